@@ -33,7 +33,7 @@ pub struct Done {
 const TRIES: u32 = 100;
 
 impl Fault {
-    /// Does it to `disk`, which holds what is durable; returns what was done.
+    /// Puts the fault into `disk`, which holds the durable contents. Returns the blocks that it hit.
     pub(crate) fn apply(self, replay: &Replay<'_>, disk: &mut Disk) -> Option<Done> {
         let (Fault::DropWrite(seed) | Fault::DropBlock(seed) | Fault::RollBack(seed)) = self;
         let mut random = Random::new(seed ^ 0xfa17);

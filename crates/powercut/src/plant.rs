@@ -72,7 +72,7 @@ impl Plant {
     }
 }
 
-/// The write at a position with its copies: the writes of the same bytes beside it.
+/// Returns the positions of a write and its copies: the writes of the same bytes beside it.
 fn copies(log: &Log, at: usize) -> Range<usize> {
     let is_copy = |entry: &Entry| match (&entry.event, &log.entries[at].event) {
         (Event::Write { bytes, .. }, Event::Write { bytes: same, .. }) => bytes == same,

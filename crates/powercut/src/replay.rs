@@ -148,7 +148,7 @@ impl<'a> Replay<'a> {
         self.position
     }
 
-    /// Bytes of a block.
+    /// Returns the bytes of a block.
     pub(crate) fn block_bytes(&self) -> u64 {
         self.block_bytes
     }
@@ -327,13 +327,13 @@ mod tests {
         Event::Sync { file: 0, range: None, has_failed }
     }
 
-    /// The first byte of each of the first four blocks.
+    /// Returns the first byte of each of the first four blocks.
     fn seen(disk: &Disk) -> Vec<u8> {
         let contents = disk.named("file").unwrap();
         (0..4).map(|block| read_block(contents, block, BLOCK)[0]).collect()
     }
 
-    /// All that random cuts at the end of `log` leave.
+    /// Returns all outcomes of random cuts at the end of `log`.
     fn outcomes(log: &Log) -> BTreeSet<Vec<u8>> {
         let mut replay = Replay::new(log, BLOCK);
         replay.advance(log.entries.len());

@@ -36,7 +36,7 @@ pub enum Act {
 }
 
 impl Act {
-    /// Enters it into `record`.
+    /// Enters the act into `record`.
     pub fn apply(&self, record: &mut Record) {
         match self {
             Act::Begin { sectors, value } => record.begin(sectors.clone(), *value),

@@ -112,7 +112,7 @@ impl Carrier {
         if self.built_in == Some("hm-zoned") { rounds / 15 } else { rounds }
     }
 
-    /// Whether its host writes each zone at its pointer.
+    /// Returns whether its host must write each zone at its pointer.
     pub fn is_zoned(&self) -> bool {
         self.layer == "zoned"
     }

@@ -64,13 +64,13 @@ fn long_a_dropped_write_is_found_and_never_read_as_data() {
     survey(test, |table, carrier| long(2, |seed| table.add(carrier, spoil(test, carrier, seed))));
 }
 
-/// The position behind the failed sync.
+/// Returns the position of the failed sync.
 fn failure(story: &Story) -> Option<usize> {
     let is_failed = |event: &Event| matches!(event, Event::Sync { has_failed: true, .. });
     story.log.entries.iter().position(|entry| is_failed(&entry.event))
 }
 
-/// A sync of a recording of the same seed: any, or, every other time, one that was followed by an answer.
+/// Returns the number of a sync of a recording of the same seed: any, or, every other time, one right before an answer.
 fn sync_to_fail(carrier: Carrier, seed: u64) -> u64 {
     let scouted = record(carrier, seed, REQUESTS);
     let (mut syncs, mut opening, mut answered) = (0, None, Vec::new());

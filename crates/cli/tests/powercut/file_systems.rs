@@ -148,7 +148,10 @@ fn record(carrier: &Carrier, seed: u64) -> Story {
     Story { log: recording.log, files }
 }
 
-/// What is wrong with a cut.
+/// Checks, mounts and reads what a cut left.
+///
+/// # Errors
+/// What is wrong, in words.
 fn judge(disk: &Disk, story: &Story, position: usize) -> Result<(), String> {
     let parent = tempfile::tempdir().expect("a temporary folder");
     let folder = parent.path().join("recorded");
@@ -208,7 +211,7 @@ fn cut(carrier: &Carrier, seed: u64) -> (Vec<String>, usize) {
     if is_never_synced(&story.log) { (Vec::new(), all.concat().len()) } else { (all.concat(), 0) }
 }
 
-/// Not kept yet: "each holds for images, stores of the file systems, and their metadata". A file system on an image never syncs
+/// Returns whether nothing was ever synced. Not kept yet: "each holds for images, stores of the file systems, and their metadata". A file system on an image never syncs
 /// the image, so what is fsynced on it does not outlive the host.
 fn is_never_synced(log: &Log) -> bool {
     !log.entries.iter().any(|entry| matches!(entry.event, Event::Sync { .. } | Event::SyncAll))

@@ -49,12 +49,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether it is as a cut without other faults must leave it.
+    /// Returns whether the image is as a cut without other faults must leave it.
     pub fn is_good(&self) -> bool {
         self.refused.is_none() && self.findings.is_empty() && self.verdict.lost == 0
     }
 
-    /// Sectors that were read as something else than they may hold, without an error.
+    /// Returns the number of sectors that read, without an error, as another value than they may hold.
     pub fn wrong(&self) -> u64 {
         self.verdict.lost - self.verdict.unreadable
     }

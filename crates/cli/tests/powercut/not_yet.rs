@@ -17,7 +17,7 @@ struct NotYet {
     loss: fn(&Rounds<'_>, &Loss) -> bool,
 }
 
-/// Without a volatile cache an answered write is durable.
+/// Returns whether answered writes are durable: the drive has no volatile cache.
 fn is_durable_when_answered(rounds: &Rounds<'_>) -> bool {
     rounds.story.carrier.cache_bytes == 0
 }
@@ -26,7 +26,7 @@ fn is_torn(rounds: &Rounds<'_>) -> bool {
     rounds.block_bytes < u64::from(rounds.story.carrier.sector_bytes)
 }
 
-/// A drive with a volatile cache goes on after a failed sync.
+/// Returns whether the drive goes on after a failed sync: those with a volatile cache do.
 fn goes_on_after_failure(rounds: &Rounds<'_>) -> bool {
     rounds.is_after_failed_sync && !is_durable_when_answered(rounds)
 }

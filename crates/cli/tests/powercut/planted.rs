@@ -18,7 +18,7 @@ const ROUNDS: u64 = 64;
 const AT_ONCE: usize = 16;
 const REACH: usize = 10;
 
-/// Whether cuts of `story` at `positions` are found bad.
+/// Returns whether one of the cuts of `story` at `positions` is bad.
 fn is_bad(story: &Story, positions: RangeInclusive<usize>) -> bool {
     let rounds = |rounds| Rounds {
         test: "planted::a_planted_fault_is_found",
@@ -34,7 +34,7 @@ fn is_bad(story: &Story, positions: RangeInclusive<usize>) -> bool {
     (0..ROUNDS).step_by(AT_ONCE).any(|first| rounds(first..first + AT_ONCE as u64).run().bad > 0)
 }
 
-/// How many of some logs with the fault are found bad, and how many there are.
+/// Returns how many logs with the fault are found bad, and how many were tried.
 fn caught(plant: Plant, story: &Story) -> (usize, usize) {
     let log = &story.log;
     // What happens before the first answer is the opening of a new image, which has nothing to lose.

@@ -18,7 +18,7 @@ pub const IMAGE: &str = "image";
 const ZONES: usize = 12;
 const ZONES_OPEN: usize = 4;
 
-/// The built program.
+/// Returns the built program.
 pub fn program() -> Program {
     Program::new(env!("CARGO_BIN_EXE_imbrex"))
 }
@@ -49,7 +49,7 @@ struct Served {
 }
 
 impl Served {
-    /// Serves the image in the folder `recorded` below `parent`.
+    /// Starts a server of the image in the folder `recorded` below `parent`.
     fn start(parent: &Path, options: Options) -> Result<Served, String> {
         let (folder, socket, words) = (parent.join("recorded"), parent.join("socket"), parent.join("words"));
         let _ = std::fs::remove_file(&socket);
@@ -66,7 +66,7 @@ impl Served {
         if is_up { Ok(served) } else { Err(served.end(None).1) }
     }
 
-    /// Ends it, by a signal or by itself; what it did, and what it said.
+    /// Waits for its end, after a signal if one is given. Returns the recording and standard error.
     fn end(self, signal: Option<i32>) -> (Recording, String) {
         signal.into_iter().for_each(|signal| self.recorder.signal(signal));
         let recording = self.recorder.finish().unwrap_or_else(|error| panic!("{error}"));
@@ -87,7 +87,7 @@ impl Host {
         }
     }
 
-    /// Goes on after a request that was refused.
+    /// Prepares for the next request after one that was refused.
     fn forgive(&mut self) {
         if let Host::Zoned(zoned) = self {
             zoned.forget_pointers();
@@ -121,7 +121,7 @@ impl Host {
     }
 }
 
-/// Whether recordings of this seed make the same log each time, but for the image's identity: one request is on its way.
+/// Returns whether recordings of this seed give the same log each time, but for the image's identity: one request at a time.
 pub fn repeats_exactly(seed: u64) -> bool {
     seed.is_multiple_of(2)
 }
@@ -134,8 +134,10 @@ pub fn record(carrier: Carrier, seed: u64, requests: usize) -> Story {
     story
 }
 
-/// Like [`record`], with one sync that fails: the client asks again after errors. A server that ends before it listens
-/// is an error, with what it said.
+/// Records like [`record`], with one sync that fails; the client asks again after errors.
+///
+/// # Errors
+/// Standard error of a server that ended before it listened.
 pub fn record_failing(
     carrier: Carrier,
     seed: u64,
@@ -169,7 +171,7 @@ struct Telling {
 }
 
 impl Telling {
-    /// Works, and ends the server.
+    /// Works and ends the server.
     fn tell(mut self, served: Served, mut client: Client, requests: usize, forgives: bool) -> Story {
         let mut ended = self.host.work(&mut client, requests, forgives);
         let is_good_end = Random::new(self.seed ^ 0xe4d).one_in(3) && ended.is_none();
@@ -223,15 +225,15 @@ pub struct Known<'a> {
 }
 
 impl Story {
-    /// The same drive and client with another log: one in which a fault was planted.
+    /// Returns the story with another log: one in which a fault was planted.
     pub fn with_log(&self, log: Log) -> Story {
         let sends = log.sends();
         let (history, ended, base) = (self.history.clone(), self.ended.clone(), self.base.clone());
         Story { log, sends, history, ended, base, host: None, ..*self }
     }
 
-    /// Goes on with the image that a cut left, of which `record` says what it may hold: opens it, looks at all of it, and works
-    /// on. Nothing, where it does not hold that, or was gone on with before.
+    /// Opens the image that a cut left, reads all of it, and works on. Returns nothing if the image does not hold what `record`
+    /// allows, or if the client was used for that before.
     pub fn go_on(&mut self, disk: &Disk, record: &Record, requests: usize) -> Option<Story> {
         let mut host = self.host.take()?;
         let parent = tempfile::tempdir().expect("a temporary folder");
@@ -253,14 +255,14 @@ impl Story {
         Some(story)
     }
 
-    /// Before anything was written.
+    /// Returns what every sector held before the first request.
     pub fn known(&self) -> Known<'_> {
         Known { story: self, record: self.base.clone(), next: 0 }
     }
 }
 
 impl Known<'_> {
-    /// Goes on to a position of the log, which is not before the last one.
+    /// Advances to a position of the log, which is not before the last one.
     pub fn advance(&mut self, position: usize) {
         let before = self.story.sends.partition_point(|&(_, at)| at < position);
         let sent_bytes = before.checked_sub(1).map_or(0, |last| self.story.sends[last].0);

@@ -22,18 +22,18 @@ const OPENINGS: u64 = 1;
 /// Failed rounds that are told one by one.
 const TOLD: usize = 2;
 
-/// A number from the environment.
+/// Returns a number from the environment.
 pub fn from_environment(name: &str) -> Option<u64> {
     let words = std::env::var(name).ok()?;
     Some(words.parse().unwrap_or_else(|_| panic!("{name}={words}: not a number")))
 }
 
-/// The seed of the run.
+/// Returns the seed of the run.
 pub fn seed() -> u64 {
     from_environment("IMBREX_POWERCUT_SEED").unwrap_or(1)
 }
 
-/// The carriers that were asked for, or all.
+/// Returns the carriers that were asked for, or all.
 pub fn wanted() -> impl Iterator<Item = Carrier> {
     let words = std::env::var("IMBREX_POWERCUT_CARRIERS").ok();
     let is_wanted =
@@ -156,7 +156,7 @@ impl Count {
         }
     }
 
-    /// The row of the table.
+    /// Returns the row of the table.
     pub fn row(&self, name: impl Display) -> String {
         format!(
             "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {:?} | {} |",
@@ -269,7 +269,7 @@ pub fn one_cut(story: &Story, block_bytes: u64, seed: u64) -> (Disk, Record) {
 }
 
 impl Rounds<'_> {
-    /// The command that repeats a round.
+    /// Returns the command that repeats a round.
     fn command(&self, round: u64) -> String {
         let order = if repeats_exactly(self.story.seed) {
             ""
@@ -326,7 +326,7 @@ impl Rounds<'_> {
         self.story.seed << 32 ^ self.block_bytes << 20 ^ round
     }
 
-    /// Where the round cuts: anywhere, or right behind an answer, when what it promised is barely durable.
+    /// Returns the position at which a round cuts: any, or one right behind an answer, whose promise is then barely kept.
     fn position(&self, round: u64) -> usize {
         let entries = &self.story.log.entries;
         let mut random = Random::new(self.seed(round) ^ 0x9051);
@@ -376,7 +376,7 @@ impl Rounds<'_> {
         outcome
     }
 
-    /// Leaves the image in the build folder.
+    /// Saves the image in the build folder.
     fn keep(&self, disk: &Disk, round: u64) -> PathBuf {
         let Story { carrier, seed, .. } = self.story;
         let test = self.test.rsplit("::").next().expect("a test has a name");

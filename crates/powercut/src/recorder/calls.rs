@@ -41,7 +41,7 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Whether it may be carried out beside calls that change files.
+    /// Returns whether the call may run beside calls that change files.
     pub(super) fn is_free(&self) -> bool {
         matches!(self.kind, Kind::Send { .. })
     }
@@ -154,12 +154,12 @@ impl Calls {
         }
     }
 
-    /// The recorded file that argument `index` is open on.
+    /// Returns the recorded file that the descriptor in argument `index` is open on.
     fn tracked(&self, call: Call, index: usize) -> Option<FileId> {
         self.folder.find(&process::facts(call.tid, call.arguments[index])?)
     }
 
-    /// A write from memory: to a recorded file, or to a socket.
+    /// Decodes a write from memory to a recorded file or a socket.
     fn write(&mut self, call: Call) -> io::Result<Verdict> {
         let [descriptor, buffer, count, offset, _, flags] = call.arguments;
         let Some(facts) = process::facts(call.tid, descriptor) else { return Ok(Verdict::Pass) };
@@ -182,7 +182,7 @@ impl Calls {
         Ok(watch(call, Kind::Write { file, offset, bytes, is_durable }))
     }
 
-    /// Where a write goes.
+    /// Returns the offset in the file at which a write begins.
     fn place(&self, file: FileId, open: OpenFile, offset: u64, flags: u64) -> u64 {
         let appends = open.flags & libc::O_APPEND != 0 && flags & RWF_NOAPPEND == 0;
         match offset {
@@ -192,7 +192,7 @@ impl Calls {
         }
     }
 
-    /// A write of what lies in another file or a pipe, to a recorded file or a socket.
+    /// Decodes a copy from another file or a pipe to a recorded file or a socket.
     fn copy(&mut self, call: Call) -> io::Result<Verdict> {
         let (to, offset_at) = match call.number {
             libc::SYS_sendfile => (0, 0),
@@ -273,7 +273,7 @@ impl Calls {
         if events.is_empty() { Ok(Verdict::Pass) } else { self.sync(call, events) }
     }
 
-    /// A sync of recorded files: it fails if its turn has come, is answered here, or carried out.
+    /// Fails, answers or lets pass a sync of recorded files, as the options say.
     fn sync(&mut self, call: Call, mut events: Vec<Event>) -> io::Result<Verdict> {
         self.folder.mappings_changed()?;
         let is_of_file = |event: &Event| matches!(event, Event::Sync { .. } | Event::SyncAll);
@@ -291,7 +291,7 @@ impl Calls {
         Ok(Verdict::Answer(if fails { -i64::from(libc::EIO) } else { 0 }))
     }
 
-    /// A shared mapping: from now on a recorded file open for writing may change without a call.
+    /// Notes a shared mapping: from now on a recorded file that is open for writing may change without a call.
     fn map(&mut self, call: Call) -> io::Result<Verdict> {
         let [_, _, _, flags, descriptor, _] = call.arguments;
         if flags as i32 & libc::MAP_ANONYMOUS != 0 {
@@ -405,7 +405,7 @@ impl Calls {
     }
 }
 
-/// The same syncs, failed. One of everything is one of each file.
+/// Returns `events` as failed syncs. A sync of everything becomes one of each file.
 fn failed(events: Vec<Event>, files: FileId) -> Vec<Event> {
     let fail = |event: Event| match event {
         Event::Sync { file, range, .. } => vec![Event::Sync { file, range, has_failed: true }],
@@ -416,7 +416,7 @@ fn failed(events: Vec<Event>, files: FileId) -> Vec<Event> {
     events.into_iter().flat_map(fail).collect()
 }
 
-/// Bytes of the first `count` messages of a `sendmmsg`: each header has its length behind it.
+/// Returns the bytes that the first `count` messages of a `sendmmsg` sent: the kernel writes each length behind its header.
 fn sent_lengths(tid: Tid, messages: u64, count: u64) -> io::Result<u64> {
     const HEADER_WORDS: u64 = 8;
     let words = process::words(tid, messages, count * HEADER_WORDS)?;
@@ -427,12 +427,12 @@ fn watch(call: Call, kind: Kind) -> Verdict {
     Verdict::Watch(Watched { call: call.name, kind })
 }
 
-/// Whether a write to a file open like this is durable when it returns.
+/// Returns whether a write to a file that is open like this is durable when the call returns.
 fn is_durable(open: OpenFile, flags: u64) -> bool {
     open.flags & libc::O_DSYNC != 0 || flags & (RWF_DSYNC | RWF_SYNC) != 0
 }
 
-/// Names of the calls that stop.
+/// Returns the name of a call that stops.
 fn name(number: i64) -> Option<&'static str> {
     let index = filter::NAMED.iter().position(|(named, _)| *named == number)?;
     Some(filter::NAMED[index].1)

@@ -85,7 +85,7 @@ fn jump(test: u32, value: u32, if_true: u8, if_false: u8) -> sock_filter {
     sock_filter { code: (libc::BPF_JMP | test | libc::BPF_K) as u16, jt: if_true, jf: if_false, k: value }
 }
 
-/// Appends: a call `number` stops if `tests` of its argument `index` says so; otherwise it is allowed.
+/// Appends the rule that call `number` stops if `tests`, on its argument `index`, say so, and passes otherwise.
 fn stop_if(program: &mut Vec<sock_filter>, number: i64, index: u32, tests: &[sock_filter]) {
     let length = tests.len() as u8;
     program.push(jump(libc::BPF_JEQ, number as u32, 0, length + 2));

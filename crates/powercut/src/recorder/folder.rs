@@ -219,7 +219,7 @@ impl Folder {
     }
 }
 
-/// The error of something that the recorder cannot follow.
+/// Returns the error for an operation that the recorder cannot follow.
 pub(super) fn unfit(what: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, format!("the recorder cannot follow {what}"))
 }

@@ -19,7 +19,7 @@ fn place(tid: Tid, folder: &str, descriptor: u64) -> PathBuf {
     PathBuf::from(format!("/proc/{tid}/{folder}/{}", descriptor as i32))
 }
 
-/// The error of a thread that was killed meanwhile: what `/proc` says of it is not found.
+/// Makes "not found" in `/proc` the error of a thread that was killed meanwhile.
 fn gone(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::NotFound { io::Error::from_raw_os_error(libc::ESRCH) } else { error }
 }

@@ -39,7 +39,7 @@ pub(super) fn trace(command: &mut Command, mut filter: Vec<libc::sock_filter>) {
     unsafe { command.pre_exec(move || be_traced(&mut filter)) };
 }
 
-/// In the child: asks to be traced by the parent's thread, and sets the filter.
+/// Asks, in the child, to be traced by the parent's thread, and sets the filter.
 fn be_traced(filter: &mut [libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
     // SAFETY: the calls read `program` and the filter behind it, which outlive them; all are allowed between fork and exec.
@@ -102,7 +102,7 @@ fn report(status: i32) -> Report {
     }
 }
 
-/// What the filter tells of the call at which a thread has stopped.
+/// Returns the number that the filter attached to the call at which a thread has stopped.
 pub(super) fn message(tid: Tid) -> io::Result<u32> {
     let mut message: libc::c_ulong = 0;
     // SAFETY: the call writes `message`.
@@ -110,7 +110,7 @@ pub(super) fn message(tid: Tid) -> io::Result<u32> {
     Ok(message as u32)
 }
 
-/// Registers of a thread that has stopped.
+/// Returns the registers of a thread that has stopped.
 pub(super) fn registers(tid: Tid) -> io::Result<libc::user_regs_struct> {
     // SAFETY: all bits zero are such a struct; the call fills it.
     unsafe {
