@@ -217,10 +217,13 @@ fn is_never_synced(log: &Log) -> bool {
     !log.entries.iter().any(|entry| matches!(entry.event, Event::Sync { .. } | Event::SyncAll))
 }
 
+/// Returns whether file systems can be mounted under the recorder, which leaves programs like fusermount3 without the
+/// rights that they have by their file: so it takes root.
 fn is_here() -> bool {
-    let is_here = File::options().read(true).write(true).open("/dev/fuse").is_ok();
+    let is_here =
+        rustix::process::geteuid().is_root() && File::options().read(true).write(true).open("/dev/fuse").is_ok();
     if !is_here {
-        eprintln!("skipped: power cuts under mounted file systems (/dev/fuse is not there, or not for this user)");
+        eprintln!("skipped: power cuts under mounted file systems (they take root and /dev/fuse)");
     }
     is_here && is_available()
 }

@@ -130,7 +130,7 @@ pub fn is_available() -> bool {
     static REASON: OnceLock<Option<String>> = OnceLock::new();
     let reason = REASON.get_or_init(|| {
         let folder = std::env::temp_dir().join(format!("imbrex-recorder-{}", std::process::id()));
-        let recorded = std::fs::create_dir(&folder)
+        let recorded = std::fs::create_dir_all(&folder)
             .and_then(|()| Recorder::start(Command::new("true"), &folder, Options::default()))
             .and_then(Recorder::finish);
         // What cannot be removed from the folder of temporary files is no reason not to record.
