@@ -26,7 +26,7 @@ test:            ## Install what is needed and run everything
 test-guest:      ## The tests that boot a kernel in QEMU: ublk and its file systems
 	scripts/guest/test.sh
 
-test-long:       ## The tests that take minutes or hours: every stand-in at full length, kills, 100 GiB of every drive
+test-long:       ## The tests that take minutes or hours: every stand-in at full length, kills, 100 GiB of every drive, an hour of power cuts a carrier
 	@scripts/install.sh test
 	$(CARGO) test --release --workspace --locked -- --ignored --skip long_soak_
 	IMBREX_FS_LONG=834 IMBREX_FS_PAIRS=25 IMBREX_LONG=1 $(CARGO) test --release -p imbrex-fs --locked

@@ -11,6 +11,7 @@
 
 pub mod browser;
 pub mod contents;
+pub mod history;
 pub mod loop_device;
 pub mod nbd_client;
 pub mod patience;
@@ -22,6 +23,7 @@ pub mod writer;
 pub mod zones;
 
 pub use contents::{Contents, Value};
+pub use history::{Act, History};
 pub use nbd_client::Client;
 pub use program::Program;
 pub use random::Random;

@@ -42,6 +42,8 @@ const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
+const GREETING_BYTES: u64 = 18;
+const OPTION_HEAD_BYTES: u64 = 20;
 /// How long to wait where neither sending nor taking gets on.
 const A_MOMENT: Duration = Duration::from_micros(50);
 const ALLOCATION: &[u8] = b"base:allocation";
@@ -103,6 +105,8 @@ pub struct Client {
     pub stream: UnixStream,
     /// Bytes that the drive has.
     pub capacity_bytes: u64,
+    /// Bytes of the server's that were taken so far, those of the handshake included.
+    pub received_bytes: u64,
     /// Submitted and not answered, by cookie.
     asked: BTreeMap<u64, Asked>,
     next_cookie: u64,
@@ -113,14 +117,15 @@ pub struct Client {
 impl Client {
     /// Connects and goes, with simple replies.
     pub fn connect(socket: &Path) -> Client {
-        Client::go(Client::greeted(socket))
+        Client::go(Client::greeted(socket), GREETING_BYTES)
     }
 
     /// Connects and goes, with structured replies and `base:allocation` for BLOCK_STATUS.
     pub fn connect_structured(socket: &Path) -> Client {
         let mut stream = Client::greeted(socket);
         send_option(&mut stream, STRUCTURED_REPLY, &[]);
-        let (kind, _) = option_reply(&mut stream).expect("an answer to STRUCTURED_REPLY");
+        let (kind, data) = option_reply(&mut stream).expect("an answer to STRUCTURED_REPLY");
+        let mut received = GREETING_BYTES + OPTION_HEAD_BYTES + data.len() as u64;
         assert_eq!(kind, option_answer::ACKNOWLEDGED, "structured replies");
         let mut query = vec![0; 4]; // the name of the export, which is empty
         query.extend_from_slice(&1u32.to_be_bytes());
@@ -129,26 +134,30 @@ impl Client {
         send_option(&mut stream, SET_META_CONTEXT, &query);
         let mut contexts = 0;
         loop {
-            match option_reply(&mut stream).expect("an answer to SET_META_CONTEXT") {
-                (option_answer::CONTEXT, _) => contexts += 1,
-                (kind, _) => {
+            let (kind, data) = option_reply(&mut stream).expect("an answer to SET_META_CONTEXT");
+            received += OPTION_HEAD_BYTES + data.len() as u64;
+            match kind {
+                option_answer::CONTEXT => contexts += 1,
+                kind => {
                     assert_eq!((kind, contexts), (option_answer::ACKNOWLEDGED, 1), "base:allocation");
-                    return Client::go(stream);
+                    return Client::go(stream, received);
                 }
             }
         }
     }
 
-    fn go(mut stream: UnixStream) -> Client {
+    fn go(mut stream: UnixStream, mut received_bytes: u64) -> Client {
         send_option(&mut stream, GO, &[0; 6]);
         let mut capacity_bytes = 0;
         loop {
             let (kind, data) = option_reply(&mut stream).expect("an answer to GO");
+            received_bytes += OPTION_HEAD_BYTES + data.len() as u64;
             match kind {
                 option_answer::ACKNOWLEDGED => {
                     return Client {
                         stream,
                         capacity_bytes,
+                        received_bytes,
                         asked: BTreeMap::new(),
                         next_cookie: 1 << 32,
                         inbox: VecDeque::new(),
@@ -165,7 +174,7 @@ impl Client {
     pub fn greeted(socket: &Path) -> UnixStream {
         let mut stream = UnixStream::connect(socket).expect("the server listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-        let mut greeting = [0; 18];
+        let mut greeting = [0; GREETING_BYTES as usize];
         stream.read_exact(&mut greeting).expect("a greeting");
         assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
         stream.write_all(&3u32.to_be_bytes()).expect("the server takes the client's flags");
@@ -282,7 +291,9 @@ impl Client {
     fn take(&mut self, into: &mut [u8]) -> io::Result<()> {
         let held = self.inbox.len().min(into.len());
         self.inbox.read_exact(&mut into[..held])?;
-        self.stream.read_exact(&mut into[held..])
+        self.stream.read_exact(&mut into[held..])?;
+        self.received_bytes += into.len() as u64;
+        Ok(())
     }
 
     /// Cookie and error of the next simple reply to what was sent; the payload of a read is left to be read.
@@ -382,7 +393,7 @@ pub fn send_option(stream: &mut impl Write, number: u32, data: &[u8]) {
 
 /// Kind and data of the next answer to an option; nothing when the server has closed.
 pub fn option_reply(stream: &mut impl Read) -> Option<(u32, Vec<u8>)> {
-    let mut head = [0; 20];
+    let mut head = [0; OPTION_HEAD_BYTES as usize];
     stream.read_exact(&mut head).ok()?;
     assert_eq!(head[..8], OPTION_REPLY_MAGIC.to_be_bytes());
     let mut data = vec![0; big_u32(&head[16..]) as usize];

@@ -15,6 +15,7 @@ use std::io;
 use std::ops::Range;
 
 use crate::contents::{Contents, Value};
+use crate::history::{Act, History};
 use crate::nbd_client::{Answer, Client, FLUSH, FUA, READ, TRIM, WRITE, WRITE_ZEROES};
 use crate::random::Random;
 use crate::record::{Candidate, IN_FLIGHT, Record};
@@ -95,6 +96,8 @@ pub struct Verdict {
     pub sectors: u64,
     /// Sectors wrong or unreadable.
     pub lost: u64,
+    /// Those of them that gave an error.
+    pub unreadable: u64,
     /// The first of them.
     pub losses: Vec<Loss>,
     /// Sectors that hold an older value than the one acknowledged last, as a volatile cache may leave them.
@@ -114,6 +117,7 @@ impl Verdict {
         self.sectors += other.sectors;
         self.reverted += other.reverted;
         self.lost += other.lost;
+        self.unreadable += other.unreadable;
         let room = LOSSES_TOLD - self.losses.len();
         self.losses.extend(other.losses.into_iter().take(room));
     }
@@ -183,6 +187,8 @@ pub struct Writer {
     pub tally: Tally,
     /// What its reads between writes came to.
     pub live: Verdict,
+    /// What was begun and acknowledged since the start, in order.
+    pub history: History,
     random: Random,
     next_version: u64,
     on_their_way: BTreeMap<u64, OnItsWay>,
@@ -199,6 +205,7 @@ impl Writer {
             record: Record::new(),
             tally: Tally::default(),
             live: Verdict::default(),
+            history: History::default(),
             random: Random::new(contents.seed),
             next_version: 1,
             on_their_way: BTreeMap::new(),
@@ -291,9 +298,9 @@ impl Writer {
         }
         if matches!(request.command, WRITE | WRITE_ZEROES | TRIM) {
             if self.work.cut_destroys {
-                self.record.begin(sectors.clone(), Value::Unreadable);
+                self.note(Act::Begin { sectors: sectors.clone(), value: Value::Unreadable }, 0);
             }
-            self.record.begin(sectors, request.value);
+            self.note(Act::Begin { sectors, value: request.value }, 0);
         }
         let cookie = client.submit(request.command, request.flags, offset, bytes as u32, &self.payload)?;
         self.on_their_way.insert(cookie, request);
@@ -303,10 +310,16 @@ impl Writer {
     /// Takes the next answer.
     pub fn take_answer(&mut self, client: &mut Client) -> Result<(), Ended> {
         let answer = client.next_answer().map_err(Ended::Gone)?;
-        self.answered(answer)
+        self.answered(answer, client.received_bytes)
     }
 
-    fn answered(&mut self, answer: Answer) -> Result<(), Ended> {
+    /// Enters an act into record and history.
+    fn note(&mut self, act: Act, received_bytes: u64) {
+        act.apply(&mut self.record);
+        self.history.push(act, received_bytes);
+    }
+
+    fn answered(&mut self, answer: Answer, received_bytes: u64) -> Result<(), Ended> {
         let request = self.on_their_way.remove(&answer.cookie).expect("what is answered was on its way");
         let OnItsWay { command, flags, sectors, value, moment } = request;
         if answer.error != 0 {
@@ -320,13 +333,13 @@ impl Writer {
             }
             FLUSH => {
                 self.tally.flushes += 1;
-                self.record.flushed(moment);
+                self.note(Act::Flush { moment }, received_bytes);
             }
             _ => {
                 self.tally.writes += 1;
                 self.tally.bytes += (sectors.end - sectors.start) * self.sector_bytes();
                 let is_durable = flags & FUA != 0 || !self.work.is_volatile;
-                self.record.acknowledge(sectors, value, is_durable);
+                self.note(Act::Acknowledge { sectors, value, is_durable }, received_bytes);
             }
         }
         Ok(())
@@ -336,7 +349,7 @@ impl Writer {
     pub fn after_kill(&mut self, client: &mut Client) {
         while let Ok(answer) = client.next_answer() {
             // An error that came with the end says no more than no answer.
-            let _ = self.answered(answer);
+            let _ = self.answered(answer, client.received_bytes);
         }
         self.on_their_way.clear();
     }
@@ -345,7 +358,7 @@ impl Writer {
     pub fn look(&mut self, client: &mut Client, moment: Moment) -> Result<Verdict, Ended> {
         assert!(self.on_their_way.is_empty(), "nothing is on its way");
         let sector_bytes = self.sector_bytes();
-        let mut looks: VecDeque<Range<u64>> = self.looks().into();
+        let mut looks: VecDeque<Range<u64>> = looks(&self.record, sector_bytes).into();
         let mut splits = SPLITS_MAX;
         let (mut verdict, mut asked, mut found) = (Verdict::default(), BTreeMap::new(), Vec::new());
         loop {
@@ -369,7 +382,8 @@ impl Writer {
                 let middle = sectors.start.midpoint(sectors.end);
                 looks.extend([sectors.start..middle, middle..sectors.end]);
             } else {
-                verdict.add(self.unreadable(&sectors, answer.error));
+                let found = format!("error {}", answer.error);
+                verdict.add(unreadable(&self.record, &sectors, &found));
             }
         }
         if moment == Moment::AfterCut {
@@ -380,42 +394,65 @@ impl Writer {
         }
         Ok(verdict)
     }
+}
 
-    /// What to read: all runs, joined where they are near each other, in pieces of a bounded size.
-    fn looks(&self) -> Vec<Range<u64>> {
-        let longest = LOOK_BYTES / self.sector_bytes();
-        let mut looks: Vec<Range<u64>> = Vec::new();
-        for (run, _) in self.record.runs() {
-            let mut start = run.start;
-            match looks.last_mut() {
-                Some(last) if run.start - last.end < longest / 16 && run.end - last.start <= longest => {
-                    last.end = run.end;
-                    continue;
-                }
-                _ => {}
+/// Reads all sectors that `record` knows, by `read`, after a power cut. A read that fails is tried again in halves.
+pub fn look_by(
+    record: &Record,
+    contents: &Contents,
+    mut read: impl FnMut(Range<u64>) -> Result<Vec<u8>, String>,
+) -> Verdict {
+    let (mut verdict, mut splits) = (Verdict::default(), SPLITS_MAX);
+    let mut looks: VecDeque<Range<u64>> = looks(record, u64::from(contents.sector_bytes)).into();
+    while let Some(sectors) = looks.pop_front() {
+        match read(sectors.clone()) {
+            Ok(bytes) => verdict.add(judge(record, contents, sectors, &bytes, Moment::AfterCut, |_, _| {})),
+            Err(_) if sectors.end - sectors.start > 1 && splits > 0 => {
+                splits -= 1;
+                let middle = sectors.start.midpoint(sectors.end);
+                looks.extend([sectors.start..middle, middle..sectors.end]);
             }
-            while start < run.end {
-                let end = run.end.min(start + longest);
-                looks.push(start..end);
-                start = end;
-            }
+            Err(error) => verdict.add(unreadable(record, &sectors, &error)),
         }
-        looks
     }
+    verdict
+}
 
-    /// A read that failed: all its sectors are lost, but for those that a write cut short may have destroyed.
-    fn unreadable(&self, sectors: &Range<u64>, error: u32) -> Verdict {
-        let mut verdict = Verdict { sectors: sectors.end - sectors.start, ..Verdict::default() };
-        for (part, candidates) in self.record.within(sectors.clone()) {
-            let allowed: Vec<Value> = candidates.iter().map(|candidate| candidate.value).collect();
-            if allowed.contains(&Value::Unreadable) {
+/// What to read: all runs, joined where they are near each other, in pieces of a bounded size.
+fn looks(record: &Record, sector_bytes: u64) -> Vec<Range<u64>> {
+    let longest = LOOK_BYTES / sector_bytes;
+    let mut looks: Vec<Range<u64>> = Vec::new();
+    for (run, _) in record.runs() {
+        let mut start = run.start;
+        match looks.last_mut() {
+            Some(last) if run.start - last.end < longest / 16 && run.end - last.start <= longest => {
+                last.end = run.end;
                 continue;
             }
-            let found = format!("error {error} (read of {} to {})", sectors.start, sectors.end - 1);
-            verdict.lose(Loss { sectors: part, allowed, found });
+            _ => {}
         }
-        verdict
+        while start < run.end {
+            let end = run.end.min(start + longest);
+            looks.push(start..end);
+            start = end;
+        }
     }
+    looks
+}
+
+/// A read that failed: all its sectors are lost, but for those that a write cut short may have destroyed.
+fn unreadable(record: &Record, sectors: &Range<u64>, error: &str) -> Verdict {
+    let mut verdict = Verdict { sectors: sectors.end - sectors.start, ..Verdict::default() };
+    for (part, candidates) in record.within(sectors.clone()) {
+        let allowed: Vec<Value> = candidates.iter().map(|candidate| candidate.value).collect();
+        if allowed.contains(&Value::Unreadable) {
+            continue;
+        }
+        let found = format!("{error} (read of {} to {})", sectors.start, sectors.end - 1);
+        verdict.unreadable += part.end - part.start;
+        verdict.lose(Loss { sectors: part, allowed, found });
+    }
+    verdict
 }
 
 /// When sectors are looked at.

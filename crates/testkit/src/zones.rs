@@ -97,6 +97,11 @@ impl ZoneWriter {
     /// The server was killed: takes what it had answered, and forgets the pointers.
     pub fn after_kill(&mut self, client: &mut Client) {
         self.writer.after_kill(client);
+        self.forget_pointers();
+    }
+
+    /// A write failed: where pointers are is not known any more.
+    pub fn forget_pointers(&mut self) {
         self.open.iter_mut().for_each(|open| open.pointer = None);
     }
 }

@@ -1,0 +1,113 @@
+//! What a bad disk of the host does on top of a power cut: it has an older version of something that was synced.
+
+use std::fmt;
+
+use imbrex_testkit::Random;
+
+use crate::log::{Disk, FileId};
+use crate::replay::{Replay, read_block};
+
+/// A fault; the number is the seed that says where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// A synced write, of any age, never reached the disk: of all its blocks that were not written since.
+    DropWrite(u64),
+    /// One block of a synced write, of any age, never reached the disk.
+    DropBlock(u64),
+    /// One block holds a version of itself of any age.
+    RollBack(u64),
+}
+
+/// A fault that was done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// The file that it hit.
+    pub file: FileId,
+    /// First bytes of the blocks that it hit.
+    pub offsets: Vec<u64>,
+    /// How many versions the first of them lost.
+    pub ages: usize,
+}
+
+/// How often another place is tried where a fault would change nothing.
+const TRIES: u32 = 100;
+
+impl Fault {
+    /// Puts the fault into `disk`, which holds the durable contents. Returns the blocks that it hit.
+    pub(crate) fn apply(self, replay: &Replay<'_>, disk: &mut Disk) -> Option<Done> {
+        let (Fault::DropWrite(seed) | Fault::DropBlock(seed) | Fault::RollBack(seed)) = self;
+        let mut random = Random::new(seed ^ 0xfa17);
+        let places = Places::of(replay);
+        (0..TRIES).find_map(|_| {
+            let (file, block) = places.pick(&mut random)?;
+            let state = &replay.files[&file];
+            let older = &state.older[&block];
+            let age = match self {
+                Fault::RollBack(_) => random.below(older.len() as u64) as usize,
+                _ => older.len() - 1,
+            };
+            let mut hit = vec![block];
+            if let Fault::DropWrite(_) = self {
+                let origin = state.origins.get(&block);
+                let same = |other: &u64| state.origins.get(other) == origin && !state.is_pending(*other);
+                hit = state.older.keys().copied().filter(same).collect();
+            }
+            let contents = disk.files.get_mut(&file).expect("all are there");
+            let bytes = replay.block_bytes();
+            let mut is_changed = false;
+            for &hit_block in &hit {
+                let versions = &state.older[&hit_block];
+                let version = versions.get(if hit_block == block { age } else { versions.len() - 1 })?;
+                is_changed |= read_block(contents, hit_block, bytes) != *version;
+                contents.put(hit_block * bytes, version);
+            }
+            let offsets = hit.iter().map(|block| block * bytes).collect();
+            is_changed.then_some(Done { file, offsets, ages: older.len() - age })
+        })
+    }
+}
+
+/// Blocks of which the disk has older versions.
+struct Places {
+    all: Vec<(FileId, u64)>,
+    /// Those of them that were written more than once: most are tables, states and journals.
+    often: Vec<(FileId, u64)>,
+}
+
+impl Places {
+    fn of(replay: &Replay<'_>) -> Places {
+        let mut places = Places { all: Vec::new(), often: Vec::new() };
+        for (&file, state) in &replay.files {
+            for (&block, older) in state.older.iter().filter(|(block, _)| !state.is_pending(**block)) {
+                places.all.push((file, block));
+                if older.len() > 1 {
+                    places.often.push((file, block));
+                }
+            }
+        }
+        places
+    }
+
+    /// Returns one of them: every other time one that was written more than once.
+    fn pick(&self, random: &mut Random) -> Option<(FileId, u64)> {
+        let from = if random.one_in(2) && !self.often.is_empty() { &self.often } else { &self.all };
+        (!from.is_empty()).then(|| from[random.below(from.len() as u64) as usize])
+    }
+}
+
+impl fmt::Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (blocks, first) = (self.offsets.len(), self.offsets[0]);
+        write!(f, "file {}: {blocks} blocks, the first at byte {first}, are {} versions old", self.file, self.ages)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::DropWrite(_) => write!(f, "a dropped write"),
+            Fault::DropBlock(_) => write!(f, "a dropped block"),
+            Fault::RollBack(_) => write!(f, "a block of an older age"),
+        }
+    }
+}

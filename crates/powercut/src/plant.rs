@@ -1,0 +1,92 @@
+//! Faults planted in a log: what a program with a fault would have done. Whoever judges replays must find them.
+
+use std::ops::Range;
+
+use imbrex_testkit::Random;
+
+use crate::log::{Entry, Event, Log};
+
+/// A fault of a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Plant {
+    /// A sync is left out.
+    MissingSync,
+    /// A write after a sync and one before it change places.
+    SwappedWrites,
+    /// A write is left out, with its copies in other places.
+    LostWrite,
+    /// Places, those of a write and of its copies, have durably what they had before it.
+    LostGeneration,
+}
+
+impl Plant {
+    /// All of them.
+    pub const ALL: [Plant; 4] = [Plant::MissingSync, Plant::SwappedWrites, Plant::LostWrite, Plant::LostGeneration];
+
+    /// Returns `log` with the fault at a place in `range` that `seed` names, and the place; nothing, where there is none.
+    /// What is left out becomes an event that does nothing.
+    pub fn plant(self, log: &Log, range: Range<usize>, seed: u64) -> Option<(Log, usize)> {
+        let mut random = Random::new(seed ^ 0x91a2);
+        let find = |is_wanted: &dyn Fn(&Event) -> bool| -> Vec<usize> {
+            range.clone().filter(|&position| is_wanted(&log.entries[position].event)).collect()
+        };
+        let syncs = find(&|event| matches!(event, Event::Sync { .. }));
+        let writes = find(&|event| matches!(event, Event::Write { .. }));
+        let mut planted = log.clone();
+        let at = match self {
+            Plant::MissingSync => {
+                let at = any(&syncs, &mut random)?;
+                planted.entries[at] = nothing();
+                at
+            }
+            Plant::LostWrite => {
+                let copies = copies(log, any(&writes, &mut random)?);
+                planted.entries[copies.clone()].fill(nothing());
+                copies.start
+            }
+            Plant::SwappedWrites => {
+                let sync = any(&syncs, &mut random)?;
+                let (before, after) = (writes.iter().rfind(|&&at| at < sync)?, writes.iter().find(|&&at| at > sync)?);
+                planted.entries.swap(*before, *after);
+                *before
+            }
+            Plant::LostGeneration => {
+                let sync = any(&syncs, &mut random)?;
+                let before = any(&writes.into_iter().filter(|&at| at < sync).collect::<Vec<_>>(), &mut random)?;
+                let copies = copies(log, before);
+                let mut disk = log.first.clone();
+                log.entries[..copies.start].iter().for_each(|entry| disk.apply(&entry.event));
+                for entry in &log.entries[copies] {
+                    let Event::Write { file, offset, bytes, .. } = &entry.event else {
+                        unreachable!("copies are writes")
+                    };
+                    let mut old = vec![0; bytes.len()];
+                    disk.files.get(file)?.read(*offset, &mut old);
+                    let write = Event::Write { file: *file, offset: *offset, bytes: old.into(), is_durable: true };
+                    planted.entries.insert(sync + 1, Entry { call: "planted", event: write });
+                }
+                sync + 1
+            }
+        };
+        Some((planted, at))
+    }
+}
+
+/// Returns the positions of a write and its copies: the writes of the same bytes beside it.
+fn copies(log: &Log, at: usize) -> Range<usize> {
+    let is_copy = |entry: &Entry| match (&entry.event, &log.entries[at].event) {
+        (Event::Write { bytes, .. }, Event::Write { bytes: same, .. }) => bytes == same,
+        _ => false,
+    };
+    let before = log.entries[..at].iter().rev().take_while(|entry| is_copy(entry)).count();
+    let after = log.entries[at..].iter().take_while(|entry| is_copy(entry)).count();
+    at - before..at + after
+}
+
+fn any(from: &[usize], random: &mut Random) -> Option<usize> {
+    (!from.is_empty()).then(|| from[random.below(from.len() as u64) as usize])
+}
+
+fn nothing() -> Entry {
+    Entry { call: "left out", event: Event::Names { changes: Vec::new() } }
+}

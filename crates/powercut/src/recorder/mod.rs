@@ -1,0 +1,292 @@
+//! The recorder: runs a program under ptrace and logs what it does to the files of a folder.
+//!
+//! ```text
+//!   thread of the program ── stops (filter) ──► Calls::enter ── answered, or carried out ──► Calls::leave ──► Log
+//! ```
+//!
+//! A filter of the kernel stops the calls that matter and lets all others pass at full speed, so static builds and raw
+//! system calls are seen like any other. Calls that change recorded files are carried out one at a time, in the order in
+//! which they came: the log is one order of what happened, and no write is logged as before a sync that began before it.
+//!
+//! What is not seen as it happens: bytes changed through a shared mapping are compared when something is synced, so of several
+//! values between two syncs only the last is in the log. Rings (`io_uring`) and `io_setup` are refused with `ENOSYS`, since
+//! their writes pass by no call; [`Recording::refused`] counts them.
+//!
+//! Invariants:
+//! 1. A recording is complete: its log, applied to the first contents, gives the last ones byte for byte, or it is an error.
+//! 2. The program does not outlive the recorder.
+
+mod calls;
+mod filter;
+mod folder;
+mod process;
+mod sys;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::thread::JoinHandle;
+
+use calls::{Calls, Verdict, Watched};
+use folder::{Folder, unfit};
+use sys::{Report, Tid};
+
+use crate::log::Log;
+
+/// What the recorder does besides looking on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// The sync of a file, counted from 1, that fails with `EIO` and brings nothing to the disk.
+    pub failing_sync: Option<u64>,
+    /// Whether syncs are answered without being carried out: faster, and the same to the program.
+    pub answers_syncs: bool,
+}
+
+/// What a program did until its end.
+#[derive(Debug)]
+pub struct Recording {
+    /// What it did.
+    pub log: Log,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Rings and asynchronous contexts that it asked for and did not get.
+    pub refused: u64,
+}
+
+/// A program that is being recorded.
+pub struct Recorder {
+    pid: Tid,
+    log: Arc<Mutex<Log>>,
+    thread: Option<JoinHandle<io::Result<Recording>>>,
+}
+
+impl Recorder {
+    /// Starts `command` and records what it does to the files below `folder`, which nobody else may change meanwhile.
+    ///
+    /// # Errors
+    /// The program does not start, or this system allows no tracing.
+    pub fn start(command: Command, folder: &Path, options: Options) -> io::Result<Recorder> {
+        let log = Arc::new(Mutex::new(Log::default()));
+        let folder = Folder::open(folder, Arc::clone(&log))?;
+        let (sender, started) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let tracer = match Tracer::spawn(command, Calls::new(folder, options)) {
+                Ok(tracer) => tracer,
+                Err(error) => {
+                    let again = io::Error::new(error.kind(), error.to_string());
+                    sender.send(Err(error)).expect("the other thread waits");
+                    return Err(again);
+                }
+            };
+            sender.send(Ok(tracer.root)).expect("the other thread waits");
+            tracer.run()
+        });
+        let pid = started.recv().expect("the thread says how it began")?;
+        Ok(Recorder { pid, log, thread: Some(thread) })
+    }
+
+    /// Returns the number of events so far.
+    pub fn position(&self) -> usize {
+        self.log.lock().expect("no thread panics while it holds the log").entries.len()
+    }
+
+    /// Sends the program a signal.
+    pub fn signal(&self, signal: i32) {
+        if !self.has_ended() {
+            sys::kill(self.pid, signal);
+        }
+    }
+
+    /// Returns whether the program has ended.
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits for the program's end.
+    ///
+    /// # Errors
+    /// The recording is not complete: the program did something that the recorder cannot follow.
+    pub fn finish(mut self) -> io::Result<Recording> {
+        let thread = self.thread.take().expect("it is finished once");
+        thread.join().expect("the tracer reports its errors")
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.signal(libc::SIGKILL);
+        if let Some(thread) = self.thread.take() {
+            // Whoever drops a recorder does not want its recording.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Returns whether this system lets a program be recorded; says aloud if not.
+pub fn is_available() -> bool {
+    static REASON: OnceLock<Option<String>> = OnceLock::new();
+    let reason = REASON.get_or_init(|| {
+        let folder = std::env::temp_dir().join(format!("imbrex-recorder-{}", std::process::id()));
+        let recorded = std::fs::create_dir_all(&folder)
+            .and_then(|()| Recorder::start(Command::new("true"), &folder, Options::default()))
+            .and_then(Recorder::finish);
+        // What cannot be removed from the folder of temporary files is no reason not to record.
+        let _ = std::fs::remove_dir(&folder);
+        recorded.err().map(|error| error.to_string())
+    });
+    if let Some(reason) = reason {
+        eprintln!("skipped: power cuts of the built program (no ptrace with seccomp here: {reason})");
+    }
+    reason.is_none()
+}
+
+/// The thread that traces.
+struct Tracer {
+    root: Tid,
+    calls: Calls,
+    /// Threads seen so far.
+    known: BTreeSet<Tid>,
+    /// Calls that have entered and not left.
+    watched: BTreeMap<Tid, Watched>,
+    /// The thread whose call changes files now.
+    busy: Option<Tid>,
+    /// Threads that wait for it, at their calls.
+    waiting: VecDeque<Tid>,
+    status: ExitStatus,
+}
+
+impl Tracer {
+    fn spawn(mut command: Command, calls: Calls) -> io::Result<Tracer> {
+        sys::trace(&mut command, filter::program());
+        // Its end is reported to the tracer, as that of every thread of it: nobody asks the child itself.
+        let root = command.spawn()?.id() as Tid;
+        Ok(Tracer {
+            root,
+            calls,
+            known: BTreeSet::new(),
+            watched: BTreeMap::new(),
+            busy: None,
+            waiting: VecDeque::new(),
+            status: ExitStatus::default(),
+        })
+    }
+
+    fn run(mut self) -> io::Result<Recording> {
+        let outcome = self.trace();
+        if outcome.is_err() {
+            sys::kill(self.root, libc::SIGKILL);
+            while let Ok(Some((tid, report))) = sys::wait() {
+                if !matches!(report, Report::Ended(_)) {
+                    sys::kill(tid, libc::SIGKILL);
+                    let _ = sys::go_on(tid, 0, false);
+                }
+            }
+        }
+        outcome?;
+        self.calls.folder.mappings_changed()?;
+        if let Some(difference) = self.calls.folder.difference()? {
+            return Err(io::Error::other(format!("the recording is not complete: {difference} differ")));
+        }
+        let log = std::mem::take(&mut *self.calls.folder.log());
+        Ok(Recording { log, status: self.status, refused: self.calls.refused })
+    }
+
+    fn trace(&mut self) -> io::Result<()> {
+        while let Some((tid, report)) = sys::wait()? {
+            match self.report(tid, report) {
+                // A thread that is killed while it stops is reported once more, as ended. If it was not, its file was
+                // closed beside it: the call goes its way.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+                    let _ = sys::go_on(tid, 0, false);
+                }
+                outcome => outcome?,
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, tid: Tid, report: Report) -> io::Result<()> {
+        let is_new = !matches!(report, Report::Ended(_)) && self.known.insert(tid);
+        match report {
+            Report::Enters => self.enters(tid),
+            Report::Left => self.left(tid),
+            Report::Paused => sys::go_on(tid, 0, false),
+            Report::Signal(libc::SIGTRAP) if is_new && tid == self.root => {
+                sys::set_options(tid)?;
+                sys::go_on(tid, 0, false)
+            }
+            Report::Signal(libc::SIGSTOP) => sys::go_on(tid, 0, false),
+            Report::Signal(signal) => sys::go_on(tid, signal, false),
+            Report::Ended(status) => self.ended(tid, status),
+        }
+    }
+
+    fn enters(&mut self, tid: Tid) -> io::Result<()> {
+        if self.busy.is_some() {
+            self.waiting.push_back(tid);
+            return Ok(());
+        }
+        if sys::message(tid)? == filter::FOREIGN {
+            return Err(unfit("a system call of another architecture"));
+        }
+        let registers = sys::registers(tid)?;
+        match self.calls.enter(tid, &registers)? {
+            Verdict::Pass => sys::go_on(tid, 0, false),
+            Verdict::Answer(result) => {
+                sys::answer(tid, registers, result)?;
+                sys::go_on(tid, 0, false)
+            }
+            Verdict::Watch(watched) => {
+                if !watched.is_free() {
+                    self.busy = Some(tid);
+                }
+                self.watched.insert(tid, watched);
+                sys::go_on(tid, 0, true)
+            }
+        }
+    }
+
+    fn left(&mut self, tid: Tid) -> io::Result<()> {
+        if let Some(watched) = self.watched.remove(&tid) {
+            let result = sys::registers(tid)?.rax as i64;
+            self.calls.leave(tid, watched, result)?;
+        }
+        sys::go_on(tid, 0, false)?;
+        self.release(tid)
+    }
+
+    fn ended(&mut self, tid: Tid, status: i32) -> io::Result<()> {
+        if tid == self.root {
+            self.status = ExitStatus::from_raw(status);
+        }
+        self.known.remove(&tid);
+        self.waiting.retain(|&waiting| waiting != tid);
+        if let Some(watched) = self.watched.remove(&tid) {
+            self.calls.abandon(watched)?;
+        }
+        self.release(tid)
+    }
+
+    /// Lets the next threads enter, if `tid` was what they waited for.
+    fn release(&mut self, tid: Tid) -> io::Result<()> {
+        if self.busy != Some(tid) {
+            return Ok(());
+        }
+        self.busy = None;
+        while self.busy.is_none()
+            && let Some(next) = self.waiting.pop_front()
+        {
+            match self.enters(next) {
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+                    let _ = sys::go_on(next, 0, false);
+                    self.busy = None;
+                }
+                outcome => outcome?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! Which of the versions that a power cut may leave it leaves.
+
+use std::fmt;
+
+use imbrex_testkit::Random;
+
+use crate::replay::Unit;
+
+/// A choice of versions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Survival {
+    /// The latest of everything.
+    All,
+    /// Nothing but what is durable.
+    None,
+    /// The latest of one unit, the durable version of the others.
+    Alone(usize),
+    /// The durable version of one unit, the latest of the others.
+    Missing(usize),
+    /// Any version of each unit, one in `share` of them a later one than the durable.
+    Random {
+        /// Of the choice.
+        seed: u64,
+        /// With 1 every unit has a later version.
+        share: u64,
+    },
+}
+
+impl Survival {
+    /// Returns the choice that `seed` names: all of its kinds come, random ones most often.
+    pub fn seeded(seed: u64, units: usize) -> Survival {
+        let mut random = Random::new(seed ^ 0x5u64.rotate_left(60));
+        let one = random.below(units.max(1) as u64) as usize;
+        match random.below(12) {
+            0 => Survival::All,
+            1 => Survival::None,
+            2 | 3 => Survival::Alone(one),
+            4 | 5 => Survival::Missing(one),
+            _ => Survival::Random { seed, share: [1, 2, 2, 4, 16][random.below(5) as usize] },
+        }
+    }
+
+    /// Returns for each unit the number of its version; `units` has the number of the latest.
+    pub(crate) fn pick(self, units: &[(Unit, usize)]) -> Vec<usize> {
+        let latest = units.iter().map(|&(_, latest)| latest);
+        match self {
+            Survival::All => latest.collect(),
+            Survival::None => vec![0; units.len()],
+            Survival::Alone(one) => {
+                latest.enumerate().map(|(index, latest)| if index == one { latest } else { 0 }).collect()
+            }
+            Survival::Missing(one) => {
+                latest.enumerate().map(|(index, latest)| if index == one { 0 } else { latest }).collect()
+            }
+            Survival::Random { seed, share } => {
+                let mut random = Random::new(seed);
+                let mut version = |latest: usize| 1 + random.below(latest as u64) as usize;
+                let mut coin = Random::new(seed ^ 0xc01u64.rotate_left(40));
+                latest.map(|latest| if coin.one_in(share) { version(latest) } else { 0 }).collect()
+            }
+        }
+    }
+}
+
+impl fmt::Display for Survival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Survival::All => write!(f, "everything survives"),
+            Survival::None => write!(f, "nothing unsynced survives"),
+            Survival::Alone(unit) => write!(f, "unit {unit} alone survives"),
+            Survival::Missing(unit) => write!(f, "all but unit {unit} survives"),
+            Survival::Random { share, .. } => write!(f, "one in {share} survives"),
+        }
+    }
+}
