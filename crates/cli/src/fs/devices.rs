@@ -25,8 +25,10 @@ use crate::consent::{self, Consent};
 pub enum Purpose {
     /// To look: nothing is changed, others may look too.
     Look,
-    /// To work: for this process alone.
+    /// To work: for this process alone. What is flushed outlives the process, and at a good end the host.
     Work,
+    /// To serve others: like [`Purpose::Work`], and what is flushed outlives the host.
+    Serve,
 }
 
 /// The devices of one file system.
@@ -81,6 +83,7 @@ fn emulated(path: &Path, purpose: Purpose, is_paced: bool) -> Result<Box<dyn Bac
     let drive = match purpose {
         Purpose::Look => EmulatedDrive::open_file_to_look(path)?,
         Purpose::Work => EmulatedDrive::open_file(path, false)?,
+        Purpose::Serve => EmulatedDrive::open_file(path, true)?,
     };
     let emulated = Emulated::new(drive).map_err(|fault| Failure::failed(format!("{}: {fault}", path.display())))?;
     Ok(if is_paced { Box::new(emulated) } else { Box::new(emulated.unpaced()) })
@@ -146,7 +149,7 @@ pub fn open(clock: &Clock, path: &Path, purpose: Purpose, is_paced: bool) -> Res
         Kind::Image => emulated(path, purpose, is_paced).map_err(in_use)?,
         Kind::Zoned => zoned(path)?,
         Kind::Plain => {
-            let file = FileBackend::open(path, purpose == Purpose::Work);
+            let file = FileBackend::open(path, purpose != Purpose::Look);
             Box::new(file.map_err(|fault: DeviceFault| in_use(Failure::failed(fault)))?)
         }
     };

@@ -150,7 +150,7 @@ impl Served {
     fn open(paths: &[PathBuf], options: &Options) -> Result<Served, Failure> {
         let clock = Clock::on_the_wall();
         let epoch_ns = devices::now_ns();
-        let purpose = if options.read_only { Purpose::Look } else { Purpose::Work };
+        let purpose = if options.read_only { Purpose::Look } else { Purpose::Serve };
         let devices = Devices::open(&clock, paths, purpose, options.is_paced)?;
         let usual = Bounds::default();
         let queue = QueueLimits {

@@ -103,7 +103,7 @@ impl Orders {
         if let Some(known) = self.known(&path) {
             return Err(replace::there_already(fs, &known));
         }
-        let device = devices::open(&self.clock, &path, Purpose::Work, self.is_paced)?;
+        let device = devices::open(&self.clock, &path, Purpose::Serve, self.is_paced)?;
         // The command that asked has asked the user; what it allows is checked again through this handle.
         let consent = Consent { force: order["force"] == true, yes: true };
         let checked = devices::survey(&device).and_then(|survey| consent::check(&[survey], consent));

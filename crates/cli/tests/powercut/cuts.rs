@@ -5,7 +5,7 @@
 use imbrex_powercut::recorder::is_available;
 
 use crate::carriers::Carrier;
-use crate::not_yet::grade;
+use crate::grade::grade;
 use crate::recorded::{Story, record};
 use crate::rounds::{BLOCK_BYTES, Count, Rounds, Table, long, one_cut, seed, wanted};
 
@@ -37,7 +37,6 @@ fn cut_story(test: &'static str, story: &Story, rounds: u64) -> Vec<Count> {
         fault: None,
         cuts_openings: true,
         positions: story.from..=story.log.entries.len(),
-        is_after_failed_sync: false,
         grade,
     };
     BLOCK_BYTES.map(|block_bytes| rounds(block_bytes).run()).into()

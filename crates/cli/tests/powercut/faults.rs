@@ -7,7 +7,7 @@ use imbrex_powercut::{Event, Fault};
 use imbrex_testkit::Random;
 
 use crate::carriers::Carrier;
-use crate::not_yet::{grade, grade_spoilt};
+use crate::grade::{grade, grade_spoilt};
 use crate::recorded::{Story, record, record_failing};
 use crate::rounds::{BLOCK_BYTES, Count, Faulty, Rounds, Table, long, seed, wanted};
 
@@ -28,7 +28,6 @@ fn spoil(test: &'static str, carrier: Carrier, seed: u64) -> Vec<Count> {
         fault: Some(fault),
         cuts_openings: false,
         positions: 0..=story.log.entries.len(),
-        is_after_failed_sync: false,
         grade: grade_spoilt,
     };
     let all = |block_bytes| {
@@ -109,7 +108,6 @@ fn fail_sync(test: &'static str, carrier: Carrier, seed: u64) -> Vec<Count> {
         fault: None,
         cuts_openings: false,
         positions: from..=story.log.entries.len(),
-        is_after_failed_sync: true,
         grade,
     };
     BLOCK_BYTES.map(|block_bytes| rounds(block_bytes).run()).into()

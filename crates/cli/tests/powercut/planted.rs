@@ -7,7 +7,7 @@ use imbrex_powercut::plant::Plant;
 use imbrex_powercut::recorder::is_available;
 
 use crate::carriers::Carrier;
-use crate::not_yet::grade;
+use crate::grade::grade;
 use crate::recorded::{Story, record};
 use crate::rounds::Rounds;
 
@@ -28,7 +28,6 @@ fn is_bad(story: &Story, positions: RangeInclusive<usize>) -> bool {
         fault: None,
         cuts_openings: false,
         positions: positions.clone(),
-        is_after_failed_sync: false,
         grade,
     };
     (0..ROUNDS).step_by(AT_ONCE).any(|first| rounds(first..first + AT_ONCE as u64).run().bad > 0)

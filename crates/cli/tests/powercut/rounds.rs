@@ -253,8 +253,6 @@ pub struct Rounds<'a> {
     pub cuts_openings: bool,
     /// Positions of the log at which cuts are made.
     pub positions: RangeInclusive<usize>,
-    /// Whether these are cuts behind a sync that failed.
-    pub is_after_failed_sync: bool,
     /// What is wrong with an outcome, of a fault that hit something of the image that has this name.
     pub grade: fn(&Rounds<'_>, &Outcome, Option<&str>) -> Grade,
 }

@@ -148,6 +148,7 @@ impl<M: Media> Space<M> {
     /// After an end that was not in good order: gives slots both of their witnesses, settles of every sector of the eras that
     /// may have been cut whether it is old or new, and sees to it that later eras are told from these.
     pub fn settle(&mut self) -> Result<(), DeviceError> {
+        self.settle_states()?;
         if self.state.is_sealed {
             return Ok(());
         }
@@ -186,6 +187,20 @@ impl<M: Media> Space<M> {
         self.state.era = newest + 1;
         self.kept.clear();
         self.flush()
+    }
+
+    /// Gives the place of the newest state three copies of it: a cut may leave some of them older. The three of the other place were
+    /// durable before one of these was written.
+    fn settle_states(&mut self) -> Result<(), DeviceError> {
+        let (newest, place) = (self.state, self.state.place());
+        for (copy, at, state) in self.states("the image")? {
+            if at == place && state.is_some_and(|state| state.generation < newest.generation) {
+                let failed = |cause| DeviceError::medium("writing the image's state", cause);
+                let bytes = newest.bytes(self.state_salt);
+                self.media.write_at(self.layout.state(copy, at), &bytes).map_err(failed)?;
+            }
+        }
+        Ok(())
     }
 
     /// Settles the blocks `open`, so many at a time.

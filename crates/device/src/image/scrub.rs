@@ -111,11 +111,13 @@ impl<M: Media> Space<M> {
             each(Flaw::Header { copy });
         }
         let states = self.states(place)?;
-        for &(copy, at, state) in &states {
-            let newest = states.iter().filter(|(_, place, _)| *place == at).filter_map(|(.., state)| *state);
-            let generation = newest.map(|state| state.generation).max();
-            // A copy that is older than the others of its place: a write of it was dropped.
-            if state.is_none_or(|state| Some(state.generation) != generation) {
+        let older_place = 1 - self.state.place();
+        let of_older = states.iter().filter(|(_, at, _)| *at == older_place).filter_map(|(.., state)| *state);
+        let generation = of_older.map(|state| state.generation).max();
+        for (copy, at, state) in states {
+            // Of the place that is not the newest all copies were durable: one that is older than another was dropped.
+            let is_older = at == older_place && state.is_some_and(|state| Some(state.generation) != generation);
+            if state.is_none() || is_older {
                 each(Flaw::State { copy, place: at });
             }
         }

@@ -1,0 +1,36 @@
+//! What an outcome is worth. Promises that are not kept yet are named, and counted wherever they explain an outcome; whatever none explains
+//! fails a test.
+
+use crate::judge::Outcome;
+use crate::rounds::{Grade, Rounds};
+
+/// Grades what a cut alone left.
+pub fn grade(_: &Rounds<'_>, outcome: &Outcome, _: Option<&str>) -> Grade {
+    if outcome.is_good() { Grade::Good } else { Grade::Bad }
+}
+
+/// Grades what a cut left on a disk with a fault that hit `hit`: sectors and the whole image may have become unreadable, but
+/// nothing else is read than may be there, and the check says damage.
+pub fn grade_spoilt(_: &Rounds<'_>, outcome: &Outcome, hit: Option<&str>) -> Grade {
+    let hit = hit.expect("a fault hit something");
+    let is_lost = outcome.refused.is_some() || outcome.verdict.lost > 0;
+    let is_wrong = outcome.wrong() > 0 || (is_lost && outcome.findings.is_empty());
+    match (is_wrong, outcome.findings.is_empty()) {
+        (false, false) => Grade::Good,
+        // What is not in use may be as old as it likes.
+        (false, true) if hit == "nothing in use" => Grade::Good,
+        // A copy of the state that is older than another is what a cut leaves, too; the newest counts.
+        (false, true) if hit == "state" => Grade::Good,
+        // "One block that is older than what was synced after it is damage": one of the era that is open counts as cut, though a
+        // flush made it durable. No later flush says that it was there.
+        _ if ["sector-table", "digests", "slot-header"].iter().any(|part| hit.contains(part)) => {
+            Grade::NotYet(vec!["tables of the open era"])
+        }
+        // The same promise: contents of the era that is open count as cut, though a flush made them durable.
+        _ if hit.contains("contents") => Grade::NotYet(vec!["contents of the open era"]),
+        // The same promise: a copy of a state that is whole is not compared with the others, and a record's second copy not
+        // missed behind the records known to be durable. Neither loses anything.
+        (false, true) if hit == "journal" => Grade::NotYet(vec!["older copy of a record"]),
+        _ => Grade::Bad,
+    }
+}
