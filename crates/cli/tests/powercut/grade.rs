@@ -17,20 +17,17 @@ pub fn grade_spoilt(_: &Rounds<'_>, outcome: &Outcome, hit: Option<&str>) -> Gra
     let is_wrong = outcome.wrong() > 0 || (is_lost && outcome.findings.is_empty());
     match (is_wrong, outcome.findings.is_empty()) {
         (false, false) => Grade::Good,
-        // What is not in use may be as old as it likes.
-        (false, true) if hit == "nothing in use" => Grade::Good,
-        // A copy of the state that is older than another is what a cut leaves, too; the newest counts.
-        (false, true) if hit == "state" => Grade::Good,
+        // What is not in use may be as old as it likes. A copy of the state that is older than another is what a cut leaves, too; the
+        // newest counts.
+        (false, true) if hit == "nothing in use" || hit == "state" => Grade::Good,
         // "One block that is older than what was synced after it is damage": one of the era that is open counts as cut, though a
-        // flush made it durable. No later flush says that it was there.
+        // flush made it durable. No later flush says that it was there. Or its other copy was believed, and nothing said so.
+        (false, true) => Grade::NotYet(vec!["not noticed, nothing lost"]),
+        // The same promise, where it costs something.
         _ if ["sector-table", "digests", "slot-header"].iter().any(|part| hit.contains(part)) => {
             Grade::NotYet(vec!["tables of the open era"])
         }
-        // The same promise: contents of the era that is open count as cut, though a flush made them durable.
         _ if hit.contains("contents") => Grade::NotYet(vec!["contents of the open era"]),
-        // The same promise: a copy of a state that is whole is not compared with the others, and a record's second copy not
-        // missed behind the records known to be durable. Neither loses anything.
-        (false, true) if hit == "journal" => Grade::NotYet(vec!["older copy of a record"]),
         _ => Grade::Bad,
     }
 }

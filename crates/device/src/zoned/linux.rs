@@ -78,6 +78,8 @@ pub struct LinuxZoned {
     place: String,
     mode: ZonedMode,
     zones: Vec<Zone>,
+    /// Why the first sync failed, if one did: then nothing is written any more.
+    failed_sync: Option<String>,
     /// Room for an aligned copy of what is read or written.
     bounce: Vec<u8>,
 }
@@ -125,7 +127,7 @@ impl LinuxZoned {
             open_max: limit(&file, "max_open_zones"),
             active_max: limit(&file, "max_active_zones"),
         };
-        let mut device = LinuxZoned { file, place, mode, zones: Vec::new(), bounce: Vec::new() };
+        let mut device = LinuxZoned { file, place, mode, zones: Vec::new(), failed_sync: None, bounce: Vec::new() };
         device.zones = device.ask(0, zones)?;
         let is_conventional = |zone: &&Zone| zone.condition == Condition::Conventional;
         device.mode.conventional_zones = device.zones.iter().take_while(is_conventional).count() as u32;
@@ -140,6 +142,17 @@ impl LinuxZoned {
 
     fn failed(&self, what: &str, cause: io::Error) -> DeviceError {
         DeviceError::medium(format!("{}: {what}", self.place), cause)
+    }
+
+    /// Refuses everything but reads after a flush that failed: what it covered may be lost.
+    fn check_synced(&self) -> Result<(), DeviceError> {
+        match &self.failed_sync {
+            Some(reason) => {
+                let reason = format!("{}: a flush failed, and nothing was written since: {reason}", self.place);
+                Err(DeviceError::Stopped(reason))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Kernel sectors to those of the drive.
@@ -202,6 +215,7 @@ impl LinuxZoned {
 
     /// A command to zone `index`. What the kernel lets pass in silence and a host must not do is refused here.
     fn manage(&mut self, index: u32, request: libc::c_ulong, what: &'static str) -> Result<(), DeviceError> {
+        self.check_synced()?;
         let zone = self.known(index)?;
         if matches!(zone.condition, Condition::Conventional | Condition::ReadOnly | Condition::Offline) {
             let condition = zone.condition;
@@ -303,6 +317,7 @@ impl ZonedDevice for LinuxZoned {
     }
 
     fn write(&mut self, lba: Lba, from: &[u8]) -> Result<(), DeviceError> {
+        self.check_synced()?;
         let sectors = whole_sectors(from.len(), self.mode.sector_bytes)?;
         let zone = self.zone_at(lba, sectors)?;
         self.check_write(&zone, lba, sectors)?;
@@ -355,7 +370,11 @@ impl ZonedDevice for LinuxZoned {
     }
 
     fn flush(&mut self) -> Result<(), DeviceError> {
-        self.file.sync_data().map_err(|cause| self.failed("flushing", cause))
+        self.check_synced()?;
+        self.file.sync_data().map_err(|cause| {
+            self.failed_sync = Some(cause.to_string());
+            self.failed("flushing", cause)
+        })
     }
 }
 

@@ -29,6 +29,8 @@ pub struct FileBackend {
     answers: Vec<(u64, Outcome)>,
     head: u64,
     is_writable: bool,
+    /// Why the first sync failed, if one did.
+    failed_sync: Option<String>,
     host: Arc<HostFile>,
 }
 
@@ -54,7 +56,32 @@ impl FileBackend {
         let bytes = file.seek(SeekFrom::End(0)).map_err(|error| failed("its length cannot be found", error))?;
         let geometry = Geometry { blocks: bytes / BYTES, kind: Kind::Plain };
         let host = HostFile::new(&file, path).map_err(|error| failed("its length cannot be found", error))?;
-        Ok(FileBackend { file, place, geometry, answers: Vec::new(), head: 0, is_writable, host: Arc::new(host) })
+        Ok(FileBackend {
+            file,
+            place,
+            geometry,
+            answers: Vec::new(),
+            head: 0,
+            is_writable,
+            failed_sync: None,
+            host: Arc::new(host),
+        })
+    }
+
+    /// Refuses everything but reads after a sync that failed: the kernel has marked the pages that it covered as clean, so the next
+    /// sync would succeed without them.
+    fn check_synced(&self) -> io::Result<()> {
+        match &self.failed_sync {
+            Some(reason) => Err(io::Error::other(format!("a sync failed, and nothing was written since: {reason}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn sync(&mut self) -> io::Result<Answer> {
+        self.check_synced()?;
+        let synced = self.file.sync_data();
+        self.failed_sync = synced.as_ref().err().map(ToString::to_string);
+        synced.map(|()| Answer::Done)
     }
 
     /// Where `bytes` are zeros, and enough of them, makes a hole in the file in place of writing them, if the host can.
@@ -77,13 +104,14 @@ impl FileBackend {
             }
             Operation::Write { .. } if !self.is_writable => refused("it was opened to be read"),
             Operation::Write { block, bytes } => {
+                self.check_synced()?;
                 if !self.leaves_out(block, &bytes) {
                     self.file.write_all_at(&bytes, block * BYTES)?;
                 }
                 self.head = block + bytes.len() as u64 / BYTES;
                 Ok(Answer::Done)
             }
-            Operation::Flush => self.file.sync_data().map(|()| Answer::Done),
+            Operation::Flush => self.sync(),
             Operation::Report => Ok(Answer::Zones(Vec::new())),
             Operation::Reset(_) | Operation::Finish(_) => refused("it has no zones"),
         }
@@ -131,7 +159,7 @@ impl Backend for FileBackend {
     }
 
     fn shut_down(&mut self) -> Result<(), DeviceFault> {
-        let synced = if self.is_writable { self.file.sync_all() } else { Ok(()) };
+        let synced = self.check_synced().and_then(|()| if self.is_writable { self.file.sync_all() } else { Ok(()) });
         synced.and_then(|()| self.file.unlock()).map_err(|error| DeviceFault::new(format!("{}: {error}", self.place)))
     }
 }
@@ -167,6 +195,25 @@ mod tests {
         let read = clock.run(async move { reader.read(2, 4).await }).expect("it ends").expect("it is read");
         assert_eq!(read[BLOCK_BYTES..3 * BLOCK_BYTES], bytes[..]);
         assert!(read[..BLOCK_BYTES].iter().chain(&read[3 * BLOCK_BYTES..]).all(|byte| *byte == 0));
+    }
+
+    /// A pipe in the place of the file: it cannot be synced.
+    #[test]
+    fn after_a_sync_that_failed_nothing_is_written_and_no_flush_succeeds() {
+        let file = file(8);
+        let mut backend = FileBackend::open(file.path(), true).expect("it opens");
+        let (_, writer) = std::io::pipe().expect("there are pipes");
+        let whole = std::mem::replace(&mut backend.file, File::from(std::os::fd::OwnedFd::from(writer)));
+        backend.perform(Operation::Flush).expect_err("a pipe cannot be synced");
+        backend.file = whole;
+        let write = Operation::Write { block: 1, bytes: vec![7; BLOCK_BYTES] };
+        for operation in [write, Operation::Flush] {
+            let error = backend.perform(operation).expect_err("the sync before has failed").to_string();
+            assert!(error.contains("a sync failed"), "{error}");
+        }
+        assert_eq!(backend.perform(Operation::Read { block: 1, blocks: 1 }).map(|_| ()).ok(), Some(()), "reads go on");
+        assert!(backend.shut_down().is_err(), "it has not ended well");
+        assert_eq!(std::fs::read(file.path()).expect("it is there")[BLOCK_BYTES..2 * BLOCK_BYTES], [0; BLOCK_BYTES]);
     }
 
     #[test]
