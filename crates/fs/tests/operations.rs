@@ -9,7 +9,7 @@ use imbrex_fs::FsError;
 use imbrex_fs::clock::Stalled;
 
 /// The sources of messages, and the functions that are meant where not all of them are.
-const SOURCES: [(&str, &[&str]); 41] = [
+const SOURCES: [(&str, &[&str]); 42] = [
     ("cli/src/fs/check.rs", &[]),
     ("cli/src/fs/scrub.rs", &[]),
     ("cli/src/fs/salvage.rs", &[]),
@@ -23,6 +23,7 @@ const SOURCES: [(&str, &[&str]); 41] = [
     ("cli/src/interrupt.rs", &[]),
     ("cli/src/output.rs", &[]),
     ("device/src/media/host_file.rs", &["warning"]),
+    ("safety/src/survey.rs", &[]),
     ("fs/src/core/members.rs", &[]),
     ("fs/src/core/mount.rs", &[]),
     ("fs/src/core/scrub.rs", &[]),
