@@ -250,8 +250,10 @@ impl Tracer {
     }
 
     fn left(&mut self, tid: Tid) -> io::Result<()> {
-        if let Some(watched) = self.watched.remove(&tid) {
+        if self.watched.contains_key(&tid) {
+            // A thread that was killed at this very stop keeps its call, which is completed when its end is reported.
             let result = sys::registers(tid)?.rax as i64;
+            let watched = self.watched.remove(&tid).expect("it was just found");
             self.calls.leave(tid, watched, result)?;
         }
         sys::go_on(tid, 0, false)?;
