@@ -357,6 +357,14 @@ impl Calls {
         }
     }
 
+    /// Finds in all files what a call did that cannot be told any more.
+    pub(super) fn find_all(&mut self) -> io::Result<()> {
+        const CALL: &str = "a call of a killed thread";
+        self.folder.names_changed(CALL)?;
+        self.folder.lengths_changed(CALL)?;
+        (0..self.folder.files.len() as FileId).try_for_each(|file| self.folder.contents_changed(CALL, file))
+    }
+
     fn end_send(&mut self, position: usize, before: u64, count: u64) {
         let mut log = self.folder.log();
         let Event::Sent { socket, total } = &mut log.entries[position].event else { unreachable!("it is a send") };

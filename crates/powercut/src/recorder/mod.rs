@@ -254,7 +254,11 @@ impl Tracer {
             // A thread that was killed at this very stop keeps its call, which is completed when its end is reported.
             let result = sys::registers(tid)?.rax as i64;
             let watched = self.watched.remove(&tid).expect("it was just found");
-            self.calls.leave(tid, watched, result)?;
+            match self.calls.leave(tid, watched, result) {
+                // It was killed while its memory was read: what the call did is found in the files.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => self.calls.find_all()?,
+                outcome => outcome?,
+            }
         }
         sys::go_on(tid, 0, false)?;
         self.release(tid)
