@@ -10,10 +10,10 @@ use imbrex_device::media::host_file::{HostFile, Placement};
 
 /// How often is looked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often the same is said.
+/// Time between two warnings that say the same.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
-/// What was seen and said so far of one file.
+/// When one file was last looked for, and the last warning about it: the place it had then, and when it was printed.
 #[derive(Default)]
 pub struct Displaced {
     looked: Cell<Option<Instant>>,

@@ -170,7 +170,7 @@ fn a_socket_of_the_dead_is_replaced_and_that_of_the_living_is_not() {
     assert_eq!(send(&control, b"{\"verb\":\"stats\"}\n").expect("it listens")["image"], image);
     server.stop();
     assert!(!control.exists() && files_in(&folder.path().join("imbrex")).is_empty(), "it goes with its server");
-    // What is no socket is left alone.
+    // A file that is not a socket is left alone.
     fs::write(&control, "a letter").expect("it is written");
     let refused = imbrex_in(folder.path(), &["serve", "image", "--nbd", "unix:other", "--control", "control"]);
     assert!(said(&refused).contains("cannot listen at control"), "{}", said(&refused));

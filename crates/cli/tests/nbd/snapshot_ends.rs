@@ -13,7 +13,7 @@ use crate::common::*;
 use crate::control::ask;
 use crate::snapshots::*;
 
-/// What is written of a drive before snapshots are interrupted: enough that the copying takes a while.
+/// Bytes written to a drive before snapshots are interrupted: enough that a copy takes a while.
 const WRITTEN_BYTES: u64 = 256 << 20;
 
 /// The image of a conventional drive, its beginning written, served.

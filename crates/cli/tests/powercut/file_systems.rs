@@ -151,7 +151,7 @@ fn record(carrier: &Carrier, seed: u64) -> Story {
 /// Checks, mounts and reads what a cut left.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// A description of the first thing that is wrong.
 fn judge(disk: &Disk, story: &Story, position: usize) -> Result<(), String> {
     let parent = tempfile::tempdir().expect("a temporary folder");
     let folder = parent.path().join("recorded");

@@ -1,5 +1,5 @@
-//! What an outcome is worth. Promises that are not kept yet are named, and counted wherever they explain an outcome; whatever none explains
-//! fails a test.
+//! Grades of outcomes. Promises that are not kept yet are named, and counted where they explain an outcome. An outcome that no name
+//! explains fails the test.
 
 use crate::judge::Outcome;
 use crate::rounds::{Grade, Rounds};
@@ -17,7 +17,7 @@ pub fn grade_spoilt(_: &Rounds<'_>, outcome: &Outcome, hit: Option<&str>) -> Gra
     let is_wrong = outcome.wrong() > 0 || (is_lost && outcome.findings.is_empty());
     match (is_wrong, outcome.findings.is_empty()) {
         (false, false) => Grade::Good,
-        // What is not in use may be as old as it likes. A copy of the state that is older than another is what a cut leaves, too; the
+        // The age of bytes that are not in use does not matter. A cut also leaves one copy of the state older than another; the
         // newest counts.
         (false, true) if hit == "nothing in use" || hit == "state" => Grade::Good,
         // "One block that is older than what was synced after it is damage": one of the era that is open counts as cut, though a

@@ -37,14 +37,14 @@ impl Media for Replayed {
     }
 }
 
-/// What an image came to.
+/// The result of opening, checking and reading one image.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
     /// Why it does not open.
     pub refused: Option<String>,
     /// What the check found; its failure too.
     pub findings: Vec<String>,
-    /// What was read.
+    /// The judgement of the sectors that were read.
     pub verdict: Verdict,
 }
 

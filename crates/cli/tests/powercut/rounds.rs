@@ -41,10 +41,10 @@ pub fn wanted() -> impl Iterator<Item = Carrier> {
     CARRIERS.iter().filter(is_wanted).copied()
 }
 
-/// What is done on top of a cut, by a seed.
+/// A fault added to a cut, chosen by a seed.
 pub type Faulty = fn(u64) -> Fault;
 
-/// What came of faults of one kind that hit things of one kind.
+/// Counts of the outcomes of faults of one kind that hit one part of the image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hits {
     rounds: u64,
@@ -103,7 +103,7 @@ pub struct Count {
     pub sectors: u64,
     /// Sectors compared.
     pub compared: u64,
-    /// What was found, in words, with the command that repeats it.
+    /// Descriptions of the bad rounds, each with the command that repeats it.
     pub told: Vec<String>,
     /// Kinds of findings and errors, without their numbers.
     pub kinds: BTreeMap<String, u64>,
@@ -183,7 +183,7 @@ pub const HEAD: &str = "| carrier | rounds | refused | unreadable | wrong | comp
 pub enum Grade {
     /// As it must be.
     Good,
-    /// What is wrong is on a list of promises that are not kept yet; its names there.
+    /// The outcome breaks a promise that is not kept yet; the names of those promises.
     NotYet(Vec<&'static str>),
     /// Something else is wrong.
     Bad,
