@@ -10,6 +10,7 @@
 //! 2. Identity, contents, map and damage are the same in both.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::DeviceError;
@@ -47,30 +48,41 @@ pub fn upgrade_file(path: &Path, told: impl FnMut(u64, u64)) -> Result<Upgraded,
     }
     let (_, mut store) = Store::open(Overlay::new(medium), &place)?;
     store.seal()?;
-    let hidden = Hidden::beside(&path);
     let new = Header { version: VERSION, ..header.clone() };
-    let mut medium = FileMedium::open(&hidden.path, Mode::Create, true)?;
+    let hidden = hidden_beside(&path);
+    let mut medium = FileMedium::open(&hidden, Mode::Create, true)?;
+    // From here on the file is ours to remove.
+    let hidden = Hidden { path: hidden };
+    take_over_access(&path, &hidden.path).map_err(|cause| failed("giving the new image its permissions", cause))?;
     new.write(&mut medium)?;
     let mut space = Space::create(medium, &new, Bounds::default())?;
     space.copy_all(store.space_mut(), told)?;
-    drop(space);
     std::fs::rename(&hidden.path, &path).map_err(|cause| failed("renaming the new image over it", cause))?;
     let folder = path.parent().unwrap_or(Path::new("/"));
     let synced = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(|cause| failed("syncing its folder", cause))?;
+    // Its lock is held until it has its name.
+    drop(space);
     Ok(Upgraded { from: header.version, to: VERSION, uuid: header.uuid })
+}
+
+/// Gives the file `new` the permissions of `old`, and its owner where that is allowed.
+fn take_over_access(old: &Path, new: &Path) -> io::Result<()> {
+    let facts = std::fs::metadata(old)?;
+    // A user who is not root keeps the new image as his own.
+    let _ = std::os::unix::fs::chown(new, Some(facts.uid()), Some(facts.gid()));
+    std::fs::set_permissions(new, facts.permissions())
+}
+
+/// Returns the name of the new image until it is whole.
+fn hidden_beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    path.with_file_name(format!(".{name}.{}.unfinished", std::process::id()))
 }
 
 /// A file in the making, removed when dropped unless it was renamed.
 struct Hidden {
     path: PathBuf,
-}
-
-impl Hidden {
-    fn beside(path: &Path) -> Hidden {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Hidden { path: path.with_file_name(format!(".{name}.{}.unfinished", std::process::id())) }
-    }
 }
 
 impl Drop for Hidden {

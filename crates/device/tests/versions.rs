@@ -87,9 +87,13 @@ fn an_upgrade_keeps_contents_identity_and_room() {
         let (name, ..) = fixture;
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = unpacked(folder.path(), name);
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("it is ours");
         let mut told = (0, 0);
         let upgraded = upgrade_file(&path, |done, all| told = (done, all)).expect("it is converted");
         assert_eq!((upgraded.from, upgraded.to, version(&path)), (2, 3, 3), "{name}");
+        let mode =
+            std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).expect("it is there").permissions());
+        assert_eq!(mode & 0o777, 0o600, "{name}: nobody else may read it now");
         assert!(told.0 == told.1 && told.1 > 0, "{told:?}");
         assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 1, "nothing else is left");
         let media = Overlay::new(FileMedium::open(&path, Mode::Read, false).expect("it opens"));
@@ -119,7 +123,8 @@ fn an_upgrade_that_fails_leaves_the_old_image_alone() {
     drop(holder);
     // Something has the name that the new image would have at first.
     let hidden = folder.path().join(format!(".drive.img.{}.unfinished", std::process::id()));
-    std::fs::create_dir(&hidden).expect("made");
+    std::fs::write(&hidden, "somebody's own").expect("written");
     assert!(matches!(upgrade_file(&path, |_, _| ()), Err(DeviceError::Medium { .. })));
+    assert_eq!(std::fs::read(&hidden).expect("it is still there"), b"somebody's own");
     assert!(std::fs::read(&path).expect("it is there") == before, "it was written");
 }
