@@ -46,6 +46,15 @@ scripts/test-python.sh 2>&1 | tee "$log.python"
 cat "$log.python" >>"$log"
 [ ! -e "$log.deny" ] || cat "$log.deny" >>"$log"
 
+# Named again at the end, since the log is long: each failure with what it printed, at most 80 lines a program.
+awk '
+    /^ +Running |^ +Doc-tests / {running = $0}
+    /^failures:$/ && !inside {inside = 1; lines = 0; print "\n── failed:" running}
+    /^test result:/ {inside = 0}
+    inside && lines++ < 80 {print}
+    /^(guest|python): FAILED|^FAILED / {print}
+' "$log"
+
 passed=$(awk '/^test result:/ {n += $4} /^(guest|python): [0-9]+ passed/ {n += $2} END {print n + 0}' "$log")
 broken=$(awk '/^test result:/ {n += $6} /^(guest|python): [0-9]+ passed/ {n += $4} END {print n + 0}' "$log")
 skipped=$(grep -c '^skipped: ' "$log")
