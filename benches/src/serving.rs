@@ -1,14 +1,19 @@
-//! Served drives: a conventional drive in memory without a pace, against nbdkit's memory plugin. fio's nbd engine drives both
-//! on this machine in one run, in turn; the figure is the ratio of the medians. A second row says the same of what a second of the
-//! server's processor time achieves: on a busy machine that is the fairer one.
+//! Served drives without a pace, against nbdkit: drives in memory and images without syncs against its memory plugin, images with
+//! syncs against its file plugin. fio's nbd engine drives both on this machine in one run, in turn; the figure is the ratio of
+//! the medians. A second row says the same of what a second of the server's processor time achieves: on a busy machine that is
+//! the fairer one.
+//!
+//! An image lies in the system's temporary folder, and so does the file of nbdkit: `TMPDIR` names another. With syncs both
+//! get the same flushes, one after so many writes, and write what is flushed to the host's disk before they answer.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use imbrex_device::EmulatedDrive;
-use imbrex_device::drive::{Making, header_of};
+use imbrex_device::drive::{Making, create_file_of, header_of};
 use imbrex_device::pacing::Pace;
 use imbrex_disk::Profile;
 use imbrex_serve::{Address, Front, Server};
@@ -20,7 +25,8 @@ use crate::Row;
 const TARGET: f64 = 0.8;
 /// Runs of each server, in turn.
 const ROUNDS: usize = 5;
-const DRIVE: &str = "cmr-7200";
+/// Writes between two flushes, where a server syncs.
+const WRITES_A_FLUSH: &str = "--fsync=32";
 
 /// Name and fio's words of a pattern; bytes worked on.
 const PATTERNS: [(&str, &str, &str, &str); 4] = [
@@ -32,39 +38,91 @@ const PATTERNS: [(&str, &str, &str, &str); 4] = [
 /// Requests on their way at once.
 const DEPTHS: [&str; 3] = ["1", "4", "32"];
 
+/// A drive of ours and what it is measured against.
+struct Pair {
+    /// What the rows' names begin with.
+    name: &'static str,
+    drive: &'static str,
+    place: Place,
+    /// Whether only 4 KiB writes are measured.
+    is_small_writes: bool,
+}
+
+/// Where the bytes of both servers are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Memory,
+    /// Ours in an image without syncs, nbdkit's in memory.
+    Image,
+    /// Both in files, synced at a flush.
+    SyncedImage,
+}
+
+const PAIRS: [Pair; 5] = [
+    Pair { name: "serve", drive: "cmr-7200", place: Place::Memory, is_small_writes: false },
+    Pair { name: "serve an image, --sync none,", drive: "cmr-7200", place: Place::Image, is_small_writes: true },
+    Pair {
+        name: "serve an image of smr-5t, --sync none,",
+        drive: "seagate-st5000as0011",
+        place: Place::Image,
+        is_small_writes: true,
+    },
+    Pair {
+        name: "serve an image, --sync barrier, flush each 32,",
+        drive: "cmr-7200",
+        place: Place::SyncedImage,
+        is_small_writes: true,
+    },
+    Pair {
+        name: "serve an image of smr-5t, --sync barrier, flush each 32,",
+        drive: "seagate-st5000as0011",
+        place: Place::SyncedImage,
+        is_small_writes: true,
+    },
+];
+
 /// What is measured.
 struct Case {
     name: String,
-    pattern: &'static str,
-    block: &'static str,
-    depth: &'static str,
-    size: &'static str,
+    words: Vec<String>,
 }
 
-fn cases() -> impl Iterator<Item = Case> {
-    PATTERNS.into_iter().flat_map(|(name, pattern, block, size)| {
-        DEPTHS.into_iter().map(move |depth| Case {
-            name: format!("serve {name}, depth {depth}"),
-            pattern,
-            block,
-            depth,
-            size,
-        })
-    })
+fn cases(pair: &Pair) -> Vec<Case> {
+    let patterns = PATTERNS.into_iter().filter(|pattern| !pair.is_small_writes || pattern.1 == "randwrite");
+    let with_depths = patterns.flat_map(|pattern| DEPTHS.into_iter().map(move |depth| (pattern, depth)));
+    let case = |((name, pattern, block, size), depth)| {
+        let mut words = vec![
+            format!("--rw={pattern}"),
+            format!("--bs={block}"),
+            format!("--iodepth={depth}"),
+            format!("--size={size}"),
+            "--runtime=1".into(),
+            "--time_based".into(),
+        ];
+        words.extend((pair.place == Place::SyncedImage).then(|| WRITES_A_FLUSH.into()));
+        Case { name: format!("{} {name}, depth {depth}", pair.name), words }
+    };
+    with_depths.map(case).collect()
 }
 
 /// Measures the rows whose name holds `only`.
 pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
-    let rows: Vec<Case> = cases().filter(|case| case.name.contains(only)).collect();
+    PAIRS.iter().for_each(|pair| measure_pair(pair, only, report));
+}
+
+fn measure_pair(pair: &Pair, only: &str, report: &mut dyn FnMut(Row)) {
+    let rows: Vec<Case> = cases(pair).into_iter().filter(|case| case.name.contains(only)).collect();
     if rows.is_empty() {
         return;
     }
     let folder = std::env::temp_dir().join(format!("imbrex-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("there is a temporary folder");
     let (theirs, ours) = (folder.join("nbdkit"), folder.join("imbrex"));
-    match start_nbdkit(&theirs) {
+    match start_nbdkit(&theirs, pair.place, &folder) {
         Ok(mut nbdkit) => {
-            with_drive(&ours, || measure_all(&rows, &[(&theirs, nbdkit.id()), (&ours, std::process::id())], report));
+            let drive = drive(pair, &folder);
+            let servers = [(&theirs, nbdkit.id()), (&ours, std::process::id())];
+            with_drive(drive, &ours, || measure_all(&rows, &servers, pair.place, report));
             // It may have ended by itself.
             let _ = nbdkit.kill();
             let _ = nbdkit.wait();
@@ -75,21 +133,38 @@ pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     let _ = std::fs::remove_dir_all(&folder);
 }
 
-fn start_nbdkit(socket: &Path) -> std::io::Result<Child> {
-    let child = Command::new("nbdkit").arg("-f").arg("-U").arg(socket).args(["memory", "2G"]).spawn()?;
+fn start_nbdkit(socket: &Path, place: Place, folder: &Path) -> std::io::Result<Child> {
+    let mut command = Command::new("nbdkit");
+    command.arg("-f").arg("-U").arg(socket);
+    if place == Place::SyncedImage {
+        let file = folder.join("theirs");
+        File::create(&file)?.set_len(2 << 30)?;
+        command.arg("file").arg(file);
+    } else {
+        command.args(["memory", "2G"]);
+    }
+    let child = command.spawn()?;
     while !socket.exists() {
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(child)
 }
 
-/// Calls `work` while the drive is served at `socket`.
-fn with_drive(socket: &Path, work: impl FnOnce()) {
-    let spec = DriveSpec::parse(DRIVE).expect("the words are right");
+fn drive(pair: &Pair, folder: &Path) -> EmulatedDrive {
+    let spec = DriveSpec::parse(pair.drive).expect("the words are right");
     let profile = Profile::named(&spec.profile).expect("the profile comes with the program");
     let drive = Drive::build(&spec, &profile).expect("the drive can be built");
     let header = header_of(&drive, &spec, &Making::default()).expect("it can have an image");
-    let drive = EmulatedDrive::in_memory(header).expect("memory takes it");
+    if pair.place == Place::Memory {
+        return EmulatedDrive::in_memory(header).expect("memory takes it");
+    }
+    let image = folder.join("image");
+    create_file_of(&image, header, drive).expect("there is room");
+    EmulatedDrive::open_file(&image, pair.place == Place::SyncedImage).expect("it is new")
+}
+
+/// Calls `work` while the drive is served at `socket`.
+fn with_drive(drive: EmulatedDrive, socket: &Path, work: impl FnOnce()) {
     let (front, pacer) = Front::start(drive, Pace::None, false);
     let server = Server::bind(&Address::Unix(socket.into()), front.clone(), None, imbrex_serve::Limits::default())
         .expect("the socket is ours");
@@ -99,24 +174,16 @@ fn with_drive(socket: &Path, work: impl FnOnce()) {
         work();
         is_ending.store(true, Ordering::SeqCst);
     });
-    front.stop(pacer).expect("memory does not fail");
+    front.stop(pacer).expect("the host's disk does not fail");
 }
 
 /// Measures each row with both servers, of which there are socket and process.
-fn measure_all(rows: &[Case], servers: &[(&PathBuf, u32); 2], report: &mut dyn FnMut(Row)) {
-    // Memory that both will use is given to them first.
+fn measure_all(rows: &[Case], servers: &[(&PathBuf, u32); 2], place: Place, report: &mut dyn FnMut(Row)) {
+    // Memory and blocks that both will use are given to them first.
     for (socket, _) in servers {
         fio(socket, &["--rw=write", "--bs=1m", "--size=256m"]);
     }
-    for Case { name, pattern, block, depth, size } in rows {
-        let words = [
-            format!("--rw={pattern}"),
-            format!("--bs={block}"),
-            format!("--iodepth={depth}"),
-            format!("--size={size}"),
-            "--runtime=1".into(),
-            "--time_based".into(),
-        ];
+    for Case { name, words } in rows {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let (mut speeds, mut bytes, mut ticks) = ([Vec::new(), Vec::new()], [0.0; 2], [0.0; 2]);
         for _ in 0..ROUNDS {
@@ -135,7 +202,10 @@ fn measure_all(rows: &[Case], servers: &[(&PathBuf, u32); 2], report: &mut dyn F
             speeds.sort_by(f64::total_cmp);
             speeds[ROUNDS / 2]
         });
-        let unit = "of nbdkit's memory plugin";
+        let unit = match place {
+            Place::SyncedImage => "of nbdkit's file plugin",
+            _ => "of nbdkit's memory plugin",
+        };
         report(Row { name: name.clone(), value: ours / theirs, unit, target: Some(TARGET) });
         let [theirs, ours] = [0, 1].map(|index| bytes[index] / ticks[index]);
         let name = format!("{name}, by CPU time");

@@ -12,12 +12,10 @@ use std::time::Duration;
 
 use imbrex_device::EmulatedDrive;
 use imbrex_device::pacing::Pace;
-use imbrex_serve::clients::Clients;
 use imbrex_serve::observe::Observed;
-use imbrex_serve::payload::Payloads;
 use imbrex_serve::tls::TlsServer;
 use imbrex_serve::ublk::BlockDevice;
-use imbrex_serve::{Address, Facts, Front, Limits, PageLimits, Server, http};
+use imbrex_serve::{Address, Facts, Front, Limits, PageLimits, Server, Visitors, http};
 
 use self::control::Controlled;
 use crate::args::{LimitArgs, ServeArgs};
@@ -55,48 +53,50 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         schedule.check(drive.drive()).map_err(Failure::failed)?;
         drive.play_faults(schedule.faults())?;
     }
-    let capacity = drive.capacity_bytes();
     let (front, pacer) = Front::start(drive, pace, args.read_only);
-    let door = match address {
-        Some(address) => Door::nbd(&address, front.clone(), tls, limits)?,
-        None => {
-            let number = args.ublk.flatten();
-            let device = BlockDevice::start(front.clone(), number)
-                .map_err(|words| Failure::failed(format!("--ublk: {words}")))?;
-            Door::Ublk(Box::new(device))
-        }
-    };
-    let shown = door.shown();
-    if !quiet {
-        eprintln!(
-            "serving {} ({}, time {pace}) at {shown}; Ctrl-C ends it",
-            front.facts().label,
-            human::bytes(capacity)
-        );
-    }
-    if !quiet {
-        tell_rules(front.facts(), &door);
-    }
-    let observed = Observed { front: front.clone(), visitors: door.visitors() };
+    let visitors = address.is_some().then(|| Visitors::new(limits));
+    let observed = Observed { front: front.clone(), visitors: visitors.clone() };
     let watchers = watchers(args, page_limits, &observed, quiet)?;
     let control = Controlled::start(args, &observed, quiet)?;
-    interrupt::answer_with("ending all connections, writing back what the drive has cached");
-    let served = door.serve(&front, &control);
+    // The door comes last: who finds it finds all the rest.
+    let door = match (address, visitors) {
+        (Some(address), Some(visitors)) => Door::nbd(&address, front.clone(), tls, visitors),
+        _ => Door::ublk(front.clone(), args.ublk.flatten()),
+    };
+    let served = door.map(|door| {
+        if !quiet {
+            tell_door(&door, &front, pace);
+        }
+        interrupt::answer_with("ending all connections, writing back what the drive has cached");
+        let shown = door.shown();
+        door.serve(&front, &control).map_err(|words| Failure::failed(format!("serving at {shown}: {words}")))
+    });
+    // Where there was no door, nobody has asked the watchers to end.
+    interrupt::request();
     for watcher in watchers {
         watcher.join().expect("a thread that only looks does not panic");
     }
     control.begin_end();
     let stopped = front.stop(pacer);
     control.end(&front, &stopped);
+    let served = served?;
     if !quiet {
         front.with(|_, statistics| report(statistics, pace));
         if let (Some(image), Ok(())) = (&args.image, &stopped) {
             eprintln!("{} is closed: all that was acknowledged is in it", image.display());
         }
     }
-    served.map_err(|words| Failure::failed(format!("serving at {shown}: {words}")))?;
+    served?;
     stopped?;
     Ok(ExitCode::Done)
+}
+
+/// Says what is served, where, and what it demands of its host.
+fn tell_door(door: &Door, front: &Front, pace: Pace) {
+    let (facts, shown) = (front.facts(), door.shown());
+    let capacity = human::bytes(front.with(|drive, _| drive.capacity_bytes()));
+    eprintln!("serving {} ({capacity}, time {pace}) at {shown}; Ctrl-C ends it", facts.label);
+    tell_rules(facts, door);
 }
 
 /// Why nobody can be served at the address given with `option`, and what to do; `instead` is what the option takes.
@@ -152,8 +152,8 @@ fn limits(args: &LimitArgs) -> (Limits, PageLimits) {
 }
 
 impl Door {
-    fn nbd(address: &Address, front: Arc<Front>, tls: Option<TlsServer>, limits: Limits) -> Result<Door, Failure> {
-        let server = Server::bind(address, front, tls, limits)
+    fn nbd(address: &Address, front: Arc<Front>, tls: Option<TlsServer>, visitors: Visitors) -> Result<Door, Failure> {
+        let server = Server::bind_for(address, front, tls, visitors)
             .map_err(|error| cannot_listen(address, "--nbd", "unix:PATH or tcp:PORT", &error))?;
         let shown = match (server.port(), address) {
             (Some(port), Address::Tcp(host)) => {
@@ -164,12 +164,9 @@ impl Door {
         Ok(Door::Nbd { server, shown })
     }
 
-    /// Its clients, where strangers may be among them.
-    fn visitors(&self) -> Option<(Arc<Clients>, Arc<Payloads>)> {
-        match self {
-            Door::Nbd { server, .. } => Some(server.visitors()),
-            Door::Ublk(_) => None,
-        }
+    fn ublk(front: Arc<Front>, number: Option<u32>) -> Result<Door, Failure> {
+        let device = BlockDevice::start(front, number);
+        device.map(|device| Door::Ublk(Box::new(device))).map_err(|words| Failure::failed(format!("--ublk: {words}")))
     }
 
     fn shown(&self) -> String {

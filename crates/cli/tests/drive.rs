@@ -224,6 +224,33 @@ fn wrong_words_make_no_image() {
     assert_eq!(std::fs::read(&path).expect("it is there"), b"mine");
 }
 
+/// Killed at 60 moments of its work, the command leaves a whole image or none.
+#[test]
+fn a_killed_command_leaves_a_whole_image_or_none() {
+    let begun = std::time::Instant::now();
+    drop(Image::new("caveat-1g"));
+    let whole = begun.elapsed();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("drive.imbrex");
+    let word = path.to_str().expect("a path");
+    for moment in 0..60 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_imbrex"))
+            .args(["drive", "create", word, "--drive", "caveat-1g"])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        std::thread::sleep(whole * moment / 50);
+        // It may have ended by itself.
+        let _ = child.kill();
+        child.wait().expect("it was started here");
+        if path.exists() {
+            assert_eq!(text(&["drive", "check", word]).lines().count(), 1, "moment {moment}");
+            std::fs::remove_file(&path).expect("it is there");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 0, "moment {moment}");
+    }
+}
+
 #[test]
 fn a_drive_of_20_tb_takes_little_room() {
     let image = Image::new("imr-20t");

@@ -9,14 +9,16 @@
 //! 1. The old image is not written. It stands under its name until the new one is durable.
 //! 2. Identity, contents, map and damage are the same in both.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::DeviceError;
 use crate::image::header::VERSION;
 use crate::image::{Bounds, Header, Space};
 use crate::media::file::{FileMedium, Mode};
+use crate::media::new_file::NewFile;
 use crate::media::overlay::Overlay;
 use crate::store::Store;
 
@@ -49,45 +51,20 @@ pub fn upgrade_file(path: &Path, told: impl FnMut(u64, u64)) -> Result<Upgraded,
     let (_, mut store) = Store::open(Overlay::new(medium), &place)?;
     store.seal()?;
     let new = Header { version: VERSION, ..header.clone() };
-    let hidden = hidden_beside(&path);
-    let mut medium = FileMedium::open(&hidden, Mode::Create, true)?;
-    // From here on the file is ours to remove.
-    let hidden = Hidden { path: hidden };
-    take_over_access(&path, &hidden.path).map_err(|cause| failed("giving the new image its permissions", cause))?;
+    let file = NewFile::create_over(&path, 0o600).map_err(|cause| failed("making a new image beside it", cause))?;
+    take_over_access(&path, file.file()).map_err(|cause| failed("giving the new image its permissions", cause))?;
+    let mut medium = FileMedium::new(&file, true).map_err(|cause| failed("making a new image beside it", cause))?;
     new.write(&mut medium)?;
     let mut space = Space::create(medium, &new, Bounds::default())?;
     space.copy_all(store.space_mut(), told)?;
-    std::fs::rename(&hidden.path, &path).map_err(|cause| failed("renaming the new image over it", cause))?;
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let synced = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|cause| failed("syncing its folder", cause))?;
-    // Its lock is held until it has its name.
-    drop(space);
+    file.finish().map_err(|cause| failed("putting the new image in its place", cause))?;
     Ok(Upgraded { from: header.version, to: VERSION, uuid: header.uuid })
 }
 
 /// Gives the file `new` the permissions of `old`, and its owner where that is allowed.
-fn take_over_access(old: &Path, new: &Path) -> io::Result<()> {
+fn take_over_access(old: &Path, new: &File) -> io::Result<()> {
     let facts = std::fs::metadata(old)?;
     // A user who is not root keeps the new image as his own.
-    let _ = std::os::unix::fs::chown(new, Some(facts.uid()), Some(facts.gid()));
-    std::fs::set_permissions(new, facts.permissions())
-}
-
-/// Returns the name of the new image until it is whole.
-fn hidden_beside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    path.with_file_name(format!(".{name}.{}.unfinished", std::process::id()))
-}
-
-/// A file in the making, removed when dropped unless it was renamed.
-struct Hidden {
-    path: PathBuf,
-}
-
-impl Drop for Hidden {
-    fn drop(&mut self) {
-        // Once it was renamed there is none of that name.
-        let _ = std::fs::remove_file(&self.path);
-    }
+    let _ = std::os::unix::fs::fchown(new, Some(facts.uid()), Some(facts.gid()));
+    new.set_permissions(facts.permissions())
 }

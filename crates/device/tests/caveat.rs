@@ -2,9 +2,8 @@
 //! held against a list of sectors that follows the paper's formula by itself; the drive is killed and opened again.
 
 use imbrex_device::caveat::{CaveatDevice, EmulatedCaveat};
-use imbrex_device::drive::{Making, header_of};
-use imbrex_device::media::file::{FileMedium, Mode};
-use imbrex_device::{DeviceError, EmulatedDrive, Io, IoKind, Store};
+use imbrex_device::drive::{Making, create_file, header_of};
+use imbrex_device::{DeviceError, EmulatedDrive, Io, IoKind};
 use imbrex_disk::{Lba, Profile, Sectors, SimTime};
 use imbrex_layer::verify::toy::below;
 use imbrex_sim::{Drive, DriveSpec};
@@ -70,8 +69,7 @@ fn random_writes_damage_what_the_paper_says() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (number, (no_overlap, isolation)) in [(6, 16), (0, 5), (5, 5), (0, 0), (30, 200)].into_iter().enumerate() {
         let path = folder.path().join(format!("{number}.imbrex"));
-        let media = FileMedium::open(&path, Mode::Create, false).expect("there is no such file yet");
-        drop(Store::create(media, header(no_overlap, isolation)).expect("a file takes it"));
+        drop(create_file(&path, header(no_overlap, isolation)).expect("a file takes it"));
         let open = || {
             let drive = EmulatedDrive::open_file(&path, false).expect("it opens");
             EmulatedCaveat::new(drive).expect("it is a caveat disk")

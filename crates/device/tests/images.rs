@@ -148,7 +148,7 @@ fn one_image_is_open_once() {
     drop(first);
     FileMedium::open(&path, Mode::Write, false).expect("it is free");
     let error = create_file(&path, common::subjects().swap_remove(0).header).expect_err("there is one").to_string();
-    assert!(error.contains("exists"), "{error}");
+    assert!(error.contains("is there already"), "{error}");
 }
 
 #[test]

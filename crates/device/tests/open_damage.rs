@@ -90,7 +90,8 @@ fn a_file_cut_short_under_a_drive_is_found_out() {
 fn a_file_medium_never_gives_zeros_for_what_was_cut_away() {
     let folder = tempfile::tempdir().expect("there is room");
     let path = folder.path().join("bytes");
-    let mut medium = FileMedium::open(&path, Mode::Create, false).expect("there is room");
+    std::fs::File::create_new(&path).expect("there is room");
+    let mut medium = FileMedium::open(&path, Mode::Write, false).expect("it is free");
     medium.write_at(0, &[7; 10_000]).expect("there is room");
     let mut bytes = [1; 100];
     medium.read_at(10_000, &mut bytes).expect("past the end of all that was written");

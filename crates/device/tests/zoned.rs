@@ -8,9 +8,9 @@ mod common;
 use std::path::Path;
 
 use common::{Shared, Subject};
+use imbrex_device::drive::create_file;
 use imbrex_device::media::crashing::Crashing;
 use imbrex_device::media::faulty::{Failure, Faulty, Pages, When};
-use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::media::memory::Memory;
 use imbrex_device::zoned::trial::{Reopening, run};
 use imbrex_device::zoned::{Condition, EmulatedZoned, LinuxZoned, ZoneError, ZonedDevice};
@@ -46,8 +46,7 @@ fn images_are_as_the_naive_drive() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (number, subject) in subjects().iter().enumerate() {
         let path = folder.path().join(format!("{number}.imbrex"));
-        let media = FileMedium::open(&path, Mode::Create, false).expect("there is no such file yet");
-        drop(Store::create(media, subject.header.clone()).expect("a file takes it"));
+        drop(create_file(&path, subject.header.clone()).expect("a file takes it"));
         // A drive that is dropped is a process that was killed: what was flushed before must be there.
         let mut reopen = |device: Box<dyn ZonedDevice>| {
             drop(device);

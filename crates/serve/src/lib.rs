@@ -48,4 +48,4 @@ pub mod verify;
 
 pub use front::{Answer, Facts, Front, Target};
 pub use limits::{Limits, PageLimits};
-pub use listen::{Address, Server};
+pub use listen::{Address, Server, Visitors};

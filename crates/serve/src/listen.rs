@@ -89,6 +89,25 @@ impl Drop for Leaving {
     }
 }
 
+/// The clients of a server, and the memory that their payloads hold.
+#[derive(Clone)]
+pub struct Visitors {
+    /// Who is connected.
+    pub clients: Arc<Clients>,
+    /// What their requests hold.
+    pub payloads: Arc<Payloads>,
+}
+
+impl Visitors {
+    /// Nobody yet, within `limits`.
+    pub fn new(limits: Limits) -> Visitors {
+        let clients = Clients::new(limits.connections, limits.connections_per_peer, limits.leaving_max());
+        let clients = Arc::new(clients);
+        let payloads = Arc::new(Payloads::new(limits, clients.clone()));
+        Visitors { clients, payloads }
+    }
+}
+
 /// A listening server.
 pub struct Server {
     listener: Listener,
@@ -101,19 +120,22 @@ pub struct Server {
 impl Server {
     /// Listens at `address` for clients of `front`, within `limits`; with `tls`, for such as speak it.
     pub fn bind(address: &Address, front: Arc<Front>, tls: Option<TlsServer>, limits: Limits) -> io::Result<Server> {
+        Server::bind_for(address, front, tls, Visitors::new(limits))
+    }
+
+    /// The same, with `visitors` that the caller shows to others.
+    pub fn bind_for(
+        address: &Address,
+        front: Arc<Front>,
+        tls: Option<TlsServer>,
+        visitors: Visitors,
+    ) -> io::Result<Server> {
         let listener = match address {
             Address::Unix(path) => Listener::Unix(Socket::bind(path, Access::Usual)?),
             Address::Tcp(host) => Listener::Tcp(TcpListener::bind(host)?),
         };
-        let places = (limits.connections, limits.connections_per_peer, limits.leaving_max());
-        let clients = Arc::new(Clients::new(places.0, places.1, places.2));
-        let payloads = Arc::new(Payloads::new(limits, clients.clone()));
+        let Visitors { clients, payloads } = visitors;
         Ok(Server { listener, front, tls: tls.map(Arc::new), clients, payloads })
-    }
-
-    /// Its clients, and the memory that their payloads hold: for whoever shows or tests them.
-    pub fn visitors(&self) -> (Arc<Clients>, Arc<Payloads>) {
-        (self.clients.clone(), self.payloads.clone())
     }
 
     /// The port, where there is one: for a listener at port 0.

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::clients::Clients;
 use crate::front::Front;
 use crate::http::Shown;
+use crate::listen::Visitors;
 use crate::payload::Payloads;
 use crate::picture;
 use crate::statistics::{KindStatistics, Statistics};
@@ -27,7 +28,7 @@ pub struct Observed {
     /// The drive.
     pub front: Arc<Front>,
     /// Its clients, and the memory that their payloads hold, where it has a door for strangers.
-    pub visitors: Option<(Arc<Clients>, Arc<Payloads>)>,
+    pub visitors: Option<Visitors>,
 }
 
 /// The live page of a drive.
@@ -95,7 +96,7 @@ pub fn text(observed: &Observed) -> String {
     if let Some(words) = displacement(front) {
         let _ = writeln!(out, "image: {words}");
     }
-    if let Some((clients, payloads)) = &observed.visitors {
+    if let Some(Visitors { clients, payloads }) = &observed.visitors {
         let counts = clients.counts();
         let (used, most) = payloads.used_bytes();
         let _ = writeln!(
@@ -267,7 +268,7 @@ pub fn prometheus(observed: &Observed) -> String {
     if let Some(file) = observed.front.host_file() {
         placement_prometheus(&mut out, file.placement());
     }
-    if let Some((clients, payloads)) = &observed.visitors {
+    if let Some(Visitors { clients, payloads }) = &observed.visitors {
         visitors_prometheus(&mut out, clients, payloads);
     }
     out
@@ -360,7 +361,7 @@ pub fn figures(observed: &Observed) -> Value {
         figures["image"] = json!(file.path());
         figures["placement"] = json!(file.placement().name());
     }
-    if let Some((clients, _)) = &observed.visitors {
+    if let Some(Visitors { clients, .. }) = &observed.visitors {
         figures["connections"] = json!(clients.counts().connections);
     }
     figures

@@ -123,7 +123,8 @@ fn an_opening_after_a_kill_drops_the_images_cached_pages() {
     }
 }
 
-/// Goal: a new image has its name on the host's disk, too. Method: the program's own calls, by strace.
+/// Goal: a new image is on the host's disk before it has a name, and its name is there too. Method: the program's own calls, by
+/// strace.
 #[test]
 fn a_new_image_and_its_folder_are_synced() {
     if !has(&["strace"], "that the folder of a new image is synced") {
@@ -131,7 +132,8 @@ fn a_new_image_and_its_folder_are_synced() {
     }
     let folder = tempfile::tempdir().unwrap();
     let (path, log) = (folder.path().join("image"), folder.path().join("log"));
-    let words = ["-f", "-y", "-e", "trace=fsync,fdatasync,write,pwrite64", "-o", log.to_str().unwrap()];
+    let words =
+        ["-f", "-y", "-e", "trace=fsync,fdatasync,write,pwrite64,linkat,renameat2", "-o", log.to_str().unwrap()];
     let program = [env!("CARGO_BIN_EXE_imbrex"), "drive", "create", path.to_str().unwrap(), "--drive", "cmr-7200"];
     let traced = output("strace", &[&words[..], &program[..]].concat());
     let log = std::fs::read_to_string(&log).unwrap_or_default();
@@ -139,14 +141,20 @@ fn a_new_image_and_its_folder_are_synced() {
         eprintln!("skipped: that the folder of a new image is synced (strace is not let trace here)");
         return;
     }
-    let calls = |call: &str, path: &Path| {
-        let file = format!("<{}>", path.display());
-        let is_one = |line: &&str| line.contains(call) && line.contains(&file);
+    // Until it has its name, strace shows one of the kernel's in its folder.
+    let lines_of = |call: &str, file: &str| {
+        let is_one = |line: &&str| line.contains(call) && line.contains(file);
         log.lines().enumerate().filter(|(_, line)| is_one(line)).map(|(number, _)| number).collect::<Vec<_>>()
     };
-    let (written, synced) = (calls("pwrite64(", &path), calls(" fsync(", &path));
-    let named = calls(" fsync(", folder.path());
-    assert!(written.last() < synced.last() && synced.last() < named.last() && !named.is_empty(), "{log}");
+    let inside = format!("<{}/", folder.path().display());
+    let (written, synced) = (lines_of("pwrite64(", &inside), lines_of(" fsync(", &inside));
+    let named = [lines_of(" linkat(", "image\""), lines_of(" renameat2(", "image\"")].concat();
+    let folder_synced = lines_of(" fsync(", &format!("<{}>", folder.path().display()));
+    assert!(
+        written.last() < synced.last() && synced.last() < named.first() && named.last() < folder_synced.last(),
+        "{log}"
+    );
+    assert_eq!(named.len(), 1, "{log}");
 }
 
 /// Goal: without a volatile cache zeros and trims are answered when they are on the host's disk, on layers that keep trims, too.

@@ -1,5 +1,6 @@
 //! How an image of a drive is made.
 
+use std::io;
 use std::path::Path;
 
 use imbrex_sim::{Drive, DriveSpec};
@@ -8,7 +9,8 @@ use uuid::Uuid;
 use crate::error::DeviceError;
 use crate::image::Header;
 use crate::image::header::VERSION;
-use crate::media::file::{FileMedium, Mode};
+use crate::media::file::FileMedium;
+use crate::media::new_file::NewFile;
 use crate::store::{Opened, Store};
 
 /// Bytes of a chunk of a new image.
@@ -60,8 +62,8 @@ pub fn header_of(drive: &Drive, spec: &DriveSpec, making: &Making) -> Result<Hea
     })
 }
 
-/// Makes the image file `path` of the drive that `header` says, on the host's disk, its name in the folder too. Nothing is left
-/// behind if it fails.
+/// Makes the image file `path` of the drive that `header` says, on the host's disk, its name in the folder too. The file
+/// has its name once it is whole: nothing is left behind by a failure, or by a process that is killed.
 pub fn create_file(path: &Path, header: Header) -> Result<Opened<FileMedium>, DeviceError> {
     let drive = header.drive()?;
     create_file_of(path, header, drive)
@@ -69,11 +71,21 @@ pub fn create_file(path: &Path, header: Header) -> Result<Opened<FileMedium>, De
 
 /// The same of `drive`, which is as new and as `header` says.
 pub fn create_file_of(path: &Path, header: Header, drive: Drive) -> Result<Opened<FileMedium>, DeviceError> {
-    let media = FileMedium::open(path, Mode::Create, true)?;
-    let made = Store::create_of(media, header, drive);
-    let made = made.and_then(|(drive, mut store)| store.sync().map(|()| (drive, store)));
-    made.inspect_err(|_| {
-        // The file is ours: it was made just now. What stopped its making is the error to report.
-        let _ = std::fs::remove_file(path);
-    })
+    let failed = |cause| cannot_make(path, cause);
+    let new = NewFile::create(path, 0o666).map_err(failed)?;
+    let media = FileMedium::new(&new, true).map_err(failed)?;
+    let (drive, mut store) = Store::create_of(media, header, drive)?;
+    store.sync()?;
+    new.finish().map_err(failed)?;
+    Ok((drive, store))
+}
+
+/// Why the file `path` cannot be made, with what to do where that is known.
+fn cannot_make(path: &Path, cause: io::Error) -> DeviceError {
+    let reason = match cause.kind() {
+        io::ErrorKind::AlreadyExists => "is there already, and was left alone: take another name, or remove it first",
+        io::ErrorKind::NotFound => "lies in a folder that is not there; make the folder first",
+        _ => return DeviceError::medium(path.display().to_string(), cause),
+    };
+    DeviceError::image(&path.display().to_string(), reason)
 }

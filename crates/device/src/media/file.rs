@@ -6,17 +6,18 @@
 //! 2. A file that somebody cuts short under a running drive never reads as zeros where it held something, and is found out
 //!    by the next flush, or by the write that would make it as long as before.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use imbrex_safety::{Refusal, usage};
 
 use super::Media;
 use super::host_file::HostFile;
+use super::new_file::NewFile;
 use crate::error::DeviceError;
 
 /// A file.
@@ -28,8 +29,6 @@ pub struct FileMedium {
     len: u64,
     syncs: bool,
     is_writable: bool,
-    /// The folder that a new file lies in, until that is known to be on the disk.
-    new_in: Option<PathBuf>,
     host: Arc<HostFile>,
 }
 
@@ -40,8 +39,6 @@ pub enum Mode {
     Read,
     /// To work on: alone.
     Write,
-    /// To make: there must be none yet.
-    Create,
 }
 
 impl FileMedium {
@@ -51,7 +48,6 @@ impl FileMedium {
         let opened = match mode {
             Mode::Read => File::open(path),
             Mode::Write => imbrex_safety::open_for_writing(path, 0),
-            Mode::Create => OpenOptions::new().read(true).write(true).create_new(true).open(path),
         };
         let file = opened.map_err(|cause| cannot_open(&place, mode, cause))?;
         if path.is_dir() {
@@ -76,22 +72,20 @@ impl FileMedium {
             return Err(DeviceError::Refused(refusal.to_string()));
         }
         let medium = FileMedium::over(file, path, mode != Mode::Read, syncs);
-        let medium = medium.map_err(|cause| DeviceError::medium(place, cause))?;
-        Ok(FileMedium { new_in: (mode == Mode::Create).then(|| folder_of(path)), ..medium })
+        medium.map_err(|cause| DeviceError::medium(place, cause))
+    }
+
+    /// A medium in a file in the making.
+    pub(crate) fn new(file: &NewFile, syncs: bool) -> io::Result<FileMedium> {
+        FileMedium::over(file.file().try_clone()?, file.path(), true, syncs)
     }
 
     /// A medium in `file`, which stands at `path` or will, and which the caller has locked or nobody else knows.
-    pub(crate) fn over(file: File, path: &Path, is_writable: bool, syncs: bool) -> io::Result<FileMedium> {
+    fn over(file: File, path: &Path, is_writable: bool, syncs: bool) -> io::Result<FileMedium> {
         let (len, host) = (file.metadata()?.len(), Arc::new(HostFile::new(&file, path)?));
         let place = path.display().to_string();
-        Ok(FileMedium { file, place, len, syncs, is_writable, new_in: None, host })
+        Ok(FileMedium { file, place, len, syncs, is_writable, host })
     }
-}
-
-/// The folder that `path` lies in.
-fn folder_of(path: &Path) -> PathBuf {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new(".")).to_path_buf()
 }
 
 /// The error of a file that has lost its end.
@@ -128,8 +122,7 @@ fn not_synced(place: &str, cause: io::Error) -> io::Error {
 /// Why a file does not open, with what to do where that is known.
 fn cannot_open(place: &str, mode: Mode, cause: io::Error) -> DeviceError {
     let reason = match cause.kind() {
-        io::ErrorKind::NotFound if mode != Mode::Create => "is not there; `imbrex drive create` makes an image",
-        io::ErrorKind::NotFound => "lies in a folder that is not there; make the folder first",
+        io::ErrorKind::NotFound => "is not there; `imbrex drive create` makes an image",
         io::ErrorKind::IsADirectory => "is a folder, not an image",
         io::ErrorKind::ResourceBusy => {
             "is in use: mounted, part of another device, or opened exclusively by another process"
@@ -220,14 +213,7 @@ impl Media for FileMedium {
             return Ok(());
         }
         self.check_length()?;
-        self.file.sync_all().map_err(|cause| not_synced(&self.place, cause))?;
-        if let Some(folder) = &self.new_in {
-            // A name that is not on the disk is a file that is not there.
-            let synced = File::open(folder).and_then(|folder| folder.sync_all());
-            synced.map_err(|cause| not_synced(&folder.display().to_string(), cause))?;
-            self.new_in = None;
-        }
-        Ok(())
+        self.file.sync_all().map_err(|cause| not_synced(&self.place, cause))
     }
 
     fn forget_cached(&mut self) -> io::Result<()> {

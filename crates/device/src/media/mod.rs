@@ -22,6 +22,7 @@ pub mod faulty;
 pub mod file;
 pub mod host_file;
 pub mod memory;
+pub(crate) mod new_file;
 pub mod overlay;
 pub mod shared;
 

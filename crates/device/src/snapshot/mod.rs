@@ -9,15 +9,13 @@
 //! Whoever has the image at work holds it still for the last step ([`Hold`]), so that step is short. The copy is what a power
 //! cut at that moment would leave of the image.
 //!
-//! - `new_file`: a file that appears when it is whole, and never in the place of another;
-//! - `extents`: the copying of data, around holes.
+//! `extents` copies data around holes; `media/new_file` is the copy in the making.
 //!
 //! Invariants:
 //! 1. The copy appears under its name only when it is whole and durable, and replaces nothing.
 //! 2. An image never gets new holes, so what was copied of a place that is a hole later cannot be.
 
 mod extents;
-mod new_file;
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -26,13 +24,13 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use self::new_file::NewFile;
-pub use self::new_file::discard_unfinished;
 use crate::error::DeviceError;
 use crate::image::{Bounds, Header, Space};
 use crate::media::Media;
 use crate::media::file::{FileMedium, Mode};
 use crate::media::host_file::HostFile;
+use crate::media::new_file::NewFile;
+pub use crate::media::new_file::discard_unfinished;
 
 /// While more than this was written during a pass over an image at work, another pass follows.
 const LAST_PASS_BYTES: u64 = 8 << 20;
@@ -151,7 +149,7 @@ pub fn of_host_file(
     progress: Progress<'_>,
 ) -> Result<Snapshot, SnapshotError> {
     let mode = source.file().metadata().map_err(|cause| reading(source, cause))?.mode() & 0o777;
-    let target = NewFile::create(copy, mode)?;
+    let target = NewFile::create(copy, mode).map_err(|cause| failed(copy, cause))?;
     let mut pass = Pass { source, target: &target, progress, bytes: 0, all: 0 };
     let (method, pause) = match pass.share()? {
         true => (Method::Reflink, hold.hold(&mut || pass.share().map(drop))?),
@@ -164,8 +162,23 @@ pub fn of_host_file(
     };
     let Pass { progress, bytes, .. } = pass;
     let (uuid, snapshot) = name(&target)?;
-    target.finish(|| progress(bytes, bytes))?;
+    target.settle().map_err(|cause| failed(copy, cause))?;
+    if !progress(bytes, bytes) {
+        return Err(SnapshotError::Interrupted);
+    }
+    target.finish().map_err(|cause| failed(copy, cause))?;
     Ok(Snapshot { bytes, method, pause, uuid, snapshot })
+}
+
+/// The error of a failed operation on the copy at `path`.
+fn failed(path: &Path, cause: io::Error) -> SnapshotError {
+    match cause.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            SnapshotError::NoSpace(path.into())
+        }
+        io::ErrorKind::AlreadyExists => SnapshotError::Exists(path.into()),
+        _ => SnapshotError::Target { path: path.into(), cause },
+    }
 }
 
 fn reading(source: &HostFile, cause: io::Error) -> SnapshotError {
@@ -175,12 +188,11 @@ fn reading(source: &HostFile, cause: io::Error) -> SnapshotError {
 /// Gives the copy in `target` a name of its own, and the mark of its own file.
 fn name(target: &NewFile) -> Result<(Uuid, Uuid), SnapshotError> {
     let full = |error: DeviceError| match error {
-        DeviceError::Medium { cause, .. } => target.failed(cause),
+        DeviceError::Medium { cause, .. } => failed(target.path(), cause),
         other => SnapshotError::Image(other),
     };
     let place = target.path().display().to_string();
-    let file = target.file().try_clone().map_err(|cause| target.failed(cause))?;
-    let mut media = FileMedium::over(file, target.path(), true, false).map_err(|cause| target.failed(cause))?;
+    let mut media = FileMedium::new(target, false).map_err(|cause| failed(target.path(), cause))?;
     let snapshot = Uuid::new_v4();
     let header = Header { snapshot: Some(snapshot), ..Header::read(&mut media, &place)? };
     header.write(&mut media).map_err(full)?;
@@ -224,7 +236,7 @@ impl Pass<'_, '_> {
             self.all = self.bytes + left;
             written.into_iter().try_for_each(|run| self.copy(run, true))?;
             // What the last step has to wait for besides its own bytes is as little as can be.
-            self.target.file().sync_data().map_err(|cause| self.target.failed(cause))?;
+            self.target.file().sync_data().map_err(|cause| failed(self.target.path(), cause))?;
             if left <= LAST_PASS_BYTES {
                 break;
             }
@@ -232,7 +244,7 @@ impl Pass<'_, '_> {
         hold.hold(&mut || {
             self.source.take_notes().into_iter().try_for_each(|run| self.copy(run, false))?;
             let length = self.length()?;
-            self.target.file().set_len(length).map_err(|cause| self.target.failed(cause))
+            self.target.file().set_len(length).map_err(|cause| failed(self.target.path(), cause))
         })
     }
 
@@ -251,7 +263,7 @@ impl Pass<'_, '_> {
             Ok(true) => Ok(()),
             Ok(false) => Err(SnapshotError::Interrupted),
             Err(extents::CopyError::Read(cause)) => Err(reading(self.source, cause)),
-            Err(extents::CopyError::Write(cause)) => Err(self.target.failed(cause)),
+            Err(extents::CopyError::Write(cause)) => Err(failed(self.target.path(), cause)),
         }
     }
 }

@@ -1,8 +1,9 @@
-//! A file that appears when it is whole and durable, and never in the place of another.
+//! A file that appears when it is whole and durable: a new image, a snapshot, an upgraded image.
 //!
 //! ```text
 //!  create ─► file without a name ──┬─ finish ─► durable ─► linked to its name ─► folder durable
 //!       └──► hidden file (locked) ─┘  dropped ─► gone
+//!  create_over ─► hidden file ─────── finish ─► durable ─► renamed over what has its name ─► folder durable
 //! ```
 //!
 //! A file without a name is gone with its process, whatever ends that. Where the file system has none, a hidden file stands
@@ -10,98 +11,103 @@
 //! again.
 //!
 //! Invariants:
-//! 1. Nothing is ever replaced: a name that is taken, at the start or at the end, is an error.
+//! 1. A file begun by `create` replaces nothing: a name that is taken, at the start or at the end, is an error.
+//! 2. A hidden file that was there before is used or removed only if it is one that a dead process was making.
+//! 3. The file is locked from its beginning until it is closed, so nobody else works on it once it has its name.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, openat, renameat_with};
 use rustix::io::Errno;
 
-use super::SnapshotError;
+use crate::image::header::MAGIC;
 
 /// A file in the making.
-pub(super) struct NewFile {
+#[derive(Debug)]
+pub(crate) struct NewFile {
     file: File,
     path: PathBuf,
     folder: File,
     hidden: Option<PathBuf>,
+    replaces: bool,
 }
 
 impl NewFile {
-    /// Begins what will be `path`, with the permissions `mode`.
-    pub(super) fn create(path: &Path, mode: u32) -> Result<NewFile, SnapshotError> {
-        let failed = |cause: io::Error| SnapshotError::Target { path: path.into(), cause };
+    /// Begins what will be `path`, with the permissions `mode`. A name that is taken is an error of the kind
+    /// [`io::ErrorKind::AlreadyExists`].
+    pub(crate) fn create(path: &Path, mode: u32) -> io::Result<NewFile> {
         if std::fs::symlink_metadata(path).is_ok() {
-            return Err(SnapshotError::Exists(path.into()));
+            return Err(io::ErrorKind::AlreadyExists.into());
         }
         let is_named = path.file_name().is_some() && !path.as_os_str().to_string_lossy().ends_with('/');
         if !is_named {
-            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file")));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
         }
         let folder_path = folder_of(path);
-        let folder = File::open(folder_path).map_err(failed)?;
+        let folder = File::open(folder_path)?;
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         match openat(CWD, folder_path, flags, Mode::from_raw_mode(mode)) {
-            Ok(file) => Ok(NewFile { file: file.into(), path: path.into(), folder, hidden: None }),
+            Ok(file) => {
+                let file = File::from(file);
+                lock(&file)?;
+                Ok(NewFile { file, path: path.into(), folder, hidden: None, replaces: false })
+            }
             // File systems without nameless files say so in one of these ways.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {
-                NewFile::create_hidden(path, folder, mode).map_err(failed)
+                NewFile::create_hidden(path, folder, mode)
             }
-            Err(error) => Err(failed(error.into())),
+            Err(error) => Err(error.into()),
         }
+    }
+
+    /// Begins what will replace the file `path`.
+    pub(crate) fn create_over(path: &Path, mode: u32) -> io::Result<NewFile> {
+        let folder = File::open(folder_of(path))?;
+        let mut new = NewFile::create_hidden(path, folder, mode)?;
+        new.replaces = true;
+        Ok(new)
     }
 
     /// Begins it in a hidden file.
     fn create_hidden(path: &Path, folder: File, mode: u32) -> io::Result<NewFile> {
         let hidden = hidden_path(path);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(mode).open(&hidden)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another snapshot is being taken there"));
-            }
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
+        lock(&file)?;
         if !stands_at(&file, &hidden) {
-            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another snapshot was just taken there"));
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another process has just made it"));
+        }
+        if !is_begun(&file)? {
+            let words = format!("{} is in the way, and no image: rename it or remove it", hidden.display());
+            return Err(io::Error::other(words));
         }
         file.set_len(0)?;
-        Ok(NewFile { file, path: path.into(), folder, hidden: Some(hidden) })
+        Ok(NewFile { file, path: path.into(), folder, hidden: Some(hidden), replaces: false })
     }
 
     /// The file.
-    pub(super) fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
     /// The name that it will have.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The error of a failed operation on it.
-    pub(super) fn failed(&self, cause: io::Error) -> SnapshotError {
-        match cause.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                SnapshotError::NoSpace(self.path.clone())
-            }
-            io::ErrorKind::AlreadyExists => SnapshotError::Exists(self.path.clone()),
-            _ => SnapshotError::Target { path: self.path.clone(), cause },
-        }
+    /// Makes it durable.
+    pub(crate) fn settle(&self) -> io::Result<()> {
+        self.file.sync_all()
     }
 
-    /// Makes it durable and gives it its name, if it `is_wanted` then.
-    pub(super) fn finish(mut self, is_wanted: impl FnOnce() -> bool) -> Result<(), SnapshotError> {
-        self.file.sync_all().map_err(|cause| self.failed(cause))?;
-        if !is_wanted() {
-            return Err(SnapshotError::Interrupted);
-        }
-        self.give_name().map_err(|cause| self.failed(cause))?;
-        self.folder.sync_all().map_err(|cause| self.failed(cause))
+    /// Makes it durable and gives it its name.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.settle()?;
+        self.give_name()?;
+        self.folder.sync_all()
     }
 
     fn give_name(&mut self) -> io::Result<()> {
@@ -109,10 +115,11 @@ impl NewFile {
             let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
             return Ok(linkat(CWD, own, CWD, &self.path, AtFlags::SYMLINK_FOLLOW)?);
         };
-        match renameat_with(CWD, hidden, CWD, &self.path, RenameFlags::NOREPLACE) {
+        let flags = if self.replaces { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        match renameat_with(CWD, hidden, CWD, &self.path, flags) {
             Ok(()) => {}
             // File systems on which a rename cannot spare what is there.
-            Err(Errno::INVAL | Errno::NOSYS) => {
+            Err(Errno::INVAL | Errno::NOSYS) if !self.replaces => {
                 linkat(CWD, hidden, CWD, &self.path, AtFlags::empty())?;
                 std::fs::remove_file(hidden)?;
             }
@@ -132,11 +139,29 @@ impl Drop for NewFile {
     }
 }
 
-/// Removes what a process that died while it took a snapshot to `path` left behind, if it left anything.
+/// Whether `file` is a file in the making, and not somebody's own: it is empty yet, or begins as an image does, which is the first
+/// thing that is written.
+fn is_begun(file: &File) -> io::Result<bool> {
+    let mut start = [0; 8];
+    let is_image = file.metadata()?.len() >= 8 && file.read_exact_at(&mut start, 0).is_ok() && start == MAGIC;
+    Ok(is_image || file.metadata()?.len() == 0)
+}
+
+/// Locks it, so that nobody else works on it.
+fn lock(file: &File) -> io::Result<()> {
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => {
+            io::Error::new(io::ErrorKind::ResourceBusy, "another process is making a file of that name")
+        }
+        TryLockError::Error(error) => error,
+    })
+}
+
+/// Removes what a process that died while it made `path` left behind, if it left anything.
 pub fn discard_unfinished(path: &Path) {
     let hidden = hidden_path(path);
-    let Ok(file) = OpenOptions::new().write(true).open(&hidden) else { return };
-    if file.try_lock().is_ok() && stands_at(&file, &hidden) {
+    let Ok(file) = OpenOptions::new().read(true).write(true).open(&hidden) else { return };
+    if file.try_lock().is_ok() && stands_at(&file, &hidden) && is_begun(&file).unwrap_or(false) {
         // Nothing is left to be done about a file that cannot be removed.
         let _ = std::fs::remove_file(&hidden);
     }
@@ -164,11 +189,14 @@ fn stands_at(file: &File, path: &Path) -> bool {
 mod tests {
     use super::*;
     use std::fs;
-    use std::os::unix::fs::FileExt;
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).expect("it can be read");
         entries.map(|entry| entry.expect("read").file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    fn kind<T>(outcome: io::Result<T>) -> io::ErrorKind {
+        outcome.map(drop).expect_err("it fails").kind()
     }
 
     /// Both kinds of files in the making for `path`.
@@ -187,7 +215,7 @@ mod tests {
             let file = if number == 0 { nameless } else { hidden };
             file.file().write_all_at(b"whole", 0).expect("it is written");
             assert!(!path.exists());
-            file.finish(|| true).expect("the name is free");
+            file.finish().expect("the name is free");
             assert_eq!(fs::read(&path).expect("it is there"), b"whole");
             assert_eq!(path.metadata().expect("it is there").mode() & 0o777, 0o600);
         }
@@ -198,7 +226,8 @@ mod tests {
     fn a_file_that_nobody_wants_any_more_does_not_appear() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         for file in kinds(&folder.path().join("a")) {
-            assert!(matches!(file.finish(|| false), Err(SnapshotError::Interrupted)));
+            file.settle().expect("it can be made durable");
+            drop(file);
         }
         assert_eq!(names(folder.path()).len(), 0);
     }
@@ -210,14 +239,32 @@ mod tests {
         let in_the_making = kinds(&path);
         fs::write(&path, "another").expect("it is written");
         for file in in_the_making {
-            assert!(matches!(file.finish(|| true), Err(SnapshotError::Exists(_))), "taken meanwhile");
+            assert_eq!(kind(file.finish()), io::ErrorKind::AlreadyExists, "taken meanwhile");
         }
-        assert!(matches!(NewFile::create(&path, 0o600), Err(SnapshotError::Exists(_))), "taken before");
+        assert_eq!(kind(NewFile::create(&path, 0o600)), io::ErrorKind::AlreadyExists, "taken before");
         let link = folder.path().join("link");
         std::os::unix::fs::symlink("nowhere", &link).expect("it is made");
-        assert!(matches!(NewFile::create(&link, 0o600), Err(SnapshotError::Exists(_))), "a link that leads nowhere");
+        let made = NewFile::create(&link, 0o600);
+        assert_eq!(kind(made), io::ErrorKind::AlreadyExists, "a link that leads nowhere");
         assert_eq!(fs::read(&path).expect("it is there"), b"another");
         assert_eq!(names(folder.path()).len(), 2, "{:?}", names(folder.path()));
+    }
+
+    #[test]
+    fn what_is_to_be_replaced_stands_until_the_new_one_is_whole() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a");
+        fs::write(&path, "old").expect("it is written");
+        for is_finished in [false, true] {
+            let file = NewFile::create_over(&path, 0o600).expect("it can be made");
+            file.file().write_all_at(b"new", 0).expect("it is written");
+            assert_eq!(fs::read(&path).expect("it is there"), b"old");
+            if is_finished {
+                file.finish().expect("it is renamed");
+            }
+        }
+        assert_eq!(fs::read(&path).expect("it is there"), b"new");
+        assert_eq!(names(folder.path()), ["a"]);
     }
 
     #[test]
@@ -226,18 +273,31 @@ mod tests {
         let path = folder.path().join("a");
         let begin = || NewFile::create_hidden(&path, File::open(folder.path()).expect("it is there"), 0o600);
         let living = begin().expect("it can be made");
-        assert_eq!(begin().err().expect("it is locked").kind(), io::ErrorKind::ResourceBusy);
+        assert_eq!(begin().expect_err("it is locked").kind(), io::ErrorKind::ResourceBusy);
         discard_unfinished(&path);
         assert_eq!(names(folder.path()).len(), 1, "its process lives");
         drop(living);
         assert_eq!(names(folder.path()).len(), 0);
-        fs::write(hidden_path(&path), "left behind, and longer").expect("it is written");
+        let left_behind = [&MAGIC[..], b"left behind, and longer"].concat();
+        fs::write(hidden_path(&path), &left_behind).expect("it is written");
         let again = begin().expect("its process is dead");
         again.file().write_all_at(b"new", 0).expect("it is written");
-        again.finish(|| true).expect("the name is free");
+        again.finish().expect("the name is free");
         assert_eq!(fs::read(&path).expect("it is there"), b"new");
-        fs::write(hidden_path(&path), "left behind").expect("it is written");
+        fs::write(hidden_path(&path), &left_behind).expect("it is written");
         discard_unfinished(&path);
         assert_eq!(names(folder.path()), ["a"]);
+    }
+
+    #[test]
+    fn a_file_of_somebody_is_not_taken_for_one_in_the_making() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a");
+        fs::write(hidden_path(&path), "a letter").expect("it is written");
+        let begun = NewFile::create_hidden(&path, File::open(folder.path()).expect("it is there"), 0o600);
+        let said = begun.expect_err("it is no image").to_string();
+        assert!(said.contains("is in the way"), "{said}");
+        discard_unfinished(&path);
+        assert_eq!(fs::read(hidden_path(&path)).expect("it is there"), b"a letter");
     }
 }
