@@ -236,7 +236,9 @@ fn killed_again_and_again(subject: &Subject, seed: u64, cache_bytes: u64, bounds
     let mut image = image_of(with_cache(subject, cache_bytes));
     let mut host: Option<Host> = None;
     for life in 0..8 {
-        let medium = Shared::new(Crashing::new(image, SECTOR as u32));
+        let medium = Crashing::new(image, SECTOR as u32);
+        // In every other life a flush waits for a disk.
+        let medium = Shared::new(if life % 2 == 1 { medium.with_waiting_flushes() } else { medium });
         let opened = open_within(bounds, medium.clone(), &what);
         let mut drive = opened.unwrap_or_else(|error| panic!("{what}, life {life}: {error}"));
         let host = host.get_or_insert_with(|| Host::new(&drive, seed));
@@ -274,7 +276,7 @@ fn without_a_volatile_cache_each_answer_is_durable() {
         for (step, (first, sectors, value)) in
             [(0, 64, Some(1)), (8, 16, None), (4, 8, Some(2)), (40, 1, None), (0, 64, None)].into_iter().enumerate()
         {
-            let medium = Shared::new(Crashing::new(image, SECTOR as u32));
+            let medium = Shared::new(Crashing::new(image, SECTOR as u32).with_waiting_flushes());
             let mut drive = open(medium.clone(), what).unwrap_or_else(|error| panic!("{what}: {error}"));
             let (offset, bytes) = ((first * SECTOR) as u64, sectors * SECTOR);
             match value {

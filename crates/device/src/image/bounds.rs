@@ -22,6 +22,8 @@ pub struct Bounds {
     pub read_bytes: usize,
     /// Blocks of sector tables that were written and whose digests were not, at most.
     pub undigested_blocks: usize,
+    /// Bytes of contents held back until their lines are durable, where a flush waits for a disk; and one write more.
+    pub held_bytes: usize,
     /// Sector tables that an opening after a power cut tells the medium of before it reads them.
     pub tables_ahead: usize,
 }
@@ -36,6 +38,7 @@ impl Bounds {
         journal_before_checkpoint: 1,
         read_bytes: 1,
         undigested_blocks: 1,
+        held_bytes: 0,
         tables_ahead: 1,
     };
 }
@@ -50,6 +53,7 @@ impl Default for Bounds {
             journal_before_checkpoint: 1 << 18,
             read_bytes: 64 << 10,
             undigested_blocks: 4096,
+            held_bytes: 4 << 20,
             tables_ahead: 256,
         }
     }

@@ -21,7 +21,7 @@ use super::sectors::{ABSENT, Block, Kept, Seal};
 use super::state::State;
 use crate::error::DeviceError;
 use crate::media::Media;
-use crate::media::fail_stop::FailStop;
+use crate::media::deferred::Deferred;
 
 /// Slots prepared at first; more as the image grows.
 const SLOTS_AT_FIRST: u64 = 4;
@@ -39,7 +39,7 @@ pub struct Blank {
 /// The space.
 #[derive(Debug)]
 pub struct Space<M> {
-    pub(super) media: FailStop<M>,
+    pub(super) media: Deferred<M>,
     pub(super) layout: Layout,
     pub(super) directory: Directory,
     pub(super) seal: Seal,
@@ -86,7 +86,7 @@ impl<M: Media> Space<M> {
         let layout = header.layout();
         let salt = |what| Salt::new(header.uuid, what);
         Space {
-            media: FailStop::new(media),
+            media: Deferred::new(media, bounds.held_bytes),
             directory: Directory::new(header.uuid, layout.chunks()),
             layout,
             seal: Seal::new(header.uuid),

@@ -380,13 +380,10 @@ impl<M: Media> Space<M> {
             }
         }
         self.write_lines()?;
-        if needs_order {
-            if self.may_tear() {
-                self.write_copies(write, codes)?;
-            }
-            self.flush()?;
+        if needs_order && self.may_tear() {
+            self.write_copies(write, codes)?;
         }
-        self.write_contents(write, codes)
+        self.write_contents(write, codes, needs_order)
     }
 
     /// Whether contents would go over a sector that was durable when the era began, and has been written over in it.
@@ -483,8 +480,8 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Writes what is not zeros, as one act.
-    fn write_contents(&mut self, write: &Write<'_>, codes: &[u32]) -> Result<(), DeviceError> {
+    /// Writes what is not zeros, as one act; once the lines are durable, if that `needs_order`.
+    fn write_contents(&mut self, write: &Write<'_>, codes: &[u32], needs_order: bool) -> Result<(), DeviceError> {
         let Some(contents) = write.contents else { return Ok(()) };
         let sector_bytes = self.layout.sector_bytes;
         let gap_sectors = (GAP_BYTES / sector_bytes) as usize;
@@ -512,7 +509,11 @@ impl<M: Media> Space<M> {
         self.is_changed = true;
         let place = write.extent.start.0;
         let failed = |cause| DeviceError::medium(format!("writing {:?} at sector {place}", write.region), cause);
-        self.media.write_together(&pieces).map_err(failed)
+        let written = match needs_order {
+            true => self.media.write_after_flush(&pieces),
+            false => self.media.write_in_order(&pieces),
+        };
+        written.map_err(failed)
     }
 
     /// Makes sectors read as zeros, whatever they were.

@@ -27,12 +27,25 @@ pub struct Crashing {
     block_bytes: usize,
     /// Acts and flushes so far: a clock for whoever cuts.
     events: u64,
+    flush_waits: bool,
 }
 
 impl Crashing {
     /// Over what `durable` holds, with blocks of `block_bytes`.
     pub fn new(durable: Memory, block_bytes: u32) -> Crashing {
-        Crashing { view: durable.clone(), durable, since: Vec::new(), block_bytes: block_bytes as usize, events: 0 }
+        Crashing {
+            view: durable.clone(),
+            durable,
+            since: Vec::new(),
+            block_bytes: block_bytes as usize,
+            events: 0,
+            flush_waits: false,
+        }
+    }
+
+    /// The same, whose flushes are as slow as those of a disk ([`Media::flush_waits`]).
+    pub fn with_waiting_flushes(self) -> Crashing {
+        Crashing { flush_waits: true, ..self }
     }
 
     /// Acts since the last flush.
@@ -113,6 +126,10 @@ impl Media for Crashing {
         self.since.push(Act { pieces: pieces.iter().map(|(offset, from)| (*offset, from.to_vec())).collect() });
         self.events += 1;
         Ok(())
+    }
+
+    fn flush_waits(&self) -> bool {
+        self.flush_waits
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -100,6 +100,10 @@ impl<M: Media> Media for FailStop<M> {
         self.below.tear_bytes()
     }
 
+    fn flush_waits(&self) -> bool {
+        self.below.flush_waits()
+    }
+
     fn sync(&mut self) -> io::Result<()> {
         self.check()?;
         let outcome = self.below.sync();

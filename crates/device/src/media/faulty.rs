@@ -178,6 +178,10 @@ impl<M: Media> Media for Faulty<M> {
         self.inner.host_file()
     }
 
+    fn flush_waits(&self) -> bool {
+        self.inner.flush_waits()
+    }
+
     fn tear_bytes(&self) -> u64 {
         self.inner.tear_bytes()
     }

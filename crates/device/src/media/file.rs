@@ -29,6 +29,8 @@ pub struct FileMedium {
     len: u64,
     syncs: bool,
     is_writable: bool,
+    /// Whether a flush has brought all that was written to the disk. Of what others wrote before nothing is known.
+    is_synced: bool,
     host: Arc<HostFile>,
 }
 
@@ -84,7 +86,7 @@ impl FileMedium {
     fn over(file: File, path: &Path, is_writable: bool, syncs: bool) -> io::Result<FileMedium> {
         let (len, host) = (file.metadata()?.len(), Arc::new(HostFile::new(&file, path)?));
         let place = path.display().to_string();
-        Ok(FileMedium { file, place, len, syncs, is_writable, host })
+        Ok(FileMedium { file, place, len, syncs, is_writable, is_synced: false, host })
     }
 }
 
@@ -186,6 +188,7 @@ impl Media for FileMedium {
             // It would hide that the file was cut short.
             self.check_length()?;
         }
+        self.is_synced = false;
         let written = self.file.write_all_at(from, offset);
         self.host.note_write(offset, from.len() as u64);
         written.map_err(|cause| with_remedy(&self.place, cause))?;
@@ -202,10 +205,15 @@ impl Media for FileMedium {
         if self.is_writable {
             self.check_length()?;
         }
-        if self.syncs {
+        if self.syncs && !self.is_synced {
             self.file.sync_data().map_err(|cause| not_synced(&self.place, cause))?;
+            self.is_synced = true;
         }
         Ok(())
+    }
+
+    fn flush_waits(&self) -> bool {
+        self.syncs
     }
 
     fn sync(&mut self) -> io::Result<()> {

@@ -5,6 +5,7 @@
 //! - [`crashing`]: knows what is durable and what is not, and can be cut;
 //! - [`faulty`]: fails on schedule or at random, over any other;
 //! - [`shared`]: has several owners;
+//! - `deferred`: holds back contents that must follow a flush, over any other;
 //! - `fail_stop`: takes nothing more after the first flush that fails, over any other;
 //! - [`overlay`]: keeps what is written in memory, over any other, which stays as it is.
 //!
@@ -17,6 +18,7 @@
 //! 4. What a medium keeps of what was lent to it ([`Media::lend`]) is never changed by anybody.
 
 pub mod crashing;
+pub(crate) mod deferred;
 pub(crate) mod fail_stop;
 pub mod faulty;
 pub mod file;
@@ -72,6 +74,11 @@ pub trait Media: Send + fmt::Debug {
         512
     }
 
+    /// Returns whether a flush waits for a disk: then few of them are worth holding writes back.
+    fn flush_waits(&self) -> bool {
+        false
+    }
+
     /// Makes all that was written outlive the host, however far a flush reaches: for a good end.
     fn sync(&mut self) -> io::Result<()> {
         self.flush()
@@ -124,6 +131,10 @@ impl Media for Box<dyn Media> {
 
     fn tear_bytes(&self) -> u64 {
         (**self).tear_bytes()
+    }
+
+    fn flush_waits(&self) -> bool {
+        (**self).flush_waits()
     }
 
     fn sync(&mut self) -> io::Result<()> {

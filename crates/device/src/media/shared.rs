@@ -52,6 +52,10 @@ impl<M: Media> Media for Shared<M> {
         self.with(Media::flush)
     }
 
+    fn flush_waits(&self) -> bool {
+        self.with(|medium| medium.flush_waits())
+    }
+
     fn sync(&mut self) -> io::Result<()> {
         self.with(Media::sync)
     }
