@@ -16,7 +16,9 @@
 //!    current.
 //! 2. Nothing is read of a copy that is outdated or lost.
 //! 3. The last copy that is current is never lost: where it fails, whoever writes is told.
-//! 4. No record is written before the contents of files that it names in the hot zone are durable: whoever makes it has flushed
+//! 4. Each mount that may write begins a generation: no copy is written, but for its superblocks, before all copies that are
+//!    current bear it. So a copy put back as of an earlier mount is known, whichever it is.
+//! 5. No record is written before the contents of files that it names in the hot zone are durable: whoever makes it has flushed
 //!    them, or [`Mirror::owe_flush`].
 
 use std::cell::{Cell, RefCell};
@@ -25,7 +27,7 @@ use std::rc::Rc;
 use crate::clock::{Gate, Local, Signal, all_of};
 use crate::device::area::{Area, Place};
 use crate::device::{BLOCK_BYTES, Device, DeviceFault, Traffic};
-use crate::format::superblock::{Member, Superblock};
+use crate::format::superblock::{Member, Superblock, Witness};
 
 /// Blocks that are copied at once.
 const PIECE_BLOCKS: u64 = 256;
@@ -92,6 +94,10 @@ pub enum Mistake {
     FilesNotFlushed,
     /// Contents of files are written to the first copy alone.
     OneCopyWritten,
+    /// A mount begins no generation.
+    GenerationNotBegun,
+    /// Superblocks do not vouch for log and checkpoints.
+    NoWitness,
 }
 
 /// The area of the metadata. Cloning gives another handle of the same.
@@ -427,12 +433,14 @@ impl Mirror {
         self.settle(all_of(flushes.collect()).await)
     }
 
+    fn current_slots(&self) -> Vec<usize> {
+        let copies = self.0.copies.borrow();
+        copies.iter().filter(|copy| copy.state == State::Current).map(|copy| copy.slot).collect()
+    }
+
     /// Begins a generation, in which the copies that are current now are.
     async fn relabel(&self) -> Result<(), DeviceFault> {
-        let slots: Vec<usize> = {
-            let copies = self.0.copies.borrow();
-            copies.iter().filter(|copy| copy.state == State::Current).map(|copy| copy.slot).collect()
-        };
+        let slots = self.current_slots();
         self.0.superblock.borrow_mut().standing.advance(|slot| slots.contains(&slot));
         self.write_labels().await
     }
@@ -460,13 +468,38 @@ impl Mirror {
         Superblock { member, ..superblock.clone() }.encode()
     }
 
-    /// Writes superblocks again that are damaged on a copy that is current, and notes in them which copies are missing.
+    /// Begins to write: a new generation, which all copies that are current bear when this returns (invariant 4). The power may
+    /// go when some bear it and others do not yet: so they are told of it before it counts.
     pub async fn begin(&self) -> Result<(), DeviceFault> {
         if self.0.is_read_only {
             return Ok(());
         }
         self.mend_labels().await;
-        self.flush().await
+        if self.0.mistake.get() == Some(Mistake::GenerationNotBegun) {
+            return self.flush().await;
+        }
+        let _pass = self.0.labelling.enter().await;
+        self.0.needs_labels.set(false);
+        let slots = self.current_slots();
+        self.0.superblock.borrow_mut().standing.announce(|slot| slots.contains(&slot));
+        self.write_labels().await?;
+        self.0.superblock.borrow_mut().standing.begin_writing();
+        self.write_labels().await
+    }
+
+    /// Notes in all superblocks how far log and checkpoints reach; durable when it returns. What they reach must be durable.
+    pub async fn witness(&self, witness: Witness) -> Result<(), DeviceFault> {
+        let _pass = self.0.labelling.enter().await;
+        if self.0.mistake.get() == Some(Mistake::NoWitness) {
+            return Ok(());
+        }
+        self.0.superblock.borrow_mut().witness = witness;
+        self.write_labels().await
+    }
+
+    /// How far log and checkpoints reach at least.
+    pub fn witnessed(&self) -> Witness {
+        self.0.superblock.borrow().witness
     }
 
     /// Writes superblocks again that are damaged on a copy that is current; how many were.
