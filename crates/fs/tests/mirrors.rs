@@ -141,7 +141,7 @@ fn every_altered_block_of_a_copy_is_made_again_from_the_other() {
 
 /// What an older program cannot read may be written as soon as it is mounted: so it must refuse from then on.
 #[test]
-fn an_older_format_becomes_the_newest_when_it_is_mounted_for_writing() {
+fn an_older_format_becomes_the_newest_when_it_is_upgraded() {
     with_array(|clock, rig, mut naive| async move {
         let mut contents = rig.contents();
         for copy in [FIRST, SECOND] {
@@ -163,7 +163,11 @@ fn an_older_format_becomes_the_newest_when_it_is_mounted_for_writing() {
         compare_all(&fs, &naive).await.unwrap();
         drop(fs);
         assert_eq!(formats().await, [4; 4], "what is only read stays as it is");
-        let (fs, found) = mount(&clock, &rig, &[]).await.unwrap();
+        let refused = mount(&clock, &rig, &[]).await.map(drop).unwrap_err().to_string();
+        assert!(refused.contains("has format 4") && refused.contains("imbrex fs upgrade"), "{refused}");
+        assert_eq!(formats().await, [4; 4], "what is refused stays as it is");
+        let upgrades = MountOptions { upgrades: true, ..MountOptions::default() };
+        let (fs, found) = Fs::mount(&clock, &rig.devices(&clock, &[]), &upgrades).await.unwrap();
         assert_eq!(formats().await, [FORMAT; 4], "before anything else is written");
         assert_eq!((found.mended_blocks, found.missing_copies), (0, Vec::new()));
         act(&fs, &mut naive, 6..8).await;
@@ -259,7 +263,8 @@ fn a_copy_that_returns_after_long_is_brought_up_to_date_and_never_taken_for_the_
         assert_eq!(rig.contents()[FIRST].used_blocks(), before.used_blocks(), "the one that was away was not written");
         // To look at, the newer is enough, and nothing is written.
         let look = MountOptions { read_only: true, ..MountOptions::default() };
-        let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &look).await.unwrap();
+        let (fs, found) = Fs::mount(&clock, &rig.devices(&clock, &[]), &look).await.unwrap();
+        assert_eq!(found.outdated_copies, ["model 4"]);
         compare_all(&fs, &naive).await.unwrap();
         let (fs, found) = mount(&clock, &rig, &[]).await.unwrap();
         assert_eq!(found.outdated_copies, ["model 4"]);

@@ -237,6 +237,15 @@ impl Mirror {
         each
     }
 
+    /// Reads `blocks` from `block` on of every copy that is current, all at once; nothing of one that does not give all of them.
+    pub async fn read_copies(&self, block: u64, blocks: u64) -> Vec<Option<Vec<u8>>> {
+        let areas = self.current();
+        let reads = areas.iter().map(|(_, area)| {
+            Box::pin(async move { area.read(block, blocks).await.ok() }) as Local<'_, Option<Vec<u8>>>
+        });
+        all_of(reads.collect()).await
+    }
+
     /// The first block from `block` on that may hold something other than zeros on some copy, or one behind their end.
     pub fn next_data(&self, block: u64) -> u64 {
         let copies = self.in_state(State::is_written);
