@@ -125,7 +125,7 @@ fn tell_missing(mounted: &Mounted) {
     }
     for name in &mounted.outdated_copies {
         eprintln!(
-            "imbrex: {name} holds the metadata of an earlier time: it is brought up to date while this is mounted"
+            "imbrex: {name} holds the metadata of an earlier time: it is brought up to date while this is mounted for writing"
         );
     }
     if mounted.mended_blocks > 0 {

@@ -159,7 +159,7 @@ impl Fs {
         (checkpoint.number, checkpoint.slot) = (header.number, next);
         drop(checkpoint);
         // Frames that it makes superfluous are kept until the superblocks vouch for it.
-        area.witness(Witness { checkpoint: header.number, frame: core.log.durable_frame() }).await?;
+        area.witness(Witness { checkpoint: header.number, frame: core.log.durable_frame(), is_closed: false }).await?;
         core.counters.borrow_mut().checkpoints += 1;
         core.log.release(place);
         self.free_released();
@@ -278,9 +278,6 @@ impl Fs {
         self.tell_rows();
         self.checkpoint_from_now_on().await?;
         let (metadata, frame) = (&self.0.metadata, self.0.log.durable_frame());
-        if metadata.witnessed().frame < frame {
-            metadata.witness(Witness { frame, ..metadata.witnessed() }).await?;
-        }
-        Ok(())
+        Ok(metadata.witness(Witness { frame, is_closed: true, ..metadata.witnessed() }).await?)
     }
 }

@@ -175,6 +175,7 @@ fn plan_of(
         shape,
         standing,
         witness: Witness::default(),
+        writes: 0,
         hot_parts,
         taken_part: None,
         format: FORMAT,

@@ -8,13 +8,13 @@ use uuid::Uuid;
 use crate::array::{Array, Belongs, Data, Part};
 use crate::device::{Device, Geometry, Kind};
 use crate::error::FsError;
-use crate::format::superblock::{Role, Shape, Superblock, Witness};
+use crate::format::superblock::{Role, Shape, Superblock};
 use crate::journal::mirror::LABELS;
 use crate::namespace::Groups;
 
 /// What orders superblocks by the time at which they were written.
-fn age(superblock: &Superblock) -> (u64, u64, Witness) {
-    (superblock.standing.generation, superblock.standing.since, superblock.witness)
+fn age(superblock: &Superblock) -> (u64, u64) {
+    (superblock.standing.generation, superblock.writes)
 }
 
 /// Reads the superblock of a device; of two that can be read, the one that was written later.

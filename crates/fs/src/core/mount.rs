@@ -185,6 +185,8 @@ impl Fs {
         // An older program refuses the devices from here on: what is written now it may not know.
         area.begin().await?;
         let mut found = read_journal(&area, &members.superblock, &bounds).await?;
+        // Where nothing was on its way, no cut explains a page that is torn.
+        found.checksums.may_be_torn(!members.superblock.witness.is_closed);
         found.check(&area, options.read_only)?;
         if members.superblock.shape.is_some() {
             found.namespace.know_places();

@@ -174,6 +174,8 @@ pub struct Witness {
     pub checkpoint: u64,
     /// All frames of the log before this one were durable.
     pub frame: u64,
+    /// Whether it was unmounted in good order, and not mounted for writing since: then nothing was on its way.
+    pub is_closed: bool,
 }
 
 /// What a file system is.
@@ -199,6 +201,9 @@ pub struct Superblock {
     pub standing: Standing,
     /// How far log and checkpoints reach at least.
     pub witness: Witness,
+    /// How often superblocks were written. Each time the second block of all copies is, and when that is durable the first: so two
+    /// that are both right differ by one time at most.
+    pub writes: u64,
     /// The parts of the hot zone that lie on drives of the array, in the order in which their blocks are numbered.
     pub hot_parts: Vec<HotPart>,
     /// Of a drive that came in the place of another: which of the parts it has room for, and took over.
@@ -238,6 +243,8 @@ impl Superblock {
         to.u64(self.standing.since);
         to.u64(self.witness.checkpoint);
         to.u64(self.witness.frame);
+        to.u8(u8::from(self.witness.is_closed));
+        to.u64(self.writes);
     }
 
     /// Whether a block says that it is one, damaged or not.
@@ -352,6 +359,7 @@ fn decode_rest(from: &mut Decoder<'_>, version: u32) -> Result<Superblock, Malfo
         shape,
         standing: Standing::default(),
         witness: Witness::default(),
+        writes: 0,
         hot_parts: Vec::new(),
         taken_part: None,
         format: version,
@@ -371,7 +379,8 @@ fn decode_rest(from: &mut Decoder<'_>, version: u32) -> Result<Superblock, Malfo
     }
     if version >= VERSION_WITNESS {
         superblock.standing.since = from.u64()?;
-        superblock.witness = Witness { checkpoint: from.u64()?, frame: from.u64()? };
+        superblock.witness = Witness { checkpoint: from.u64()?, frame: from.u64()?, is_closed: from.u8()? == 1 };
+        superblock.writes = from.u64()?;
         if superblock.standing.since > superblock.standing.generation {
             return Err(Malformed("the generation of its metadata"));
         }
@@ -546,6 +555,7 @@ mod tests {
             shape: Some(Shape { parity: 1, width: 4, zone_blocks: 4096, groups: 77 }),
             standing: Standing::of(1),
             witness: Witness::default(),
+            writes: 0,
             hot_parts: Vec::new(),
             taken_part: None,
             format: FORMAT,
@@ -586,7 +596,8 @@ mod tests {
 
     fn witnessed() -> Superblock {
         let standing = Standing { since: 8, ..mirrored().standing };
-        Superblock { standing, witness: Witness { checkpoint: 77, frame: 1 << 40 }, ..mirrored() }
+        let witness = Witness { checkpoint: 77, frame: 1 << 40, is_closed: true };
+        Superblock { standing, witness, writes: 5, ..mirrored() }
     }
 
     fn with_hot_zone() -> Superblock {

@@ -45,6 +45,8 @@ const STAMP_WRITES_BITS: u32 = 36;
 struct Page {
     sums: Box<[u8]>,
     is_dirty: bool,
+    /// Sums were set in it since it was written last.
+    is_changed: bool,
     /// How many writes of it are under way.
     writes: u32,
     used: u64,
@@ -52,7 +54,7 @@ struct Page {
 
 impl Page {
     fn new(sums: Box<[u8]>, used: u64) -> Page {
-        Page { sums, is_dirty: false, writes: 0, used }
+        Page { sums, is_dirty: false, is_changed: false, writes: 0, used }
     }
 
     /// Whether it is on the medium as it is.
@@ -71,8 +73,8 @@ pub struct Checksums {
     uses: Cell<u64>,
     /// Pages written since it was mounted.
     writes: Cell<u64>,
-    /// Pages that no copy had whole, and that were used as they are.
-    torn: Cell<u64>,
+    /// Whether a cut of the power may have torn pages.
+    tears: Cell<bool>,
 }
 
 /// What is found where a page should be.
@@ -110,13 +112,8 @@ impl Checksums {
             pages_max,
             uses: Cell::new(0),
             writes: Cell::new(0),
-            torn: Cell::new(0),
+            tears: Cell::new(false),
         }
-    }
-
-    /// Pages that no copy had whole, and that were used as they are: what is damaged in them shows when the data are read.
-    pub fn torn_pages(&self) -> u64 {
-        self.torn.get()
     }
 
     /// The stamp of the next page that is written (invariant 3).
@@ -168,7 +165,7 @@ impl Checksums {
             let page = pages.get_mut(&page).expect("it was loaded just now");
             let at = HEAD_BYTES + (next % PAGE_SUMS) as usize * 4;
             page.sums[at..at + 4].copy_from_slice(&sum.to_le_bytes());
-            page.is_dirty = true;
+            (page.is_dirty, page.is_changed) = (true, true);
             (next, left) = (next + 1, rest);
         }
         Ok(())
@@ -183,10 +180,16 @@ impl Checksums {
         Ok(())
     }
 
-    /// Reads every page of every copy of the metadata. Returns how many are damaged on some copy. If it `repairs`,
-    /// these are written with the next checkpoint as another copy has them.
-    pub async fn scrub(&self, repairs: bool) -> Result<u64, FsError> {
-        let (mut next, mut damaged) = (0, Vec::new());
+    /// From now on a page that does not match its checksum may have been torn by a cut of the power.
+    pub fn may_be_torn(&self, may_be: bool) {
+        self.tears.set(may_be);
+    }
+
+    /// Reads every page of every copy of the metadata. Returns how many are damaged on some copy, or lack a write that matters for
+    /// the blocks that are `live`. If it `repairs`, pages that differ are written with the next checkpoint as they are on the copy that
+    /// has them newest.
+    pub async fn scrub(&self, repairs: bool, live: impl Fn(Run) -> Vec<Run>) -> Result<u64, FsError> {
+        let (mut next, mut damaged, mut different) = (0, 0, Vec::new());
         loop {
             // A page that was never written is whole.
             next = self.area.next_data(self.first + next) - self.first;
@@ -194,40 +197,59 @@ impl Checksums {
                 break;
             }
             let count = SCRUB_PAGES.min(self.pages_on_medium - next);
-            damaged.extend(self.wrong_pages(next, count).await);
+            let copies = self.area.read_copies(self.first + next, count).await;
+            for page in next..next + count {
+                let offset = (page - next) as usize * BLOCK_BYTES;
+                let each: Vec<Option<Vec<u8>>> = if copies.iter().all(Option::is_some) {
+                    copies.iter().flatten().map(|bytes| Some(bytes[offset..offset + BLOCK_BYTES].to_vec())).collect()
+                } else {
+                    self.area.read_copies(self.first + page, 1).await
+                };
+                let found: Vec<Found> =
+                    each.iter().map(|bytes| bytes.as_ref().map_or(Found::Wrong, |bytes| look(page, bytes))).collect();
+                if found.iter().all(|one| *one >= Found::Blank && *one == found[0]) {
+                    continue;
+                }
+                different.push(page);
+                damaged += u64::from(self.is_damaged(page, &each, &found, &live));
+            }
             next += count;
         }
-        for page in damaged.iter().filter(|_| repairs) {
+        for page in different.iter().filter(|_| repairs) {
             self.load(*page).await?;
             if let Some(page) = self.pages.borrow_mut().get_mut(page) {
                 page.is_dirty = true;
             }
         }
-        Ok(damaged.len() as u64)
+        Ok(damaged)
     }
 
-    /// Those of `count` pages from `number` on that some copy does not give, has damaged, or has older than another.
-    async fn wrong_pages(&self, number: u64, count: u64) -> Vec<u64> {
-        let at = |page: u64| self.first + page;
-        let copies = self.area.read_copies(at(number), count).await;
-        let mut wrong = Vec::new();
-        for page in number..number + count {
-            let offset = (page - number) as usize * BLOCK_BYTES;
-            let is_given = copies.iter().all(Option::is_some);
-            let found: Vec<Found> = if is_given {
-                copies.iter().flatten().map(|bytes| look(page, &bytes[offset..offset + BLOCK_BYTES])).collect()
-            } else {
-                let each = self.area.read_copies(at(page), 1).await;
-                each.iter().map(|bytes| bytes.as_ref().map_or(Found::Wrong, |bytes| look(page, bytes))).collect()
-            };
-            let is_right = found.iter().all(|one| *one >= Found::Blank && *one == found[0]);
-            // A page that is being written may be on one copy and not yet on another.
-            let is_written = || self.pages.borrow().get(&page).is_some_and(|page| page.writes > 0);
-            if !is_right && (found.iter().any(|one| *one < Found::Blank) || !is_written()) {
-                wrong.push(page);
-            }
+    /// Whether copies of page `number` that differ are damage, or what a cut of the power leaves: that is torn pages, and such as
+    /// differ in sums of blocks alone that no file has.
+    fn is_damaged(
+        &self,
+        number: u64,
+        each: &[Option<Vec<u8>>],
+        found: &[Found],
+        live: &impl Fn(Run) -> Vec<Run>,
+    ) -> bool {
+        let least = if self.tears.get() { Found::Torn } else { Found::Blank };
+        if found.iter().any(|one| *one < least) {
+            return true;
         }
-        wrong
+        // What was changed in memory, or is being written, need not be on the medium yet.
+        if self.pages.borrow().get(&number).is_some_and(|page| page.is_changed || page.writes > 0) {
+            return false;
+        }
+        let run = Run { start: number * PAGE_SUMS, blocks: PAGE_SUMS };
+        let runs = live(run);
+        let blocks = runs.iter().flat_map(|it| it.start.max(run.start)..it.end().min(run.end()));
+        blocks.into_iter().any(|block| {
+            let at = HEAD_BYTES + (block - run.start) as usize * 4;
+            let mut sums = each.iter().flatten().map(|bytes| word(bytes, at));
+            let first = sums.next();
+            sums.any(|sum| Some(sum) != first)
+        })
     }
 
     /// Writes every page that is not on the medium as it is. They are durable after a flush of the area.
@@ -243,7 +265,7 @@ impl Checksums {
         let bytes = {
             let mut pages = self.pages.borrow_mut();
             let Some(page) = pages.get_mut(&number).filter(|page| page.is_dirty) else { return Ok(()) };
-            (page.is_dirty, page.writes) = (false, page.writes + 1);
+            (page.is_dirty, page.is_changed, page.writes) = (false, false, page.writes + 1);
             sealed(number, self.next_stamp(), &page.sums)
         };
         let outcome = self.area.write(self.first + number, &bytes).await;
@@ -313,10 +335,7 @@ impl Checksums {
         let at = found.iter().position(|one| *one == newest);
         let Some(sums) = at.and_then(|at| copies[at]).filter(|_| newest != Found::Wrong) else { return false };
         let mut pages = self.pages.borrow_mut();
-        let page = pages.entry(number).or_insert_with(|| {
-            self.torn.set(self.torn.get() + u64::from(newest == Found::Torn));
-            Page::new(sums.into(), self.uses.get())
-        });
+        let page = pages.entry(number).or_insert_with(|| Page::new(sums.into(), self.uses.get()));
         page.is_dirty |= newest == Found::Torn || found.iter().any(|one| *one != newest);
         true
     }

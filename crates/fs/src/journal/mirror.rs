@@ -456,6 +456,7 @@ impl Mirror {
 
     /// Writes the superblock to every copy that is current, twice; durable when it returns.
     pub async fn write_labels(&self) -> Result<(), DeviceFault> {
+        self.0.superblock.borrow_mut().writes += 1;
         for block in (0..LABELS).rev() {
             let current = self.current();
             let writes = current.iter().map(|(number, area)| {
@@ -490,7 +491,11 @@ impl Mirror {
         let _pass = self.0.labelling.enter().await;
         self.0.needs_labels.set(false);
         let slots = self.current_slots();
-        self.0.superblock.borrow_mut().standing.announce(|slot| slots.contains(&slot));
+        {
+            let mut superblock = self.0.superblock.borrow_mut();
+            superblock.standing.announce(|slot| slots.contains(&slot));
+            superblock.witness.is_closed = false;
+        }
         self.write_labels().await?;
         self.0.superblock.borrow_mut().standing.begin_writing();
         self.write_labels().await
@@ -511,17 +516,34 @@ impl Mirror {
         self.0.superblock.borrow().witness
     }
 
-    /// Writes superblocks again that are damaged on a copy that is current; how many were.
+    /// Writes superblocks again that are not as they should be on a copy that is current. Returns how many are damaged, or older than
+    /// a cut of the power leaves them.
     pub async fn mend_labels(&self) -> u64 {
-        let mut damaged = 0;
+        let mut found = Vec::new();
         for (number, area) in self.current() {
-            let label = self.label(number);
-            for block in 0..LABELS {
-                let is_right = area.read(block, 1).await.is_ok_and(|bytes| bytes == label);
-                if !is_right {
-                    damaged += 1;
-                    self.give(block, &[(number, None)], &label).await;
-                }
+            for block in (0..LABELS).rev() {
+                let label = area.read(block, 1).await.ok().and_then(|bytes| Superblock::decode(&bytes).ok());
+                found.push((number, block, label.filter(|label| label.uuid == self.0.superblock.borrow().uuid)));
+            }
+        }
+        let (newest, is_closed) = {
+            let superblock = self.0.superblock.borrow();
+            (superblock.writes, superblock.witness.is_closed)
+        };
+        // The second block is written first. When the first of some copy is of a time, the second is on all.
+        let is_second_everywhere = is_closed
+            || found
+                .iter()
+                .any(|(_, block, label)| *block == 0 && label.as_ref().is_some_and(|it| it.writes == newest));
+        let mut damaged = 0;
+        for (number, block, label) in found {
+            let writes = label.as_ref().map(|label| label.writes);
+            let may_be_behind = !is_closed && (block == 0 || !is_second_everywhere);
+            let is_right = writes.is_some_and(|writes| writes == newest || (may_be_behind && writes + 1 == newest));
+            damaged += u64::from(!is_right);
+            // One of an older format is written with the next generation.
+            if writes != Some(newest) {
+                self.give(block, &[(number, None)], &self.label(number)).await;
             }
         }
         damaged
