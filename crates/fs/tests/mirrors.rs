@@ -139,6 +139,40 @@ fn every_altered_block_of_a_copy_is_made_again_from_the_other() {
     });
 }
 
+/// An upgrade that is cut anywhere leaves all files, and can be done again.
+#[test]
+fn an_upgrade_that_the_power_ends_loses_nothing_and_goes_on() {
+    with_array(|clock, rig, naive| async move {
+        let mut contents = rig.contents();
+        for copy in [FIRST, SECOND] {
+            (0..2).for_each(|block| contents[copy].corrupt(block, |block| make_older(block, 8)));
+        }
+        let upgrades = MountOptions { upgrades: true, ..MountOptions::default() };
+        let rig = Rig::with(contents);
+        rig.keep_snapshots();
+        let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &upgrades).await.unwrap();
+        fs.unmount().await.unwrap();
+        let snapshots = rig.take_snapshots();
+        assert!(snapshots.len() > 20, "{}", snapshots.len());
+        for (event, snapshot) in snapshots.iter().enumerate() {
+            for survives in [0, 1, 2, 3] {
+                // None of what was on its way, every other write, the others, all.
+                let left = |block: usize| survives == 3 || (survives > 0 && block % 2 == survives - 1);
+                let left: Vec<Contents> = snapshot.iter().map(|device| device.cut(left)).collect();
+                for missing in [&[][..], &[FIRST], &[SECOND]] {
+                    let (rig, when) =
+                        (Rig::with(left.clone()), format!("event {event}, {survives}, without {missing:?}"));
+                    let mounted = Fs::mount(&clock, &rig.devices(&clock, missing), &upgrades).await;
+                    let (fs, found) = mounted.unwrap_or_else(|error| panic!("{when}: {error}"));
+                    assert_eq!((found.lost_from, found.outdated_copies.len()), (None, 0), "{when}");
+                    compare_all(&fs, &naive).await.unwrap_or_else(|why| panic!("{when}: {why}"));
+                    fs.unmount().await.unwrap();
+                }
+            }
+        }
+    });
+}
+
 /// What an older program cannot read may be written as soon as it is mounted: so it must refuse from then on.
 #[test]
 fn an_older_format_becomes_the_newest_when_it_is_upgraded() {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use imbrex::Failure;
 use imbrex_fs::core::look;
 use imbrex_fs::format::superblock::FORMAT;
-use imbrex_fs::{Clock, Fs, FsError, MountOptions};
+use imbrex_fs::{Clock, Fs, MountOptions};
 use serde_json::json;
 
 use super::devices::{self, Devices, Purpose};
@@ -57,10 +57,10 @@ fn format_of(clock: &Clock, paths: &[PathBuf]) -> Result<u32, Failure> {
         }
     }
     clock.forget_all();
-    let place = paths[0].display().to_string();
+    let place = paths[0].display();
     match format {
-        Some(FORMAT) => Err(Failure::failed(FsError::format(&place, format!("has format {FORMAT} already")))),
+        Some(FORMAT) => Err(Failure::failed(format!("{place}: has format {FORMAT} already"))),
         Some(format) => Ok(format),
-        None => Err(Failure::failed(FsError::format(&place, "the device with its metadata is missing: give it too"))),
+        None => Err(Failure::failed(format!("{place}: the device with its metadata is missing: give it too"))),
     }
 }
