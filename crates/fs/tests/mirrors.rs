@@ -159,6 +159,10 @@ fn an_upgrade_that_the_power_ends_loses_nothing_and_goes_on() {
                 // None of what was on its way, every other write, the others, all.
                 let left = |block: usize| survives == 3 || (survives > 0 && block % 2 == survives - 1);
                 let left: Vec<Contents> = snapshot.iter().map(|device| device.cut(left)).collect();
+                let look = MountOptions { read_only: true, ..MountOptions::default() };
+                let rig = Rig::with(left.clone());
+                let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &look).await.unwrap();
+                assert_eq!(fs.scrub_copies(false).await, Ok(0), "event {event}, {survives}: a cut is no damage");
                 for missing in [&[][..], &[FIRST], &[SECOND]] {
                     let (rig, when) =
                         (Rig::with(left.clone()), format!("event {event}, {survives}, without {missing:?}"));

@@ -155,9 +155,10 @@ impl Fs {
             area.flush().await?;
         }
         let header = writer.validate().await?;
-        let mut checkpoint = core.checkpoint.borrow_mut();
-        (checkpoint.number, checkpoint.slot) = (header.number, next);
-        drop(checkpoint);
+        {
+            let mut checkpoint = core.checkpoint.borrow_mut();
+            (checkpoint.number, checkpoint.slot) = (header.number, next);
+        }
         // Frames that it makes superfluous are kept until the superblocks vouch for it.
         area.witness(Witness { checkpoint: header.number, frame: core.log.durable_frame(), is_closed: false }).await?;
         core.counters.borrow_mut().checkpoints += 1;

@@ -526,19 +526,14 @@ impl Mirror {
                 found.push((number, block, label.filter(|label| label.uuid == self.0.superblock.borrow().uuid)));
             }
         }
-        let (newest, is_closed) = {
-            let superblock = self.0.superblock.borrow();
-            (superblock.writes, superblock.witness.is_closed)
-        };
+        let newest = self.0.superblock.borrow().writes;
         // The second block is written first. When the first of some copy is of a time, the second is on all.
-        let is_second_everywhere = is_closed
-            || found
-                .iter()
-                .any(|(_, block, label)| *block == 0 && label.as_ref().is_some_and(|it| it.writes == newest));
+        let is_second_everywhere =
+            found.iter().any(|(_, block, label)| *block == 0 && label.as_ref().is_some_and(|it| it.writes == newest));
         let mut damaged = 0;
         for (number, block, label) in found {
             let writes = label.as_ref().map(|label| label.writes);
-            let may_be_behind = !is_closed && (block == 0 || !is_second_everywhere);
+            let may_be_behind = block == 0 || !is_second_everywhere;
             let is_right = writes.is_some_and(|writes| writes == newest || (may_be_behind && writes + 1 == newest));
             damaged += u64::from(!is_right);
             // One of an older format is written with the next generation.
