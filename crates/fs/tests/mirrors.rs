@@ -139,9 +139,47 @@ fn every_altered_block_of_a_copy_is_made_again_from_the_other() {
     });
 }
 
+/// An upgrade that is cut anywhere leaves all files, and can be done again.
+#[test]
+fn an_upgrade_that_the_power_ends_loses_nothing_and_goes_on() {
+    with_array(|clock, rig, naive| async move {
+        let mut contents = rig.contents();
+        for copy in [FIRST, SECOND] {
+            (0..2).for_each(|block| contents[copy].corrupt(block, |block| make_older(block, 8)));
+        }
+        let upgrades = MountOptions { upgrades: true, ..MountOptions::default() };
+        let rig = Rig::with(contents);
+        rig.keep_snapshots();
+        let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &upgrades).await.unwrap();
+        fs.unmount().await.unwrap();
+        let snapshots = rig.take_snapshots();
+        assert!(snapshots.len() > 20, "{}", snapshots.len());
+        for (event, snapshot) in snapshots.iter().enumerate() {
+            for survives in [0, 1, 2, 3] {
+                // None of what was on its way, every other write, the others, all.
+                let left = |block: usize| survives == 3 || (survives > 0 && block % 2 == survives - 1);
+                let left: Vec<Contents> = snapshot.iter().map(|device| device.cut(left)).collect();
+                let look = MountOptions { read_only: true, ..MountOptions::default() };
+                let rig = Rig::with(left.clone());
+                let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &look).await.unwrap();
+                assert_eq!(fs.scrub_copies(false).await, Ok(0), "event {event}, {survives}: a cut is no damage");
+                for missing in [&[][..], &[FIRST], &[SECOND]] {
+                    let (rig, when) =
+                        (Rig::with(left.clone()), format!("event {event}, {survives}, without {missing:?}"));
+                    let mounted = Fs::mount(&clock, &rig.devices(&clock, missing), &upgrades).await;
+                    let (fs, found) = mounted.unwrap_or_else(|error| panic!("{when}: {error}"));
+                    assert_eq!((found.lost_from, found.outdated_copies.len()), (None, 0), "{when}");
+                    compare_all(&fs, &naive).await.unwrap_or_else(|why| panic!("{when}: {why}"));
+                    fs.unmount().await.unwrap();
+                }
+            }
+        }
+    });
+}
+
 /// What an older program cannot read may be written as soon as it is mounted: so it must refuse from then on.
 #[test]
-fn an_older_format_becomes_the_newest_when_it_is_mounted_for_writing() {
+fn an_older_format_becomes_the_newest_when_it_is_upgraded() {
     with_array(|clock, rig, mut naive| async move {
         let mut contents = rig.contents();
         for copy in [FIRST, SECOND] {
@@ -163,7 +201,11 @@ fn an_older_format_becomes_the_newest_when_it_is_mounted_for_writing() {
         compare_all(&fs, &naive).await.unwrap();
         drop(fs);
         assert_eq!(formats().await, [4; 4], "what is only read stays as it is");
-        let (fs, found) = mount(&clock, &rig, &[]).await.unwrap();
+        let refused = mount(&clock, &rig, &[]).await.map(drop).unwrap_err().to_string();
+        assert!(refused.contains("has format 4") && refused.contains("imbrex fs upgrade"), "{refused}");
+        assert_eq!(formats().await, [4; 4], "what is refused stays as it is");
+        let upgrades = MountOptions { upgrades: true, ..MountOptions::default() };
+        let (fs, found) = Fs::mount(&clock, &rig.devices(&clock, &[]), &upgrades).await.unwrap();
         assert_eq!(formats().await, [FORMAT; 4], "before anything else is written");
         assert_eq!((found.mended_blocks, found.missing_copies), (0, Vec::new()));
         act(&fs, &mut naive, 6..8).await;
@@ -259,7 +301,8 @@ fn a_copy_that_returns_after_long_is_brought_up_to_date_and_never_taken_for_the_
         assert_eq!(rig.contents()[FIRST].used_blocks(), before.used_blocks(), "the one that was away was not written");
         // To look at, the newer is enough, and nothing is written.
         let look = MountOptions { read_only: true, ..MountOptions::default() };
-        let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &look).await.unwrap();
+        let (fs, found) = Fs::mount(&clock, &rig.devices(&clock, &[]), &look).await.unwrap();
+        assert_eq!(found.outdated_copies, ["model 4"]);
         compare_all(&fs, &naive).await.unwrap();
         let (fs, found) = mount(&clock, &rig, &[]).await.unwrap();
         assert_eq!(found.outdated_copies, ["model 4"]);

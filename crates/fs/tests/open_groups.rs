@@ -37,7 +37,9 @@ fn toys() -> Vec<Toy> {
 }
 
 async fn mounted(clock: &Clock, rig: &Rig, missing: &[usize]) -> Fs {
-    Fs::mount(clock, &rig.devices(clock, missing), &MountOptions::default()).await.unwrap().0
+    // One of the tests has a file system of an older format.
+    let options = MountOptions { upgrades: true, ..MountOptions::default() };
+    Fs::mount(clock, &rig.devices(clock, missing), &options).await.unwrap().0
 }
 
 /// Writes a file of a block.

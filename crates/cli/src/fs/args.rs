@@ -134,6 +134,19 @@ pub enum FsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Convert a file system of an older format; its files stay as they are.
+    ///
+    /// Older formats can be mounted read-only without it. Data are not touched: only metadata are written, in place, and
+    /// those of the older format stay valid until the superblock that makes the file system one of the new format. It can
+    /// be killed at any time, and run again.
+    Upgrade {
+        /// Its devices; one is enough where the others lie in the same folder.
+        #[arg(value_name = "DEVICE", required = true)]
+        devices: Vec<PathBuf>,
+        /// Print what was done as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Print what is on the devices: superblock, checkpoint, files and where they lie.
     Dump {
         /// Its devices; one is enough where the others lie in the same folder.

@@ -157,6 +157,11 @@ fn check(clock: Clock, devices: Devices, looks: Looks, checked: &mut Checked, as
         text: text.clone(),
         path: None,
     }));
+    checked.findings.extend(offline.mounted.outdated_copies.iter().map(|name| Finding {
+        kind: "metadata",
+        text: format!("{name} holds the metadata of an earlier time, and is brought up to date by the next mount"),
+        path: None,
+    }));
     let wrong = offline.fs.self_check();
     checked.findings.extend(wrong.into_iter().map(|text| Finding { kind: "namespace", text, path: None }));
     let files = walk(&offline.fs)?;

@@ -22,6 +22,7 @@ mod scrub;
 mod stat;
 mod status;
 mod umount;
+mod upgrade;
 
 use std::path::PathBuf;
 
@@ -65,6 +66,7 @@ pub fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
         FsCommand::Stat { places, json } => stat::run(places, *json),
         FsCommand::Clean { devices, zones, json } => clean::run(devices, *zones, *json, quiet),
         FsCommand::Dump { devices, json } => dump::run(devices, *json),
+        FsCommand::Upgrade { devices, json } => upgrade::run(devices, *json),
         FsCommand::Age(args) => age::run(args, quiet),
         FsCommand::Bench(args) => bench::run(args, quiet),
         FsCommand::Capacity(args) => capacity::run(args, quiet),
@@ -123,7 +125,7 @@ fn tell_missing(mounted: &Mounted) {
     }
     for name in &mounted.outdated_copies {
         eprintln!(
-            "imbrex: {name} holds the metadata of an earlier time: it is brought up to date while this is mounted"
+            "imbrex: {name} holds the metadata of an earlier time: it is brought up to date while this is mounted for writing"
         );
     }
     if mounted.mended_blocks > 0 {

@@ -1,6 +1,8 @@
-//! Goal: what was fsynced on a mounted file system survives the host's power cut. Method: the program that serves the mount is recorded while
-//! a host replaces files: it writes a new one, syncs it, renames it over the old one and syncs the folder. Replayed cuts are
-//! checked, mounted and read. The judge is judged as in [`crate::planted`].
+//! Goal: what was fsynced on a mounted file system survives the host's power cut, and what a bad disk of the host does besides is
+//! found; where another device has what one lost, nothing is lost. Method: the program that serves the mount is recorded while
+//! a host replaces files: it writes a new one, syncs it, renames it over the old one and syncs the folder. Replayed cuts, with a
+//! fault of one device or without that device, are checked, mounted and read; so are those behind a sync that failed. The judge is
+//! judged as in [`crate::planted`].
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -10,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use imbrex_powercut::plant::Plant;
 use imbrex_powercut::recorder::is_available;
-use imbrex_powercut::{Disk, Log, Options, Recorder, Replay, Survival};
+use imbrex_powercut::{Disk, Event, Fault, Log, Options, Recorder, Replay, Survival};
 use imbrex_testkit::Random;
 use imbrex_testkit::patience::until;
 use imbrex_testkit::program::text;
@@ -22,8 +24,10 @@ use crate::rounds::{BLOCK_BYTES, long, seed};
 /// Files that are replaced again and again.
 const FILES: usize = 5;
 const STEPS: u64 = 40;
-/// Cuts of a recording, for each size of block.
+/// Cuts of a recording, for each size of block: alone, with a fault, and behind a sync that failed.
 const ROUNDS: u64 = 12;
+const SPOILT_ROUNDS: u64 = 8;
+const FAILED_ROUNDS: u64 = 3;
 /// Logs with a planted fault, and how far behind it they are cut.
 const SEEDS: u64 = 8;
 const REACH: usize = 12;
@@ -31,18 +35,48 @@ const REACH: usize = 12;
 /// Where a file system lies.
 struct Carrier {
     name: &'static str,
-    /// The emulated drive; without one it is a file of 256 MiB.
+    /// The emulated drive; without one it is on so many files of 256 MiB.
     drive: Option<&'static str>,
-    /// More words of `mkfs`, of which `META` is a file beside.
+    disks: usize,
+    /// Copies of the metadata in files of 16 MiB.
+    copies: usize,
+    /// More words of `mkfs`.
     words: &'static [&'static str],
+    /// Whether another device has what one loses, whichever it is.
+    is_redundant: bool,
 }
 
-const CARRIERS: [Carrier; 4] = [
-    Carrier { name: "fs-log", drive: None, words: &["--store", "log"] },
-    Carrier { name: "fs-log-meta", drive: None, words: &["--store", "log", "--meta", "META", "--meta-size", "16MiB"] },
-    Carrier { name: "fs-strict-append", drive: Some("strict-append"), words: &[] },
-    Carrier { name: "fs-caveat", drive: Some("caveat-1g"), words: &[] },
+const DISKS: [&str; 3] = ["disk", "disk1", "disk2"];
+const COPIES: [&str; 2] = ["meta", "meta1"];
+
+const CARRIERS: [Carrier; 5] = [
+    Carrier::on("fs-log", None, &["--store", "log"]),
+    Carrier { copies: 1, ..Carrier::on("fs-log-meta", None, &["--store", "log"]) },
+    Carrier::on("fs-strict-append", Some("strict-append"), &[]),
+    Carrier::on("fs-caveat", Some("caveat-1g"), &[]),
+    Carrier {
+        disks: 3,
+        copies: 2,
+        is_redundant: true,
+        ..Carrier::on("fs-array", None, &["--store", "log", "--parity", "1"])
+    },
 ];
+
+impl Carrier {
+    const fn on(name: &'static str, drive: Option<&'static str>, words: &'static [&'static str]) -> Carrier {
+        Carrier { name, drive, disks: 1, copies: 0, words, is_redundant: false }
+    }
+}
+
+/// What is done to one device of what a cut left.
+#[derive(Clone, Copy, Debug)]
+enum Harm {
+    Nothing,
+    /// Its disk has something older than what was synced.
+    Spoilt(fn(u64) -> Fault),
+    /// It is gone: one of these, by its number.
+    Gone(usize),
+}
 
 /// A version of a file.
 #[derive(Clone, Debug)]
@@ -83,6 +117,7 @@ impl Drop for Mount {
 struct Story {
     log: Log,
     files: Vec<Vec<Version>>,
+    is_redundant: bool,
 }
 
 fn must(words: &[&str]) {
@@ -91,23 +126,28 @@ fn must(words: &[&str]) {
 }
 
 fn make(carrier: &Carrier, folder: &Path) {
-    let (disk, meta) = (folder.join("disk"), folder.join("meta"));
+    let disks: Vec<PathBuf> = DISKS[..carrier.disks].iter().map(|name| folder.join(name)).collect();
     match carrier.drive {
         Some(drive) => {
-            program().create(&disk, drive);
+            program().create(&disks[0], drive);
         }
-        None => File::create(&disk).and_then(|file| file.set_len(256 << 20)).expect("there is room"),
+        None => disks.iter().for_each(|disk| {
+            File::create(disk).and_then(|file| file.set_len(256 << 20)).expect("there is room");
+        }),
     }
-    let words = carrier.words.iter().map(|&word| if word == "META" { text(&meta) } else { word });
-    must(&[&["fs", "mkfs", text(&disk)][..], &words.collect::<Vec<_>>()].concat());
+    let copies: Vec<PathBuf> = COPIES[..carrier.copies].iter().map(|name| folder.join(name)).collect();
+    let mut of_copies: Vec<&str> = copies.iter().flat_map(|copy| ["--meta", text(copy)]).collect();
+    of_copies.extend(["--meta-size", "16MiB"].iter().filter(|_| carrier.copies > 0));
+    let disks: Vec<&str> = disks.iter().map(|disk| text(disk)).collect();
+    must(&[&["fs", "mkfs"][..], &disks, carrier.words, &of_copies].concat());
 }
 
 fn name(file: usize) -> String {
     format!("file{file}")
 }
 
-/// Replaces files in a mounted directory; `position` tells how far the log is.
-fn work(directory: &Path, position: impl Fn() -> usize, seed: u64) -> Vec<Vec<Version>> {
+/// Replaces files in a mounted directory until that fails; `position` tells how far the log is. Returns how far it came.
+fn work(directory: &Path, position: impl Fn() -> usize, seed: u64) -> (Vec<Vec<Version>>, std::io::Result<()>) {
     let mut random = Random::new(seed);
     let mut files = vec![Vec::new(); FILES];
     for step in 1..=STEPS {
@@ -115,16 +155,27 @@ fn work(directory: &Path, position: impl Fn() -> usize, seed: u64) -> Vec<Vec<Ve
         let length = if random.one_in(3) { random.below(200) } else { random.below(60_000) } as usize;
         let contents: Vec<u8> = (0..length).map(|at| (at as u64 / 61 * step) as u8 | 1).collect();
         let (new, begun) = (directory.join("new"), position());
-        let mut written = File::create(&new).expect("there is room");
-        written.write_all(&contents).and_then(|()| written.sync_all()).expect("it is synced");
-        fs::rename(&new, directory.join(name(file))).expect("it is renamed");
-        File::open(directory).and_then(|folder| folder.sync_all()).expect("the folder is synced");
-        files[file].push(Version { contents, begun, durable: position() });
+        let replaced = File::create(&new)
+            .and_then(|mut written| written.write_all(&contents).and_then(|()| written.sync_all()))
+            .and_then(|()| fs::rename(&new, directory.join(name(file))))
+            .and_then(|()| File::open(directory)?.sync_all());
+        let durable = if replaced.is_ok() { position() } else { usize::MAX };
+        files[file].push(Version { contents, begun, durable });
+        if replaced.is_err() {
+            return (files, replaced);
+        }
     }
-    files
+    (files, Ok(()))
 }
 
 fn record(carrier: &Carrier, seed: u64) -> Story {
+    let (story, outcome) = record_failing(carrier, seed, None).expect("it is served");
+    outcome.unwrap_or_else(|error| panic!("{}: {error}", carrier.name));
+    story
+}
+
+/// Records with a sync that fails, and how the work ended; nothing where it fails before it is mounted.
+fn record_failing(carrier: &Carrier, seed: u64, failing_sync: Option<u64>) -> Option<(Story, std::io::Result<()>)> {
     let parent = tempfile::tempdir().expect("a temporary folder");
     let folder = parent.path().join("recorded");
     fs::create_dir(&folder).expect("a folder in it");
@@ -135,84 +186,169 @@ fn record(carrier: &Carrier, seed: u64) -> Story {
         .args(["fs", "mount", "--quiet", "--foreground", "-o", "time=none"])
         .arg(folder.join("disk"))
         .arg(&mount.directory);
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    let options = Options { answers_syncs: true, ..Options::default() };
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let options = Options { answers_syncs: true, failing_sync };
     let recorder = Recorder::start(command, &folder, options).expect("it was recorded before");
-    until("the mount", || {
-        assert!(!recorder.has_ended(), "{}: it is not served", carrier.name);
-        mount.is_there().then_some(())
+    until("the mount, or the end of a server that does without", || {
+        (recorder.has_ended() || mount.is_there()).then_some(())
     });
-    let files = work(&mount.directory, || recorder.position(), seed);
+    if recorder.has_ended() {
+        return None;
+    }
+    let (files, outcome) = work(&mount.directory, || recorder.position(), seed);
     recorder.signal(libc::SIGKILL);
     let recording = recorder.finish().unwrap_or_else(|error| panic!("{}: {error}", carrier.name));
-    Story { log: recording.log, files }
+    Some((Story { log: recording.log, files, is_redundant: carrier.is_redundant }, outcome))
 }
 
-/// Checks, mounts and reads what a cut left.
+/// What of a file was read.
+enum Read {
+    Bytes(Vec<u8>),
+    /// It is not there.
+    Missing,
+    /// An error said so.
+    Unreadable,
+}
+
+/// Checks, mounts and reads what a cut and a harm left. What is spoilt may be unreadable where no other device has it, and then the
+/// check says so; of the last thing that was done then nothing may be left, for nothing was written behind it.
 ///
 /// # Errors
 /// A description of the first thing that is wrong.
-fn judge(disk: &Disk, story: &Story, position: usize) -> Result<(), String> {
+fn judge(disk: &Disk, story: &Story, position: usize, harm: Harm) -> Result<(), String> {
     let parent = tempfile::tempdir().expect("a temporary folder");
     let folder = parent.path().join("recorded");
     fs::create_dir(&folder).and_then(|()| disk.save(&folder)).expect("there is room");
-    let device = folder.join("disk");
-    let begins = fs::read(&device).expect("it was just written");
-    if begins.starts_with(b"IMBREX") {
-        // It is the disk after the cut, in another file.
-        must(&["drive", "adopt", text(&device)]);
+    let mut devices: Vec<PathBuf> = DISKS.iter().chain(&COPIES).map(|name| folder.join(name)).collect();
+    devices.retain(|path| path.exists());
+    if let Harm::Gone(number) = harm {
+        fs::remove_file(devices.remove(number % devices.len())).expect("it is there");
     }
-    let checked = program().run(&["fs", "check", text(&device)]);
-    if !checked.status.success() {
-        return Err(format!("check: {}: {}", checked.status, String::from_utf8_lossy(&checked.stdout)));
+    let device = &devices[0];
+    let may_be_lost = matches!(harm, Harm::Spoilt(_)) && !story.is_redundant;
+    if fs::read(device).expect("it was just written").starts_with(b"IMBREX") {
+        // It is the disk after the cut, in another file.
+        let adopted = program().run(&["drive", "adopt", text(device)]);
+        if !adopted.status.success() {
+            return if may_be_lost { Ok(()) } else { Err(String::from_utf8_lossy(&adopted.stderr).into()) };
+        }
+    }
+    let checked = program().run(&["fs", "check", text(device)]);
+    let said = || format!("{}: {}", checked.status, String::from_utf8_lossy(&checked.stdout));
+    let is_told = matches!(checked.status.code(), Some(1 | 3));
+    if is_told && matches!(harm, Harm::Nothing) {
+        return Err(format!("check: {}", said()));
     }
     let mount = Mount { directory: Mount::directory_in(parent.path()) };
-    let mounted = program().run(&["fs", "mount", "-o", "time=none", text(&device), text(&mount.directory)]);
+    let mounted = program().run(&["fs", "mount", "-o", "time=none", text(device), text(&mount.directory)]);
     if !mounted.status.success() {
-        return Err(format!("mount: {}", String::from_utf8_lossy(&mounted.stderr)));
+        let words = String::from_utf8_lossy(&mounted.stderr);
+        return if may_be_lost && is_told { Ok(()) } else { Err(format!("mount: {words}; check: {}", said())) };
     }
-    let found: Vec<_> = (0..FILES).map(|file| fs::read(mount.directory.join(name(file))).ok()).collect();
+    let read = |file: usize| match fs::read(mount.directory.join(name(file))) {
+        Ok(bytes) => Read::Bytes(bytes),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Read::Missing,
+        Err(_) => Read::Unreadable,
+    };
+    let found: Vec<Read> = (0..FILES).map(read).collect();
     must(&["fs", "umount", text(&mount.directory)]);
+    let durable = |versions: &[Version]| versions.iter().rposition(|version| version.durable <= position);
+    let last = story.files.iter().flatten().map(|version| version.durable).filter(|durable| *durable <= position).max();
     for (file, (versions, found)) in story.files.iter().zip(found).enumerate() {
-        let durable = versions.iter().rposition(|version| version.durable <= position);
         let begun = versions.iter().take_while(|version| version.begun <= position).count();
-        let allowed = &versions[durable.unwrap_or(0)..begun];
+        let is_last = durable(versions).is_some_and(|at| Some(versions[at].durable) == last);
+        let from = match durable(versions) {
+            Some(at) if may_be_lost && is_last => at.checked_sub(1),
+            from => from,
+        };
+        let allowed = &versions[from.unwrap_or(0)..begun];
         let is_right = match &found {
-            Some(contents) => allowed.iter().any(|version| version.contents == *contents),
-            None => durable.is_none(),
+            Read::Bytes(contents) => allowed.iter().any(|version| version.contents == *contents),
+            Read::Missing => from.is_none(),
+            Read::Unreadable => may_be_lost && is_told,
         };
         if !is_right {
-            let held = found.map_or("not there".into(), |contents| format!("{} bytes", contents.len()));
+            let held = match found {
+                Read::Bytes(contents) => format!("{} bytes", contents.len()),
+                Read::Missing => "not there".into(),
+                Read::Unreadable => "unreadable".into(),
+            };
             let lens: Vec<_> = allowed.iter().map(|version| version.contents.len()).collect();
-            return Err(format!("{} is {held}; versions of {lens:?} bytes may be", name(file)));
+            return Err(format!("{} is {held}; versions of {lens:?} bytes may be; check: {}", name(file), said()));
         }
     }
     Ok(())
 }
 
-/// Cuts of a log, at blocks of one size and positions in a range: how often, and what was bad.
-fn cuts(story: &Story, seed: u64, block_bytes: u64, positions: RangeInclusive<usize>) -> Vec<String> {
+/// Cuts of a log, at blocks of one size and positions in a range, each with one of these harms in turn: how often, and what was bad.
+fn cuts(
+    story: &Story,
+    seed: u64,
+    block_bytes: u64,
+    (positions, rounds): (RangeInclusive<usize>, u64),
+    harms: &[Harm],
+) -> Vec<String> {
     let seed_of = |round: u64| seed << 32 ^ block_bytes << 20 ^ round;
     let (start, length) = (*positions.start(), (positions.end() - positions.start()) as u64 + 1);
     let position = |round| start + Random::new(seed_of(round) ^ 0x9051).below(length) as usize;
-    let mut cuts: Vec<(usize, u64)> = (0..ROUNDS).map(|round| (position(round), round)).collect();
+    let mut cuts: Vec<(usize, u64)> = (0..rounds).map(|round| (position(round), round)).collect();
     cuts.sort_unstable();
     let (mut replay, mut bad) = (Replay::new(&story.log, block_bytes), Vec::new());
     for (position, round) in cuts {
         replay.advance(position);
         let survival = Survival::seeded(seed_of(round), replay.pending().len());
-        if let Err(what) = judge(&replay.cut(survival, None).0, story, position) {
+        let harm = harms[round as usize % harms.len()];
+        let fault = if let Harm::Spoilt(fault) = harm { Some(fault(seed_of(round))) } else { None };
+        let (disk, done) = replay.cut(survival, fault);
+        // Nothing was there yet that could be hit.
+        let harm = if fault.is_some() && done.is_none() { Harm::Nothing } else { harm };
+        if let Err(what) = judge(&disk, story, position, harm) {
             let events = story.log.entries.len();
-            bad.push(format!("blocks of {block_bytes} B, cut at {position} of {events}, {survival}: {what}"));
+            let hit = done.map_or_else(|| format!("{harm:?}"), |done| done.to_string());
+            bad.push(format!("blocks of {block_bytes} B, cut at {position} of {events}, {survival}, {hit}: {what}"));
         }
     }
     bad
 }
 
-/// Cuts one recording at blocks of each size; the cuts that were bad.
-fn cut(carrier: &Carrier, seed: u64) -> Vec<String> {
+/// Cuts one recording at blocks of each size; how many cuts, and those that were bad.
+fn cut(carrier: &Carrier, seed: u64) -> (u64, Vec<String>) {
     let story = record(carrier, seed);
-    BLOCK_BYTES.map(|block_bytes| cuts(&story, seed, block_bytes, 0..=story.log.entries.len())).concat()
+    let all = (0..=story.log.entries.len(), ROUNDS);
+    let bad = BLOCK_BYTES.map(|block_bytes| cuts(&story, seed, block_bytes, all.clone(), &[Harm::Nothing])).concat();
+    (ROUNDS * BLOCK_BYTES.len() as u64, bad)
+}
+
+/// The same with a fault of one device, or, where others do without it, without that device. What a fault does below the image of an
+/// emulated drive, whose tables tell of many blocks at once, is judged in [`crate::faults`].
+fn spoil(carrier: &Carrier, seed: u64) -> (u64, Vec<String>) {
+    if carrier.drive.is_some() {
+        return (0, Vec::new());
+    }
+    let story = record(carrier, seed);
+    let gone = (0..carrier.disks + carrier.copies).map(Harm::Gone).filter(|_| carrier.is_redundant);
+    let spoilt = [Fault::DropWrite, Fault::DropBlock, Fault::RollBack].map(Harm::Spoilt);
+    let harms: Vec<Harm> = spoilt.into_iter().chain(gone).collect();
+    let all = (0..=story.log.entries.len(), SPOILT_ROUNDS);
+    let bad = BLOCK_BYTES.map(|block_bytes| cuts(&story, seed, block_bytes, all.clone(), &harms)).concat();
+    (SPOILT_ROUNDS * BLOCK_BYTES.len() as u64, bad)
+}
+
+/// Cuts behind a sync that failed with its pages dropped. A store of one device takes nothing more; one that is redundant goes on
+/// without that device.
+fn fail_sync(carrier: &Carrier, seed: u64) -> (u64, Vec<String>) {
+    let failing = 20 + Random::new(seed ^ 0xfa11).below(60);
+    let Some((story, outcome)) = record_failing(carrier, seed, Some(failing)) else { return (0, Vec::new()) };
+    let is_failed = |event: &Event| matches!(event, Event::Sync { has_failed: true, .. });
+    let Some(from) = story.log.entries.iter().position(|entry| is_failed(&entry.event)) else {
+        return (0, Vec::new());
+    };
+    if outcome.is_err() && carrier.is_redundant {
+        return (1, vec![format!("sync {failing} failed on one device, and then: {outcome:?}")]);
+    }
+    let behind = (from..=story.log.entries.len(), FAILED_ROUNDS);
+    let bad = BLOCK_BYTES.map(|block_bytes| cuts(&story, seed, block_bytes, behind.clone(), &[Harm::Nothing])).concat();
+    (FAILED_ROUNDS * BLOCK_BYTES.len() as u64, bad)
 }
 
 /// Returns whether file systems can be mounted under the recorder, which leaves programs like fusermount3 without the
@@ -226,16 +362,15 @@ fn is_here() -> bool {
     is_here && is_available()
 }
 
-/// Cuts each file system, with so many seeds.
-fn survive(test: &str, mut seeds: impl FnMut(&mut dyn FnMut(u64))) {
+/// Cuts each file system, with so many seeds, as `cut` does.
+fn survive(test: &str, cut: impl Fn(&Carrier, u64) -> (u64, Vec<String>), mut seeds: impl FnMut(&mut dyn FnMut(u64))) {
     let wanted = std::env::var("IMBREX_POWERCUT_CARRIERS").ok();
     let is_wanted =
         |carrier: &&Carrier| wanted.as_ref().is_none_or(|words| words.split(',').any(|word| word == carrier.name));
     let mut failed = Vec::new();
     for carrier in CARRIERS.iter().filter(is_wanted) {
         seeds(&mut |seed| {
-            let bad = cut(carrier, seed);
-            let rounds = ROUNDS * BLOCK_BYTES.len() as u64;
+            let (rounds, bad) = cut(carrier, seed);
             eprintln!("| {} | seed {seed} | {rounds} rounds | {} bad |", carrier.name, bad.len());
             if let Some(first) = bad.first() {
                 let variables = format!(
@@ -255,7 +390,7 @@ fn survive(test: &str, mut seeds: impl FnMut(&mut dyn FnMut(u64))) {
 #[test]
 fn what_was_fsynced_survives_the_hosts_power_cut() {
     if is_here() {
-        survive("file_systems::what_was_fsynced_survives_the_hosts_power_cut", |each| each(seed()));
+        survive("file_systems::what_was_fsynced_survives_the_hosts_power_cut", cut, |each| each(seed()));
     }
 }
 
@@ -263,7 +398,37 @@ fn what_was_fsynced_survives_the_hosts_power_cut() {
 #[ignore = "takes an hour a carrier"]
 fn long_what_was_fsynced_survives_the_hosts_power_cut() {
     if is_here() {
-        survive("file_systems::long_what_was_fsynced_survives_the_hosts_power_cut", |each| long(0, each));
+        survive("file_systems::long_what_was_fsynced_survives_the_hosts_power_cut", cut, |each| long(0, each));
+    }
+}
+
+#[test]
+fn a_fault_of_one_device_is_found_and_made_good_where_another_has_it() {
+    if is_here() {
+        survive("file_systems::a_fault_of_one_device_is_found_and_made_good_where_another_has_it", spoil, |each| {
+            each(seed());
+        });
+    }
+}
+
+#[test]
+#[ignore = "takes an hour a carrier"]
+fn long_a_fault_of_one_device_is_found_and_made_good_where_another_has_it() {
+    if is_here() {
+        survive(
+            "file_systems::long_a_fault_of_one_device_is_found_and_made_good_where_another_has_it",
+            spoil,
+            |each| {
+                long(0, each);
+            },
+        );
+    }
+}
+
+#[test]
+fn what_was_fsynced_before_a_failed_sync_survives() {
+    if is_here() {
+        survive("file_systems::what_was_fsynced_before_a_failed_sync_survives", fail_sync, |each| each(seed()));
     }
 }
 
@@ -277,8 +442,8 @@ fn a_fault_planted_under_a_file_system_is_found() {
         let planted = |seed| plant.plant(&story.log, 0..story.log.entries.len(), seed);
         let is_caught = |(log, at): &(Log, usize)| {
             let end = log.entries.len().min(at + REACH);
-            let story = Story { log: log.clone(), files: story.files.clone() };
-            !cuts(&story, 1, 512, *at..=end).is_empty()
+            let story = Story { log: log.clone(), files: story.files.clone(), is_redundant: false };
+            !cuts(&story, 1, 512, (*at..=end, ROUNDS), &[Harm::Nothing]).is_empty()
         };
         let caught = (0..SEEDS).filter_map(planted).filter(is_caught).count();
         eprintln!("{}, {plant:?}: caught in {caught} of {SEEDS} logs", CARRIERS[0].name);

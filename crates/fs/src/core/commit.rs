@@ -4,6 +4,7 @@ use super::{Core, Fs, Sabotage};
 use crate::clock::first_of;
 use crate::error::FsError;
 use crate::format::change::{Change, HEAT_BYTES, Inode};
+use crate::format::superblock::Witness;
 use crate::journal::checkpoint::Writer;
 
 /// Names of a directory that are described at once.
@@ -154,9 +155,12 @@ impl Fs {
             area.flush().await?;
         }
         let header = writer.validate().await?;
-        let mut checkpoint = core.checkpoint.borrow_mut();
-        (checkpoint.number, checkpoint.slot) = (header.number, next);
-        drop(checkpoint);
+        {
+            let mut checkpoint = core.checkpoint.borrow_mut();
+            (checkpoint.number, checkpoint.slot) = (header.number, next);
+        }
+        // Frames that it makes superfluous are kept until the superblocks vouch for it.
+        area.witness(Witness { checkpoint: header.number, frame: core.log.durable_frame(), is_closed: false }).await?;
         core.counters.borrow_mut().checkpoints += 1;
         core.log.release(place);
         self.free_released();
@@ -273,6 +277,8 @@ impl Fs {
         let _pass = self.0.cleaning.enter().await;
         self.write_records().await?;
         self.tell_rows();
-        self.checkpoint_from_now_on().await
+        self.checkpoint_from_now_on().await?;
+        let (metadata, frame) = (&self.0.metadata, self.0.log.durable_frame());
+        Ok(metadata.witness(Witness { frame, is_closed: true, ..metadata.witnessed() }).await?)
     }
 }

@@ -9,8 +9,9 @@ use uuid::Uuid;
 use super::Fs;
 use crate::device::Device;
 use crate::error::FsError;
-use crate::format::change::Inode;
+use crate::format::change::{Extent, Inode};
 use crate::format::superblock::{Member, Role};
+use crate::store::Run;
 
 impl Fs {
     /// Brings copies up to date that were away when the file system was last in use.
@@ -42,7 +43,11 @@ impl Fs {
         let alone = self.scrub_alone(repairs).await?;
         lost.extend(alone.lost);
         let of_zone = self.scrub_hot(repairs).await? + self.scrub_stamps(repairs).await? + alone.damaged;
-        let damaged = of_labels + core.checksums.scrub(repairs).await? + of_zone;
+        let live = |run: Run| {
+            let piece = |(_, extent): (Inode, Extent)| Run { start: extent.start, blocks: u64::from(extent.blocks) };
+            self.pieces_on(run).into_iter().map(piece).collect()
+        };
+        let damaged = of_labels + core.checksums.scrub(repairs, live).await? + of_zone;
         if repairs {
             self.checkpoint_from_now_on().await?;
             self.checkpoint_from_now_on().await?;

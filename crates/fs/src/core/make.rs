@@ -12,7 +12,7 @@ use crate::device::area::Place;
 use crate::device::{BLOCK_BYTES, Device, Geometry, Kind};
 use crate::error::FsError;
 use crate::format::change::{Change, NODE_BYTES};
-use crate::format::superblock::{FORMAT, Layout, MIRRORS_MAX, Member, Role, Shape, Standing, Superblock};
+use crate::format::superblock::{FORMAT, Layout, MIRRORS_MAX, Member, Role, Shape, Standing, Superblock, Witness};
 use crate::hot::HotPart;
 use crate::journal::checkpoint::{self, Writer};
 use crate::journal::log::LogPlace;
@@ -174,6 +174,8 @@ fn plan_of(
         members,
         shape,
         standing,
+        witness: Witness::default(),
+        writes: 0,
         hot_parts,
         taken_part: None,
         format: FORMAT,

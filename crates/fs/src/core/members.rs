@@ -12,7 +12,12 @@ use crate::format::superblock::{Role, Shape, Superblock};
 use crate::journal::mirror::LABELS;
 use crate::namespace::Groups;
 
-/// Reads the superblock of a device; of two copies of it that can be read, that of the later generation.
+/// What orders superblocks by the time at which they were written.
+fn age(superblock: &Superblock) -> (u64, u64) {
+    (superblock.standing.generation, superblock.writes)
+}
+
+/// Reads the superblock of a device; of two that can be read, the one that was written later.
 pub async fn look(device: &Device) -> Result<Superblock, FsError> {
     let mut why = String::new();
     let mut found: Option<Superblock> = None;
@@ -20,7 +25,7 @@ pub async fn look(device: &Device) -> Result<Superblock, FsError> {
         match device.read(block, 1).await {
             Ok(bytes) => match Superblock::decode(&bytes) {
                 Ok(superblock) => {
-                    let later = |other: &Superblock| other.standing.generation < superblock.standing.generation;
+                    let later = |other: &Superblock| age(other) < age(&superblock);
                     if found.as_ref().is_none_or(later) {
                         found = Some(superblock);
                     }
@@ -95,8 +100,14 @@ impl Members {
     }
 
     /// What the device with the metadata is called.
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.metadata.iter().find(|(.., is_current)| *is_current).map_or("no device", |(_, device, _)| device.name())
+    }
+
+    /// Devices with copies of the metadata of an earlier time.
+    pub fn outdated_copies(&self) -> Vec<String> {
+        let outdated = self.metadata.iter().filter(|(.., is_current)| !is_current);
+        outdated.map(|(_, device, _)| device.name().to_string()).collect()
     }
 
     /// Devices with metadata that are not there, in words.
@@ -156,7 +167,7 @@ fn refuse_copies(found: &[Found]) -> Result<(), FsError> {
 /// The copies of the metadata among `found`, and the superblock of those of the latest generation.
 fn copies_of(found: &[Found], unknown: &[String]) -> Result<(Superblock, Copies), FsError> {
     let copies = || found.iter().filter_map(|found| Some((found.superblock.slot()?, found)));
-    let latest = copies().max_by_key(|(slot, found)| (found.superblock.standing.generation, std::cmp::Reverse(*slot)));
+    let latest = copies().max_by_key(|(slot, found)| (age(&found.superblock), std::cmp::Reverse(*slot)));
     let Some((latest_slot, latest)) = latest else {
         let any = &found[0];
         let missing = missing(any.device.name(), &any.superblock, any.superblock.metadata_members()[0]);
@@ -181,8 +192,8 @@ fn copies_of(found: &[Found], unknown: &[String]) -> Result<(Superblock, Copies)
         if superblock.layout.place.end() > copy.device.geometry().blocks {
             return Err(FsError::format(copy.device.name(), "its superblock describes a larger device"));
         }
-        let is_current = copy.superblock.standing.generation == superblock.standing.generation
-            && superblock.standing.is_current(slot);
+        let is_current =
+            superblock.standing.holds_all(copy.superblock.standing.generation) && superblock.standing.is_current(slot);
         used.push((slot, copy.device.clone(), is_current));
     }
     Ok((superblock, used))

@@ -265,10 +265,17 @@ pub enum Sabotage {
     StalePartBelieved,
     /// Stripe groups are appended to before it is durable that what was told of their rows is forgotten.
     RowsForgottenLate,
+    /// A mount begins no generation of the copies of the metadata.
+    GenerationNotBegun,
+    /// The superblocks do not vouch for checkpoints and log.
+    NoWitness,
 }
 
 impl Sabotage {
-    /// All of them.
+    /// Those that only a write shows that the disk lost, or a copy put back: no cut of the power alone.
+    pub const OF_LOST_WRITES: [Sabotage; 2] = [Sabotage::GenerationNotBegun, Sabotage::NoWitness];
+
+    /// Those that cuts of the power show.
     pub const ALL: [Sabotage; 11] = [
         Sabotage::RecordBeforeData,
         Sabotage::CheckpointWithoutBarrier,

@@ -23,7 +23,7 @@ use crate::format::superblock::{FORMAT, Superblock};
 use crate::hot::{HotZone, Keeping};
 use crate::journal::checkpoint::{self, Header};
 use crate::journal::log::{Replayed, frame_blocks_max, replay};
-use crate::journal::mirror::{Mistake, State};
+use crate::journal::mirror::Mistake;
 use crate::journal::{Checksums, Log, Mirror};
 use crate::namespace::{Namespace, ROOT};
 use crate::store::{self, Run, Store};
@@ -41,6 +41,8 @@ pub struct MountOptions {
     pub epoch_ns: i64,
     /// Put spares in the place of drives that fail, and go on with replacements that were begun.
     pub replaces_by_itself: bool,
+    /// Convert what is of an older format; without it such a file system is only read.
+    pub upgrades: bool,
     /// A step left out on purpose; for tests.
     pub sabotage: Option<Sabotage>,
 }
@@ -62,7 +64,8 @@ pub struct Mounted {
     pub stale: Vec<String>,
     /// Copies of the metadata that are not there.
     pub missing_copies: Vec<String>,
-    /// Devices with copies of the metadata of an earlier time, which are brought up to date while it is mounted.
+    /// Devices with copies of the metadata of an earlier time, of which nothing is read. Unless it is only read, they are brought
+    /// up to date while it is mounted.
     pub outdated_copies: Vec<String>,
     /// Blocks of the metadata that were missing or damaged on one copy, and were written again from another.
     pub mended_blocks: u64,
@@ -117,9 +120,11 @@ async fn read_journal(area: &Mirror, superblock: &Superblock, bounds: &Bounds) -
     checkpoint::load(area, uuid, layout.checkpoints[slot], &header, see).await?;
     let mut records = 0;
     // Two frames at most lie between the end of the log and one behind a damaged one. Where only one checkpoint can be read,
-    // the log of the other may be meant, and that is anywhere.
-    let sought = if headers == 2 { 2 * frame_blocks_max(layout.log.1) } else { layout.log.1 };
-    let log = replay(area, uuid, layout.log, header.place, sought, async |record| {
+    // or the newest is not there, the log of another may be meant, and that is anywhere.
+    let witness = area.witnessed();
+    let is_newest = headers == 2 && header.number >= witness.checkpoint;
+    let sought = if is_newest { 2 * frame_blocks_max(layout.log.1) } else { layout.log.1 };
+    let mut log = replay(area, uuid, layout.log, header.place, sought, async |record| {
         records += 1;
         for change in &record.changes {
             match change {
@@ -135,6 +140,12 @@ async fn read_journal(area: &Mirror, superblock: &Superblock, bounds: &Bounds) -
         Ok(())
     })
     .await?;
+    if log.head.frame < witness.frame {
+        // The superblocks vouch for frames that are not there, nor a checkpoint behind them.
+        log.behind_damage = log.behind_damage.or(Some(witness.frame - 1));
+    }
+    // A checkpoint whose header is not there has had its number.
+    let header = Header { number: header.number.max(witness.checkpoint), ..header };
     Ok(Found { namespace, checksums, header, slot, log, records, heat })
 }
 
@@ -162,18 +173,20 @@ impl Fs {
         let members = Members::of(devices).await?;
         let bounds = options.bounds.unwrap_or_default();
         devices.iter().for_each(|device| device.set_queue_limits(bounds.queue));
+        check_format(&members, options)?;
         let area = Mirror::new(&members.superblock, members.metadata.clone(), options.read_only);
-        if members.superblock.format != FORMAT && !options.read_only {
-            // What is written from here on an older program may not know: it is to refuse the devices.
-            area.write_labels().await?;
-        }
         area.make_mistake(match options.sabotage {
             Some(Sabotage::CopyBeforeDurable) => Some(Mistake::FilesNotFlushed),
             Some(Sabotage::OneCopyWritten) => Some(Mistake::OneCopyWritten),
+            Some(Sabotage::GenerationNotBegun) => Some(Mistake::GenerationNotBegun),
+            Some(Sabotage::NoWitness) => Some(Mistake::NoWitness),
             _ => None,
         });
+        // An older program refuses the devices from here on: what is written now it may not know.
         area.begin().await?;
         let mut found = read_journal(&area, &members.superblock, &bounds).await?;
+        // Where nothing was on its way, no cut explains a page that is torn.
+        found.checksums.may_be_torn(!members.superblock.witness.is_closed);
         found.check(&area, options.read_only)?;
         if members.superblock.shape.is_some() {
             found.namespace.know_places();
@@ -194,7 +207,7 @@ impl Fs {
             missing: missing.iter().map(|(number, uuid)| format!("drive {number} ({uuid})")).collect(),
             stale,
             missing_copies: members.missing_copies(),
-            outdated_copies: Vec::new(),
+            outdated_copies: members.outdated_copies(),
             mended_blocks: 0,
             unknown: members.unknown.clone(),
             doubted_parts: Vec::new(),
@@ -213,8 +226,6 @@ impl Fs {
                 fs.review_hot();
             }
         }
-        let outdated = fs.0.metadata.copies().into_iter().filter(|(.., state)| *state == State::Outdated);
-        mounted.outdated_copies = outdated.map(|(_, name, _)| name).collect();
         mounted.mended_blocks = fs.0.metadata.mended_blocks();
         Ok((fs, mounted))
     }
@@ -255,6 +266,19 @@ impl Fs {
         unnamed.iter().for_each(|inode| self.drop_if_unused(*inode));
         unnamed.len() as u64
     }
+}
+
+/// Fails if what is of an older format would be written by a mount that is not to convert it.
+fn check_format(members: &Members, options: &MountOptions) -> Result<(), FsError> {
+    let format = members.superblock.format;
+    if format == FORMAT || options.read_only || options.upgrades {
+        return Ok(());
+    }
+    let reason = format!(
+        "has format {format}, and this program writes format {FORMAT}: mount it read-only (-o ro), or convert it with `imbrex fs \
+         upgrade`"
+    );
+    Err(FsError::format(members.name(), reason))
 }
 
 /// The store of the file system on its data devices.

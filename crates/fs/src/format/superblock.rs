@@ -1,6 +1,12 @@
 //! The superblock: what a file system is, on the first block of each of its devices, and on the second block too where that
-//! is free: of devices that hold metadata, and of the drives of an array. It is written when the file system is made; on
-//! devices that hold metadata again whenever a copy of the metadata is lost or comes back ([`Standing`]).
+//! is free: of devices that hold metadata, and of the drives of an array. It is written when the file system is made. On
+//! devices that hold metadata it is written again by each writable mount, whenever a copy of the metadata is lost or comes
+//! back ([`Standing`]), and by each checkpoint ([`Witness`]).
+//!
+//! Invariants:
+//! 1. The two superblocks of a device lie in two blocks of 4 KiB, and the second is written when the first is durable: so one of
+//!    them is whole, and each tells of a write that the other missed.
+//! 2. Neither the log nor a checkpoint vouches for its own last block. The superblocks do ([`Witness`]).
 
 use uuid::Uuid;
 
@@ -18,10 +24,13 @@ const VERSION_MIRRORED: u32 = 3;
 const VERSION_HOT: u32 = 4;
 /// The format from which on it says which parts of the hot zone lie on drives.
 const VERSION_HOT_DRIVES: u32 = 7;
-/// The format that is written: changes of kind 18 may say how far stripe groups are written. A program that knows the formats before
-/// alone cannot read those. Format 7 had brought parts of the hot zone on drives and changes of kind 17, format 6 pieces of files
-/// in the hot zone and changes of kind 16, format 5 changes of kind 15.
-pub const FORMAT: u32 = 8;
+/// The format from which on each writable mount begins a generation, superblocks vouch for log and checkpoints, and pages of
+/// checksums bear stamps.
+const VERSION_WITNESS: u32 = 9;
+/// The format that is written. Stores of older formats are only read, until `imbrex fs upgrade` converts them. Format 8 had brought
+/// changes of kind 18, which say how far stripe groups are written, format 7 parts of the hot zone on drives and changes of kind
+/// 17, format 6 pieces of files in the hot zone and changes of kind 16, format 5 changes of kind 15.
+pub const FORMAT: u32 = 9;
 /// Stands for no part of the hot zone.
 const NO_PART: u8 = u8::MAX;
 /// Bytes of a part of the hot zone.
@@ -98,14 +107,18 @@ impl Shape {
     }
 }
 
-/// Which copies of the metadata are up to date. Whenever that changes, the copies that are get a higher generation.
+/// Which copies of the metadata are up to date. Whenever that changes, and with each writable mount, the copies that are get a
+/// higher generation.
 ///
-/// A copy that was lost bears an earlier generation than those that went on without it. Of two copies that each went on
-/// without the other, each bears a generation of which the other knows nothing.
+/// A copy that was lost, or was put back as of an earlier mount, bears an earlier generation than those that went on without
+/// it. Of two copies that each went on without the other, each bears a generation of which the other knows nothing.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Standing {
     /// The generation of who wrote this.
     pub generation: u64,
+    /// Since this generation nothing was written but superblocks. It is an earlier one while a mount begins: if the power goes
+    /// then, copies that have not been told are as good as those that have.
+    pub since: u64,
     /// For each device with metadata, in their order, the last generation in which it was up to date, as far as is known.
     pub known: Vec<u64>,
 }
@@ -113,16 +126,28 @@ pub struct Standing {
 impl Standing {
     /// Of so many copies, all of them up to date.
     pub fn of(copies: usize) -> Standing {
-        Standing { generation: 1, known: vec![1; copies] }
+        Standing { generation: 1, since: 1, known: vec![1; copies] }
     }
 
     /// Whether the device that is number `slot` of those with metadata is up to date.
     pub fn is_current(&self, slot: usize) -> bool {
-        self.known.get(slot).is_none_or(|known| *known == self.generation)
+        self.known.get(slot).is_none_or(|known| *known >= self.since)
     }
 
-    /// Begins a generation in which those devices are up to date for which `is_current` says so.
+    /// Whether a copy that was found with superblocks of `generation` holds what the copy holds that wrote this.
+    pub fn holds_all(&self, generation: u64) -> bool {
+        (self.since..=self.generation).contains(&generation)
+    }
+
+    /// Begins a generation in which those devices are up to date for which `is_current` says so, and others are not.
     pub fn advance(&mut self, is_current: impl Fn(usize) -> bool) {
+        self.announce(is_current);
+        self.since = self.generation;
+    }
+
+    /// Announces a generation: devices that were up to date still are, until something is written in it
+    /// ([`Standing::begin_writing`]).
+    pub fn announce(&mut self, is_current: impl Fn(usize) -> bool) {
         self.generation += 1;
         for (slot, known) in self.known.iter_mut().enumerate().filter(|(slot, _)| is_current(*slot)) {
             assert!(*known < self.generation, "device {slot} knows generation {known} before it began");
@@ -130,10 +155,27 @@ impl Standing {
         }
     }
 
+    /// From now on more than superblocks is written in this generation.
+    pub fn begin_writing(&mut self) {
+        self.since = self.generation;
+    }
+
     /// Whether `other`, written by the device that is number `slot`, went on without whoever wrote this, and this without it.
     pub fn disagrees(&self, other: &Standing, slot: usize) -> bool {
         self.known.get(slot).is_some_and(|known| other.generation > *known)
     }
+}
+
+/// How far log and checkpoints reached when the superblock was written. Less is found only where a write was lost, or a block
+/// is damaged.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub struct Witness {
+    /// The number of the newest checkpoint.
+    pub checkpoint: u64,
+    /// All frames of the log before this one were durable.
+    pub frame: u64,
+    /// Whether it was unmounted in good order, and not mounted for writing since: then nothing was on its way.
+    pub is_closed: bool,
 }
 
 /// What a file system is.
@@ -157,6 +199,11 @@ pub struct Superblock {
     pub shape: Option<Shape>,
     /// Which copies of the metadata are up to date.
     pub standing: Standing,
+    /// How far log and checkpoints reach at least.
+    pub witness: Witness,
+    /// How often superblocks were written. Each time the second block of all copies is, and when that is durable the first: so two
+    /// that are both right differ by one time at most.
+    pub writes: u64,
     /// The parts of the hot zone that lie on drives of the array, in the order in which their blocks are numbered.
     pub hot_parts: Vec<HotPart>,
     /// Of a drive that came in the place of another: which of the parts it has room for, and took over.
@@ -193,6 +240,11 @@ impl Superblock {
             to.u64(part.blocks);
         }
         to.u8(self.taken_part.unwrap_or(NO_PART));
+        to.u64(self.standing.since);
+        to.u64(self.witness.checkpoint);
+        to.u64(self.witness.frame);
+        to.u8(u8::from(self.witness.is_closed));
+        to.u64(self.writes);
     }
 
     /// Whether a block says that it is one, damaged or not.
@@ -306,6 +358,8 @@ fn decode_rest(from: &mut Decoder<'_>, version: u32) -> Result<Superblock, Malfo
         members,
         shape,
         standing: Standing::default(),
+        witness: Witness::default(),
+        writes: 0,
         hot_parts: Vec::new(),
         taken_part: None,
         format: version,
@@ -322,6 +376,14 @@ fn decode_rest(from: &mut Decoder<'_>, version: u32) -> Result<Superblock, Malfo
     if version >= VERSION_HOT_DRIVES {
         superblock.hot_parts = get_hot_parts(from, &superblock)?;
         superblock.taken_part = Some(from.u8()?).filter(|part| usize::from(*part) < superblock.hot_parts.len());
+    }
+    if version >= VERSION_WITNESS {
+        superblock.standing.since = from.u64()?;
+        superblock.witness = Witness { checkpoint: from.u64()?, frame: from.u64()?, is_closed: from.u8()? == 1 };
+        superblock.writes = from.u64()?;
+        if superblock.standing.since > superblock.standing.generation {
+            return Err(Malformed("the generation of its metadata"));
+        }
     }
     Ok(superblock)
 }
@@ -356,7 +418,7 @@ fn get_standing(from: &mut Decoder<'_>, copies: usize) -> Result<Standing, Malfo
     if known.len() != copies || copies > MIRRORS_MAX || known.iter().any(|known| *known > generation) {
         return Err(Malformed("which copies of its metadata are up to date"));
     }
-    Ok(Standing { generation, known })
+    Ok(Standing { generation, since: generation, known })
 }
 
 /// Zeros stand for no shape: so a superblock of the other stores ends as it always did.
@@ -492,6 +554,8 @@ mod tests {
             members: vec![data, metadata],
             shape: Some(Shape { parity: 1, width: 4, zone_blocks: 4096, groups: 77 }),
             standing: Standing::of(1),
+            witness: Witness::default(),
+            writes: 0,
             hot_parts: Vec::new(),
             taken_part: None,
             format: FORMAT,
@@ -519,14 +583,21 @@ mod tests {
         let again = Superblock { format: 3, ..mirrored() };
         assert_eq!(Superblock::decode(&again.encode()), Ok(mirrored()), "what is written is of the newest format");
         assert!(read(&example(), 1).is_err_and(|why| why.contains("format 1") && why.contains("make it anew")));
-        assert!(read(&example(), 9).is_err_and(|why| why.contains("format 9") && why.contains("use a newer one")));
+        assert!(read(&example(), 10).is_err_and(|why| why.contains("format 10") && why.contains("use a newer one")));
+        assert_eq!(read(&witnessed(), 8), Ok(Superblock { format: 8, ..mirrored() }), "it knows no witness");
     }
 
     fn mirrored() -> Superblock {
         let mut members = example().members;
         members.push(Member { uuid: Uuid::from_u128(7), ..members[1] });
         members.push(Member { uuid: Uuid::from_u128(8), role: Role::Spare, ..members[0] });
-        Superblock { members, standing: Standing { generation: 9, known: vec![9, 4] }, ..example() }
+        Superblock { members, standing: Standing { generation: 9, since: 9, known: vec![9, 4] }, ..example() }
+    }
+
+    fn witnessed() -> Superblock {
+        let standing = Standing { since: 8, ..mirrored().standing };
+        let witness = Witness { checkpoint: 77, frame: 1 << 40, is_closed: true };
+        Superblock { standing, witness, writes: 5, ..mirrored() }
     }
 
     fn with_hot_zone() -> Superblock {
@@ -564,6 +635,7 @@ mod tests {
         let without = Superblock { shape: None, ..example() };
         assert_eq!(Superblock::decode(&without.encode()), Ok(without));
         assert_eq!(Superblock::decode(&mirrored().encode()), Ok(mirrored()));
+        assert_eq!(Superblock::decode(&witnessed().encode()), Ok(witnessed()));
         assert_eq!((mirrored().metadata_members(), mirrored().data_members()), (vec![1, 2], vec![0]));
     }
 
@@ -581,6 +653,22 @@ mod tests {
         let joined = one.clone();
         one.advance(|slot| slot == 1);
         assert!(!one.disagrees(&joined, 0) && !one.disagrees(&both, 0), "an older time of both is no disagreement");
+    }
+
+    #[test]
+    fn a_copy_that_was_not_told_of_a_generation_counts_until_something_is_written_in_it() {
+        let mut one = Standing::of(2);
+        let other = one.clone();
+        one.announce(|_| true);
+        assert!(one.holds_all(other.generation) && one.is_current(1) && !one.disagrees(&other, 1));
+        one.begin_writing();
+        assert!(!one.holds_all(other.generation) && one.holds_all(one.generation));
+        // One that was not there when the generation was announced.
+        let mut alone = other.clone();
+        alone.announce(|slot| slot == 0);
+        assert!(alone.is_current(1) && alone.holds_all(other.generation), "nothing was written without it");
+        alone.begin_writing();
+        assert!(!alone.is_current(1));
     }
 
     #[test]

@@ -1,12 +1,26 @@
 //! The checksums of data: CRC-32C of every block of 4 KiB, in a table by block of the data device. A page of the table is
 //! a block of its own with a checksum; the pages in memory are few, and which ones does not matter.
 //!
+//! ```text
+//!   page: number + 1, low half u32 · stamp, high half u32 · checksum u32 · stamp, low half u32 · sums u32 …
+//! ```
+//!
 //! A record brings the checksums of the blocks it names, so a page may be written at any time; a checkpoint writes all
 //! that are not. Blocks that no file uses have checksums that mean nothing.
+//!
+//! A page bears a stamp: the generation of the mount that wrote it, and a count of its writes. Of several copies of the
+//! metadata the page with the highest stamp counts. The others missed a write, or are damaged, and get it with the next
+//! checkpoint. With one copy a page that missed a write does not match the data: reading them is an error.
+//!
+//! A cut of the power may tear a page where the host's disk has sectors of less than a block. In such a page the sum of each
+//! block that was live at the last checkpoint is whole, for it did not change since, and the log brings all others. So a page
+//! that does not match its own checksum and bears its number, or none yet, is used where no copy is whole; a sum that is
+//! damaged does not match the data.
 //!
 //! Invariants:
 //! 1. At most `pages_max` pages are in memory, and those besides that each task has just read.
 //! 2. A page leaves memory only when it is on the medium as it is.
+//! 3. Of two versions of a page the one that was written later has the higher stamp.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -25,9 +39,14 @@ const SCRUB_PAGES: u64 = 256;
 /// Pages that are read at once where they are needed one after the other, at most: those of 256 MiB of data.
 const AHEAD_PAGES: u64 = 64;
 
+/// Bits of a stamp that count writes of one mount; those above are its generation.
+const STAMP_WRITES_BITS: u32 = 36;
+
 struct Page {
     sums: Box<[u8]>,
     is_dirty: bool,
+    /// Sums were set in it since it was written last.
+    is_changed: bool,
     /// How many writes of it are under way.
     writes: u32,
     used: u64,
@@ -35,7 +54,7 @@ struct Page {
 
 impl Page {
     fn new(sums: Box<[u8]>, used: u64) -> Page {
-        Page { sums, is_dirty: false, writes: 0, used }
+        Page { sums, is_dirty: false, is_changed: false, writes: 0, used }
     }
 
     /// Whether it is on the medium as it is.
@@ -52,6 +71,23 @@ pub struct Checksums {
     pages: RefCell<BTreeMap<u64, Page>>,
     pages_max: usize,
     uses: Cell<u64>,
+    /// Pages written since it was mounted.
+    writes: Cell<u64>,
+    /// Whether a cut of the power may have torn pages.
+    tears: Cell<bool>,
+}
+
+/// What is found where a page should be.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Found {
+    /// It is another page's, or nobody's.
+    Wrong,
+    /// It does not match its checksum.
+    Torn,
+    /// It was never written.
+    Blank,
+    /// It is as it was written, with this stamp.
+    Whole(u64),
 }
 
 /// The checksum of a block.
@@ -68,7 +104,22 @@ impl Checksums {
     /// The table in `pages_on_medium` blocks of `area`, from `first` on.
     pub fn new(area: Mirror, (first, pages_on_medium): (u64, u64), pages_max: usize) -> Checksums {
         let pages_max = pages_max.max(1);
-        Checksums { area, first, pages_on_medium, pages: RefCell::default(), pages_max, uses: Cell::new(0) }
+        Checksums {
+            area,
+            first,
+            pages_on_medium,
+            pages: RefCell::default(),
+            pages_max,
+            uses: Cell::new(0),
+            writes: Cell::new(0),
+            tears: Cell::new(false),
+        }
+    }
+
+    /// The stamp of the next page that is written (invariant 3).
+    fn next_stamp(&self) -> u64 {
+        self.writes.set(self.writes.get() + 1);
+        (self.area.generation() << STAMP_WRITES_BITS) + self.writes.get()
     }
 
     /// The checksums of `blocks` from `block` on.
@@ -114,7 +165,7 @@ impl Checksums {
             let page = pages.get_mut(&page).expect("it was loaded just now");
             let at = HEAD_BYTES + (next % PAGE_SUMS) as usize * 4;
             page.sums[at..at + 4].copy_from_slice(&sum.to_le_bytes());
-            page.is_dirty = true;
+            (page.is_dirty, page.is_changed) = (true, true);
             (next, left) = (next + 1, rest);
         }
         Ok(())
@@ -129,10 +180,16 @@ impl Checksums {
         Ok(())
     }
 
-    /// Reads every page of every copy of the metadata. Returns how many are damaged on some copy. If it `repairs`,
-    /// these are written with the next checkpoint as another copy has them.
-    pub async fn scrub(&self, repairs: bool) -> Result<u64, FsError> {
-        let (mut next, mut damaged) = (0, Vec::new());
+    /// From now on a page that does not match its checksum may have been torn by a cut of the power.
+    pub fn may_be_torn(&self, may_be: bool) {
+        self.tears.set(may_be);
+    }
+
+    /// Reads every page of every copy of the metadata. Returns how many are damaged on some copy, or lack a write that matters for
+    /// the blocks that are `live`. If it `repairs`, pages that differ are written with the next checkpoint as they are on the copy that
+    /// has them newest.
+    pub async fn scrub(&self, repairs: bool, live: impl Fn(Run) -> Vec<Run>) -> Result<u64, FsError> {
+        let (mut next, mut damaged, mut different) = (0, 0, Vec::new());
         loop {
             // A page that was never written is whole.
             next = self.area.next_data(self.first + next) - self.first;
@@ -140,18 +197,59 @@ impl Checksums {
                 break;
             }
             let count = SCRUB_PAGES.min(self.pages_on_medium - next);
-            let is_right = |at: u64, page: &[u8]| is_whole(next + at, page);
-            let wrong = self.area.damaged_blocks(self.first + next, count, is_right).await;
-            damaged.extend(wrong.into_iter().map(|at| next + at));
+            let copies = self.area.read_copies(self.first + next, count).await;
+            for page in next..next + count {
+                let offset = (page - next) as usize * BLOCK_BYTES;
+                let each: Vec<Option<Vec<u8>>> = if copies.iter().all(Option::is_some) {
+                    copies.iter().flatten().map(|bytes| Some(bytes[offset..offset + BLOCK_BYTES].to_vec())).collect()
+                } else {
+                    self.area.read_copies(self.first + page, 1).await
+                };
+                let found: Vec<Found> =
+                    each.iter().map(|bytes| bytes.as_ref().map_or(Found::Wrong, |bytes| look(page, bytes))).collect();
+                if found.iter().all(|one| *one >= Found::Blank && *one == found[0]) {
+                    continue;
+                }
+                different.push(page);
+                damaged += u64::from(self.is_damaged(page, &each, &found, &live));
+            }
             next += count;
         }
-        for page in damaged.iter().filter(|_| repairs) {
+        for page in different.iter().filter(|_| repairs) {
             self.load(*page).await?;
             if let Some(page) = self.pages.borrow_mut().get_mut(page) {
                 page.is_dirty = true;
             }
         }
-        Ok(damaged.len() as u64)
+        Ok(damaged)
+    }
+
+    /// Whether copies of page `number` that differ are damage, or what a cut of the power leaves: that is torn pages, and such as
+    /// differ in sums of blocks alone that no file has.
+    fn is_damaged(
+        &self,
+        number: u64,
+        each: &[Option<Vec<u8>>],
+        found: &[Found],
+        live: &impl Fn(Run) -> Vec<Run>,
+    ) -> bool {
+        let least = if self.tears.get() { Found::Torn } else { Found::Blank };
+        if found.iter().any(|one| *one < least) {
+            return true;
+        }
+        // What was changed in memory, or is being written, need not be on the medium yet.
+        if self.pages.borrow().get(&number).is_some_and(|page| page.is_changed || page.writes > 0) {
+            return false;
+        }
+        let run = Run { start: number * PAGE_SUMS, blocks: PAGE_SUMS };
+        let runs = live(run);
+        let blocks = runs.iter().flat_map(|it| it.start.max(run.start)..it.end().min(run.end()));
+        blocks.into_iter().any(|block| {
+            let at = HEAD_BYTES + (block - run.start) as usize * 4;
+            let mut sums = each.iter().flatten().map(|bytes| word(bytes, at));
+            let first = sums.next();
+            sums.any(|sum| Some(sum) != first)
+        })
     }
 
     /// Writes every page that is not on the medium as it is. They are durable after a flush of the area.
@@ -167,8 +265,8 @@ impl Checksums {
         let bytes = {
             let mut pages = self.pages.borrow_mut();
             let Some(page) = pages.get_mut(&number).filter(|page| page.is_dirty) else { return Ok(()) };
-            (page.is_dirty, page.writes) = (false, page.writes + 1);
-            sealed(number, &page.sums)
+            (page.is_dirty, page.is_changed, page.writes) = (false, false, page.writes + 1);
+            sealed(number, self.next_stamp(), &page.sums)
         };
         let outcome = self.area.write(self.first + number, &bytes).await;
         let mut pages = self.pages.borrow_mut();
@@ -206,31 +304,40 @@ impl Checksums {
     /// is to be tried again.
     async fn read_pages(&self, number: u64, count: u64) -> Result<bool, FsError> {
         self.make_room(count).await?;
-        let at = self.first + number;
-        let whole = |bytes: &Vec<u8>| is_whole(number, &bytes[..BLOCK_BYTES]);
-        let found = self.area.find(async |copy| copy.read(at, count).await.ok().filter(whole)).await;
+        let copies = self.area.read_copies(self.first + number, count).await;
         // Another task may have loaded it meanwhile, and changed it.
         if self.pages.borrow().contains_key(&number) {
             return Ok(true);
         }
-        let Some((bytes, is_damaged)) = found else {
-            if count > 1 {
-                return Ok(false);
-            }
-            // Why it cannot be read, if that is so.
-            self.area.read(at, 1).await?;
-            let place = self.area.name();
-            return Err(FsError::format(&place, format!("page {number} of the checksums of data is damaged")));
-        };
-        let mut pages = self.pages.borrow_mut();
-        for (number, sums) in (number..).zip(bytes.chunks(BLOCK_BYTES)) {
-            if !pages.contains_key(&number) && is_whole(number, sums) {
-                pages.insert(number, Page::new(sums.into(), self.uses.get()));
+        if count > 1 && copies.iter().any(Option::is_none) {
+            return Ok(false);
+        }
+        for page in number..number + count {
+            let offset = (page - number) as usize * BLOCK_BYTES;
+            let each = copies.iter().map(|bytes| bytes.as_ref().map(|bytes| &bytes[offset..offset + BLOCK_BYTES]));
+            let is_kept = self.keep_newest(page, &each.collect::<Vec<_>>());
+            if page == number && !is_kept {
+                // Why it cannot be read, if that is so.
+                self.area.read(self.first + number, 1).await?;
+                let place = self.area.name();
+                return Err(FsError::format(&place, format!("page {number} of the checksums of data is damaged")));
             }
         }
-        // Where a copy has it damaged, it is written to all with the next checkpoint.
-        pages.get_mut(&number).expect("it is whole").is_dirty |= is_damaged;
         Ok(true)
+    }
+
+    /// Keeps what of the copies of a page was written last, unless it is in memory; where they differ it is written to all with the
+    /// next checkpoint. Returns whether there is any that can be used.
+    fn keep_newest(&self, number: u64, copies: &[Option<&[u8]>]) -> bool {
+        let found: Vec<Found> =
+            copies.iter().map(|bytes| bytes.map_or(Found::Wrong, |bytes| look(number, bytes))).collect();
+        let newest = found.iter().copied().max().unwrap_or(Found::Wrong);
+        let at = found.iter().position(|one| *one == newest);
+        let Some(sums) = at.and_then(|at| copies[at]).filter(|_| newest != Found::Wrong) else { return false };
+        let mut pages = self.pages.borrow_mut();
+        let page = pages.entry(number).or_insert_with(|| Page::new(sums.into(), self.uses.get()));
+        page.is_dirty |= newest == Found::Torn || found.iter().any(|one| *one != newest);
+        true
     }
 
     /// Lets those pages leave that were not used for longest, until there is room for `count` more.
@@ -261,19 +368,87 @@ impl Checksums {
     }
 }
 
-fn sealed(number: u64, sums: &[u8]) -> Vec<u8> {
+fn sealed(number: u64, stamp: u64, sums: &[u8]) -> Vec<u8> {
     let mut bytes = sums.to_vec();
-    bytes[..8].copy_from_slice(&(number + 1).to_le_bytes());
-    bytes[8..HEAD_BYTES].fill(0);
+    bytes[..4].copy_from_slice(&low_half(number + 1).to_le_bytes());
+    bytes[4..8].copy_from_slice(&low_half(stamp >> 32).to_le_bytes());
+    bytes[8..12].fill(0);
+    bytes[12..HEAD_BYTES].copy_from_slice(&low_half(stamp).to_le_bytes());
     let sum = checksum(&[&bytes]);
     bytes[8..12].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
 
-/// Whether a page is as it was written; one that never was is all zeros.
-fn is_whole(number: u64, bytes: &[u8]) -> bool {
-    let has_number = bytes[..8] == (number + 1).to_le_bytes();
-    (has_number && sealed(number, bytes) == bytes) || bytes.iter().all(|byte| *byte == 0)
+fn low_half(number: u64) -> u32 {
+    (number & u64::from(u32::MAX)) as u32
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+/// What `bytes` are, where page `number` should be.
+fn look(number: u64, bytes: &[u8]) -> Found {
+    let stamp = u64::from(word(bytes, 4)) << 32 | u64::from(word(bytes, 12));
+    let is_numbered = word(bytes, 0) == low_half(number + 1);
+    if is_numbered && sealed(number, stamp, bytes) == bytes {
+        return Found::Whole(stamp);
+    }
+    let is_headless = bytes[..HEAD_BYTES].iter().all(|byte| *byte == 0);
+    match is_numbered || is_headless {
+        true if is_headless && bytes.iter().all(|byte| *byte == 0) => Found::Blank,
+        true => Found::Torn,
+        false => Found::Wrong,
+    }
 }
 
 const _: () = assert!(HEAD_BYTES + PAGE_SUMS as usize * 4 == BLOCK_BYTES);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums(seed: u8) -> Vec<u8> {
+        (0..BLOCK_BYTES).map(|at| (at as u8).wrapping_mul(31) ^ seed).collect()
+    }
+
+    #[test]
+    fn a_page_is_known_with_its_stamp_and_no_other_is() {
+        let page = sealed(7, 5 << 36 | 9, &sums(1));
+        assert_eq!(look(7, &page), Found::Whole(5 << 36 | 9));
+        assert_eq!(look(8, &page), Found::Wrong, "it is another page");
+        for at in 4..BLOCK_BYTES {
+            let mut altered = page.clone();
+            altered[at] ^= 0x10;
+            assert_eq!(look(7, &altered), Found::Torn, "byte {at}");
+        }
+        assert_eq!(look(7, &vec![0; BLOCK_BYTES]), Found::Blank);
+        // As format 8 wrote it: the number in eight bytes, and no stamp.
+        let mut older = sums(2);
+        older[..HEAD_BYTES].fill(0);
+        older[0] = 8;
+        let sum = checksum(&[&older]);
+        older[8..12].copy_from_slice(&sum.to_le_bytes());
+        assert_eq!(look(7, &older), Found::Whole(0));
+    }
+
+    #[test]
+    fn every_tear_of_a_page_is_known_as_one() {
+        let (blank, one, other) = (vec![0; BLOCK_BYTES], sealed(7, 1, &sums(1)), sealed(7, 2, &sums(2)));
+        for before in [blank, one] {
+            for sectors in 1..255_u32 {
+                let mut torn = before.clone();
+                for sector in (0..8).filter(|sector| sectors >> sector & 1 == 1) {
+                    torn[sector * 512..(sector + 1) * 512].copy_from_slice(&other[sector * 512..(sector + 1) * 512]);
+                }
+                assert_eq!(look(7, &torn), Found::Torn, "sectors {sectors:08b}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_written_later_counts() {
+        assert!(Found::Whole(0) > Found::Blank && Found::Blank > Found::Torn && Found::Torn > Found::Wrong);
+        assert!(Found::Whole(2 << STAMP_WRITES_BITS) > Found::Whole((1 << STAMP_WRITES_BITS) + 999));
+    }
+}

@@ -165,6 +165,11 @@ impl Log {
         self.state.borrow().head
     }
 
+    /// All frames before this one are durable.
+    pub fn durable_frame(&self) -> u64 {
+        self.head().frame
+    }
+
     /// Blocks that are used, those for pending records included; and all blocks of the ring.
     pub fn fill(&self) -> (u64, u64) {
         let state = self.state.borrow();

@@ -16,7 +16,9 @@
 //!    current.
 //! 2. Nothing is read of a copy that is outdated or lost.
 //! 3. The last copy that is current is never lost: where it fails, whoever writes is told.
-//! 4. No record is written before the contents of files that it names in the hot zone are durable: whoever makes it has flushed
+//! 4. Each mount that may write begins a generation: no copy is written, but for its superblocks, before all copies that are
+//!    current bear it. So a copy put back as of an earlier mount is known, whichever it is.
+//! 5. No record is written before the contents of files that it names in the hot zone are durable: whoever makes it has flushed
 //!    them, or [`Mirror::owe_flush`].
 
 use std::cell::{Cell, RefCell};
@@ -25,7 +27,7 @@ use std::rc::Rc;
 use crate::clock::{Gate, Local, Signal, all_of};
 use crate::device::area::{Area, Place};
 use crate::device::{BLOCK_BYTES, Device, DeviceFault, Traffic};
-use crate::format::superblock::{Member, Superblock};
+use crate::format::superblock::{Member, Superblock, Witness};
 
 /// Blocks that are copied at once.
 const PIECE_BLOCKS: u64 = 256;
@@ -92,6 +94,10 @@ pub enum Mistake {
     FilesNotFlushed,
     /// Contents of files are written to the first copy alone.
     OneCopyWritten,
+    /// A mount begins no generation.
+    GenerationNotBegun,
+    /// Superblocks do not vouch for log and checkpoints.
+    NoWitness,
 }
 
 /// The area of the metadata. Cloning gives another handle of the same.
@@ -229,6 +235,15 @@ impl Mirror {
             each.extend(area.read(block, blocks).await.ok());
         }
         each
+    }
+
+    /// Reads `blocks` from `block` on of every copy that is current, all at once; nothing of one that does not give all of them.
+    pub async fn read_copies(&self, block: u64, blocks: u64) -> Vec<Option<Vec<u8>>> {
+        let areas = self.current();
+        let reads = areas.iter().map(|(_, area)| {
+            Box::pin(async move { area.read(block, blocks).await.ok() }) as Local<'_, Option<Vec<u8>>>
+        });
+        all_of(reads.collect()).await
     }
 
     /// The first block from `block` on that may hold something other than zeros on some copy, or one behind their end.
@@ -427,18 +442,21 @@ impl Mirror {
         self.settle(all_of(flushes.collect()).await)
     }
 
+    fn current_slots(&self) -> Vec<usize> {
+        let copies = self.0.copies.borrow();
+        copies.iter().filter(|copy| copy.state == State::Current).map(|copy| copy.slot).collect()
+    }
+
     /// Begins a generation, in which the copies that are current now are.
     async fn relabel(&self) -> Result<(), DeviceFault> {
-        let slots: Vec<usize> = {
-            let copies = self.0.copies.borrow();
-            copies.iter().filter(|copy| copy.state == State::Current).map(|copy| copy.slot).collect()
-        };
+        let slots = self.current_slots();
         self.0.superblock.borrow_mut().standing.advance(|slot| slots.contains(&slot));
         self.write_labels().await
     }
 
     /// Writes the superblock to every copy that is current, twice; durable when it returns.
     pub async fn write_labels(&self) -> Result<(), DeviceFault> {
+        self.0.superblock.borrow_mut().writes += 1;
         for block in (0..LABELS).rev() {
             let current = self.current();
             let writes = current.iter().map(|(number, area)| {
@@ -460,26 +478,67 @@ impl Mirror {
         Superblock { member, ..superblock.clone() }.encode()
     }
 
-    /// Writes superblocks again that are damaged on a copy that is current, and notes in them which copies are missing.
+    /// Begins to write: a new generation, which all copies that are current bear when this returns (invariant 4). The power may
+    /// go when some bear it and others do not yet: so they are told of it before it counts.
     pub async fn begin(&self) -> Result<(), DeviceFault> {
         if self.0.is_read_only {
             return Ok(());
         }
         self.mend_labels().await;
-        self.flush().await
+        if self.0.mistake.get() == Some(Mistake::GenerationNotBegun) {
+            return self.flush().await;
+        }
+        let _pass = self.0.labelling.enter().await;
+        self.0.needs_labels.set(false);
+        let slots = self.current_slots();
+        {
+            let mut superblock = self.0.superblock.borrow_mut();
+            superblock.standing.announce(|slot| slots.contains(&slot));
+            superblock.witness.is_closed = false;
+        }
+        self.write_labels().await?;
+        self.0.superblock.borrow_mut().standing.begin_writing();
+        self.write_labels().await
     }
 
-    /// Writes superblocks again that are damaged on a copy that is current; how many were.
+    /// Notes in all superblocks how far log and checkpoints reach; durable when it returns. What they reach must be durable.
+    pub async fn witness(&self, witness: Witness) -> Result<(), DeviceFault> {
+        let _pass = self.0.labelling.enter().await;
+        if self.0.mistake.get() == Some(Mistake::NoWitness) {
+            return Ok(());
+        }
+        self.0.superblock.borrow_mut().witness = witness;
+        self.write_labels().await
+    }
+
+    /// How far log and checkpoints reach at least.
+    pub fn witnessed(&self) -> Witness {
+        self.0.superblock.borrow().witness
+    }
+
+    /// Writes superblocks again that are not as they should be on a copy that is current. Returns how many are damaged, or older than
+    /// a cut of the power leaves them.
     pub async fn mend_labels(&self) -> u64 {
-        let mut damaged = 0;
+        let mut found = Vec::new();
         for (number, area) in self.current() {
-            let label = self.label(number);
-            for block in 0..LABELS {
-                let is_right = area.read(block, 1).await.is_ok_and(|bytes| bytes == label);
-                if !is_right {
-                    damaged += 1;
-                    self.give(block, &[(number, None)], &label).await;
-                }
+            for block in (0..LABELS).rev() {
+                let label = area.read(block, 1).await.ok().and_then(|bytes| Superblock::decode(&bytes).ok());
+                found.push((number, block, label.filter(|label| label.uuid == self.0.superblock.borrow().uuid)));
+            }
+        }
+        let newest = self.0.superblock.borrow().writes;
+        // The second block is written first. When the first of some copy is of a time, the second is on all.
+        let is_second_everywhere =
+            found.iter().any(|(_, block, label)| *block == 0 && label.as_ref().is_some_and(|it| it.writes == newest));
+        let mut damaged = 0;
+        for (number, block, label) in found {
+            let writes = label.as_ref().map(|label| label.writes);
+            let may_be_behind = block == 0 || !is_second_everywhere;
+            let is_right = writes.is_some_and(|writes| writes == newest || (may_be_behind && writes + 1 == newest));
+            damaged += u64::from(!is_right);
+            // One of an older format is written with the next generation.
+            if writes != Some(newest) {
+                self.give(block, &[(number, None)], &self.label(number)).await;
             }
         }
         damaged

@@ -37,7 +37,7 @@ use crate::device::area::Place;
 use crate::error::FsError;
 use crate::format::change::{Change, Inode};
 use crate::format::record::{DirectoryRecord, FileRecord};
-use crate::format::superblock::{Layout, Role, Standing, Superblock};
+use crate::format::superblock::{FORMAT, Layout, Role, Standing, Superblock, Witness};
 use crate::hot::Keeping;
 use crate::journal::Checksums;
 use crate::journal::checkpoint::Writer;
@@ -243,9 +243,11 @@ fn on_metadata(superblock: &Superblock, metadata: &Device, place: Place) -> Resu
     let copies = superblock.metadata_members();
     let mut known = vec![0; copies.len()];
     known[0] = SALVAGED_GENERATION;
-    let standing = Standing { generation: SALVAGED_GENERATION, known };
+    let standing = Standing { generation: SALVAGED_GENERATION, since: SALVAGED_GENERATION, known };
     let layout = layout_on(superblock, metadata, place)?;
-    let mut own = Superblock { member: copies[0] as u32, layout, standing, ..superblock.clone() };
+    // Log and checkpoint begin anew.
+    let (witness, format) = (Witness::default(), FORMAT);
+    let mut own = Superblock { member: copies[0] as u32, layout, standing, witness, format, ..superblock.clone() };
     own.members[copies[0]].geometry = metadata.geometry();
     Ok(own)
 }

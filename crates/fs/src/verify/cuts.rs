@@ -12,7 +12,7 @@
 //! 6. What a zone of a stripe group held is not written over while the group is there.
 //!
 //! All of this also with harm done to an array within its parity: drives that are missing, a drive that is as it was
-//! earlier, blocks that are altered.
+//! earlier, blocks that are altered, or older than what was synced after them.
 
 use std::collections::BTreeMap;
 
@@ -235,11 +235,11 @@ pub fn judge(trial: &Trial, operations: &[Operation]) -> Result<Tally, String> {
             let harm = &trial.harms[tally.states as usize % trial.harms.len()];
             tally.states += 1;
             let mut left = cut(snapshot, &survivors);
-            let missing = do_harm(harm, &mut left, &snapshots[number / 2], trial, &mut random);
+            let missing = do_harm(harm, &mut left, &snapshots[..=number], trial, &mut random);
             // Of what was altered a copy in the hot zone may be; of what was put back in the midst of a mount too.
             let is_on_drives = trial.hot_on == HotOn::Drives;
             let copies_are_whole = match harm {
-                Harm::CopyAltered(_) => false,
+                Harm::CopyAltered(_) | Harm::WriteLost(_) => false,
                 Harm::Altered | Harm::Stale(_) => !is_on_drives,
                 _ => true,
             };
@@ -262,11 +262,11 @@ fn cut(snapshot: &[Snapshot], survivors: &[bool]) -> Vec<Contents> {
     snapshot.iter().map(one).collect()
 }
 
-/// Does `harm` to what is left of the drives, of which `earlier` is what they once were; which are missing.
+/// Does `harm` to what is left of the devices, of which `earlier` is what they once were; which are missing.
 fn do_harm(
     harm: &Harm,
     left: &mut [Contents],
-    earlier: &[Snapshot],
+    earlier: &[Vec<Snapshot>],
     trial: &Trial,
     random: &mut Xoshiro256PlusPlus,
 ) -> Vec<usize> {
@@ -274,7 +274,7 @@ fn do_harm(
         Harm::None => Vec::new(),
         Harm::Lost(drives) => drives.clone(),
         Harm::Stale(drive) => {
-            left[*drive] = earlier[*drive].cut(|_| false);
+            left[*drive] = earlier[(earlier.len() - 1) / 2][*drive].cut(|_| false);
             Vec::new()
         }
         Harm::Altered => {
@@ -287,7 +287,39 @@ fn do_harm(
             alter_some(&mut left[trial.drives + copy], random);
             Vec::new()
         }
+        Harm::WriteLost(device) => {
+            lose_write(&mut left[*device], (*device, earlier), random);
+            Vec::new()
+        }
     }
+}
+
+/// Bytes of the smallest unit that a disk of the host writes at once.
+const SECTOR_BYTES: usize = 512;
+/// How often a block is chosen that has no other contents to go back to, before that is given up.
+const CHOICES: usize = 64;
+
+/// Puts one block of a device, or one sector of it, back as it was in one of the snapshots of device `number` among `earlier`, as if
+/// the host's disk had dropped all writes to it since. Returns which block that was.
+pub fn lose_write(
+    contents: &mut Contents,
+    (number, earlier): (usize, &[Vec<Snapshot>]),
+    random: &mut Xoshiro256PlusPlus,
+) -> Option<u64> {
+    let mut below = |end: usize| (random.next_u64() % end.max(1) as u64) as usize;
+    for _ in 0..CHOICES {
+        let then = earlier.get(below(earlier.len()))?[number].cut(|_| true);
+        let blocks = contents.used_blocks();
+        let block = *blocks.get(below(blocks.len()))?;
+        let Some(old) = then.block(block).map(<[u8]>::to_vec) else { continue };
+        let sector = below(BLOCK_BYTES / SECTOR_BYTES) * SECTOR_BYTES;
+        let range = if below(2) == 0 { 0..BLOCK_BYTES } else { sector..sector + SECTOR_BYTES };
+        if contents.block(block).is_some_and(|now| now[range.clone()] != old[range.clone()]) {
+            contents.corrupt(block, |bytes| bytes[range.clone()].copy_from_slice(&old[range.clone()]));
+            return Some(block);
+        }
+    }
+    None
 }
 
 /// Alters one of the blocks of a device that hold something.

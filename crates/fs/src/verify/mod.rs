@@ -59,7 +59,8 @@ pub fn mirrored() -> Vec<Toy> {
 
 fn on_two(toy: &Toy) -> Toy {
     let two = vec![Geometry { blocks: 120, kind: Kind::Plain }, Geometry { blocks: 130, kind: Kind::Plain }];
-    let of_copies = (0..2).flat_map(|copy| [Harm::CopyLost(copy), Harm::CopyAltered(copy)]);
+    let lost = |copy| Harm::WriteLost(toy.1.drives + copy);
+    let of_copies = (0..2).flat_map(|copy| [Harm::CopyLost(copy), Harm::CopyAltered(copy), lost(copy)]);
     let harms = of_copies.chain(toy.1.harms.iter().cloned()).collect();
     (toy.0, Trial { metadata: two, harms, ..toy.1.clone() })
 }
@@ -117,7 +118,8 @@ pub fn in_short_appends() -> Vec<Toy> {
 pub fn arrays() -> Vec<Toy> {
     let zoned = Kind::Zoned { zone_blocks: 8, zones: 9, conventional: 0, active_max: None };
     let array = |kind, drives: usize, parity, width: Option<&str>| {
-        let one = (0..drives).flat_map(|drive| [Harm::Lost(vec![drive]), Harm::Stale(drive), Harm::Altered]);
+        let one = (0..drives)
+            .flat_map(|drive| [Harm::Lost(vec![drive]), Harm::Stale(drive), Harm::Altered, Harm::WriteLost(drive)]);
         let two = (0..drives).map(|drive| Harm::Lost(vec![drive, (drive + 1) % drives]));
         let harms =
             [Harm::None].into_iter().chain(one.filter(|_| parity > 0)).chain(two.filter(|_| parity > 1)).collect();

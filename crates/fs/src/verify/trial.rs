@@ -21,6 +21,9 @@ pub enum Harm {
     CopyLost(usize),
     /// A block of this copy of the metadata is altered, chosen anew for each state.
     CopyAltered(usize),
+    /// A block of this device, or 512 bytes of one, are as they once were, chosen anew for each state: drives, and behind them
+    /// copies of the metadata.
+    WriteLost(usize),
 }
 
 /// What is cut.

@@ -1,0 +1,66 @@
+//! `imbrex fs upgrade`: a file system of an older format becomes one of this format, in place.
+//!
+//! It is a mount that may convert, a checkpoint, and an unmount in good order. Blocks of older formats mean the same in the
+//! new one, so the first superblock of the new format commits the upgrade, and a kill before or after it leaves a file
+//! system that is whole.
+
+use std::path::PathBuf;
+
+use imbrex::Failure;
+use imbrex_fs::core::look;
+use imbrex_fs::format::superblock::FORMAT;
+use imbrex_fs::{Clock, Fs, MountOptions};
+use serde_json::json;
+
+use super::devices::{self, Devices, Purpose};
+use super::{print, tell_missing};
+use crate::error::ExitCode;
+use crate::output;
+
+/// Converts the file system on the devices.
+pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
+    let clock = Clock::in_virtual_time();
+    let from = format_of(&clock, paths)?;
+    let devices = Devices::open(&clock, paths, Purpose::Work, false)?;
+    let options = MountOptions { upgrades: true, epoch_ns: devices::now_ns(), ..MountOptions::default() };
+    let (inner, members) = (clock.clone(), devices.all.clone());
+    let converting = async move {
+        let (fs, mounted) = Fs::mount(&inner, &members, &options).await?;
+        fs.unmount().await?;
+        Ok((fs.superblock().uuid, mounted))
+    };
+    let (uuid, mounted) = devices::run(&clock, converting)?;
+    devices.shut_down()?;
+    tell_missing(&mounted);
+    if as_json {
+        print(&json!({
+            "schema": "imbrex.fs-upgrade/1",
+            "devices": devices.paths,
+            "uuid": uuid,
+            "from_format": from,
+            "format": FORMAT,
+        }))?;
+    } else {
+        output::line(&format!("{}: converted from format {from} to format {FORMAT}", paths[0].display()))?;
+    }
+    Ok(ExitCode::Done)
+}
+
+/// The format that the metadata have; a failure if it is this program's own.
+fn format_of(clock: &Clock, paths: &[PathBuf]) -> Result<u32, Failure> {
+    let devices = Devices::open(clock, paths, Purpose::Look, false)?;
+    let (mut format, mut generation) = (None, 0);
+    for device in devices.all {
+        let Ok(found) = devices::run(clock, async move { look(&device).await }) else { continue };
+        if found.slot().is_some() && found.standing.generation >= generation {
+            (format, generation) = (Some(found.format), found.standing.generation);
+        }
+    }
+    clock.forget_all();
+    let place = paths[0].display();
+    match format {
+        Some(FORMAT) => Err(Failure::failed(format!("{place}: has format {FORMAT} already"))),
+        Some(format) => Ok(format),
+        None => Err(Failure::failed(format!("{place}: the device with its metadata is missing: give it too"))),
+    }
+}

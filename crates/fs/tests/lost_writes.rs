@@ -1,0 +1,436 @@
+//! Goal: a write of the metadata or data that the host's disk dropped is found, of whatever age: what was acknowledged reads right, or
+//! is an error, and is never other bytes. Where a second copy or parity has it, it reads right. Method: a naive file system does
+//! the same; all blocks of all devices are kept as they were after every write; then one block, or 512 bytes of one, is put back
+//! as it once was, after an unmount in good order and after a cut of the power. Mistakes made on purpose must be found.
+
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
+
+use std::collections::BTreeSet;
+
+use imbrex_fs::core::{MountOptions, Mounted, Sabotage};
+use imbrex_fs::device::BLOCK_BYTES;
+use imbrex_fs::device::model::{Contents, Snapshot};
+use imbrex_fs::format::superblock::Superblock;
+use imbrex_fs::journal::mirror::State;
+use imbrex_fs::namespace::REGULAR;
+use imbrex_fs::verify::cuts::{compare_all, fresh, lose_write, shown};
+use imbrex_fs::verify::operation::find;
+use imbrex_fs::verify::rig::Rig;
+use imbrex_fs::verify::trial::Trial;
+use imbrex_fs::verify::{Naive, Operation, arrays, mirrored, perform, scripts, toys, with_hot_zones_on_drives};
+use imbrex_fs::{Bounds, Clock, Fs, FsError};
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// What `IMBREX_FS_LONG` says, for longer runs.
+fn rounds() -> u64 {
+    std::env::var("IMBREX_FS_LONG").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+/// Harms of one recording.
+const HARMS: u64 = 60;
+
+/// A file system at a time at which all that was done is durable.
+struct Point {
+    /// Snapshots taken until then.
+    events: usize,
+    naive: Naive,
+}
+
+/// A file system with all that it ever was.
+struct Recording {
+    snapshots: Vec<Vec<Snapshot>>,
+    points: Vec<Point>,
+}
+
+fn options(trial: &Trial) -> MountOptions {
+    MountOptions { bounds: Some(trial.bounds), sabotage: trial.sabotage, ..MountOptions::default() }
+}
+
+/// Does operations chosen by `seed`, with a sync after every few, and unmounts.
+async fn record(clock: Clock, trial: Trial, seed: u64) -> Recording {
+    let (mut fs, rig) = fresh(&clock, &trial).await.unwrap();
+    rig.keep_snapshots();
+    let first = rig.events();
+    let (mut naive, mut points) = (Naive::default(), Vec::new());
+    for (number, operation) in scripts::long(seed, 90).iter().enumerate() {
+        if matches!(operation, Operation::Remount) || number == 45 {
+            fs.unmount().await.unwrap();
+            fs = Fs::mount(&clock, &rig.devices(&clock, &[]), &options(&trial)).await.unwrap().0;
+        } else if perform(&fs, operation).await.is_ok() {
+            naive.perform(operation).unwrap();
+        }
+        if number % 5 == 4 {
+            fs.sync().await.unwrap();
+            points.push(Point { events: (rig.events() - first) as usize, naive: naive.clone() });
+        }
+    }
+    fs.sync().await.unwrap();
+    fs.unmount().await.unwrap();
+    points.push(Point { events: (rig.events() - first) as usize, naive });
+    Recording { snapshots: rig.take_snapshots(), points }
+}
+
+fn recorded(trial: &Trial, seed: u64) -> Recording {
+    let clock = Clock::in_virtual_time();
+    let recording = clock.run(record(clock.clone(), trial.clone(), seed)).unwrap();
+    clock.forget_all();
+    recording
+}
+
+/// What came of a harm.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Outcome {
+    /// It is not mounted for writing, and an error says why.
+    Refused,
+    /// Something cannot be read.
+    Unreadable,
+    Right,
+}
+
+/// Whether what is mounted is what `naive` is, where it can be read; the error is of what is other.
+async fn compare_readable(fs: &Fs, naive: &Naive) -> Result<Outcome, String> {
+    let (found, expected) = (shown(fs).await?, naive.shown());
+    if found != expected {
+        let paths: BTreeSet<&String> = found.keys().chain(expected.keys()).collect();
+        let differ: Vec<_> = paths.into_iter().filter(|path| found.get(*path) != expected.get(*path)).collect();
+        return Err(format!("names differ: {differ:?}"));
+    }
+    let mut outcome = Outcome::Right;
+    for (path, number) in naive.paths() {
+        let Some(bytes) = naive.bytes(number) else { continue };
+        let inode = find(fs, &path).map_err(|error| format!("'{path}': {error}"))?;
+        assert_eq!(fs.attr(inode).unwrap().attributes.mode & REGULAR, REGULAR, "'{path}'");
+        for (block, expected) in bytes.chunks(BLOCK_BYTES).enumerate() {
+            match fs.read(inode, (block * BLOCK_BYTES) as u64, BLOCK_BYTES).await {
+                Ok(read) if read == expected => {}
+                Ok(_) => return Err(format!("block {block} of '{path}' holds other bytes")),
+                Err(_) => outcome = Outcome::Unreadable,
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+/// Mounts what is left, reads all, goes on working, and reads all again.
+async fn look(clock: Clock, trial: Trial, left: Vec<Contents>, naive: Naive) -> Result<Outcome, String> {
+    let rig = Rig::with(left);
+    let mount = async || Fs::mount(&clock, &rig.devices(&clock, &[]), &options(&trial)).await;
+    let Ok((fs, _)) = mount().await else { return Ok(Outcome::Refused) };
+    let outcome = compare_readable(&fs, &naive).await?;
+    let mut after = naive;
+    for operation in [Operation::Create("later".into()), Operation::WriteOut("later".into(), 0, 5000, 3)] {
+        match perform(&fs, &operation).await {
+            Ok(()) => after.perform(&operation).map_err(|error| error.to_string())?,
+            Err(FsError::NoSpace | FsError::Exists) => {}
+            Err(error) => return Err(format!("afterwards {operation:?}: {error}")),
+        }
+    }
+    fs.unmount().await.map_err(|error| format!("unmounting: {error}"))?;
+    let (fs, _) = mount().await.map_err(|error| format!("mounting again: {error}"))?;
+    let again = compare_readable(&fs, &after).await.map_err(|why| format!("mounted again: {why}"))?;
+    fs.unmount().await.map_err(|error| format!("unmounting again: {error}"))?;
+    Ok(outcome.min(again))
+}
+
+/// How much came out how.
+#[derive(Clone, Copy, Default, Debug)]
+struct Tally {
+    refused: u64,
+    unreadable: u64,
+    right: u64,
+}
+
+/// Whether both hold the same.
+fn are_same(one: &Contents, other: &Contents) -> bool {
+    let blocks = one.used_blocks();
+    blocks == other.used_blocks() && blocks.iter().all(|block| one.block(*block) == other.block(*block))
+}
+
+/// Harms `device` of a recording, at its end or at the syncs before, and looks.
+fn judge(trial: &Trial, seed: u64, device: usize, is_redundant: bool, at_end: bool) -> Result<Tally, String> {
+    let recording = recorded(trial, seed);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed ^ (device as u64) << 32);
+    let mut tally = Tally::default();
+    for round in 0..HARMS {
+        let last = recording.points.len() - 1;
+        let point = if at_end { last } else { 1 + (round as usize * 7) % (last - 1) };
+        let now = &recording.points[point];
+        let at = |events: usize| -> Vec<Contents> {
+            recording.snapshots[events - 1].iter().map(|snapshot| snapshot.cut(|_| true)).collect()
+        };
+        let mut left = at(now.events);
+        // After an unmount anything may be of any age. After a cut the last records have nothing behind them yet: what is harmed is
+        // what was durable at the last sync before that had other metadata.
+        let of_metadata = left.len() - 1;
+        let is_earlier = |point: &&Point| !are_same(&at(point.events)[of_metadata], &left[of_metadata]);
+        let before = recording.points[..point].iter().rev().find(is_earlier);
+        let until = if at_end { Some(now.events) } else { before.map(|before| before.events) };
+        let Some(until) = until else { continue };
+        let was = at(until);
+        let mut harmed = left[device].clone();
+        let earlier = &recording.snapshots[..until];
+        let Some(block) = lose_write(&mut harmed, (device, earlier), &mut random) else { continue };
+        if was[device].block(block) != left[device].block(block) {
+            continue;
+        }
+        left[device] = harmed;
+        let clock = Clock::in_virtual_time();
+        let looked = clock.run(look(clock.clone(), trial.clone(), left, now.naive.clone()));
+        clock.forget_all();
+        let when = format!("seed {seed}, device {device}, block {block}, round {round}, at sync {point} of {last}");
+        match looked.map_err(|stalled| format!("{when}: {stalled}"))?.map_err(|why| format!("{when}: {why}"))? {
+            Outcome::Right => tally.right += 1,
+            other if is_redundant => return Err(format!("{when}: {other:?}, and another device has it")),
+            Outcome::Refused => tally.refused += 1,
+            Outcome::Unreadable => tally.unreadable += 1,
+        }
+    }
+    Ok(tally)
+}
+
+/// Every kind of store, each with whether its metadata, and its data, lie on more than one device.
+fn trials() -> Vec<(String, Trial, bool, bool)> {
+    let named = |(name, trial): (&str, Trial)| (name.to_string(), trial);
+    let single = toys().into_iter().map(named).map(|(name, trial)| (name, trial, false, false));
+    let arrays = arrays().into_iter().chain(with_hot_zones_on_drives()).map(named);
+    let arrays = arrays.map(|(name, trial)| (name, trial.clone(), false, trial.parity > 0));
+    let mirrored = mirrored().into_iter().map(named);
+    let mirrored = mirrored.map(|(name, trial)| (format!("{name}, mirrored"), trial.clone(), true, trial.parity > 0));
+    let usual: Vec<_> = single.chain(arrays).chain(mirrored).collect();
+    let smallest = usual.iter().map(|(name, trial, metadata, data)| {
+        let trial = Trial { bounds: Bounds::smallest(), ..trial.clone() };
+        (format!("{name}, smallest bounds"), trial, *metadata, *data)
+    });
+    usual.iter().cloned().chain(smallest).collect()
+}
+
+fn judge_all(at_end: bool) {
+    for (name, trial, metadata, data) in trials() {
+        let mut sum = Tally::default();
+        for seed in 1..=rounds() {
+            for device in 0..trial.drives + trial.metadata.len() {
+                let is_redundant = if device < trial.drives { data } else { metadata };
+                let tally =
+                    judge(&trial, seed, device, is_redundant, at_end).unwrap_or_else(|why| panic!("{name}: {why}"));
+                sum.refused += tally.refused;
+                sum.unreadable += tally.unreadable;
+                sum.right += tally.right;
+            }
+        }
+        println!("{name}: {sum:?}");
+    }
+}
+
+#[test]
+fn a_write_lost_at_any_time_before_an_unmount_is_found_or_made_good() {
+    judge_all(true);
+}
+
+#[test]
+fn a_write_lost_before_the_last_sync_but_one_is_found_or_made_good() {
+    judge_all(false);
+}
+
+/// Puts headers of checkpoints back as they were at any time before: at each sync, with all that is durable then, and after an
+/// unmount in good order.
+fn judge_headers(trial: &Trial, seed: u64) -> Result<Tally, String> {
+    let recording = recorded(trial, seed);
+    let device = trial.drives + trial.metadata.len() - 1;
+    let mut tally = Tally::default();
+    for point in &recording.points {
+        let end: Vec<Contents> =
+            recording.snapshots[point.events - 1].iter().map(|snapshot| snapshot.cut(|_| true)).collect();
+        let layout = Superblock::decode(end[device].block(0).unwrap()).unwrap().layout;
+        let mut seen = BTreeSet::new();
+        for (snapshot, (header, _)) in
+            recording.snapshots[..point.events].iter().flat_map(|taken| layout.checkpoints.map(|slot| (taken, slot)))
+        {
+            let then = snapshot[device].cut(|_| true);
+            let is_new = |old: &&[u8]| end[device].block(header) != Some(*old) && seen.insert((header, old.to_vec()));
+            let Some(old) = then.block(header).filter(is_new) else { continue };
+            let mut left = end.clone();
+            left[device].corrupt(header, |bytes| bytes.copy_from_slice(old));
+            let clock = Clock::in_virtual_time();
+            let looked = clock.run(look(clock.clone(), trial.clone(), left, point.naive.clone())).unwrap();
+            clock.forget_all();
+            match looked.map_err(|why| format!("seed {seed}, header {header}, after {} events: {why}", point.events))? {
+                Outcome::Right => tally.right += 1,
+                Outcome::Refused => tally.refused += 1,
+                Outcome::Unreadable => tally.unreadable += 1,
+            }
+        }
+    }
+    Ok(tally)
+}
+
+fn stores_in_order() -> impl Iterator<Item = (String, Trial)> {
+    // On a caveat disk the blocks of the metadata are numbered otherwise than those of the device.
+    let all = trials().into_iter().filter(|(name, _, metadata, _)| !metadata && !name.contains("caveat"));
+    all.map(|(name, trial, ..)| (name, trial))
+}
+
+#[test]
+fn a_lost_header_of_a_checkpoint_is_found() {
+    for (name, trial) in stores_in_order() {
+        let tally = judge_headers(&trial, 1).unwrap_or_else(|why| panic!("{name}: {why}"));
+        println!("{name}: {tally:?}");
+    }
+}
+
+/// After an unmount in good order, puts the header of a checkpoint back as it was before, and a block of the log too: what neither of
+/// both alone would hide. The blocks are chosen by `seed`.
+fn judge_pairs(trial: &Trial, seed: u64) -> Result<Tally, String> {
+    let recording = recorded(trial, seed);
+    let (device, point) = (trial.drives + trial.metadata.len() - 1, recording.points.last().unwrap());
+    let at = |snapshot: &[Snapshot]| -> Vec<Contents> { snapshot.iter().map(|it| it.cut(|_| true)).collect() };
+    let end = at(recording.snapshots.last().unwrap());
+    let layout = Superblock::decode(end[device].block(0).unwrap()).unwrap().layout;
+    let all: Vec<Contents> = recording.snapshots.iter().map(|taken| taken[device].cut(|_| true)).collect();
+    let before = |block: u64| {
+        let mut older = all.iter().rev().filter_map(|then| then.block(block));
+        older.find(|old| end[device].block(block) != Some(*old))
+    };
+    let mut tally = Tally::default();
+    for (header, _) in layout.checkpoints {
+        for block in layout.log.0..layout.log.0 + layout.log.1 {
+            let (Some(old_header), Some(old)) = (before(header), before(block)) else { continue };
+            let mut left = end.clone();
+            left[device].corrupt(header, |bytes| bytes.copy_from_slice(old_header));
+            left[device].corrupt(block, |bytes| bytes.copy_from_slice(old));
+            let clock = Clock::in_virtual_time();
+            let looked = clock.run(look(clock.clone(), trial.clone(), left, point.naive.clone())).unwrap();
+            clock.forget_all();
+            match looked.map_err(|why| format!("seed {seed}, header {header}, log block {block}: {why}"))? {
+                Outcome::Right => tally.right += 1,
+                Outcome::Refused => tally.refused += 1,
+                Outcome::Unreadable => tally.unreadable += 1,
+            }
+        }
+    }
+    Ok(tally)
+}
+
+#[test]
+fn a_lost_header_with_a_lost_frame_is_found_after_an_unmount() {
+    for (name, trial) in stores_in_order() {
+        let tally = judge_pairs(&trial, 1).unwrap_or_else(|why| panic!("{name}: {why}"));
+        println!("{name}: {tally:?}");
+    }
+}
+
+#[test]
+fn superblocks_that_vouch_for_nothing_are_caught() {
+    let without = |(_, trial): (String, Trial)| Trial { sabotage: Some(Sabotage::NoWitness), ..trial };
+    let mut trials = stores_in_order().map(without);
+    let is_caught = trials.any(|trial| (1..6).any(|seed| judge_pairs(&trial, seed).is_err()));
+    assert!(is_caught, "nobody misses what superblocks say of log and checkpoints");
+}
+
+async fn mount(clock: &Clock, rig: &Rig, missing: &[usize], options: &MountOptions) -> (Fs, Mounted) {
+    Fs::mount(clock, &rig.devices(clock, missing), options).await.unwrap()
+}
+
+async fn act(fs: &Fs, naive: &mut Naive, operations: &[Operation]) {
+    for operation in operations {
+        if perform(fs, operation).await.is_ok() {
+            naive.perform(operation).unwrap();
+        }
+    }
+    fs.sync().await.unwrap();
+}
+
+/// Puts one copy back as of an earlier mount. The error says what is wrong then.
+async fn put_back(clock: Clock, trial: Trial, copy: usize) -> Result<(), String> {
+    let (own, other) = (trial.drives + copy, trial.drives + 1 - copy);
+    let (fs, rig) = fresh(&clock, &trial).await.unwrap();
+    let mut naive = Naive::default();
+    act(&fs, &mut naive, &scripts::long(3, 40)).await;
+    fs.unmount().await.unwrap();
+    let earlier = rig.contents()[own].clone();
+    let (fs, _) = mount(&clock, &rig, &[], &options(&trial)).await;
+    act(&fs, &mut naive, &scripts::long(4, 40)).await;
+    fs.unmount().await.unwrap();
+    let mut contents = rig.contents();
+    contents[own] = earlier;
+    let rig = Rig::with(contents);
+    let name = format!("model {own}");
+    let read_only = MountOptions { read_only: true, ..options(&trial) };
+    for options in [&read_only, &options(&trial)] {
+        let (fs, found) = mount(&clock, &rig, &[], options).await;
+        if found.outdated_copies != [name.as_str()] {
+            return Err(format!("outdated are {:?}, and not {name}", found.outdated_copies));
+        }
+        compare_all(&fs, &naive).await?;
+        if options.read_only {
+            continue;
+        }
+        for _ in 0..1000 {
+            clock.sleep(1_000_000).await;
+            if fs.status().copies.iter().all(|(.., state)| *state == State::Current) {
+                break;
+            }
+        }
+        fs.unmount().await.unwrap();
+    }
+    let (fs, found) = mount(&clock, &rig, &[other], &options(&trial)).await;
+    assert!(found.outdated_copies.is_empty());
+    compare_all(&fs, &naive).await
+}
+
+fn judge_put_back(sabotage: Option<Sabotage>) -> Result<(), String> {
+    for (_, trial) in mirrored() {
+        for copy in 0..2 {
+            let clock = Clock::in_virtual_time();
+            let trial = Trial { sabotage, ..trial.clone() };
+            let outcome = clock.run(put_back(clock.clone(), trial, copy)).unwrap();
+            clock.forget_all();
+            outcome.map_err(|why| format!("copy {copy}: {why}"))?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_copy_put_back_as_of_an_earlier_mount_is_named_and_brought_up_to_date_whichever_it_is() {
+    judge_put_back(None).unwrap();
+}
+
+#[test]
+fn a_generation_that_is_not_begun_is_caught() {
+    assert!(judge_put_back(Some(Sabotage::GenerationNotBegun)).is_err());
+}
+
+/// Zeroed pages of the table of checksums on one copy: the other has them.
+#[test]
+fn pages_of_checksums_that_one_copy_lost_are_taken_from_the_other() {
+    for (_, trial) in mirrored() {
+        for copy in 0..2 {
+            let clock = Clock::in_virtual_time();
+            let own = clock.clone();
+            let trial = trial.clone();
+            let work = async move {
+                let (fs, rig) = fresh(&own, &trial).await.unwrap();
+                let mut naive = Naive::default();
+                act(&fs, &mut naive, &scripts::long(5, 60)).await;
+                fs.unmount().await.unwrap();
+                let (first, blocks) = fs.superblock().layout.checksums;
+                let mut contents = rig.contents();
+                for block in first..first + blocks {
+                    contents[trial.drives + copy].corrupt(block, |bytes| bytes.fill(0));
+                }
+                let rig = Rig::with(contents);
+                let (fs, _) = mount(&own, &rig, &[], &options(&trial)).await;
+                compare_all(&fs, &naive).await.unwrap();
+                assert!(fs.scrub_copies(false).await.unwrap() > 0, "zeroed pages are damage");
+                fs.scrub_copies(true).await.unwrap();
+                assert_eq!(fs.scrub_copies(false).await, Ok(0));
+                fs.unmount().await.unwrap();
+                let (fs, _) = mount(&own, &rig, &[trial.drives + 1 - copy], &options(&trial)).await;
+                compare_all(&fs, &naive).await.unwrap();
+            };
+            clock.run(work).unwrap();
+            clock.forget_all();
+        }
+    }
+}
