@@ -9,6 +9,7 @@ mod bench_page;
 mod common;
 mod copies;
 mod kills;
+mod lifetimes;
 mod loads;
 mod mistakes;
 mod mounted_arrays;

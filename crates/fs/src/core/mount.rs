@@ -175,6 +175,7 @@ impl Fs {
         area.begin().await?;
         let mut found = read_journal(&area, &members.superblock, &bounds).await?;
         found.check(&area, options.read_only)?;
+        found.namespace.begin_numbers();
         if members.superblock.shape.is_some() {
             found.namespace.know_places();
         }
@@ -322,6 +323,8 @@ fn core_of(
         replacing: Gate::default(),
         replaced: Cell::new(None),
         open: RefCell::default(),
+        lookups: RefCell::default(),
+        generations_below: Cell::new(0),
         staged_bytes: Cell::new(0),
         staged_since: Cell::new(0),
         releases: RefCell::new(Releases::default()),

@@ -18,10 +18,11 @@ const VERSION_MIRRORED: u32 = 3;
 const VERSION_HOT: u32 = 4;
 /// The format from which on it says which parts of the hot zone lie on drives.
 const VERSION_HOT_DRIVES: u32 = 7;
-/// The format that is written: changes of kind 18 may say how far stripe groups are written. A program that knows the formats before
+/// The format that is written: changes of kind 20 say which generations were given. Format 8 had brought changes of kind 18, which say
+/// how far stripe groups are written. A program that knows the formats before
 /// alone cannot read those. Format 7 had brought parts of the hot zone on drives and changes of kind 17, format 6 pieces of files
 /// in the hot zone and changes of kind 16, format 5 changes of kind 15.
-pub const FORMAT: u32 = 8;
+pub const FORMAT: u32 = 9;
 /// Stands for no part of the hot zone.
 const NO_PART: u8 = u8::MAX;
 /// Bytes of a part of the hot zone.
@@ -519,7 +520,7 @@ mod tests {
         let again = Superblock { format: 3, ..mirrored() };
         assert_eq!(Superblock::decode(&again.encode()), Ok(mirrored()), "what is written is of the newest format");
         assert!(read(&example(), 1).is_err_and(|why| why.contains("format 1") && why.contains("make it anew")));
-        assert!(read(&example(), 9).is_err_and(|why| why.contains("format 9") && why.contains("use a newer one")));
+        assert!(read(&example(), 10).is_err_and(|why| why.contains("format 10") && why.contains("use a newer one")));
     }
 
     fn mirrored() -> Superblock {

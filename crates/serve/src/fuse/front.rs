@@ -63,9 +63,13 @@ fn caller(request: &Request) -> Caller {
     Caller { uid: request.uid(), gid: request.gid() }
 }
 
-fn reply_entry(reply: ReplyEntry, result: Result<Attr, FsError>) {
+/// Answers with a file, of which the kernel then holds one lookup more.
+fn reply_entry(context: &Context, reply: ReplyEntry, result: Result<Attr, FsError>) {
     match result {
-        Ok(attr) => reply.entry_with_ttls(&kept(&attr), &kept_name(), &file_attr(&attr), generation(&attr)),
+        Ok(attr) => {
+            context.fs.add_lookup(attr.inode);
+            reply.entry_with_ttls(&kept(&attr), &kept_name(), &file_attr(&attr), generation(&attr));
+        }
         Err(error) => reply.error(errno(&error)),
     }
 }
@@ -130,8 +134,12 @@ impl Filesystem for Front {
         self.give(move |context| async move {
             let is_long = name.len() > NAME_BYTES_MAX;
             let found = if is_long { Err(FsError::NameTooLong) } else { context.fs.lookup(number(parent), &name) };
-            reply_entry(reply, found);
+            reply_entry(&context, reply, found);
         });
+    }
+
+    fn forget(&self, _request: &Request, inode: INodeNo, lookups: u64) {
+        self.give(move |context| async move { context.fs.forget(number(inode), lookups) });
     }
 
     fn getattr(&self, _request: &Request, inode: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
@@ -185,14 +193,20 @@ impl Filesystem for Front {
     ) {
         let name = name.as_bytes().to_vec();
         let new = New { parent: number(parent), name, mode, umask, rdev, caller: caller(request) };
-        self.give(move |context| async move { reply_entry(reply, operations::make(&context.fs, &new).await) });
+        self.give(move |context| async move {
+            let made = operations::make(&context.fs, &new).await;
+            reply_entry(&context, reply, made);
+        });
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
         let name = name.as_bytes().to_vec();
         let mode = mode | 0o040_000;
         let new = New { parent: number(parent), name, mode, umask, rdev: 0, caller: caller(request) };
-        self.give(move |context| async move { reply_entry(reply, operations::make(&context.fs, &new).await) });
+        self.give(move |context| async move {
+            let made = operations::make(&context.fs, &new).await;
+            reply_entry(&context, reply, made);
+        });
     }
 
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -211,7 +225,8 @@ impl Filesystem for Front {
         let (name, caller) = (name.as_bytes().to_vec(), caller(request));
         let target = target.as_os_str().as_bytes().to_vec();
         self.give(move |context| async move {
-            reply_entry(reply, context.fs.make_symlink(number(parent), &name, &target, caller).await);
+            let made = context.fs.make_symlink(number(parent), &name, &target, caller).await;
+            reply_entry(&context, reply, made);
         });
     }
 
@@ -240,7 +255,8 @@ impl Filesystem for Front {
     fn link(&self, _request: &Request, inode: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = name.as_bytes().to_vec();
         self.give(move |context| async move {
-            reply_entry(reply, context.fs.link(number(inode), number(parent), &name).await)
+            let linked = context.fs.link(number(inode), number(parent), &name).await;
+            reply_entry(&context, reply, linked);
         });
     }
 
@@ -269,7 +285,10 @@ impl Filesystem for Front {
         self.give(move |context| async move {
             let made = operations::make(&context.fs, &new).await;
             match made.and_then(|attr| context.fs.open(attr.inode).map(|()| attr)) {
-                Ok(attr) => reply.created(&kept(&attr), &file_attr(&attr), generation(&attr), FileHandle(0), OPENED),
+                Ok(attr) => {
+                    context.fs.add_lookup(attr.inode);
+                    reply.created(&kept(&attr), &file_attr(&attr), generation(&attr), FileHandle(0), OPENED);
+                }
                 Err(error) => reply.error(errno(&error)),
             }
         });
@@ -358,15 +377,13 @@ impl Filesystem for Front {
         self.give(move |context| async move {
             let listed = list(&context, number(inode), offset, |name| {
                 let Ok(attr) = context.fs.attr(name.inode) else { return false };
-                let bytes = OsStr::from_bytes(&name.name);
-                reply.add(
-                    INodeNo(u64::from(name.inode)),
-                    name.next,
-                    bytes,
-                    &kept(&attr),
-                    &file_attr(&attr),
-                    generation(&attr),
-                )
+                let (number, bytes) = (INodeNo(u64::from(name.inode)), OsStr::from_bytes(&name.name));
+                let is_full = reply.add(number, name.next, bytes, &kept(&attr), &file_attr(&attr), generation(&attr));
+                // The kernel counts no lookup of these two.
+                if !is_full && !matches!(&name.name[..], b"." | b"..") {
+                    context.fs.add_lookup(name.inode);
+                }
+                is_full
             });
             match listed {
                 Ok(()) => reply.ok(),
