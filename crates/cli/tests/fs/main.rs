@@ -13,5 +13,6 @@ mod lifetimes;
 mod loads;
 mod mistakes;
 mod mounted_arrays;
+mod rules;
 mod semantics;
 mod trees;

@@ -204,6 +204,8 @@ pub(crate) struct Core {
     pub replaced: Cell<Option<(u8, Replaced)>>,
     /// Drives that wait for one of the array to fail.
     pub spares: RefCell<Vec<(Uuid, Device)>>,
+    /// Spares that were not there when it was mounted.
+    pub spares_missing: Vec<String>,
     pub open: RefCell<BTreeMap<Inode, Rc<Open>>>,
     /// What the kernel was told of and has not forgotten.
     pub lookups: RefCell<Lookups>,

@@ -62,6 +62,8 @@ pub struct Mounted {
     pub stale: Vec<String>,
     /// Copies of the metadata that are not there.
     pub missing_copies: Vec<String>,
+    /// Spares that are not there.
+    pub missing_spares: Vec<String>,
     /// Devices with copies of the metadata of an earlier time, which are brought up to date while it is mounted.
     pub outdated_copies: Vec<String>,
     /// Blocks of the metadata that were missing or damaged on one copy, and were written again from another.
@@ -195,6 +197,7 @@ impl Fs {
             missing: missing.iter().map(|(number, uuid)| format!("drive {number} ({uuid})")).collect(),
             stale,
             missing_copies: members.missing_copies(),
+            missing_spares: members.missing_spares(found.namespace.groups()),
             outdated_copies: Vec::new(),
             mended_blocks: 0,
             unknown: members.unknown.clone(),
@@ -310,6 +313,7 @@ fn core_of(
         log: Log::new(area.clone(), uuid, superblock.layout.log, found.header.place, found.log.head),
         checkpoint_bytes_max: bytes_in_slot(superblock.layout.checkpoints[0].1),
         spares: RefCell::new(members.spares(found.namespace.groups())),
+        spares_missing: members.missing_spares(found.namespace.groups()),
         superblock,
         data,
         metadata: area,

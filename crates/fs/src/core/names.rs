@@ -13,6 +13,7 @@ const LINKS_MAX: u32 = 65_000;
 const TARGET_BYTES_MAX: usize = 4095;
 const DIRECTORY: u32 = 0o040_000;
 const SYMLINK: u32 = 0o120_000;
+const CHARACTER_DEVICE: u32 = 0o020_000;
 const SET_GROUP_ID: u32 = 0o2000;
 
 /// Who makes a file.
@@ -33,6 +34,9 @@ pub enum Rename {
     NoReplace,
     /// And what has the new name gets the old one (`RENAME_EXCHANGE`).
     Exchange,
+    /// In place of what has the new name; the old one is given to a new whiteout of this caller, a character device 0:0
+    /// (`RENAME_WHITEOUT`).
+    Whiteout(Caller),
 }
 
 /// A name in a directory.
@@ -288,7 +292,12 @@ impl Fs {
         check_name(new_name)?;
         self.push(self.0.found(from, name)?.1).await?;
         let core = &self.0;
-        core.check_metadata_room(ENTRY_BYTES + new_name.len() as u64)?;
+        let mut bytes = ENTRY_BYTES + new_name.len() as u64;
+        if let Rename::Whiteout(_) = how {
+            bytes += NODE_BYTES;
+            self.reserve_generations().await?;
+        }
+        core.check_metadata_room(bytes)?;
         let (changes, gone, named) = {
             let namespace = core.namespace.borrow();
             let (cookie, inode) = core.found(from, name)?;
@@ -306,7 +315,7 @@ impl Fs {
             let exchanged = other.filter(|_| how == Rename::Exchange);
             let (changes, gone) = match exchanged {
                 Some(other) => (core.exchanged(&namespace, &moving, other)?, None),
-                None => core.moved(&namespace, &moving, other)?,
+                None => core.moved(&namespace, &moving, other, how)?,
             };
             // What had the new name has another one, or one less, or is gone.
             (changes, gone, [Some(inode), other.map(|(_, other)| other)])
@@ -370,10 +379,14 @@ impl Core {
         namespace: &Namespace,
         moving: &Moving<'_>,
         other: Option<(u64, Inode)>,
+        how: Rename,
     ) -> Result<(Vec<Change>, Option<Inode>), FsError> {
-        let &Moving { from, cookie, inode, to, new_name, .. } = moving;
+        let &Moving { from, cookie, inode, to, new_name, name } = moving;
         let is_directory = namespace.node(inode)?.is_directory();
-        let mut changes = vec![Change::DropEntry { directory: from, cookie }];
+        let mut changes = match how {
+            Rename::Whiteout(caller) => self.whiteout(namespace, (from, cookie, name), caller)?,
+            _ => vec![Change::DropEntry { directory: from, cookie }],
+        };
         let mut gone = None;
         let mut links = [0, 0];
         if let Some((_, replaced)) = other {
@@ -393,6 +406,21 @@ impl Core {
         };
         changes.push(Change::Entry { directory: to, cookie, inode, name: new_name.into() });
         Ok((changes, gone))
+    }
+
+    /// Puts a new whiteout in the place of a name.
+    fn whiteout(
+        &self,
+        namespace: &Namespace,
+        (directory, cookie, name): (Inode, u64, &[u8]),
+        caller: Caller,
+    ) -> Result<Vec<Change>, FsError> {
+        let (inode, generation) = namespace.next_number()?;
+        let above = namespace.node(directory)?.attributes;
+        let made = new_attributes(self.time_ns(), CHARACTER_DEVICE, 0, caller, &above);
+        let attributes = Attributes { generation, links: 1, ..made };
+        let entry = Change::Entry { directory, cookie, inode, name: name.into() };
+        Ok(vec![Change::Node { inode, attributes }, entry])
     }
 
     fn exchanged(
