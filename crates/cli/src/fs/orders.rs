@@ -229,6 +229,7 @@ impl Answers for Serving {
         let displaced = orders.files.displaced().into_iter();
         document["devices_displaced"] =
             displaced.map(|(path, placement)| json!({ "device": path, "placement": placement.name() })).collect();
+        document["time_s"] = json!(fs.time_ns() / 1_000_000_000);
         document["task"] = orders.task.borrow().as_ref().map_or(Value::Null, |task| task.document());
         document.to_string()
     }

@@ -53,7 +53,6 @@ pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Valu
         "spares": status.spares,
         "spares_missing": status.spares_missing,
         "last_scrub": scrubs::last(fs),
-        "time_s": fs.time_ns() / 1_000_000_000,
         "metadata_copies": status.copies.iter().map(copy).collect::<Vec<_>>(),
         "metadata_blocks_mended": status.mended_blocks,
         "array": array(&status),
