@@ -49,6 +49,12 @@ pub enum FsError {
     /// The store cannot do it.
     #[error("not supported: {0}")]
     NotSupported(&'static str),
+    /// Who asks may not do it, or nobody may.
+    #[error("not permitted: {0}")]
+    NotPermitted(&'static str),
+    /// Access is denied.
+    #[error("access denied: {0}")]
+    Access(&'static str),
     /// Mounted read-only.
     #[error("the file system is mounted read-only")]
     ReadOnly,
@@ -100,6 +106,8 @@ impl FsError {
             FsError::Range => 34,
             FsError::NoData => 6,
             FsError::NotSupported(_) => 95,
+            FsError::NotPermitted(_) => 1,
+            FsError::Access(_) => 13,
             FsError::ReadOnly => 30,
             FsError::TooManyLinks => 31,
             FsError::Stale => 116,

@@ -25,6 +25,12 @@ pub enum FsCommand {
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
+    /// Make everything durable that was written to a mounted file system before; the kernel does not pass on syncfs(2) and sync(2).
+    Sync {
+        /// The directory.
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
     /// Check a file system that is not mounted: names, lists of blocks, and every block of every file against its checksum.
     /// Nothing is changed. Exit code 3 on damage.
     Check {

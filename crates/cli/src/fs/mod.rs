@@ -19,8 +19,10 @@ mod orders;
 mod replace;
 mod salvage;
 mod scrub;
+mod scrubs;
 mod stat;
 mod status;
+mod sync;
 mod umount;
 mod upgrade;
 
@@ -48,6 +50,7 @@ pub fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
         FsCommand::Mkfs(args) => mkfs::run(args),
         FsCommand::Mount(args) => mount::run(args, quiet),
         FsCommand::Umount { directory } => umount::run(directory, quiet),
+        FsCommand::Sync { directory } => sync::run(directory),
         FsCommand::Check { devices, json } => check::run(devices, *json),
         FsCommand::Scrub { places, repair, json } => scrub::run(places, *repair, *json, quiet),
         FsCommand::Replace { devices, drive, copy, with, force, yes, json } => {
@@ -120,7 +123,13 @@ fn tell_missing(mounted: &Mounted) {
     }
     for copy in &mounted.missing_copies {
         eprintln!(
-            "imbrex: {copy} is missing: the other is used alone; `imbrex fs replace --copy NUMBER` puts another in its place"
+            "imbrex: {copy} is missing: the other is used alone; `imbrex fs replace --copy NUMBER` puts another in its place. If that is \
+             lost too, `imbrex fs salvage` finds files of store log again"
+        );
+    }
+    for spare in &mounted.missing_spares {
+        eprintln!(
+            "imbrex: {spare} is missing: it takes no drive's place; give it too, or `imbrex fs add --spare` another"
         );
     }
     for name in &mounted.outdated_copies {

@@ -184,6 +184,7 @@ impl Served {
             source: options.source.clone().unwrap_or(source),
             read_only: options.read_only,
             allow_other: options.allow_other,
+            sync: options.flags.iter().any(|flag| flag == "sync"),
             flags: options.flags.clone(),
         };
         Mount::new(&self.clock, &self.fs, directory, &words, Rc::new(Serving(orders))).map_err(|error| {

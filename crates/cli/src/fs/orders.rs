@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::asking::absolute;
 use super::devices::{self, Devices, Purpose};
-use super::{add, replace, scrub, status};
+use super::{add, replace, scrub, scrubs, status};
 use crate::consent::{self, Consent};
 use crate::displaced::Watched;
 
@@ -184,7 +184,13 @@ impl Orders {
                 let repairs = order["repair"] == true;
                 let scrubbed =
                     fs.scrub_array(repairs, |done, all| task.tell(done, all)).await.map_err(Failure::failed)?;
-                scrub::document(fs, &self.paths.borrow(), &scrubbed)
+                let found = scrub::document(fs, &self.paths.borrow(), &scrubbed)?;
+                scrubs::note(fs, &scrubs::summary(&found)).await.map_err(Failure::failed)?;
+                Ok(found)
+            }
+            "note-scrub" => {
+                scrubs::note(fs, &order["found"]).await.map_err(Failure::failed)?;
+                Ok(Value::Null)
             }
             "clean" => self.clean(fs, order["zones"].as_u64().unwrap_or(u64::MAX), task).await,
             other => {
@@ -223,6 +229,7 @@ impl Answers for Serving {
         let displaced = orders.files.displaced().into_iter();
         document["devices_displaced"] =
             displaced.map(|(path, placement)| json!({ "device": path, "placement": placement.name() })).collect();
+        document["time_s"] = json!(fs.time_ns() / 1_000_000_000);
         document["task"] = orders.task.borrow().as_ref().map_or(Value::Null, |task| task.document());
         document.to_string()
     }

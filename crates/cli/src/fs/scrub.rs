@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::check::{self, Checked, Finding};
 use super::devices::{self, Purpose};
-use super::{Offline, asking, stat, walk};
+use super::{Offline, asking, scrubs, stat, walk};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -59,6 +59,8 @@ fn scrub_devices(paths: &[PathBuf], repairs: bool, as_json: bool, quiet: bool) -
     let scrubbed = devices::run(&offline.clock, scrubbing)?;
     let found = document(&offline.fs, &offline.devices.paths, &scrubbed)?;
     if repairs {
+        let (fs, summary) = (offline.fs.clone(), scrubs::summary(&found));
+        devices::run(&offline.clock, async move { scrubs::note(&fs, &summary).await })?;
         devices::run(&offline.clock, async move { ending.unmount().await })?;
         offline.devices.shut_down()?;
     }
@@ -145,6 +147,7 @@ fn scrub_mounted(directory: &Path, as_json: bool, quiet: bool) -> Result<ExitCod
     }
     bar.finish_and_clear();
     checked.unread = unread.count;
+    note(directory, &checked, as_json || quiet);
     check::tell(&[directory.into()], &checked, as_json)?;
     match (unread.failure(directory), checked.findings.is_empty()) {
         (None, true) => Ok(ExitCode::Done),
@@ -156,6 +159,13 @@ fn scrub_mounted(directory: &Path, as_json: bool, quiet: bool) -> Result<ExitCod
             Ok(ExitCode::Damage)
         }
     }
+}
+
+/// Lets the process that serves keep what was found. A scrub by another user than root and who mounted it is not kept.
+fn note(directory: &Path, checked: &Checked, quiet: bool) {
+    let is_whole = checked.findings.is_empty() && checked.unread == 0;
+    let found = json!({ "is_whole": is_whole, "damaged": checked.findings.len() });
+    let _ = asking::ask(directory, "noting", json!({ "order": "note-scrub", "found": found }), quiet);
 }
 
 /// Files and directories that could not be opened, and so were not read.

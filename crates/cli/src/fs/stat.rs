@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use imbrex::Failure;
 use imbrex_serve::fuse::STATUS_ATTRIBUTE;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::devices::Purpose;
 use super::{Offline, print, status};
@@ -20,7 +20,9 @@ pub fn run(places: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
         [directory] if directory.is_dir() => ask(directory)?,
         devices => {
             let Offline { devices, fs, .. } = Offline::open(devices, Purpose::Look)?;
-            status::document(&fs, &devices.paths, None)
+            let mut document = status::document(&fs, &devices.paths, None);
+            document["time_s"] = json!(fs.time_ns() / 1_000_000_000);
+            document
         }
     };
     if as_json {

@@ -10,6 +10,8 @@ use imbrex_fs::hot::HotStatus;
 use imbrex_fs::journal::mirror::State;
 use serde_json::{Value, json};
 
+use super::scrubs;
+
 /// The status as JSON. `mounted_on` is the directory, if this process serves it.
 pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Value {
     let (status, stat, superblock) = (fs.status(), fs.statfs(), fs.superblock());
@@ -49,6 +51,8 @@ pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Valu
             "groups_in_all": replaced.groups_in_all,
         })),
         "spares": status.spares,
+        "spares_missing": status.spares_missing,
+        "last_scrub": scrubs::last(fs),
         "metadata_copies": status.copies.iter().map(copy).collect::<Vec<_>>(),
         "metadata_blocks_mended": status.mended_blocks,
         "array": array(&status),
@@ -112,6 +116,7 @@ fn since_mounted(status: &Status) -> Value {
         "blocks_cleaned": status.counters.blocks_cleaned,
         "zones_cleaned": status.counters.zones_cleaned,
         "files_moved": status.counters.files_moved,
+        "damaged_blocks": status.counters.damaged_blocks,
         "data": traffic(&status.traffic),
         "metadata": traffic(&status.metadata_traffic),
     })
@@ -127,6 +132,19 @@ fn copy((number, device, state): &(usize, String, State)) -> Value {
     json!({ "copy": number, "device": device, "state": state })
 }
 
+/// Returns the errors since the mount in words; nothing where there were none.
+fn errors(document: &Value) -> String {
+    let number = |key: &str| document.pointer(key).and_then(Value::as_u64).unwrap_or(0);
+    let counted = [
+        (number("/since_mounted/data/failures"), "of the drives"),
+        (number("/since_mounted/metadata/failures"), "of the devices with metadata"),
+        (number("/since_mounted/damaged_blocks"), "blocks that do not match their checksum"),
+    ];
+    let words: Vec<String> =
+        counted.iter().filter(|(count, _)| *count > 0).map(|(count, of)| format!("{count} {of}")).collect();
+    words.join(", ")
+}
+
 fn traffic(traffic: &Traffic) -> Value {
     json!({
         "reads": traffic.reads,
@@ -135,6 +153,7 @@ fn traffic(traffic: &Traffic) -> Value {
         "blocks_written": traffic.blocks_written,
         "flushes": traffic.flushes,
         "resets": traffic.resets,
+        "failures": traffic.failures,
     })
 }
 
@@ -181,6 +200,9 @@ pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
     let missing: Vec<String> = missing.iter().map(Value::to_string).collect();
     lines.push(("drives missing", missing.join(", ")));
     lines.push(("spares", words("spares")));
+    lines.push(("spares missing", words("spares_missing")));
+    lines.push(("last scrub", scrubs::words(&document["last_scrub"], document["time_s"].as_i64().unwrap_or(0))));
+    lines.push(("errors", errors(document)));
     let displaced = document["devices_displaced"].as_array().into_iter().flatten().map(|device| {
         let text = |key: &str| device[key].as_str().unwrap_or_default();
         format!("{} was {} while it is in use", text("device"), text("placement"))

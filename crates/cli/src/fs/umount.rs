@@ -5,13 +5,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use imbrex::Failure;
-use imbrex_serve::fuse::SYNC_ATTRIBUTE;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::stat;
+use super::{stat, sync};
 use crate::error::ExitCode;
 
 /// A program that has just ended, or that another begins, may hold what is open for a moment longer.
@@ -28,7 +27,7 @@ pub fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let process = status["process"].as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     let server = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     // What cannot be written is told while the directory is still there.
-    rustix::fs::getxattr(directory, SYNC_ATTRIBUTE, &mut [0u8; 16][..]).map_err(|error| {
+    sync::everything(directory).map_err(|error| {
         Failure::failed(format!("{place}: not everything can be written: {error}; it is still mounted"))
     })?;
     let_go(directory)?;

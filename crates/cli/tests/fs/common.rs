@@ -30,6 +30,24 @@ pub fn nobody(words: &[&str]) -> Output {
     command.output().expect("setpriv is part of util-linux")
 }
 
+/// Does `task` in a thread that is this user, in these groups, and may nothing more; the tests are root.
+pub fn as_user<T: Send>(uid: u32, gid: u32, groups: &[u32], task: impl FnOnce() -> T + Send) -> T {
+    #[allow(unsafe_code)]
+    let become_user = || {
+        // SAFETY: the kernel changes the calling thread alone and reads as many groups as there are.
+        unsafe {
+            assert_eq!(libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()), 0, "setgroups");
+            assert_eq!(libc::syscall(libc::SYS_setresgid, gid, gid, gid), 0, "setresgid");
+            assert_eq!(libc::syscall(libc::SYS_setresuid, uid, uid, uid), 0, "setresuid");
+        }
+    };
+    let in_thread = || {
+        become_user();
+        task()
+    };
+    std::thread::scope(|scope| scope.spawn(in_thread).join().expect("the task does not panic"))
+}
+
 /// What it prints when it does what it is asked to.
 pub fn text(words: &[&str]) -> String {
     let output = imbrex(words);

@@ -328,3 +328,26 @@ fn the_kernel_reads_ahead_on_every_drive() {
     }
     assert_eq!(ahead(), 4 * 2048);
 }
+
+#[test]
+fn a_spare_and_a_copy_that_are_not_there_are_told_with_what_to_do() {
+    if !has_fuse() {
+        return;
+    }
+    let bench = Bench::new();
+    let spare = bench.new_file("spare");
+    bench.mkfs(&["--spare", word(&spare)]);
+    let said = bench.mount(&[]);
+    assert!(!said.contains("is missing"), "{said}");
+    assert_eq!(bench.stat()["spares_missing"].as_array().map(Vec::len), Some(0));
+    bench.umount();
+    let elsewhere = tempfile::tempdir().unwrap();
+    for path in [&spare, &bench.metas[0]] {
+        std::fs::rename(path, elsewhere.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let said = bench.mount(&[]);
+    assert!(said.contains("spare ") && said.contains("imbrex fs add --spare"), "{said}");
+    assert!(said.contains("copy 0 of the metadata") && said.contains("imbrex fs salvage"), "{said}");
+    assert_eq!(bench.stat()["spares_missing"].as_array().map(Vec::len), Some(1));
+    bench.umount();
+}

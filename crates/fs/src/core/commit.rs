@@ -170,8 +170,8 @@ impl Fs {
     async fn describe_all(&self, writer: &mut Writer) -> Result<(), FsError> {
         let core = &self.0;
         // Groups come first: what lies in them is told of after.
-        let groups = core.namespace.borrow().groups().describe();
-        writer.add(&groups).await?;
+        let rest = core.namespace.borrow().describe_rest();
+        writer.add(&rest).await?;
         let mut next: Inode = 0;
         loop {
             let (mut changes, mut directories) = (Vec::new(), Vec::new());
@@ -272,6 +272,7 @@ impl Fs {
         if self.0.is_read_only {
             return Ok(());
         }
+        self.forget_everything();
         self.sync().await?;
         // What the cleaner has under way leaves records too, and it begins nothing more.
         let _pass = self.0.cleaning.enter().await;

@@ -166,6 +166,7 @@ impl Fs {
         self.0.releases.borrow_mut().end_read(read);
         self.free_released();
         let (bytes, _, mended) = outcome?;
+        self.0.counters.borrow_mut().damaged_blocks += mended.lost.len() as u64;
         mended.lost.first().map_or(Ok(bytes), |block| Err(FsError::Damaged { block: *block }))
     }
 

@@ -495,7 +495,8 @@ async fn write_metadata(area: &Mirror, superblock: &Superblock, time_ns: i64) ->
     }
     let place = LogPlace { block: 0, frame: 1 };
     let mut writer = Writer::new(area.clone(), superblock.uuid.as_u128(), checkpoints[0], 1, place);
-    writer.add(&[Change::Node { inode: ROOT, attributes: root_attributes(time_ns) }]).await?;
+    let root = Change::Node { inode: ROOT, attributes: root_attributes(time_ns) };
+    writer.add(&[Change::Generations { below: 1 }, root]).await?;
     writer.finish(1).await?;
     area.flush().await?;
     writer.validate().await?;

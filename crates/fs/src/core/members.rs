@@ -127,6 +127,22 @@ impl Members {
         self.found.iter().filter(is_spare).map(|found| (found.uuid(), found.device.clone())).collect()
     }
 
+    /// Returns the names of spares that are not there. One that took the place of a drive and was replaced itself is none any more, but
+    /// nothing tells which: so as many are left out.
+    pub fn missing_spares(&self, groups: &Groups) -> Vec<String> {
+        let drives = drives_of(&self.superblock, groups);
+        let is_there = |uuid: Uuid| drives.contains(&uuid) || self.found.iter().any(|found| found.uuid() == uuid);
+        let members = self.superblock.members.iter();
+        let missing: Vec<Uuid> = members
+            .filter(|member| member.role == Role::Spare && !is_there(member.uuid))
+            .map(|member| member.uuid)
+            .collect();
+        let made_with = self.superblock.data_members().len();
+        let gone =
+            groups.drives().iter().filter(|(number, drive)| usize::from(**number) >= made_with && drive.uuid == 0);
+        missing.into_iter().skip(gone.count()).map(|uuid| format!("spare {uuid}")).collect()
+    }
+
     /// What the data lie on, with the stripe groups and drives that the metadata name; and the names of devices that
     /// were members once and are none now.
     pub async fn data(&self, groups: &Groups, is_read_only: bool) -> Result<(Data, Vec<String>), FsError> {
@@ -266,7 +282,13 @@ fn check_unchanged(superblock: &Superblock, device: &Device) -> Result<(), FsErr
 
 fn missing(name: &str, superblock: &Superblock, member: usize) -> FsError {
     let (what, uuid) = (superblock.members[member].role, superblock.members[member].uuid);
-    FsError::format(name, format!("the device of its file system for {what:?}, {uuid}, is missing: give it too"))
+    let advice = match what {
+        Role::Metadata if superblock.shape.is_some() => {
+            "give it too; if it is lost, imbrex fs salvage finds files again without it"
+        }
+        _ => "give it too",
+    };
+    FsError::format(name, format!("the device of its file system for {what:?}, {uuid}, is missing: {advice}"))
 }
 
 /// Fails if more drives are missing than there is parity for, and names them. A drive and the one that was put in its place count

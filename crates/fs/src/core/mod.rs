@@ -22,6 +22,7 @@ mod fill;
 mod hints;
 mod hot;
 mod inspect;
+mod lifetime;
 mod make;
 mod make_hot;
 mod members;
@@ -55,6 +56,7 @@ use uuid::Uuid;
 
 pub use self::attributes::{Attr, SetAttr, SetAttribute};
 pub use self::data::{Allocate, Seek};
+use self::lifetime::Lookups;
 pub use self::make::{MakeOptions, Parts, Plan, make, make_on, plan};
 pub use self::make_hot::HotOn;
 pub use self::members::look;
@@ -202,7 +204,13 @@ pub(crate) struct Core {
     pub replaced: Cell<Option<(u8, Replaced)>>,
     /// Drives that wait for one of the array to fail.
     pub spares: RefCell<Vec<(Uuid, Device)>>,
+    /// Spares that were not there when it was mounted.
+    pub spares_missing: Vec<String>,
     pub open: RefCell<BTreeMap<Inode, Rc<Open>>>,
+    /// What the kernel was told of and has not forgotten.
+    pub lookups: RefCell<Lookups>,
+    /// The first generation that may not be given before the log says so.
+    pub generations_below: Cell<u64>,
     pub staged_bytes: Cell<u64>,
     pub staged_since: Cell<u64>,
     pub releases: RefCell<Releases>,

@@ -64,6 +64,8 @@ pub struct Mounted {
     pub stale: Vec<String>,
     /// Copies of the metadata that are not there.
     pub missing_copies: Vec<String>,
+    /// Spares that are not there.
+    pub missing_spares: Vec<String>,
     /// Devices with copies of the metadata of an earlier time, of which nothing is read. Unless it is only read, they are brought
     /// up to date while it is mounted.
     pub outdated_copies: Vec<String>,
@@ -188,6 +190,7 @@ impl Fs {
         // Where nothing was on its way, no cut explains a page that is torn.
         found.checksums.may_be_torn(!members.superblock.witness.is_closed);
         found.check(&area, options.read_only)?;
+        found.namespace.begin_numbers();
         if members.superblock.shape.is_some() {
             found.namespace.know_places();
         }
@@ -207,6 +210,7 @@ impl Fs {
             missing: missing.iter().map(|(number, uuid)| format!("drive {number} ({uuid})")).collect(),
             stale,
             missing_copies: members.missing_copies(),
+            missing_spares: members.missing_spares(found.namespace.groups()),
             outdated_copies: members.outdated_copies(),
             mended_blocks: 0,
             unknown: members.unknown.clone(),
@@ -333,6 +337,7 @@ fn core_of(
         log: Log::new(area.clone(), uuid, superblock.layout.log, found.header.place, found.log.head),
         checkpoint_bytes_max: bytes_in_slot(superblock.layout.checkpoints[0].1),
         spares: RefCell::new(members.spares(found.namespace.groups())),
+        spares_missing: members.missing_spares(found.namespace.groups()),
         superblock,
         data,
         metadata: area,
@@ -346,6 +351,8 @@ fn core_of(
         replacing: Gate::default(),
         replaced: Cell::new(None),
         open: RefCell::default(),
+        lookups: RefCell::default(),
+        generations_below: Cell::new(0),
         staged_bytes: Cell::new(0),
         staged_since: Cell::new(0),
         releases: RefCell::new(Releases::default()),

@@ -1,10 +1,7 @@
-//! Names: looked up, made, linked, renamed, removed, listed; files opened and closed.
+//! Names: looked up, made, linked, renamed, removed, listed.
 //!
 //! Who may do what is the kernel's to decide (`default_permissions`); what is decided here is what is possible.
 
-use std::rc::Rc;
-
-use super::staged::Open;
 use super::{Attr, Core, Fs};
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, ENTRY_BYTES, Inode, LIST_BYTES, NODE_BYTES};
@@ -16,6 +13,7 @@ const LINKS_MAX: u32 = 65_000;
 const TARGET_BYTES_MAX: usize = 4095;
 const DIRECTORY: u32 = 0o040_000;
 const SYMLINK: u32 = 0o120_000;
+const CHARACTER_DEVICE: u32 = 0o020_000;
 const SET_GROUP_ID: u32 = 0o2000;
 
 /// Who makes a file.
@@ -36,6 +34,9 @@ pub enum Rename {
     NoReplace,
     /// And what has the new name gets the old one (`RENAME_EXCHANGE`).
     Exchange,
+    /// In place of what has the new name; the old one is given to a new whiteout of this caller, a character device 0:0
+    /// (`RENAME_WHITEOUT`).
+    Whiteout(Caller),
 }
 
 /// A name in a directory.
@@ -143,12 +144,13 @@ impl Fs {
         let core = &self.0;
         let bytes = NODE_BYTES + ENTRY_BYTES + LIST_BYTES + (name.len() + target.map_or(0, <[u8]>::len)) as u64;
         core.check_metadata_room(bytes)?;
+        self.reserve_generations().await?;
         let (inode, changes) = {
             let namespace = core.namespace.borrow();
             if namespace.lookup(directory, name)?.is_some() {
                 return Err(FsError::Exists);
             }
-            let inode = namespace.free_inode()?;
+            let (inode, generation) = namespace.next_number()?;
             let is_directory = mode & FORMAT == DIRECTORY;
             let above = namespace.node(directory)?.attributes;
             if is_directory && above.links >= LINKS_MAX {
@@ -156,7 +158,7 @@ impl Fs {
             }
             let touched = core.touched(&namespace, directory, i32::from(is_directory))?;
             let mut attributes = new_attributes(core.time_ns(), mode, rdev, caller, &above);
-            attributes.generation = namespace.next_generation(core.time_ns());
+            attributes.generation = generation;
             attributes.links = if is_directory { 2 } else { 1 };
             attributes.parent = if is_directory { directory } else { 0 };
             let cookie = namespace.new_cookie(directory, name)?;
@@ -175,12 +177,13 @@ impl Fs {
         self.0.begin().await?;
         let core = &self.0;
         core.check_metadata_room(NODE_BYTES)?;
+        self.reserve_generations().await?;
         let (inode, change) = {
             let namespace = core.namespace.borrow();
-            let inode = namespace.free_inode()?;
+            let (inode, generation) = namespace.next_number()?;
             let mut attributes =
                 new_attributes(core.time_ns(), mode, 0, caller, &namespace.node(directory)?.attributes);
-            attributes.generation = namespace.next_generation(core.time_ns());
+            attributes.generation = generation;
             (inode, Change::Node { inode, attributes })
         };
         core.record(&[change]);
@@ -289,7 +292,12 @@ impl Fs {
         check_name(new_name)?;
         self.push(self.0.found(from, name)?.1).await?;
         let core = &self.0;
-        core.check_metadata_room(ENTRY_BYTES + new_name.len() as u64)?;
+        let mut bytes = ENTRY_BYTES + new_name.len() as u64;
+        if let Rename::Whiteout(_) = how {
+            bytes += NODE_BYTES;
+            self.reserve_generations().await?;
+        }
+        core.check_metadata_room(bytes)?;
         let (changes, gone, named) = {
             let namespace = core.namespace.borrow();
             let (cookie, inode) = core.found(from, name)?;
@@ -307,7 +315,7 @@ impl Fs {
             let exchanged = other.filter(|_| how == Rename::Exchange);
             let (changes, gone) = match exchanged {
                 Some(other) => (core.exchanged(&namespace, &moving, other)?, None),
-                None => core.moved(&namespace, &moving, other)?,
+                None => core.moved(&namespace, &moving, other, how)?,
             };
             // What had the new name has another one, or one less, or is gone.
             (changes, gone, [Some(inode), other.map(|(_, other)| other)])
@@ -352,64 +360,6 @@ impl Fs {
         let target = namespace.node(inode)?.target().map(<[u8]>::to_vec);
         target.ok_or(FsError::Invalid("not a symbolic link"))
     }
-
-    pub(crate) fn open_of(&self, inode: Inode) -> Option<Rc<Open>> {
-        self.0.open.borrow().get(&inode).cloned()
-    }
-
-    pub(crate) fn open_or_new(&self, inode: Inode) -> Rc<Open> {
-        self.0.open.borrow_mut().entry(inode).or_default().clone()
-    }
-
-    /// Opens a file: it stays until it is closed, whatever becomes of its names.
-    pub fn open(&self, inode: Inode) -> Result<(), FsError> {
-        self.0.namespace.borrow().node(inode)?;
-        let open = self.open_or_new(inode);
-        open.handles.set(open.handles.get() + 1);
-        Ok(())
-    }
-
-    /// Closes a file. With the last handle what it holds is written (Singh 2014 §2.2.2).
-    pub async fn close(&self, inode: Inode) -> Result<(), FsError> {
-        let Some(open) = self.open_of(inode) else { return Err(FsError::Stale) };
-        assert!(open.handles.get() > 0, "file {inode} is closed more often than it was opened");
-        open.handles.set(open.handles.get() - 1);
-        if open.handles.get() > 0 {
-            return Ok(());
-        }
-        let has_name = self.0.namespace.borrow().node(inode)?.attributes.links > 0;
-        let outcome = if has_name { self.push(inode).await } else { Ok(()) };
-        self.drop_if_unused(inode);
-        self.forget_if_idle(inode);
-        outcome
-    }
-
-    pub(crate) fn forget_if_idle(&self, inode: Inode) {
-        let mut open = self.0.open.borrow_mut();
-        if open.get(&inode).is_some_and(|open| open.is_idle()) {
-            open.remove(&inode);
-        }
-    }
-
-    /// Removes a file that has neither name nor handle.
-    pub(crate) fn drop_if_unused(&self, inode: Inode) {
-        let core = &self.0;
-        let is_unnamed = core.namespace.borrow().get(inode).is_some_and(|node| node.attributes.links == 0);
-        let is_open = self.open_of(inode).is_some_and(|open| open.handles.get() > 0 || open.is_busy());
-        if !is_unnamed || is_open || core.is_read_only {
-            return;
-        }
-        self.drop_staged(inode);
-        core.open.borrow_mut().remove(&inode);
-        let extents =
-            core.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
-        core.written.borrow_mut().cut(inode, 0);
-        let copy = core.copy_to_drop(inode);
-        self.forget_hot(inode);
-        let record = core.record(&[Change::DropNode { inode }]);
-        self.release_extents(record, &extents);
-        self.release(record, copy.map(|(_, runs)| runs).unwrap_or_default());
-    }
 }
 
 /// A name that moves.
@@ -429,10 +379,14 @@ impl Core {
         namespace: &Namespace,
         moving: &Moving<'_>,
         other: Option<(u64, Inode)>,
+        how: Rename,
     ) -> Result<(Vec<Change>, Option<Inode>), FsError> {
-        let &Moving { from, cookie, inode, to, new_name, .. } = moving;
+        let &Moving { from, cookie, inode, to, new_name, name } = moving;
         let is_directory = namespace.node(inode)?.is_directory();
-        let mut changes = vec![Change::DropEntry { directory: from, cookie }];
+        let mut changes = match how {
+            Rename::Whiteout(caller) => self.whiteout(namespace, (from, cookie, name), caller)?,
+            _ => vec![Change::DropEntry { directory: from, cookie }],
+        };
         let mut gone = None;
         let mut links = [0, 0];
         if let Some((_, replaced)) = other {
@@ -452,6 +406,21 @@ impl Core {
         };
         changes.push(Change::Entry { directory: to, cookie, inode, name: new_name.into() });
         Ok((changes, gone))
+    }
+
+    /// Puts a new whiteout in the place of a name.
+    fn whiteout(
+        &self,
+        namespace: &Namespace,
+        (directory, cookie, name): (Inode, u64, &[u8]),
+        caller: Caller,
+    ) -> Result<Vec<Change>, FsError> {
+        let (inode, generation) = namespace.next_number()?;
+        let above = namespace.node(directory)?.attributes;
+        let made = new_attributes(self.time_ns(), CHARACTER_DEVICE, 0, caller, &above);
+        let attributes = Attributes { generation, links: 1, ..made };
+        let entry = Change::Entry { directory, cookie, inode, name: name.into() };
+        Ok(vec![Change::Node { inode, attributes }, entry])
     }
 
     fn exchanged(

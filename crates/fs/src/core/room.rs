@@ -5,6 +5,7 @@
 //! also after the write that needs the room. And what the cleaner copies counts twice until it is done. Before a write
 //! is refused all of this is waited for; closes for a limited time.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -103,7 +104,8 @@ impl Fs {
         Ok(has_gained)
     }
 
-    /// Waits until no file but `own` is open without a name, [`super::Bounds::closing_ns`] at most; whether one was closed.
+    /// Waits until no file but `own` is open, or held by the kernel, without a name, [`super::Bounds::closing_ns`] at most; whether
+    /// one was let go.
     async fn wait_for_closes(&self, own: Inode) -> bool {
         let clock = &self.0.clock;
         let (count, until_ns) = (self.open_unnamed(own), clock.now_ns().saturating_add(self.0.bounds.closing_ns));
@@ -113,11 +115,14 @@ impl Fs {
         self.open_unnamed(own) < count
     }
 
-    /// How many files but `own` are open and have no name.
+    /// How many files but `own` are open, or held by the kernel, and have no name.
     fn open_unnamed(&self, own: Inode) -> usize {
         let (open, namespace) = (self.0.open.borrow(), self.0.namespace.borrow());
         let is_unnamed = |inode| namespace.get(inode).is_some_and(|node| node.attributes.links == 0);
-        open.iter().filter(|(inode, open)| **inode != own && open.handles.get() > 0 && is_unnamed(**inode)).count()
+        let has_handle = open.iter().filter(|(_, open)| open.handles.get() > 0).map(|(inode, _)| *inode);
+        let lookups = self.0.lookups.borrow();
+        let held: BTreeSet<Inode> = lookups.unnamed().iter().copied().chain(has_handle).collect();
+        held.into_iter().filter(|inode| *inode != own && is_unnamed(*inode)).count()
     }
 
     /// A file but `own` that is being written though it has neither name nor handle.
@@ -132,6 +137,6 @@ impl Fs {
     /// Whether nobody can reach a file any more: writing it would be in vain.
     pub(super) fn is_forsaken(&self, inode: Inode, open: &Open) -> bool {
         let is_unnamed = self.0.namespace.borrow().get(inode).is_none_or(|node| node.attributes.links == 0);
-        is_unnamed && open.handles.get() == 0
+        is_unnamed && open.handles.get() == 0 && !self.0.lookups.borrow().holds(inode)
     }
 }

@@ -31,6 +31,8 @@ pub struct Counters {
     /// How long writers waited for a place to write to, all of them together: until others had written theirs, or a zone was
     /// empty.
     pub waited_ns: u64,
+    /// Blocks that could not be given to a reader: they do not match their checksum, and nothing else has them.
+    pub damaged_blocks: u64,
     /// Files whose names records of copies do not tell, for there was little room.
     pub names_left_out: u64,
 }
@@ -77,6 +79,8 @@ pub struct Status {
     pub replacing: Option<(u8, Replaced)>,
     /// Drives that wait for one of the array to fail.
     pub spares: Vec<String>,
+    /// Drives that were to wait for one to fail, and are not there.
+    pub spares_missing: Vec<String>,
     /// What was asked of the devices with the metadata.
     pub metadata_traffic: Traffic,
     /// The copies of the metadata: the number of each, its device, and how it stands.
@@ -136,6 +140,7 @@ impl Fs {
                 .map_or(Vec::new(), |array| array.missing().into_iter().map(|(number, _)| number).collect()),
             replacing: core.replaced.get(),
             spares: core.spares.borrow().iter().map(|(_, device)| device.name().to_string()).collect(),
+            spares_missing: core.spares_missing.clone(),
             metadata_traffic: core.metadata.traffic(),
             copies: core.metadata.copies(),
             mended_blocks: core.metadata.mended_blocks(),

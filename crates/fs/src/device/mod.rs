@@ -221,6 +221,8 @@ pub struct Traffic {
     pub flushes: u64,
     /// Zones that were reset.
     pub resets: u64,
+    /// Reads, writes, flushes and resets that the device failed to do.
+    pub failures: u64,
 }
 
 impl Traffic {
@@ -233,6 +235,7 @@ impl Traffic {
             blocks_written: self.blocks_written + other.blocks_written,
             flushes: self.flushes + other.flushes,
             resets: self.resets + other.resets,
+            failures: self.failures + other.failures,
         }
     }
 }
@@ -355,7 +358,7 @@ impl Device {
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         self.check(block, blocks)?;
         self.count(|traffic| (traffic.reads, traffic.blocks_read) = (traffic.reads + 1, traffic.blocks_read + blocks));
-        match self.perform(Operation::Read { block, blocks }).await? {
+        match self.perform_counted(Operation::Read { block, blocks }).await? {
             Answer::Bytes(bytes) if bytes.len() as u64 == blocks * BLOCK_BYTES as u64 => Ok(bytes),
             other => unreachable!("{}: a read of {blocks} blocks is answered with bytes, not {other:?}", self.name()),
         }
@@ -370,7 +373,7 @@ impl Device {
             (traffic.writes, traffic.blocks_written) = (traffic.writes + 1, traffic.blocks_written + blocks);
         });
         self.0.is_dirty.set(true);
-        self.perform(Operation::Write { block, bytes }).await.map(drop)
+        self.perform_counted(Operation::Write { block, bytes }).await.map(drop)
     }
 
     /// Makes durable what was written. It returns at once where nothing was written since the last flush and no flush
@@ -383,7 +386,7 @@ impl Device {
         self.count(|traffic| traffic.flushes += 1);
         // Where the task gives up waiting it stays counted, and others flush once too often.
         self.0.flushing.set(self.0.flushing.get() + 1);
-        let outcome = self.perform(Operation::Flush).await;
+        let outcome = self.perform_counted(Operation::Flush).await;
         self.0.flushing.set(self.0.flushing.get() - 1);
         if outcome.is_err() {
             self.0.is_dirty.set(true);
@@ -394,7 +397,7 @@ impl Device {
     /// Empties zone `zone`; durable when it returns.
     pub async fn reset(&self, zone: u32) -> Result<(), DeviceFault> {
         self.count(|traffic| traffic.resets += 1);
-        self.perform(Operation::Reset(zone)).await.map(drop)
+        self.perform_counted(Operation::Reset(zone)).await.map(drop)
     }
 
     /// Makes zone `zone` full.
@@ -436,6 +439,15 @@ impl Device {
         let mut traffic = self.0.traffic.get();
         add(&mut traffic);
         self.0.traffic.set(traffic);
+    }
+
+    /// Performs an operation and counts a failure.
+    async fn perform_counted(&self, operation: Operation) -> Outcome {
+        let outcome = self.perform(operation).await;
+        if outcome.is_err() {
+            self.count(|traffic| traffic.failures += 1);
+        }
+        outcome
     }
 
     fn perform(&self, operation: Operation) -> Performing {

@@ -219,6 +219,11 @@ pub enum Change {
         /// The first that none has.
         below: u64,
     },
+    /// Every generation that was ever given to a file is below this one.
+    Generations {
+        /// The first that was not given.
+        below: u64,
+    },
     /// How hot files were, for the hot zone; in checkpoints alone, as often as it takes.
     Heat {
         /// Each with its heat, in units of [`crate::hot::ACCESS_UNITS`] for a read.
@@ -244,6 +249,7 @@ const STRETCH: u8 = 15;
 const HEAT: u8 = 16;
 const HOT_PART: u8 = 17;
 const ROWS: u8 = 18;
+const GENERATIONS: u8 = 20;
 
 /// Bytes of a file's attributes on the media, its tag and number included.
 pub const NODE_BYTES: u64 = 65;
@@ -255,6 +261,8 @@ pub const GROUP_ZONE_BYTES: u64 = 5;
 pub const DRIVE_BYTES: u64 = 19;
 /// Bytes of the sequence of records.
 pub const SEQUENCE_BYTES: u64 = 9;
+/// Bytes of the ceiling of generations.
+pub const GENERATIONS_BYTES: u64 = 9;
 /// Bytes of a part of the hot zone.
 pub const HOT_PART_BYTES: u64 = 12;
 /// Bytes of what is known of the rows of groups, besides those of each group.
@@ -351,6 +359,10 @@ impl Change {
                 to.u8(SEQUENCE);
                 to.u64(*below);
             }
+            Change::Generations { below } => {
+                to.u8(GENERATIONS);
+                to.u64(*below);
+            }
             Change::Heat { files } => put_pairs(to, HEAT, files),
             Change::Rows { groups } => put_pairs(to, ROWS, groups),
         }
@@ -398,6 +410,7 @@ impl Change {
                 generation: from.u64()?,
             },
             SEQUENCE => Change::Sequence { below: from.u64()? },
+            GENERATIONS => Change::Generations { below: from.u64()? },
             HEAT => Change::Heat { files: get_pairs(from)? },
             ROWS => Change::Rows { groups: get_pairs(from)? },
             _ => return Err(Malformed("there is no change of this kind")),
@@ -517,6 +530,7 @@ mod tests {
             Change::Heat { files: vec![(7, 256), (8, u32::MAX)] },
             Change::HotPart { part: 2, drive: 5, has_room: true, generation: 1 << 40 },
             Change::Rows { groups: vec![(3, 1), (9, 1 << 20)] },
+            Change::Generations { below: 1 << 32 },
         ]
     }
 
@@ -561,6 +575,7 @@ mod tests {
         assert_eq!(length(&all[14]), STRETCH_BYTES + EXTENT_BYTES);
         assert_eq!(length(&all[16]), HOT_PART_BYTES);
         assert_eq!(length(&all[17]), ROWS_BYTES + 2 * ROWS_GROUP_BYTES);
+        assert_eq!(length(&all[18]), GENERATIONS_BYTES);
     }
 
     #[test]

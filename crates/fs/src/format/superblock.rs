@@ -27,9 +27,10 @@ const VERSION_HOT_DRIVES: u32 = 7;
 /// The format from which on each writable mount begins a generation, superblocks vouch for log and checkpoints, and pages of
 /// checksums bear stamps.
 const VERSION_WITNESS: u32 = 9;
-/// The format that is written. Stores of older formats are only read, until `imbrex fs upgrade` converts them. Format 8 had brought
-/// changes of kind 18, which say how far stripe groups are written, format 7 parts of the hot zone on drives and changes of kind
-/// 17, format 6 pieces of files in the hot zone and changes of kind 16, format 5 changes of kind 15.
+/// The format that is written. Stores of older formats are only read, until `imbrex fs upgrade` converts them. Format 9 has brought
+/// changes of kinds 19 and 20 too: room that is promised, and which generations were given. Format 8 had brought changes of kind
+/// 18, which say how far stripe groups are written, format 7 parts of the hot zone on drives and changes of kind 17, format 6
+/// pieces of files in the hot zone and changes of kind 16, format 5 changes of kind 15.
 pub const FORMAT: u32 = 9;
 /// Stands for no part of the hot zone.
 const NO_PART: u8 = u8::MAX;

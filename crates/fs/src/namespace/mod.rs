@@ -13,6 +13,7 @@
 mod directory;
 mod groups;
 mod node;
+mod numbers;
 mod places;
 
 use std::collections::BTreeMap;
@@ -20,9 +21,10 @@ use std::collections::BTreeMap;
 pub use self::directory::{COOKIES_TRIED, Directory, Entry, FIRST_COOKIE};
 pub use self::groups::{DriveRecord, Groups, HotPartRecord};
 pub use self::node::{Extents, FORMAT, Node, REGULAR};
+use self::numbers::Numbers;
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Extent, Inode};
-use crate::format::change::{ENTRY_BYTES, EXTENT_BYTES, LIST_BYTES, NODE_BYTES};
+use crate::format::change::{ENTRY_BYTES, EXTENT_BYTES, GENERATIONS_BYTES, LIST_BYTES, NODE_BYTES};
 
 /// The number of the uppermost directory.
 pub const ROOT: Inode = 1;
@@ -33,8 +35,7 @@ pub const NAME_BYTES_MAX: usize = 255;
 pub struct Namespace {
     /// By number; 0 is never used.
     nodes: Vec<Option<Node>>,
-    /// Numbers that are free, the one freed last at the end.
-    free: Vec<Inode>,
+    numbers: Numbers,
     files: u64,
     encoded_bytes: u64,
     key: (u64, u64),
@@ -51,7 +52,7 @@ impl Namespace {
         let key = ((key >> 64) as u64, key as u64);
         Namespace {
             nodes: vec![None],
-            free: Vec::new(),
+            numbers: Numbers::default(),
             files: 0,
             encoded_bytes: 0,
             key,
@@ -89,7 +90,7 @@ impl Namespace {
 
     /// Bytes of a checkpoint of it, at most.
     pub fn encoded_bytes(&self) -> u64 {
-        self.encoded_bytes + self.groups.encoded_bytes()
+        self.encoded_bytes + self.groups.encoded_bytes() + GENERATIONS_BYTES
     }
 
     /// The stripe groups of the array that data lie on, if they lie on one.
@@ -102,19 +103,28 @@ impl Namespace {
         self.nodes.len() as Inode
     }
 
-    /// A number that is free. It stays so until a change uses it.
-    pub fn free_inode(&self) -> Result<Inode, FsError> {
-        match self.free.last() {
-            Some(inode) => Ok(*inode),
-            None if self.nodes.len() < Inode::MAX as usize => Ok(self.nodes.len() as Inode),
-            None => Err(FsError::NoMetadataSpace),
-        }
+    /// Returns the number and the generation of the next file, which stay free until a change uses them.
+    ///
+    /// # Errors
+    /// [`FsError::NoMetadataSpace`] if none is left.
+    pub fn next_number(&self) -> Result<(Inode, u32), FsError> {
+        self.numbers.next(self.end(), |inode| inode <= ROOT || self.get(inode).is_some())
     }
 
-    /// The generation for a new file of that number.
-    pub fn next_generation(&self, now_ns: i64) -> u32 {
-        // Seconds go on across remounts; two files of one number within a second differ by the count of files before them.
-        ((now_ns / 1_000_000_000) as u32).wrapping_add(self.files as u32)
+    /// Begins to give numbers to new files: all changes of the time before the mount are applied.
+    pub fn begin_numbers(&mut self) {
+        self.numbers.begin(self.end());
+    }
+
+    /// Returns the generation that is later than all that were ever given.
+    pub fn generations_below(&self) -> u64 {
+        self.numbers.ceiling()
+    }
+
+    /// Returns the changes that make again what is known beside the files: the ceiling of generations, stripe groups, drives.
+    pub fn describe_rest(&self) -> Vec<Change> {
+        let ceiling = self.numbers.recorded().map(|below| Change::Generations { below });
+        ceiling.into_iter().chain(self.groups.describe()).collect()
     }
 
     /// A file, if it is there.
@@ -235,6 +245,7 @@ impl Namespace {
                 self.groups.put_hot_part(*part, record);
             }
             Change::Sequence { below } => self.groups.put_sequence(*below),
+            Change::Generations { below } => self.numbers.put_ceiling(*below),
             Change::Rows { groups } => self.groups.put_rows(groups),
             Change::Checksums { .. } | Change::Heat { .. } => {}
         }
@@ -255,21 +266,15 @@ impl Namespace {
     fn put_node(&mut self, inode: Inode, attributes: &Attributes) {
         let index = inode as usize;
         while self.nodes.len() <= index {
-            if !self.nodes.is_empty() && self.nodes.len() < index {
-                self.free.push(self.nodes.len() as Inode);
-            }
             self.nodes.push(None);
         }
+        self.numbers.take(inode, attributes.generation);
         match &mut self.nodes[index] {
             Some(node) => node.attributes = *attributes,
             place => {
                 *place = Some(Node::new(*attributes));
                 self.files += 1;
                 self.encoded_bytes += NODE_BYTES;
-                // The number taken is nearly always the one freed last.
-                if let Some(at) = self.free.iter().rposition(|free| *free == inode) {
-                    self.free.remove(at);
-                }
             }
         }
     }
@@ -281,7 +286,7 @@ impl Namespace {
         }
         let copy = self.hot.remove(&inode).unwrap_or_default();
         self.encoded_bytes -= list_bytes(&copy);
-        self.free.push(inode);
+        self.numbers.release(inode, node.attributes.generation);
         self.files -= 1;
         self.encoded_bytes -= bytes_of(&node);
     }

@@ -25,6 +25,7 @@ fn tree() -> (Namespace, Vec<Change>) {
         changes.push(change);
     }
     let more = [
+        Change::Generations { below: 77 },
         Change::Extents { inode: 5, extents: vec![Extent { at: 0, blocks: 4, start: 9 }] },
         Change::Attribute { inode: 5, name: name("user.a"), value: name("b") },
     ];
@@ -34,7 +35,7 @@ fn tree() -> (Namespace, Vec<Change>) {
 }
 
 fn described(namespace: &Namespace) -> Vec<Change> {
-    let mut changes = Vec::new();
+    let mut changes = namespace.describe_rest();
     let inodes: Vec<Inode> = namespace.nodes_from(0).map(|(inode, _)| inode).collect();
     inodes.iter().for_each(|inode| namespace.describe(*inode, &mut changes));
     for inode in inodes {
@@ -53,8 +54,10 @@ fn what_is_described_is_made_anew() {
     changes.iter().for_each(|change| copy.apply(change));
     assert_eq!(described(&copy), described(&namespace));
     assert_eq!(copy.self_check(), Vec::<String>::new());
+    assert_eq!(copy.generations_below(), 77);
     assert_eq!(copy.lookup(2, b"g").unwrap().unwrap().1, 5);
-    assert_eq!(copy.free_inode().unwrap(), 4, "numbers below the largest are used again");
+    copy.begin_numbers();
+    assert_eq!(copy.next_number().unwrap(), (3, 77), "numbers below the largest are used again");
 }
 
 #[test]

@@ -303,7 +303,7 @@ async fn write(
 }
 
 async fn describe(namespace: &Namespace, writer: &mut Writer) -> Result<(), FsError> {
-    writer.add(&namespace.groups().describe()).await?;
+    writer.add(&namespace.describe_rest()).await?;
     let inodes: Vec<Inode> = namespace.nodes_from(0).map(|(inode, _)| inode).collect();
     for some in inodes.chunks(AT_ONCE) {
         let mut changes = Vec::new();

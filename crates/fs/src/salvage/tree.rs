@@ -1,7 +1,8 @@
 //! The tree that is planted of what was found: directories, names, and where neither is known, `lost+found`.
 //!
 //! A name that two files had belongs to the one with the newer record; the other's has its number behind it, for it was deleted or
-//! replaced. Numbers are kept where they can be, since the records in the data have them.
+//! replaced. Numbers are kept where they can be, since the records in the data have them. A file keeps its generation with its number;
+//! what has another number, and every directory, gets a generation behind all that were given before, as far as records tell them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +18,8 @@ const PERMISSIONS: u32 = 0o777;
 const DEPTH_MAX: usize = 4096;
 /// Numbers larger than this many times those that are needed are given anew.
 const SPARSE: u64 = 16;
+/// Generations that are passed by: those of files of which no record tells.
+const GENERATIONS_SKIPPED: u64 = 1 << 24;
 
 /// A file or a directory that is to be planted.
 struct Plant<'a> {
@@ -42,6 +45,9 @@ pub fn plant(
     let times = Attributes { accessed_ns: time_ns, modified_ns: time_ns, changed_ns: time_ns, ..Attributes::default() };
     let attributes = Attributes { mode: DIRECTORY | mode, uid, gid, links: 2, parent: ROOT, ..times };
     namespace.apply(&Change::Node { inode: ROOT, attributes });
+    let seen = everything.files.keys().map(|(_, generation)| u64::from(*generation) + 1).max().unwrap_or(0);
+    let generation = (namespace.generations_below().max(seen) + GENERATIONS_SKIPPED).min(u64::from(u32::MAX));
+    namespace.apply(&Change::Generations { below: generation + 1 });
     let used = directories_used(everything);
     let count = used.len() as u64 + contents.len() as u64;
     let mut gardener = Gardener {
@@ -49,7 +55,7 @@ pub fn plant(
         numbers_max: (count * SPARSE + 1_000_000).min(u64::from(Inode::MAX) - count - 16) as Inode,
         next: 0,
         lost_and_found: None,
-        times,
+        times: Attributes { generation: generation as u32, ..times },
         salvaged,
     };
     gardener.next = gardener.numbers_max + 1;
@@ -77,6 +83,7 @@ struct Gardener<'a> {
     numbers_max: Inode,
     next: Inode,
     lost_and_found: Option<Inode>,
+    /// Times and generation of what is made anew.
     times: Attributes,
     salvaged: &'a mut Salvaged,
 }
@@ -169,7 +176,7 @@ impl Gardener<'_> {
             uid: record.uid,
             gid: record.gid,
             links: 1,
-            generation: record.generation,
+            generation: if number == plant.inode { record.generation } else { self.times.generation },
             size: record.size.min(u64::from(u32::MAX) * 4096),
             accessed_ns: record.modified_ns,
             modified_ns: record.modified_ns,

@@ -20,6 +20,8 @@ use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::namespace::{NAME_BYTES_MAX, ROOT};
 
+use super::attribute_name;
+use super::groups::Asker;
 use super::operations::{self, New};
 use super::requests::Core;
 use super::words::{errno, file_attr, file_type, generation, kept, kept_name, nanoseconds, number};
@@ -63,9 +65,13 @@ fn caller(request: &Request) -> Caller {
     Caller { uid: request.uid(), gid: request.gid() }
 }
 
-fn reply_entry(reply: ReplyEntry, result: Result<Attr, FsError>) {
+/// Answers with a file, of which the kernel then holds one lookup more.
+fn reply_entry(context: &Context, reply: ReplyEntry, result: Result<Attr, FsError>) {
     match result {
-        Ok(attr) => reply.entry_with_ttls(&kept(&attr), &kept_name(), &file_attr(&attr), generation(&attr)),
+        Ok(attr) => {
+            context.fs.add_lookup(attr.inode);
+            reply.entry_with_ttls(&kept(&attr), &kept_name(), &file_attr(&attr), generation(&attr));
+        }
         Err(error) => reply.error(errno(&error)),
     }
 }
@@ -130,8 +136,12 @@ impl Filesystem for Front {
         self.give(move |context| async move {
             let is_long = name.len() > NAME_BYTES_MAX;
             let found = if is_long { Err(FsError::NameTooLong) } else { context.fs.lookup(number(parent), &name) };
-            reply_entry(reply, found);
+            reply_entry(&context, reply, found);
         });
+    }
+
+    fn forget(&self, _request: &Request, inode: INodeNo, lookups: u64) {
+        self.give(move |context| async move { context.fs.forget(number(inode), lookups) });
     }
 
     fn getattr(&self, _request: &Request, inode: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
@@ -156,7 +166,7 @@ impl Filesystem for Front {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let caller = request.uid();
+        let asker = Asker::of(request);
         self.give(move |context| async move {
             let now_ns = context.fs.time_ns();
             let at = |time: TimeOrNow| match time {
@@ -165,7 +175,8 @@ impl Filesystem for Front {
             };
             let (accessed_ns, modified_ns) = (accessed.map(at), modified.map(at));
             let set = SetAttr { mode, uid, gid, size, accessed_ns, modified_ns, drops_set_id: false };
-            reply_attr(reply, operations::set_attributes(&context.fs, number(inode), set, caller).await);
+            let set = operations::set_attributes(&context.fs, number(inode), set, asker).await;
+            reply_attr(reply, context.settle(set).await);
         });
     }
 
@@ -185,39 +196,51 @@ impl Filesystem for Front {
     ) {
         let name = name.as_bytes().to_vec();
         let new = New { parent: number(parent), name, mode, umask, rdev, caller: caller(request) };
-        self.give(move |context| async move { reply_entry(reply, operations::make(&context.fs, &new).await) });
+        self.give(move |context| async move {
+            let made = context.settle(operations::make(&context.fs, &new).await).await;
+            reply_entry(&context, reply, made);
+        });
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
         let name = name.as_bytes().to_vec();
         let mode = mode | 0o040_000;
         let new = New { parent: number(parent), name, mode, umask, rdev: 0, caller: caller(request) };
-        self.give(move |context| async move { reply_entry(reply, operations::make(&context.fs, &new).await) });
+        self.give(move |context| async move {
+            let made = context.settle(operations::make(&context.fs, &new).await).await;
+            reply_entry(&context, reply, made);
+        });
     }
 
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.as_bytes().to_vec();
-        self.give(move |context| async move { reply_done(reply, context.fs.unlink(number(parent), &name).await) });
+        self.give(move |context| async move {
+            let done = context.fs.unlink(number(parent), &name).await;
+            reply_done(reply, context.settle(done).await);
+        });
     }
 
     fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.as_bytes().to_vec();
-        self.give(
-            move |context| async move { reply_done(reply, context.fs.remove_directory(number(parent), &name).await) },
-        );
+        self.give(move |context| async move {
+            let done = context.fs.remove_directory(number(parent), &name).await;
+            reply_done(reply, context.settle(done).await);
+        });
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let (name, caller) = (name.as_bytes().to_vec(), caller(request));
         let target = target.as_os_str().as_bytes().to_vec();
         self.give(move |context| async move {
-            reply_entry(reply, context.fs.make_symlink(number(parent), &name, &target, caller).await);
+            let made = context.fs.make_symlink(number(parent), &name, &target, caller).await;
+            let made = context.settle(made).await;
+            reply_entry(&context, reply, made);
         });
     }
 
     fn rename(
         &self,
-        _request: &Request,
+        request: &Request,
         parent: INodeNo,
         name: &OsStr,
         new_parent: INodeNo,
@@ -228,19 +251,23 @@ impl Filesystem for Front {
         let how = match flags {
             RenameFlags::RENAME_NOREPLACE => Rename::NoReplace,
             RenameFlags::RENAME_EXCHANGE => Rename::Exchange,
+            RenameFlags::RENAME_WHITEOUT => Rename::Whiteout(caller(request)),
             flags if flags.is_empty() => Rename::Replace,
             _ => return reply.error(Errno::EINVAL),
         };
         let (name, new_name) = (name.as_bytes().to_vec(), new_name.as_bytes().to_vec());
         self.give(move |context| async move {
-            reply_done(reply, context.fs.rename(number(parent), &name, number(new_parent), &new_name, how).await);
+            let done = context.fs.rename(number(parent), &name, number(new_parent), &new_name, how).await;
+            reply_done(reply, context.settle(done).await);
         });
     }
 
     fn link(&self, _request: &Request, inode: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = name.as_bytes().to_vec();
         self.give(move |context| async move {
-            reply_entry(reply, context.fs.link(number(inode), number(parent), &name).await)
+            let linked = context.fs.link(number(inode), number(parent), &name).await;
+            let linked = context.settle(linked).await;
+            reply_entry(&context, reply, linked);
         });
     }
 
@@ -268,8 +295,12 @@ impl Filesystem for Front {
         let new = New { parent: number(parent), name, mode, umask, rdev: 0, caller: caller(request) };
         self.give(move |context| async move {
             let made = operations::make(&context.fs, &new).await;
+            let made = context.settle(made).await;
             match made.and_then(|attr| context.fs.open(attr.inode).map(|()| attr)) {
-                Ok(attr) => reply.created(&kept(&attr), &file_attr(&attr), generation(&attr), FileHandle(0), OPENED),
+                Ok(attr) => {
+                    context.fs.add_lookup(attr.inode);
+                    reply.created(&kept(&attr), &file_attr(&attr), generation(&attr), FileHandle(0), OPENED);
+                }
                 Err(error) => reply.error(errno(&error)),
             }
         });
@@ -293,7 +324,7 @@ impl Filesystem for Front {
 
     fn write(
         &self,
-        _request: &Request,
+        request: &Request,
         inode: INodeNo,
         _handle: FileHandle,
         offset: u64,
@@ -304,14 +335,15 @@ impl Filesystem for Front {
         reply: ReplyWrite,
     ) {
         let bytes = bytes.to_vec();
-        let by_stranger = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let is_stranger = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let stranger = Some(Asker::of(request)).filter(|_| is_stranger);
         self.give(move |context| async move {
             let written = async {
                 context.fs.write(number(inode), offset, &bytes).await?;
-                operations::drop_privileges(&context.fs, number(inode), by_stranger).await?;
+                operations::drop_privileges(&context.fs, number(inode), stranger).await?;
                 Ok(bytes.len() as u64)
             };
-            reply_written(reply, written.await);
+            reply_written(reply, context.settle(written.await).await);
         });
     }
 
@@ -358,15 +390,13 @@ impl Filesystem for Front {
         self.give(move |context| async move {
             let listed = list(&context, number(inode), offset, |name| {
                 let Ok(attr) = context.fs.attr(name.inode) else { return false };
-                let bytes = OsStr::from_bytes(&name.name);
-                reply.add(
-                    INodeNo(u64::from(name.inode)),
-                    name.next,
-                    bytes,
-                    &kept(&attr),
-                    &file_attr(&attr),
-                    generation(&attr),
-                )
+                let (number, bytes) = (INodeNo(u64::from(name.inode)), OsStr::from_bytes(&name.name));
+                let is_full = reply.add(number, name.next, bytes, &kept(&attr), &file_attr(&attr), generation(&attr));
+                // The kernel counts no lookup of these two.
+                if !is_full && !matches!(&name.name[..], b"." | b"..") {
+                    context.fs.add_lookup(name.inode);
+                }
+                is_full
             });
             match listed {
                 Ok(()) => reply.ok(),
@@ -409,8 +439,12 @@ impl Filesystem for Front {
                 reply_done(reply, context.answers.order(&context.fs, &value));
             });
         }
+        let asker = Asker::of(request);
         self.give(move |context| async move {
-            reply_done(reply, operations::set_attribute(&context.fs, number(inode), &name, &value, how).await);
+            let keeps_group_id = |gid| asker.keeps_group_id(gid);
+            let set = (&name[..], &value[..]);
+            let done = operations::set_attribute(&context.fs, number(inode), set, how, keeps_group_id).await;
+            reply_done(reply, context.settle(done).await);
         });
     }
 
@@ -422,28 +456,31 @@ impl Filesystem for Front {
             } else if number(inode) == ROOT && name == SYNC_ATTRIBUTE.as_bytes() {
                 context.fs.sync().await.map(|()| b"done".to_vec())
             } else {
-                context.fs.attribute(number(inode), &name)
+                attribute_name::check(&name).and_then(|()| context.fs.attribute(number(inode), &name))
             };
             reply_value(reply, size, value);
         });
     }
 
-    fn listxattr(&self, _request: &Request, inode: INodeNo, size: u32, reply: ReplyXattr) {
+    fn listxattr(&self, request: &Request, inode: INodeNo, size: u32, reply: ReplyXattr) {
+        let caller = request.uid();
         self.give(move |context| async move {
             let with_end = |mut name: Vec<u8>| {
                 name.push(0);
                 name
             };
             let names = context.fs.attributes(number(inode));
-            reply_value(reply, size, names.map(|names| names.into_iter().flat_map(with_end).collect()));
+            let listed = names.map(|names| names.into_iter().filter(|name| attribute_name::is_listed(name, caller)));
+            reply_value(reply, size, listed.map(|names| names.flat_map(with_end).collect()));
         });
     }
 
     fn removexattr(&self, _request: &Request, inode: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.as_bytes().to_vec();
-        self.give(
-            move |context| async move { reply_done(reply, context.fs.remove_attribute(number(inode), &name).await) },
-        );
+        self.give(move |context| async move {
+            let done = operations::remove_attribute(&context.fs, number(inode), &name).await;
+            reply_done(reply, context.settle(done).await);
+        });
     }
 
     fn fallocate(
@@ -456,15 +493,15 @@ impl Filesystem for Front {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let by_stranger = request.uid() != 0;
+        let stranger = Some(Asker::of(request)).filter(Asker::is_stranger);
         self.give(move |context| async move {
             let allocated = async {
                 let size = context.fs.attr(number(inode))?.attributes.size;
                 let what = operations::allocation(mode, offset, length, size)?;
                 context.fs.allocate(number(inode), offset, length, what).await?;
-                operations::drop_privileges(&context.fs, number(inode), by_stranger).await
+                operations::drop_privileges(&context.fs, number(inode), stranger).await
             };
-            reply_done(reply, allocated.await);
+            reply_done(reply, context.settle(allocated.await).await);
         });
     }
 
@@ -499,15 +536,15 @@ impl Filesystem for Front {
         if !flags.is_empty() {
             return reply.error(Errno::EINVAL);
         }
-        let by_stranger = request.uid() != 0;
+        let stranger = Some(Asker::of(request)).filter(Asker::is_stranger);
         self.give(move |context| async move {
             let copied = async {
                 let fs = &context.fs;
                 let copied = operations::copy(fs, (number(from), from_offset), (number(to), to_offset), length).await?;
-                operations::drop_privileges(fs, number(to), by_stranger).await?;
+                operations::drop_privileges(fs, number(to), stranger).await?;
                 Ok(copied)
             };
-            reply_written(reply, copied.await);
+            reply_written(reply, context.settle(copied.await).await);
         });
     }
 }

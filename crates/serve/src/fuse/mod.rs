@@ -12,7 +12,9 @@
 //! 3. When the kernel lets go of the directory, or the end is asked for, everything is written before the program ends.
 
 mod access_list;
+mod attribute_name;
 mod front;
+mod groups;
 mod operations;
 mod read_ahead;
 mod requests;
@@ -62,6 +64,8 @@ pub struct MountWords {
     pub read_only: bool,
     /// Other users than the one who mounts may look.
     pub allow_other: bool,
+    /// Nothing that changes is answered before it is durable.
+    pub sync: bool,
     /// Other options of mount(8), such as `dev`, `suid`, `noexec`.
     pub flags: Vec<String>,
 }
@@ -72,6 +76,18 @@ struct Context {
     fs: Fs,
     /// What is answered for it.
     answers: Rc<dyn Answers>,
+    /// Whether nothing is answered before it is durable.
+    is_sync: bool,
+}
+
+impl Context {
+    /// Makes what was done durable where everything is to be: with `-o sync`.
+    async fn settle<T>(&self, done: Result<T, FsError>) -> Result<T, FsError> {
+        if done.is_ok() && self.is_sync {
+            self.fs.sync().await?;
+        }
+        done
+    }
 }
 
 /// A directory that is being served.
@@ -130,7 +146,7 @@ impl Mount {
         words: &MountWords,
         answers: Rc<dyn Answers>,
     ) -> io::Result<Mount> {
-        let context = Rc::new(Context { fs: fs.clone(), answers });
+        let context = Rc::new(Context { fs: fs.clone(), answers, is_sync: words.sync });
         let core = Arc::<Core<Context>>::default();
         let below = read_ahead::device(directory);
         let mut session = Session::new(Front::new(core.clone()), directory, &config(words))?;

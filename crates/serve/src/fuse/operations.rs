@@ -5,9 +5,14 @@ use imbrex_fs::format::change::Inode;
 use imbrex_fs::{Fs, FsError};
 
 use super::access_list::{ACCESS, AccessList, DEFAULT};
+use super::attribute_name;
+use super::groups::Asker;
 
 const FORMAT: u32 = 0o170_000;
 const DIRECTORY: u32 = 0o040_000;
+const SET_GROUP_ID: u32 = 0o2000;
+const SET_IDS: u32 = 0o6000;
+const GROUP_EXECUTES: u32 = 0o010;
 /// Bytes that are copied in one piece, and in one request.
 const COPY_PIECE_BYTES: u64 = 1 << 20;
 const COPY_BYTES_MAX: u64 = 16 << 20;
@@ -55,15 +60,19 @@ pub async fn make(fs: &Fs, new: &New) -> Result<Attr, FsError> {
     fs.attr(attr.inode)
 }
 
-/// Changes attributes as `caller`: set-id bits go with the owner, and with contents that somebody else cut.
-pub async fn set_attributes(fs: &Fs, inode: Inode, mut set: SetAttr, caller: u32) -> Result<Attr, FsError> {
+/// Changes attributes for `asker`: set-id bits go with the owner, and with contents that somebody else cut.
+pub async fn set_attributes(fs: &Fs, inode: Inode, mut set: SetAttr, asker: Asker) -> Result<Attr, FsError> {
     let is_directory = fs.attr(inode)?.attributes.mode & FORMAT == DIRECTORY;
     let changes_owner = set.uid.is_some() || set.gid.is_some();
-    set.drops_set_id = changes_owner && !is_directory || set.size.is_some() && caller != 0;
+    set.drops_set_id = changes_owner && !is_directory;
     if changes_owner || set.size.is_some() {
         drop_capability(fs, inode).await?;
     }
-    let attr = fs.set_attr(inode, &set).await?;
+    let mut attr = fs.set_attr(inode, &set).await?;
+    if set.size.is_some() && set.mode.is_none() {
+        drop_privileges(fs, inode, Some(asker).filter(Asker::is_stranger)).await?;
+        attr = fs.attr(inode)?;
+    }
     if let Some(list) = set.mode.and_then(|_| access_list(fs, inode)) {
         let list = list.with_mode(attr.attributes.mode);
         fs.set_attribute(inode, ACCESS, &list.encode(), SetAttribute::Any).await?;
@@ -82,23 +91,39 @@ async fn drop_capability(fs: &Fs, inode: Inode) -> Result<(), FsError> {
     }
 }
 
-/// What a change of contents takes from a file: capabilities always, set-id bits where `by_stranger`.
-pub async fn drop_privileges(fs: &Fs, inode: Inode, by_stranger: bool) -> Result<(), FsError> {
+/// What a change of contents takes from a file: capabilities always; where a stranger changes them set-user-id, and set-group-id if
+/// the group may execute the file or the stranger is not in it.
+pub async fn drop_privileges(fs: &Fs, inode: Inode, stranger: Option<Asker>) -> Result<(), FsError> {
     drop_capability(fs, inode).await?;
-    if by_stranger && fs.attr(inode)?.attributes.mode & 0o6000 != 0 {
-        fs.set_attr(inode, &SetAttr { drops_set_id: true, ..SetAttr::default() }).await?;
+    let (Some(stranger), before) = (stranger, fs.attr(inode)?.attributes) else { return Ok(()) };
+    if before.mode & SET_IDS == 0 {
+        return Ok(());
+    }
+    let keeps_group = before.mode & GROUP_EXECUTES == 0 && stranger.keeps_group_id(before.gid);
+    let mode = before.mode & !if keeps_group { SET_IDS & !SET_GROUP_ID } else { SET_IDS };
+    if mode != before.mode {
+        fs.set_attr(inode, &SetAttr { mode: Some(mode), ..SetAttr::default() }).await?;
     }
     Ok(())
 }
 
-/// Sets an extended attribute. An access list changes the mode as well; one that says no more than a mode is not kept.
-pub async fn set_attribute(fs: &Fs, inode: Inode, name: &[u8], value: &[u8], how: SetAttribute) -> Result<(), FsError> {
+/// Sets an extended attribute. An access list changes the mode as well; one that says no more than a mode is not kept. It takes
+/// set-group-id away unless `keeps_group_id` says of the file's group that who asks may keep it, as chmod(2) does.
+pub async fn set_attribute(
+    fs: &Fs,
+    inode: Inode,
+    (name, value): (&[u8], &[u8]),
+    how: SetAttribute,
+    keeps_group_id: impl FnOnce(u32) -> bool,
+) -> Result<(), FsError> {
+    let before = fs.attr(inode)?.attributes;
+    attribute_name::check_change(name, before.mode)?;
     if name != ACCESS {
         return fs.set_attribute(inode, name, value, how).await;
     }
     let list = AccessList::decode(value).ok_or(FsError::Invalid("not an access list"))?;
-    let before = fs.attr(inode)?.attributes.mode;
-    let mode = before & 0o7000 | list.mode();
+    let lost = if before.mode & SET_GROUP_ID != 0 && !keeps_group_id(before.gid) { SET_GROUP_ID } else { 0 };
+    let mode = before.mode & 0o7000 & !lost | list.mode();
     fs.set_attr(inode, &SetAttr { mode: Some(mode), ..SetAttr::default() }).await?;
     if !list.is_minimal() {
         return fs.set_attribute(inode, name, value, how).await;
@@ -107,6 +132,12 @@ pub async fn set_attribute(fs: &Fs, inode: Inode, name: &[u8], value: &[u8], how
         Err(FsError::NoAttribute) => Ok(()),
         other => other,
     }
+}
+
+/// Removes an extended attribute.
+pub async fn remove_attribute(fs: &Fs, inode: Inode, name: &[u8]) -> Result<(), FsError> {
+    attribute_name::check_change(name, fs.attr(inode)?.attributes.mode)?;
+    fs.remove_attribute(inode, name).await
 }
 
 /// What `mode` of fallocate(2) asks for of a file of `size` bytes.

@@ -83,12 +83,18 @@ pub fn time(ns: i64) -> SystemTime {
     if ns >= 0 { UNIX_EPOCH + distance } else { UNIX_EPOCH - distance }
 }
 
-/// A time in nanoseconds since 1970, as near as 64 bits come.
+/// A time that the kernel sent, in nanoseconds since 1970, as near as 64 bits come.
+///
+/// The kernel sends whole seconds, rounded down, and nanoseconds after them. Before 1970 `fuser` subtracts both from 1970; the
+/// nanoseconds must be added. A test through a mount notices when `fuser` changes that.
 pub fn nanoseconds(time: SystemTime) -> i64 {
     let clamp = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => clamp(since),
-        Err(before) => -clamp(before.duration()),
+        Err(before) => {
+            let before = before.duration();
+            i64::from(before.subsec_nanos()) - clamp(Duration::from_secs(before.as_secs()))
+        }
     }
 }
 
@@ -97,10 +103,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_before_and_after_1970_come_back_as_they_were() {
-        for ns in [0, 1, -1, 1_700_000_000_123_456_789, -5_000_000_001, i64::MAX] {
-            assert_eq!(nanoseconds(time(ns)), ns);
-        }
+    fn times_come_as_the_kernel_sends_them() {
+        // What `fuser` makes of whole seconds and nanoseconds after them.
+        let sent = |seconds: i64, ns: u32| match seconds {
+            0.. => UNIX_EPOCH + Duration::new(seconds as u64, ns),
+            _ => UNIX_EPOCH - Duration::new(seconds.unsigned_abs(), ns),
+        };
+        assert_eq!(nanoseconds(sent(1_700_000_000, 123_456_789)), 1_700_000_000_123_456_789);
+        assert_eq!((nanoseconds(sent(0, 1)), nanoseconds(sent(-1, 0))), (1, -1_000_000_000));
+        assert_eq!(nanoseconds(sent(-2, 750_000_000)), -1_250_000_000, "a second and a quarter before 1970");
+        assert_eq!(nanoseconds(sent(-1, 999_999_999)), -1);
+        assert_eq!(nanoseconds(sent(-1 << 40, 5)), 5 - i64::MAX);
+        assert_eq!(time(-1_250_000_000), UNIX_EPOCH - Duration::from_millis(1_250), "what is sent to the kernel");
         assert_eq!(nanoseconds(UNIX_EPOCH + Duration::from_secs(1 << 40)), i64::MAX);
     }
 }

@@ -1,0 +1,69 @@
+//! What the last scrub found, and when: an extended attribute of the uppermost directory, which outlives an unmount.
+
+use imbrex_fs::core::SetAttribute;
+use imbrex_fs::namespace::ROOT;
+use imbrex_fs::{Fs, FsError};
+use serde_json::{Value, json};
+
+/// The attribute. Its namespace is that of root.
+const ATTRIBUTE: &[u8] = b"trusted.imbrex.scrub";
+
+/// Returns what is kept of what a scrub found.
+pub fn summary(found: &Value) -> Value {
+    let count = |key: &str| found[key].as_array().map_or(0, Vec::len);
+    json!({
+        "is_whole": found["is_whole"],
+        "damaged": count("lost") + count("findings"),
+        "repaired_rows": found["repaired_rows"].as_u64().unwrap_or(0),
+    })
+}
+
+/// Keeps `found`, with the time.
+pub async fn note(fs: &Fs, found: &Value) -> Result<(), FsError> {
+    let kept = json!({
+        "unix_time_s": fs.time_ns() / 1_000_000_000,
+        "is_whole": found["is_whole"] == true,
+        "damaged": found["damaged"].as_u64().unwrap_or(0),
+        "repaired_rows": found["repaired_rows"].as_u64().unwrap_or(0),
+    });
+    fs.set_attribute(ROOT, ATTRIBUTE, kept.to_string().as_bytes(), SetAttribute::Any).await
+}
+
+/// Returns what the last scrub found; `Null` if there was none.
+pub fn last(fs: &Fs) -> Value {
+    fs.attribute(ROOT, ATTRIBUTE).ok().and_then(|kept| serde_json::from_slice(&kept).ok()).unwrap_or(Value::Null)
+}
+
+/// Says it in words, `now_s` seconds after 1970.
+pub fn words(last: &Value, now_s: i64) -> String {
+    let Some(time_s) = last["unix_time_s"].as_i64() else { return String::new() };
+    let ago = match (now_s - time_s).max(0) {
+        seconds @ 0..120 => format!("{seconds} s ago"),
+        seconds @ 120..7_200 => format!("{} min ago", seconds / 60),
+        seconds @ 7_200..172_800 => format!("{} h ago", seconds / 3_600),
+        seconds => format!("{} days ago", seconds / 86_400),
+    };
+    let found = match (last["is_whole"] == true, last["damaged"].as_u64().unwrap_or(0)) {
+        (true, _) => "whole".to_string(),
+        (false, damaged) => format!("{damaged} places damaged"),
+    };
+    match last["repaired_rows"].as_u64().unwrap_or(0) {
+        0 => format!("{ago}: {found}"),
+        rows => format!("{ago}: {found}, {rows} rows repaired"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_said_when_it_was_and_what_it_found() {
+        let last = |is_whole, damaged, rows| json!({ "unix_time_s": 1_000_000, "is_whole": is_whole, "damaged": damaged, "repaired_rows": rows });
+        assert_eq!(words(&last(true, 0, 0), 1_000_005), "5 s ago: whole");
+        assert_eq!(words(&last(false, 3, 2), 1_000_000 + 3 * 86_400), "3 days ago: 3 places damaged, 2 rows repaired");
+        assert_eq!(words(&Value::Null, 5), "");
+        let found = json!({ "is_whole": false, "lost": [1, 2], "repaired_rows": 4 });
+        assert_eq!(summary(&found), json!({ "is_whole": false, "damaged": 2, "repaired_rows": 4 }));
+    }
+}

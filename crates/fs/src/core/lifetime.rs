@@ -1,0 +1,166 @@
+//! How long a file lives: as long as it has a name, a handle, or a lookup that the kernel has not taken back.
+//!
+//! The kernel counts how often it was told of a file (replies to lookups, to what makes or links a file, and to readdirplus). As long
+//! as the count is not 0 it may ask for the file by its number: for `fstat` of a directory that was removed and is open, or to
+//! open again a file without a name by a descriptor of `O_PATH`. It takes counts back with FORGET.
+//!
+//! Invariants:
+//! 1. A file is removed, and its number free, only when it has no name, no handle, no lookup, and nobody writes it.
+//! 2. No generation is given before the log says, durably, that it may be: so none is given again after a power cut.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use super::Fs;
+use super::staged::Open;
+use crate::error::FsError;
+use crate::format::change::{Change, Inode};
+
+/// Generations that are taken from the log at once. Each number has its own, so this is enough for many files.
+const GENERATIONS: u64 = 64;
+
+/// The lookups of files that the kernel has not taken back.
+#[derive(Default, Debug)]
+pub struct Lookups {
+    counts: BTreeMap<Inode, u64>,
+    /// Those that had no name when it was last asked.
+    unnamed: BTreeSet<Inode>,
+}
+
+impl Lookups {
+    /// Returns whether `inode`, which has no name, stays for the kernel.
+    fn keeps_unnamed(&mut self, inode: Inode) -> bool {
+        let is_held = self.holds(inode);
+        if is_held {
+            self.unnamed.insert(inode);
+        }
+        is_held
+    }
+
+    /// Returns whether the kernel holds `inode`.
+    pub fn holds(&self, inode: Inode) -> bool {
+        self.counts.contains_key(&inode)
+    }
+
+    /// Returns the files without a name that stay for the kernel alone, or did until they were linked again.
+    pub fn unnamed(&self) -> &BTreeSet<Inode> {
+        &self.unnamed
+    }
+
+    fn add(&mut self, inode: Inode) {
+        *self.counts.entry(inode).or_insert(0) += 1;
+    }
+
+    /// Takes `lookups` back; returns whether that were the last ones.
+    fn take(&mut self, inode: Inode, lookups: u64) -> bool {
+        let Some(count) = self.counts.get_mut(&inode) else { return false };
+        *count = count.saturating_sub(lookups);
+        let is_last = *count == 0;
+        if is_last {
+            self.counts.remove(&inode);
+            self.unnamed.remove(&inode);
+        }
+        is_last
+    }
+
+    /// Takes all back; returns the files without a name.
+    fn take_all(&mut self) -> BTreeSet<Inode> {
+        self.counts.clear();
+        std::mem::take(&mut self.unnamed)
+    }
+}
+
+impl Fs {
+    /// Counts that the kernel was told of a file: it stays, whatever becomes of its names, until as many are taken back
+    /// ([`Fs::forget`]).
+    pub fn add_lookup(&self, inode: Inode) {
+        self.0.lookups.borrow_mut().add(inode);
+    }
+
+    /// Takes back `lookups` of a file. One without a name or handle is removed with the last of them.
+    pub fn forget(&self, inode: Inode, lookups: u64) {
+        if self.0.lookups.borrow_mut().take(inode, lookups) {
+            self.drop_if_unused(inode);
+        }
+    }
+
+    /// Takes back all lookups: the kernel holds nothing of a file system that is unmounted.
+    pub(super) fn forget_everything(&self) {
+        let unnamed = self.0.lookups.borrow_mut().take_all();
+        unnamed.into_iter().for_each(|inode| self.drop_if_unused(inode));
+    }
+
+    /// Sees to it that the next file's generation may be given.
+    pub(super) async fn reserve_generations(&self) -> Result<(), FsError> {
+        let core = &self.0;
+        loop {
+            let generation = u64::from(core.namespace.borrow().next_number()?.1);
+            if generation < core.generations_below.get() {
+                return Ok(());
+            }
+            let below = generation + GENERATIONS;
+            let record = core.record(&[Change::Generations { below }]);
+            core.log.commit(record, &core.data).await?;
+            // Another task may have gone further meanwhile.
+            core.generations_below.set(below.max(core.generations_below.get()));
+        }
+    }
+
+    pub(crate) fn open_of(&self, inode: Inode) -> Option<Rc<Open>> {
+        self.0.open.borrow().get(&inode).cloned()
+    }
+
+    pub(crate) fn open_or_new(&self, inode: Inode) -> Rc<Open> {
+        self.0.open.borrow_mut().entry(inode).or_default().clone()
+    }
+
+    /// Opens a file: it stays until it is closed, whatever becomes of its names.
+    pub fn open(&self, inode: Inode) -> Result<(), FsError> {
+        self.0.namespace.borrow().node(inode)?;
+        let open = self.open_or_new(inode);
+        open.handles.set(open.handles.get() + 1);
+        Ok(())
+    }
+
+    /// Closes a file. With the last handle what it holds is written (Singh 2014 §2.2.2).
+    pub async fn close(&self, inode: Inode) -> Result<(), FsError> {
+        let Some(open) = self.open_of(inode) else { return Err(FsError::Stale) };
+        assert!(open.handles.get() > 0, "file {inode} is closed more often than it was opened");
+        open.handles.set(open.handles.get() - 1);
+        if open.handles.get() > 0 {
+            return Ok(());
+        }
+        let has_name = self.0.namespace.borrow().node(inode)?.attributes.links > 0;
+        let outcome = if has_name { self.push(inode).await } else { Ok(()) };
+        self.drop_if_unused(inode);
+        self.forget_if_idle(inode);
+        outcome
+    }
+
+    pub(crate) fn forget_if_idle(&self, inode: Inode) {
+        let mut open = self.0.open.borrow_mut();
+        if open.get(&inode).is_some_and(|open| open.is_idle()) {
+            open.remove(&inode);
+        }
+    }
+
+    /// Removes a file that nobody can reach: it has neither name nor handle nor lookup.
+    pub(crate) fn drop_if_unused(&self, inode: Inode) {
+        let core = &self.0;
+        let is_unnamed = core.namespace.borrow().get(inode).is_some_and(|node| node.attributes.links == 0);
+        let is_open = self.open_of(inode).is_some_and(|open| open.handles.get() > 0 || open.is_busy());
+        if !is_unnamed || core.is_read_only || core.lookups.borrow_mut().keeps_unnamed(inode) || is_open {
+            return;
+        }
+        self.drop_staged(inode);
+        core.open.borrow_mut().remove(&inode);
+        let extents =
+            core.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
+        core.written.borrow_mut().cut(inode, 0);
+        let copy = core.copy_to_drop(inode);
+        self.forget_hot(inode);
+        let record = core.record(&[Change::DropNode { inode }]);
+        self.release_extents(record, &extents);
+        self.release(record, copy.map(|(_, runs)| runs).unwrap_or_default());
+    }
+}

@@ -1,0 +1,184 @@
+//! Inode numbers: which of them are free, and the generation that the next file of each number gets.
+//!
+//! A file handle names a file by its number and its generation, and programs keep handles for longer than a mount. So no pair of
+//! both is ever given to two files. A number that is used again gets a later generation than its file before had. Of files that were
+//! removed before this mount nothing is remembered but a *ceiling* above all their generations: it is part of the log and of
+//! every checkpoint, and becomes durable before a generation below it is given.
+//!
+//! Invariants:
+//! 1. Every generation that was ever given is below [`Numbers::ceiling`].
+//! 2. The generation of a new file is at least the ceiling that was found when the file system was mounted
+//!    ([`Numbers::begin`]), and later than any that its number had since.
+//! 3. A number that was freed since the mount is given again only when [`FREE_MIN`] others have become free after it. So one busy number does
+//!    not use up its generations: 2³² of each of them last for 2⁴² files.
+//! 4. No generation is 0: to the kernel that means any.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use crate::error::FsError;
+use crate::format::change::Inode;
+
+/// Numbers that stay free before one of them is used again.
+pub const FREE_MIN: usize = 1024;
+/// The ceiling where nothing recorded one. Until format 8 a generation was a count of seconds since 1970 and of files: less
+/// than this until 2038.
+const CEILING_UNRECORDED: u64 = 1 << 31;
+
+/// A number that is free.
+#[derive(Clone, Copy, Debug)]
+struct Free {
+    /// Its place among all that are free.
+    turn: u64,
+    /// The first generation that its next file may have.
+    generation: u64,
+}
+
+/// The inode numbers that are free.
+#[derive(Default, Debug)]
+pub struct Numbers {
+    free: BTreeMap<Inode, Free>,
+    /// Free numbers, the one that was freed first at the beginning.
+    by_turn: BTreeMap<u64, Inode>,
+    next_turn: u64,
+    recorded: Option<u64>,
+    /// The latest generation of any file seen.
+    latest: u64,
+    /// The first generation that a file may have that is made from now on.
+    floor: u64,
+    /// Numbers from the first to the second were used, or free, when the file system was mounted; those before the first are given,
+    /// or freed since.
+    unused: Cell<(Inode, Inode)>,
+}
+
+impl Numbers {
+    /// The generation that is later than all that were ever given.
+    pub fn ceiling(&self) -> u64 {
+        self.recorded.unwrap_or(CEILING_UNRECORDED).max(self.latest + 1)
+    }
+
+    /// The recorded ceiling, if there is one.
+    pub fn recorded(&self) -> Option<u64> {
+        self.recorded
+    }
+
+    /// Raises the ceiling to `below`.
+    pub(super) fn put_ceiling(&mut self, below: u64) {
+        self.recorded = Some(self.recorded.unwrap_or(0).max(below));
+    }
+
+    /// Begins to give generations, behind everything that was given before. Numbers below `end` may be in use.
+    pub(super) fn begin(&mut self, end: Inode) {
+        self.floor = self.ceiling();
+        self.free.clear();
+        self.by_turn.clear();
+        self.unused.set((1, end));
+    }
+
+    /// Returns the first number that no file had since the mount, and that `is_used` says no to.
+    fn next_unused(&self, is_used: impl Fn(Inode) -> bool) -> Option<Inode> {
+        let (first, end) = self.unused.get();
+        let found = (first..end).find(|inode| !is_used(*inode) && !self.free.contains_key(inode));
+        self.unused.set((found.unwrap_or(end), end));
+        found
+    }
+
+    /// Returns the number and the generation of the next file. Numbers from `end` on were never used.
+    pub(super) fn next(&self, end: Inode, is_used: impl Fn(Inode) -> bool) -> Result<(Inode, u32), FsError> {
+        let unused = self.next_unused(is_used).map(|inode| (inode, 0));
+        let reused = self.by_turn.first_key_value().map(|(_, inode)| (*inode, self.free[inode].generation));
+        let can_grow = end < Inode::MAX;
+        let (inode, generation) = match (unused, reused) {
+            (Some(unused), _) => unused,
+            (None, Some(reused)) if self.free.len() > FREE_MIN || !can_grow => reused,
+            _ if can_grow => (end, 0),
+            _ => return Err(FsError::NoMetadataSpace),
+        };
+        let generation = u32::try_from(generation.max(self.floor).max(1)).map_err(|_| FsError::NoMetadataSpace)?;
+        Ok((inode, generation))
+    }
+
+    /// Notes that a file has number `inode`.
+    pub(super) fn take(&mut self, inode: Inode, generation: u32) {
+        self.latest = self.latest.max(u64::from(generation));
+        if let Some(free) = self.free.remove(&inode) {
+            self.by_turn.remove(&free.turn);
+        }
+    }
+
+    /// Notes that a number is free. Its last file had generation `last`; a number without generations left stays unused.
+    pub(super) fn release(&mut self, inode: Inode, last: u32) {
+        let generation = u64::from(last) + 1;
+        if generation > u64::from(u32::MAX) {
+            return;
+        }
+        let turn = self.next_turn;
+        self.next_turn += 1;
+        self.free.insert(inode, Free { turn, generation });
+        self.by_turn.insert(turn, inode);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::load::random::Choices;
+
+    /// Against the set of all pairs that were given.
+    #[test]
+    fn no_pair_is_given_twice_across_mounts() {
+        let mut random = Choices::new(41);
+        let (mut given, mut live) = (BTreeSet::new(), BTreeSet::new());
+        let (mut ceiling, mut end): (u64, Inode) = (1, 2);
+        for _mount in 0..40 {
+            let mut numbers = Numbers::default();
+            numbers.put_ceiling(ceiling);
+            live.iter().for_each(|(inode, generation)| numbers.take(*inode, *generation));
+            numbers.begin(end);
+            for _step in 0..3 * FREE_MIN {
+                if random.below(2) == 0 && !live.is_empty() {
+                    let at = random.below(live.len() as u64) as usize;
+                    let (inode, generation) = *live.iter().nth(at).expect("it is below the length");
+                    live.remove(&(inode, generation));
+                    numbers.release(inode, generation);
+                    continue;
+                }
+                let used: BTreeSet<Inode> = live.iter().map(|(inode, _)| *inode).collect();
+                let (inode, generation) =
+                    numbers.next(end, |inode| inode < 2 || used.contains(&inode)).expect("there are numbers");
+                assert!(generation > 0 && given.insert((inode, generation)), "{inode}, {generation} is given again");
+                end = end.max(inode + 1);
+                numbers.take(inode, generation);
+                live.insert((inode, generation));
+                numbers.put_ceiling(u64::from(generation) + 1);
+            }
+            ceiling = numbers.ceiling();
+        }
+        assert!(end < 10 * FREE_MIN as Inode, "numbers are used again: {end}");
+    }
+
+    #[test]
+    fn a_number_without_generations_left_is_not_given() {
+        let mut numbers = Numbers::default();
+        numbers.put_ceiling(u64::from(u32::MAX));
+        let is_used = |_| true;
+        numbers.begin(1);
+        assert_eq!(numbers.next(Inode::MAX - 1, is_used), Ok((Inode::MAX - 1, u32::MAX)));
+        numbers.take(Inode::MAX - 1, u32::MAX);
+        numbers.release(Inode::MAX - 1, u32::MAX);
+        assert_eq!(numbers.next(Inode::MAX, is_used), Err(FsError::NoMetadataSpace), "no number is left");
+        numbers.begin(7);
+        assert_eq!(numbers.next(7, is_used), Err(FsError::NoMetadataSpace), "no generation is left");
+    }
+
+    #[test]
+    fn generations_of_stores_without_a_ceiling_came_from_the_clock() {
+        let mut numbers = Numbers::default();
+        numbers.take(5, 1_790_000_000);
+        assert_eq!(numbers.ceiling(), 1 << 31);
+        numbers.take(6, u32::MAX - 5);
+        assert_eq!(numbers.ceiling(), u64::from(u32::MAX) - 4, "a file of a clock that went ahead");
+    }
+}
