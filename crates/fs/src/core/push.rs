@@ -70,7 +70,12 @@ impl Fs {
 
     /// Writes as much of the file as one record can tell of; whether there is more.
     async fn push_portion(&self, inode: Inode, open: &Rc<Open>) -> Result<bool, FsError> {
-        if open.going().borrow().is_none() || self.0.namespace.borrow().get(inode).is_none() {
+        if self.0.namespace.borrow().get(inode).is_none() {
+            // Whoever looks for something to write would find it again and again.
+            self.forget_staged(&open.leaving);
+            self.forget_staged(&open.staged);
+        }
+        if open.going().borrow().is_none() {
             return Ok(false);
         }
         for attempt in 1.. {
@@ -410,7 +415,7 @@ impl Fs {
         }
     }
 
-    fn forget_staged(&self, place: &RefCell<Option<Staged>>) {
+    pub(super) fn forget_staged(&self, place: &RefCell<Option<Staged>>) {
         let core = &self.0;
         if let Some(mut staged) = place.borrow_mut().take() {
             core.store.unreserve(&mut staged.held);
