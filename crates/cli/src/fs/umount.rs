@@ -28,9 +28,7 @@ pub fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let process = status["process"].as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     let server = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     // What cannot be written is told while the directory is still there.
-    rustix::fs::getxattr(directory, SYNC_ATTRIBUTE, &mut [0u8; 16][..]).map_err(|error| {
-        Failure::failed(format!("{place}: not everything can be written: {error}; it is still mounted"))
-    })?;
+    write_all(directory, "it is still mounted")?;
     let_go(directory)?;
     if let Some(server) = server {
         let mut ended = [PollFd::new(&server, PollFlags::IN)];
@@ -41,6 +39,21 @@ pub fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
         eprintln!("{place} is unmounted: everything is written");
     }
     Ok(ExitCode::Done)
+}
+
+/// Has everything written. Where that fails the error says why, and how to go on without losing what can still be read; `state` is how
+/// the directory stands then.
+pub fn write_all(directory: &Path, state: &str) -> Result<(), Failure> {
+    let place = directory.display();
+    let Err(error) = rustix::fs::getxattr(directory, SYNC_ATTRIBUTE, &mut [0u8; 16][..]) else { return Ok(()) };
+    let status = stat::ask(directory).unwrap_or_default();
+    let reason = status["unwritten"].as_str().map_or_else(|| error.to_string(), str::to_string);
+    let failure = Failure::failed(format!("{place}: not everything can be written: {reason}; {state}"));
+    Err(failure.or_try(format!(
+        "put right what that says, and try again; if that fails, copy out what was changed last, which can be read as long as it is \
+         mounted, then `kill -9 {}`, `imbrex fs umount {place}`, and mount again: what was fsynced is there, and what was not may be lost",
+        status["process"]
+    )))
 }
 
 /// Whether something was mounted there by a process that is gone. The kernel keeps attributes, so those do not tell.

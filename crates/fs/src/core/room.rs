@@ -59,7 +59,7 @@ impl Fs {
     fn forget_unchanged(&self, inode: Inode, open: &Open) {
         let is_same = |staged: &Staged| staged.blocks.len() == 0 && staged.size == self.0.size_recorded(inode);
         if open.leaving.borrow().is_none() && open.staged.borrow().as_ref().is_some_and(is_same) {
-            self.forget_staged(&open.staged);
+            self.forget_staged(inode, &open.staged);
         }
     }
 
@@ -83,8 +83,13 @@ impl Fs {
         let core = &self.0;
         let mut staged = open.staged.borrow_mut();
         let staged = staged.as_mut().expect("whoever reserves has staged");
+        core.lend(inode, staged, &changed);
+        // What was lent as a whole is not given back for a part of it before that is written.
+        let is_lent = |staged: &Staged, blocks: u64| staged.lent > 0 && staged.held.blocks >= blocks;
         if core.store.is_contiguous() {
-            core.store.reserve(&mut staged.held, size.div_ceil(BYTES))?;
+            if !is_lent(staged, size.div_ceil(BYTES)) {
+                core.store.reserve(&mut staged.held, size.div_ceil(BYTES))?;
+            }
             if let Some(room) = staged.held.runs.first().filter(|room| room.start != staged.ahead.start) {
                 staged.ahead.move_to(room.start);
             }
@@ -92,6 +97,10 @@ impl Fs {
         }
         let already = staged.blocks.with_bytes_in(changed.clone());
         let changes = staged.blocks.with_bytes() + u64::from(changed.end - changed.start) - already;
+        if core.store.reserves_places() && is_lent(staged, changes) {
+            return Ok(());
+        }
+        let changes = changes.max(staged.lent);
         let namespace = core.namespace.borrow();
         let stored = namespace.node(inode)?.extents.blocks();
         drop(namespace);
@@ -107,7 +116,7 @@ impl Fs {
 
     /// Waits until everything is free that was deleted before; whether anything was on its way. File `own` is the caller's, whose
     /// gate the caller holds.
-    async fn reclaim(&self, own: Inode, open: &Open) -> Result<bool, FsError> {
+    pub(super) async fn reclaim(&self, own: Inode, open: &Open) -> Result<bool, FsError> {
         let _waits = open.wait_for_room();
         let mut has_gained = self.wait_for_closes(own).await;
         has_gained |= self.wait_for_forsaken(own).await;

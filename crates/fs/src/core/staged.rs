@@ -177,6 +177,8 @@ pub struct Staged {
     pub modified_ns: i64,
     /// What is reserved for it.
     pub held: Held,
+    /// Blocks of that which were kept for preallocated blocks of the file.
+    pub lent: u64,
     /// Where it stands among those that are to be written: the oldest first.
     pub since: u64,
     /// When it was first changed, by the clock.

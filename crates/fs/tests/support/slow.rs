@@ -39,7 +39,8 @@ impl Backend for Slow {
         let mut answers = Vec::new();
         self.model.answers(now_ns, &mut answers);
         // One in four comes at once.
-        let takes_ns = if self.random.next_u64() % 4 == 0 { 0 } else { self.random.next_u64() % OPERATION_NS_MAX };
+        let takes_ns =
+            if self.random.next_u64().is_multiple_of(4) { 0 } else { self.random.next_u64() % OPERATION_NS_MAX };
         self.free_at_ns = self.free_at_ns.max(now_ns) + takes_ns;
         self.answers.extend(answers.into_iter().map(|(number, outcome)| (self.free_at_ns, number, outcome)));
     }

@@ -394,13 +394,18 @@ impl Store for LogStore {
         self.account.unreserve(held, held.blocks);
     }
 
+    fn keep(&self, held: &mut Held, blocks: u64, _runs: &[Run]) -> bool {
+        self.account.keep(held, blocks);
+        true
+    }
+
     fn keeps_records(&self) -> bool {
         true
     }
 
     fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64, told: &'a Told) -> Local<'a, Result<Lease, FsError>> {
         Box::pin(async move {
-            self.reserve(held, blocks)?;
+            self.reserve(held, blocks.max(held.blocks))?;
             let has_leases = || self.bands.borrow().has_leases();
             let has_writers = || self.bands.borrow().has_writers();
             let give = async || self.give(Who::File, blocks, told).await;
@@ -418,7 +423,7 @@ impl Store for LogStore {
         told: &'a Told,
     ) -> Local<'a, Option<Lease>> {
         Box::pin(async move {
-            self.reserve(held, blocks).ok()?;
+            self.reserve(held, blocks.max(held.blocks)).ok()?;
             let number = self.group_of(lease);
             if self.is_pressed(number) {
                 return None;
