@@ -269,6 +269,14 @@ pub trait Store {
         None
     }
 
+    /// A device failed while the zone was emptied: others are chosen as long as there are any.
+    fn put_off(&self, zone: u32) {
+        let _ = zone;
+    }
+
+    /// There are no others: those that were put off may be chosen again.
+    fn put_off_none(&self) {}
+
     /// The zone was reset, or could not be.
     fn emptied(&self, zone: u32, was_reset: bool) {
         let _ = (zone, was_reset);

@@ -387,7 +387,8 @@ impl Store for LogStore {
 
     fn reserve(&self, held: &mut Held, blocks: u64) -> Result<(), FsError> {
         self.keep_up();
-        self.account.reserve(held, blocks, self.bands.borrow().live_in_all(), self.room.get())
+        let bands = self.bands.borrow();
+        self.account.reserve(held, blocks, bands.live_in_all(), self.room.get().saturating_sub(bands.stuck()))
     }
 
     fn unreserve(&self, held: &mut Held) {
@@ -551,7 +552,7 @@ impl Store for LogStore {
     fn usage(&self) -> Usage {
         self.keep_up();
         let bands = self.bands.borrow();
-        let usage = self.account.usage(bands.live_in_all(), self.room.get());
+        let usage = self.account.usage(bands.live_in_all(), self.room.get().saturating_sub(bands.stuck()));
         Usage { dead: bands.dead(), free_runs: self.array.free_groups().len() as u64, ..usage }
     }
 
@@ -585,6 +586,14 @@ impl Store for LogStore {
         let spare: u64 = free.iter().skip(self.kept_back as usize + 1).map(|width| *width as u64).sum();
         let ample = spare * self.array.shape().rows() / AMPLE_SHARE;
         Some(FilesBudget { blocks: gaining.max(ample), pieces: usize::MAX })
+    }
+
+    fn put_off(&self, zone: u32) {
+        self.bands.borrow_mut().put_off(zone);
+    }
+
+    fn put_off_none(&self) {
+        self.bands.borrow_mut().put_off_none();
     }
 
     fn emptied(&self, zone: u32, was_reset: bool) {

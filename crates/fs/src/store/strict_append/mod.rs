@@ -162,6 +162,14 @@ impl Store for StrictAppend {
         policy::easiest(&bands).map(|zone| bands.lease_victim(zone))
     }
 
+    fn put_off(&self, zone: u32) {
+        self.bands.borrow_mut().put_off(zone);
+    }
+
+    fn put_off_none(&self) {
+        self.bands.borrow_mut().put_off_none();
+    }
+
     fn emptied(&self, zone: u32, was_reset: bool) {
         self.bands.borrow_mut().emptied(zone, was_reset);
         self.waiting.has_room.give();
