@@ -73,13 +73,13 @@ fn what_is_damaged_beyond_parity_is_named_once_and_takes_no_room() {
                 }
                 fs.unmount().await.unwrap();
                 let mut contents = rig.contents();
-                for drive in 0..2 {
-                    let used = contents[drive].used_blocks();
+                for drive in &mut contents[..2] {
+                    let used = drive.used_blocks();
                     // Headers of zones stay.
                     let meant =
                         |block: &u64| block % ZONE_BLOCKS > 1 && (block / ZONE_BLOCKS + block) % every == first % every;
                     for block in used.into_iter().filter(meant) {
-                        contents[drive].corrupt(block, |bytes| bytes[9] ^= 1);
+                        drive.corrupt(block, |bytes| bytes[9] ^= 1);
                     }
                 }
                 let rig = Rig::with(contents);
