@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
-use imbrex_fs::core::MountOptions;
+use imbrex_fs::core::{Allocate, MountOptions};
 use imbrex_fs::device::model::Contents;
 use imbrex_fs::verify::cuts::fresh;
 use imbrex_fs::verify::operation::{find, pattern};
@@ -51,6 +51,38 @@ fn what_a_full_drive_took_is_written_and_deleting_always_succeeds() {
                 assert_eq!(fs.statfs().free, free, "{name}, round {round}: all of it is free again");
             }
             assert_eq!(model.broken_rules(), broken, "{name}: rules of the device were broken");
+        };
+        clock.run(run).unwrap();
+    }
+}
+
+/// A file that must lie in one piece is moved when it grows: here there is no room for that, and so nothing to be written.
+#[test]
+fn a_refused_change_of_a_large_file_leaves_nothing_that_cannot_be_written() {
+    for (name, trial) in toys().into_iter().chain(arrays()) {
+        let clock = Clock::in_virtual_time();
+        let own = clock.clone();
+        let run = async move {
+            let (fs, _) = fresh(&own, &trial).await.unwrap();
+            let length = fs.statfs().free as usize * 3 / 4 * 4096;
+            perform(&fs, &Operation::Create("large".into())).await.unwrap();
+            perform(&fs, &Operation::WriteOut("large".into(), 0, length, 5)).await.unwrap();
+            fill(&fs, 1).await;
+            fs.sync().await.unwrap();
+            let end = length as u64;
+            let changes = [
+                Operation::Write("large".into(), end, 40_000, 7),
+                Operation::Truncate("large".into(), end + 400_000),
+                Operation::Allocate("large".into(), end, 400_000, Allocate::Room),
+            ];
+            for change in changes {
+                let outcome = perform(&fs, &change).await;
+                assert!(matches!(outcome, Ok(()) | Err(FsError::NoSpace)), "{name}: {change:?}: {outcome:?}");
+                fs.sync().await.unwrap_or_else(|error| panic!("{name}: after {change:?} came to {outcome:?}: {error}"));
+            }
+            let read = fs.read(find(&fs, "large").unwrap(), 0, length).await.unwrap();
+            assert!(read == pattern(5, 0, length), "{name}");
+            fs.unmount().await.unwrap_or_else(|error| panic!("{name}: it cannot be unmounted: {error}"));
         };
         clock.run(run).unwrap();
     }

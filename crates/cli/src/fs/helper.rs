@@ -8,7 +8,6 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use imbrex::Failure;
-use imbrex_serve::fuse::SYNC_ATTRIBUTE;
 use rustix::mount::{MountFlags, mount_remount};
 
 use super::options::Options;
@@ -51,8 +50,7 @@ pub fn remount(directory: &Path, options: &Options) -> Result<ExitCode, Failure>
         return Err(Failure::failed(format!("{place} was mounted read-only, and is served so"))
             .or_try(format!("`imbrex fs umount {place}`, then mount it without ro")));
     }
-    rustix::fs::getxattr(directory, SYNC_ATTRIBUTE, &mut [0u8; 16][..])
-        .map_err(|error| Failure::failed(format!("{place}: not everything can be written: {error}")))?;
+    super::umount::write_all(directory, "it is mounted as it was")?;
     mount_remount(directory, flags(options), "").map_err(|error| Failure::failed(format!("{place}: {error}")))?;
     Ok(ExitCode::Done)
 }

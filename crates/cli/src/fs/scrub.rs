@@ -25,6 +25,8 @@ use crate::output;
 /// Bytes that are read at once, and those of a block, which are read alone where something is wrong.
 const PIECE_BYTES: u64 = 1 << 20;
 const BLOCK_BYTES: u64 = 4096;
+/// Ranges of a file that have a line each; where there are more they have one together.
+const LINES: usize = 16;
 /// `EIO`: what is stored does not match its checksum, or cannot be read.
 const DAMAGED: i32 = 5;
 
@@ -70,9 +72,12 @@ fn scrub_devices(paths: &[PathBuf], repairs: bool, as_json: bool, quiet: bool) -
 /// What was found, and where what is lost lies.
 pub fn document(fs: &Fs, paths: &[PathBuf], scrubbed: &Scrubbed) -> Result<Value, Failure> {
     let names: BTreeMap<Inode, PathBuf> = walk(fs)?.into_iter().map(|walked| (walked.inode, walked.path)).collect();
-    let lost = |(inode, block): &(Inode, u64)| {
-        let path = names.get(inode).cloned().unwrap_or_default();
-        json!({ "path": path, "offset": block * BLOCK_BYTES })
+    let ranges = |blocks: &[(Inode, u64)]| -> Vec<Value> {
+        let range = |(inode, from, to): (Inode, u64, u64)| {
+            let path = names.get(&inode).cloned().unwrap_or_default();
+            json!({ "path": path, "offset": from * BLOCK_BYTES, "bytes": (to - from) * BLOCK_BYTES })
+        };
+        in_ranges(blocks).into_iter().map(range).collect()
     };
     let is_whole = scrubbed.lost.is_empty() && scrubbed.wrong_rows + scrubbed.incomplete_rows == scrubbed.repaired_rows;
     Ok(json!({
@@ -84,20 +89,35 @@ pub fn document(fs: &Fs, paths: &[PathBuf], scrubbed: &Scrubbed) -> Result<Value
         "incomplete_rows": scrubbed.incomplete_rows,
         "repaired_rows": scrubbed.repaired_rows,
         "metadata_blocks": scrubbed.metadata_blocks,
-        "lost": scrubbed.lost.iter().map(lost).collect::<Vec<Value>>(),
-        "held_by_copies": scrubbed.held_by_copies.iter().map(lost).collect::<Vec<Value>>(),
+        "lost": ranges(&scrubbed.lost),
+        "held_by_copies": ranges(&scrubbed.held_by_copies),
     }))
+}
+
+/// Blocks of files as ranges: the file, the first block, and the one behind the last.
+fn in_ranges(blocks: &[(Inode, u64)]) -> Vec<(Inode, u64, u64)> {
+    let mut ranges: Vec<(Inode, u64, u64)> = Vec::new();
+    for (inode, block) in blocks.iter().copied().collect::<BTreeSet<_>>() {
+        match ranges.last_mut().filter(|last| last.0 == inode && last.2 == block) {
+            Some(last) => last.2 = block + 1,
+            None => ranges.push((inode, block, block + 1)),
+        }
+    }
+    ranges
 }
 
 fn tell(found: &Value, as_json: bool) -> Result<ExitCode, Failure> {
     if as_json {
         super::print(found)?;
     } else {
-        for (path, from) in places(&found["lost"]) {
-            output::line(&format!("{path}: bytes {from} to {} are lost", from + BLOCK_BYTES))?;
+        for (path, from, to, count) in in_few_lines(&found["lost"]) {
+            output::line(&match count {
+                1 => format!("{path}: bytes {from} to {to} are lost"),
+                _ => format!("{path}: bytes in {count} places from {from} to {to} are lost; --json names each"),
+            })?;
         }
-        for (path, from) in places(&found["held_by_copies"]) {
-            output::line(&format!("{path}: {}", held_by_copy(from, from + BLOCK_BYTES)))?;
+        for (path, from, to, _) in in_few_lines(&found["held_by_copies"]) {
+            output::line(&format!("{path}: {}", held_by_copy(from, to)))?;
         }
         output::line(&format!(
             "{} rows read: {} wrong, {} incomplete, {} repaired; {} blocks of the metadata damaged on some device",
@@ -118,10 +138,24 @@ pub fn held_by_copy(from: u64, to: u64) -> String {
     )
 }
 
-/// The paths and offsets in a list of blocks.
-fn places(blocks: &Value) -> impl Iterator<Item = (&str, u64)> {
-    let blocks = blocks.as_array().into_iter().flatten();
-    blocks.map(|block| (block["path"].as_str().unwrap_or_default(), block["offset"].as_u64().unwrap_or(0)))
+/// The ranges in a list, those of a file with many as one from the first to the last: the path, from where, to where, and how many.
+fn in_few_lines(ranges: &Value) -> Vec<(&str, u64, u64, usize)> {
+    let mut by_path: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
+    places(ranges).for_each(|(path, from, to)| by_path.entry(path).or_default().push((from, to)));
+    let lines = by_path.into_iter().flat_map(|(path, ranges)| match (ranges.first(), ranges.last()) {
+        (Some((from, _)), Some((_, to))) if ranges.len() > LINES => vec![(path, *from, *to, ranges.len())],
+        _ => ranges.into_iter().map(|(from, to)| (path, from, to, 1)).collect(),
+    });
+    lines.collect()
+}
+
+/// The paths, offsets and ends in a list of ranges.
+fn places(ranges: &Value) -> impl Iterator<Item = (&str, u64, u64)> {
+    let number = |range: &Value, key: &str| range[key].as_u64().unwrap_or(0);
+    ranges.as_array().into_iter().flatten().map(move |range| {
+        let (path, from) = (range["path"].as_str().unwrap_or_default(), number(range, "offset"));
+        (path, from, from + number(range, "bytes"))
+    })
 }
 
 /// Scrubs what is mounted on `directory`.
@@ -240,19 +274,50 @@ fn scrub(root: &Path, path: &Path, file: &File, buffer: &mut [u8], findings: &mu
     }
 }
 
-/// Names the damaged blocks of a piece.
+/// Names the damaged blocks of a piece, neighbours as one range.
 fn name_blocks(root: &Path, path: &Path, file: &File, from: u64, findings: &mut Vec<Finding>) {
     let name = Path::new("/").join(path.strip_prefix(root).unwrap_or(path));
     let mut block = [0; BLOCK_BYTES as usize];
+    let mut damaged: Vec<(u64, u64, std::io::Error)> = Vec::new();
     for offset in (from..from + PIECE_BYTES).step_by(BLOCK_BYTES as usize) {
-        match file.read_at(&mut block, offset) {
-            Ok(0) => return,
-            Ok(_) => {}
-            Err(error) => findings.push(Finding {
-                kind: "contents",
-                text: format!("{}: bytes {offset} to {}: {error}", name.display(), offset + BLOCK_BYTES),
-                path: Some(name.clone()),
-            }),
+        let Err(error) = (match file.read_at(&mut block, offset) {
+            Ok(0) => break,
+            read => read,
+        }) else {
+            continue;
+        };
+        match damaged.last_mut().filter(|(_, end, _)| *end == offset) {
+            Some((_, end, _)) => *end = offset + BLOCK_BYTES,
+            None => damaged.push((offset, offset + BLOCK_BYTES, error)),
         }
+    }
+    findings.extend(damaged.into_iter().map(|(from, to, error)| Finding {
+        kind: "contents",
+        text: format!("{}: bytes {from} to {to}: {error}", name.display()),
+        path: Some(name.clone()),
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_with_many_ranges_has_one_line() {
+        let range = |path: &str, offset: u64| json!({ "path": path, "offset": offset, "bytes": 4096 });
+        let few = (0..LINES as u64).map(|number| range("/few", number * 9000));
+        let many = (0..=LINES as u64).map(|number| range("/many", number * 9000));
+        let all = Value::Array(few.chain(many).collect());
+        let lines = in_few_lines(&all);
+        assert_eq!(lines.len(), LINES + 1);
+        assert_eq!(lines[LINES], ("/many", 0, LINES as u64 * 9000 + 4096, LINES + 1));
+        assert_eq!(lines[1], ("/few", 9000, 13_096, 1));
+    }
+
+    #[test]
+    fn neighbouring_blocks_of_a_file_are_one_range() {
+        let blocks = [(7, 3), (5, 9), (7, 1), (7, 2), (5, 11), (6, 10), (7, 2)];
+        assert_eq!(in_ranges(&blocks), [(5, 9, 10), (5, 11, 12), (6, 10, 11), (7, 1, 4)]);
+        assert_eq!(in_ranges(&[]), []);
     }
 }

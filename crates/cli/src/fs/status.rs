@@ -44,6 +44,7 @@ pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Valu
         "log_blocks": { "used": status.log.0, "all": status.log.1 },
         "checkpoint_bytes": { "used": status.checkpoint.0, "all": status.checkpoint.1 },
         "staged_bytes": status.staged_bytes,
+        "unwritten": status.unwritten,
         "drives_missing": status.missing,
         "replacing": status.replacing.map(|(drive, replaced)| json!({
             "drive": drive,
@@ -229,6 +230,7 @@ pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
         ("log", format!("{} of {} blocks", number("/log_blocks/used"), number("/log_blocks/all"))),
         ("checkpoint", format!("{} of {}", bytes("/checkpoint_bytes/used"), bytes("/checkpoint_bytes/all"))),
         ("not yet written", bytes("/staged_bytes")),
+        ("cannot be written", document["unwritten"].as_str().unwrap_or_default().to_string()),
         (
             "cleaned",
             format!(

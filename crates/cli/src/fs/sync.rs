@@ -15,12 +15,21 @@ use crate::error::ExitCode;
 pub fn run(directory: &Path) -> Result<ExitCode, Failure> {
     // Whether it is one of ours, and served, is told first.
     stat::ask(directory)?;
-    everything(directory)
-        .map_err(|error| Failure::failed(format!("{}: not everything can be written: {error}", directory.display())))?;
+    everything(directory, "it stays mounted")?;
     Ok(ExitCode::Done)
 }
 
-/// Makes everything durable that lies on `directory`, which is served.
-pub fn everything(directory: &Path) -> rustix::io::Result<()> {
-    rustix::fs::getxattr(directory, SYNC_ATTRIBUTE, &mut [0u8; 16][..]).map(drop)
+/// Makes everything durable that lies on `directory`, which is served. Where that fails the error says why, and how to go on without
+/// losing what can still be read; `state` is how the directory stands then.
+pub fn everything(directory: &Path, state: &str) -> Result<(), Failure> {
+    let place = directory.display();
+    let Err(error) = rustix::fs::getxattr(directory, SYNC_ATTRIBUTE, &mut [0u8; 16][..]) else { return Ok(()) };
+    let status = stat::ask(directory).unwrap_or_default();
+    let reason = status["unwritten"].as_str().map_or_else(|| error.to_string(), str::to_string);
+    let failure = Failure::failed(format!("{place}: not everything can be written: {reason}; {state}"));
+    Err(failure.or_try(format!(
+        "put right what that says, and try again; if that fails, copy out what was changed last, which can be read as long as it is \
+         mounted, then `kill -9 {}`, `imbrex fs umount {place}`, and mount again: what was fsynced is there, and what was not may be lost",
+        status["process"]
+    )))
 }

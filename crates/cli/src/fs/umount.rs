@@ -27,9 +27,7 @@ pub fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let process = status["process"].as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     let server = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     // What cannot be written is told while the directory is still there.
-    sync::everything(directory).map_err(|error| {
-        Failure::failed(format!("{place}: not everything can be written: {error}; it is still mounted"))
-    })?;
+    sync::everything(directory, "it is still mounted")?;
     let_go(directory)?;
     if let Some(server) = server {
         let mut ended = [PollFd::new(&server, PollFlags::IN)];

@@ -11,8 +11,8 @@
 //! to wait for as well calls [`Clock::go_on`] in a loop of its own.
 //!
 //! Invariants:
-//! 1. Tasks that are ready run in the order in which they became so; events at one time are delivered in the order in
-//!    which their sources were made.
+//! 1. Tasks that are ready run in the order in which they became so, or in one that a seed chooses; events at one time are
+//!    delivered in the order in which their sources were made.
 //! 2. The time never goes back.
 //! 3. A task that nothing can ever wake is an error of ours: [`Stalled`] says so, nothing hangs.
 
@@ -72,17 +72,23 @@ pub struct Clock(Rc<Inner>);
 impl Clock {
     /// Virtual time, from 0.
     pub fn in_virtual_time() -> Clock {
-        Clock::new(None)
+        Clock::new(None, None)
+    }
+
+    /// Virtual time, from 0, in which `seed` chooses the next of the tasks that are ready: for tests of what may happen in any
+    /// order.
+    pub fn in_virtual_time_seeded(seed: u64) -> Clock {
+        Clock::new(None, Some(seed))
     }
 
     /// The wall clock, which is 0 now.
     pub fn on_the_wall() -> Clock {
-        Clock::new(Some(Instant::now()))
+        Clock::new(Some(Instant::now()), None)
     }
 
-    fn new(began: Option<Instant>) -> Clock {
+    fn new(began: Option<Instant>, seed: Option<u64>) -> Clock {
         Clock(Rc::new(Inner {
-            tasks: Tasks::new(),
+            tasks: Tasks::new(seed),
             timers: RefCell::default(),
             timers_made: Cell::new(0),
             now_ns: Cell::new(0),
@@ -160,6 +166,24 @@ impl Clock {
             }
             self.turn()?;
         }
+    }
+
+    /// Like [`Clock::run`], but gives up after tasks were polled `polls` times. Returns `None` then: tasks wake each other for ever,
+    /// and time does not pass.
+    pub fn run_at_most<T: 'static>(
+        &self,
+        polls: u64,
+        task: impl Future<Output = T> + 'static,
+    ) -> Result<Option<T>, Stalled> {
+        let joined = self.spawn(task);
+        let end = self.0.tasks.polls().saturating_add(polls);
+        while self.0.tasks.polls() < end {
+            if let Some(result) = joined.take() {
+                return Ok(Some(result));
+            }
+            self.turn()?;
+        }
+        Ok(joined.take())
     }
 
     /// Polls what is ready; where nothing is, delivers what is due. It never waits; false where nothing could be done.

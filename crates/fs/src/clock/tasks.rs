@@ -1,13 +1,19 @@
 //! Tasks of one thread, and the queue of those that can go on. The queue has a lock only because a waker may by its type be
 //! called from anywhere.
+//!
+//! The next task is the one that became ready first. With a seed it is any of those that are ready, chosen by the seed: so tests
+//! see orders that devices and callers bring about only now and then.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
+
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// A task, kept until it is done.
 struct Task {
@@ -46,11 +52,34 @@ pub(super) struct Tasks {
     tasks: RefCell<Vec<Option<Task>>>,
     free: RefCell<Vec<usize>>,
     ready: Arc<Ready>,
+    /// Chooses the next of the tasks that are ready; without it they run in the order in which they became so.
+    chooser: Option<RefCell<Xoshiro256PlusPlus>>,
+    polls: Cell<u64>,
 }
 
 impl Tasks {
-    pub(super) fn new() -> Tasks {
-        Tasks { tasks: RefCell::default(), free: RefCell::default(), ready: Arc::default() }
+    /// No tasks yet. With a seed, which of the ready ones is next is chosen by that.
+    pub(super) fn new(seed: Option<u64>) -> Tasks {
+        Tasks {
+            tasks: RefCell::default(),
+            free: RefCell::default(),
+            ready: Arc::default(),
+            chooser: seed.map(|seed| RefCell::new(Xoshiro256PlusPlus::seed_from_u64(seed))),
+            polls: Cell::new(0),
+        }
+    }
+
+    /// How many times a task was polled so far.
+    pub(super) fn polls(&self) -> u64 {
+        self.polls.get()
+    }
+
+    /// Takes the next of the tasks that are ready.
+    fn next_ready(&self) -> Option<usize> {
+        let mut ready = self.ready.locked();
+        let Some(chooser) = self.chooser.as_ref().filter(|_| ready.len() > 1) else { return ready.pop_front() };
+        let chosen = chooser.borrow_mut().next_u64() % ready.len() as u64;
+        ready.remove(chosen as usize)
     }
 
     pub(super) fn has_ready(&self) -> bool {
@@ -89,7 +118,7 @@ impl Tasks {
     pub(super) fn poll_ready(&self) -> bool {
         let count = self.ready.locked().len();
         for _ in 0..count {
-            let Some(number) = self.ready.locked().pop_front() else { break };
+            let Some(number) = self.next_ready() else { break };
             self.poll(number);
         }
         count > 0
@@ -99,6 +128,7 @@ impl Tasks {
         // A task that is done, or woken twice, may be named once more.
         let Some(mut task) = self.tasks.borrow_mut()[number].take() else { return };
         let waker = task.waker.clone();
+        self.polls.set(self.polls.get() + 1);
         match task.work.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(()) => self.free.borrow_mut().push(number),
             Poll::Pending => self.tasks.borrow_mut()[number] = Some(task),

@@ -122,3 +122,44 @@ fn futures_go_on_together_and_are_told_in_the_order_in_which_they_began() {
     let expected = [(None, 0), (Some(300), 300), (Some(100), 300), (Some(200), 500), (None, 500), (None, 500)];
     assert_eq!(told, Ok(expected.to_vec()));
 }
+
+/// The order in which five tasks come that are ready at once.
+fn order(clock: &Clock) -> Vec<u32> {
+    let came = Rc::new(RefCell::new(Vec::new()));
+    for number in 0..5 {
+        let came = came.clone();
+        clock.spawn(async move { came.borrow_mut().push(number) });
+    }
+    let own = clock.clone();
+    clock.run(async move { own.sleep(1).await }).unwrap();
+    came.take()
+}
+
+#[test]
+fn a_seed_chooses_the_order_of_tasks_and_every_order_is_seen() {
+    assert_eq!(order(&Clock::in_virtual_time()), [0, 1, 2, 3, 4]);
+    let orders: Vec<_> = (0..2_000).map(|seed| order(&Clock::in_virtual_time_seeded(seed))).collect();
+    assert_eq!(order(&Clock::in_virtual_time_seeded(7)), orders[7], "the same seed gives the same order");
+    let different: std::collections::BTreeSet<_> = orders.iter().collect();
+    assert_eq!(different.len(), 120, "all orders of five are seen");
+    for order in different {
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2, 3, 4], "each runs once");
+    }
+}
+
+#[test]
+fn tasks_that_wake_each_other_for_ever_are_given_up() {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    clock.spawn(async move {
+        loop {
+            own.yield_now().await;
+        }
+    });
+    let own = clock.clone();
+    let never = async move { own.sleep(1).await };
+    assert_eq!(clock.run_at_most(10_000, never), Ok(None));
+    assert_eq!(clock.run_at_most(10_000, async { 5 }), Ok(Some(5)));
+}

@@ -56,6 +56,7 @@ impl Core {
         let node = namespace.node(inode)?;
         let mut attributes = node.attributes;
         let mut blocks = node.extents.blocks();
+        let preallocated = self.preallocated_unlent(inode);
         if let Some(open) = self.open.borrow().get(&inode) {
             let (leaving, staged) = (open.leaving.borrow(), open.staged.borrow());
             if let Some(leaving) = leaving.as_ref() {
@@ -75,7 +76,7 @@ impl Core {
         if let Some(target) = node.target() {
             attributes.size = target.len() as u64;
         }
-        Ok(Attr { inode, attributes, blocks: blocks * 8 })
+        Ok(Attr { inode, attributes, blocks: (blocks + preallocated) * 8 })
     }
 }
 

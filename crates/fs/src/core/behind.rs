@@ -96,12 +96,20 @@ impl Fs {
         }
         assert!(end_bytes > committed, "{end_bytes} bytes would be shorter than {committed}");
         let (rest, mut held) = (staged.blocks.split_off(end as u32), Held::default());
-        if core.store.reserve(&mut held, rest.with_bytes()).is_err() {
-            staged.blocks.append(rest);
-            return false;
+        if core.store.reserves_places() {
+            if staged.lent > 0 || core.store.reserve(&mut held, rest.with_bytes()).is_err() {
+                staged.blocks.append(rest);
+                return false;
+            }
+            // It has what it needs already: at worst it keeps more.
+            let _ = core.store.reserve(&mut staged.held, staged.blocks.with_bytes());
+        } else {
+            // Both parts have what they need: it was reserved for all of it.
+            held.blocks = rest.with_bytes().min(staged.held.blocks);
+            staged.held.blocks -= held.blocks;
         }
-        // It has what it needs already: at worst it keeps more.
-        let _ = core.store.reserve(&mut staged.held, staged.blocks.with_bytes());
+        let lent = core.preallocated_staged(inode, &rest).min(staged.lent);
+        staged.lent -= lent;
         core.staged_since.set(core.staged_since.get() + 1);
         let next = Staged {
             blocks: rest,
@@ -110,6 +118,7 @@ impl Fs {
             ahead: Ahead::default(),
             modified_ns: staged.modified_ns,
             held,
+            lent,
             since: core.staged_since.get(),
             since_ns: staged.since_ns,
             is_appended: true,
@@ -128,6 +137,7 @@ impl Fs {
         let staged = place.as_mut().expect("what is appended goes on being staged");
         staged.blocks.append(leaving.blocks);
         staged.held.blocks += leaving.held.blocks;
+        staged.lent += leaving.lent;
         staged.held.runs.extend(leaving.held.runs);
         (staged.since, staged.since_ns) = (leaving.since, leaving.since_ns);
         (staged.is_appended, staged.goes_on, staged.is_begun) = (false, false, leaving.is_begun);

@@ -124,7 +124,10 @@ impl Fs {
         if core.releases.borrow().last_record().is_some() {
             self.commit_before_reuse().await?;
         }
-        let Some(victim) = core.store.victim(core.clock.now_ns()) else { return Ok(false) };
+        let Some(victim) = core.store.victim(core.clock.now_ns()) else {
+            core.store.put_off_none();
+            return Ok(false);
+        };
         if self.clean_zone(victim).await? {
             return Ok(true);
         }
@@ -150,6 +153,10 @@ impl Fs {
             core.gain_ns.set(if before == 0 { ns } else { (3 * before + ns) / 4 });
         } else {
             core.store.emptied(victim.zone, false);
+        }
+        if matches!(emptied, Err(FsError::Device(_))) {
+            // What cannot be read stays where it is, and does not keep the others from being emptied.
+            core.store.put_off(victim.zone);
         }
         emptied
     }

@@ -50,6 +50,12 @@ impl Fs {
         if self.0.is_read_only {
             return Ok(());
         }
+        let outcome = self.write_everything().await;
+        *self.0.unwritten.borrow_mut() = outcome.clone().err();
+        outcome
+    }
+
+    async fn write_everything(&self) -> Result<(), FsError> {
         let before_ns = self.0.clock.now_ns() + 1;
         while let Some(inode) = self.oldest_staged(before_ns) {
             self.push(inode).await?;

@@ -21,8 +21,10 @@ const SIZE_MAX: u64 = (u32::MAX as u64) * BYTES;
 /// What `fallocate` is to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Allocate {
-    /// Make sure that there is room, and that the file is so long.
+    /// Reserve room, and make sure that the file is so long.
     Room,
+    /// Reserve room; the file stays as long as it is.
+    RoomKeepingSize,
     /// Make a hole.
     PunchHole,
     /// Make it zeros; the file may become longer.
@@ -383,7 +385,7 @@ impl Fs {
         Ok(())
     }
 
-    async fn lengthen(&self, inode: Inode, open: &Rc<Open>, before: u64, size: u64) -> Result<(), FsError> {
+    pub(super) async fn lengthen(&self, inode: Inode, open: &Rc<Open>, before: u64, size: u64) -> Result<(), FsError> {
         let mut edges = self.edges(inode, open, before, size, size).await?;
         self.stage(inode, open);
         let edge = (before / BYTES) as u32;
@@ -422,6 +424,7 @@ impl Fs {
         };
         attributes.size = attributes.size.min(size);
         (attributes.modified_ns, attributes.changed_ns) = (core.time_ns(), core.time_ns());
+        self.drop_preallocated(inode, open, end.min(u64::from(u32::MAX)) as u32..u32::MAX);
         let kept: Vec<Extent> = extents.iter().filter_map(|extent| extent.within(0, end)).collect();
         self.record_extents(inode, Some(attributes), &kept);
         Ok(())
@@ -436,29 +439,70 @@ impl Fs {
         let end = offset.checked_add(length).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)?;
         self.check_regular(inode)?;
         let before = self.0.attr(inode)?.attributes.size;
+        let outcome = self.allocate_room(inode, (offset, end), what).await;
+        self.forget_if_idle(inode);
+        outcome?;
+        if matches!(what, Allocate::Room | Allocate::RoomKeepingSize) {
+            return Ok(());
+        }
         let mut next = offset;
         while next < end {
-            // A piece at a time, so that no more is in memory than may be.
-            let to = end.min((next / BYTES + self.0.bounds.piece_blocks) * BYTES);
             self.evict().await?;
             // What was in memory may have been written, and forgotten, since the piece before.
             let open = self.open_or_new(inode);
             let done = {
                 let _passes = open.enter().await;
-                let done = self.allocate_piece(inode, &open, next, to, what).await;
+                // What is neither stored nor in memory is zeros already.
+                next = self.next_there(inode, &open, next, end);
+                // A piece at a time, so that no more is in memory than may be.
+                let to = end.min((next / BYTES + self.0.bounds.piece_blocks) * BYTES);
+                let done = self.zero_piece(inode, &open, next, to, what).await;
                 if done.is_err() && self.0.attr(inode)?.attributes.size > before {
                     self.shorten(inode, &open, before)?;
                 }
+                next = to;
                 done
             };
             done?;
-            next = to;
         }
         self.forget_if_idle(inode);
         Ok(())
     }
 
-    async fn allocate_piece(
+    /// Reserves room for what is to be kept of bytes `offset` to `end`, or gives up what was.
+    async fn allocate_room(&self, inode: Inode, (offset, end): (u64, u64), what: Allocate) -> Result<(), FsError> {
+        let open = self.open_or_new(inode);
+        let _passes = open.enter().await;
+        let within = (offset, end.min(self.0.attr(inode)?.attributes.size));
+        match what {
+            Allocate::Room | Allocate::Zeros => self.preallocate(inode, &open, (offset, end), false).await,
+            Allocate::RoomKeepingSize => self.preallocate(inode, &open, (offset, end), true).await,
+            Allocate::ZerosWithin if within.0 < within.1 => self.preallocate(inode, &open, within, true).await,
+            Allocate::ZerosWithin => Ok(()),
+            Allocate::PunchHole => {
+                let (first, last) = (offset.div_ceil(BYTES), end / BYTES);
+                if first < last {
+                    self.drop_preallocated(inode, &open, first as u32..last as u32);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The first byte from `from` on, up to `end`, that is stored or in memory.
+    fn next_there(&self, inode: Inode, open: &Open, from: u64, end: u64) -> u64 {
+        let (first, last) = (from / BYTES, end.div_ceil(BYTES));
+        let namespace = self.0.namespace.borrow();
+        let stored = namespace.get(inode).and_then(|node| node.extents.within(first, last).next());
+        let staged = open.staged.borrow();
+        let staged = staged.as_ref().and_then(|staged| staged.blocks.range(first as u32..last as u32).next());
+        let found = stored.map(|extent| extent.at).into_iter().chain(staged.map(|(at, _)| at)).min();
+        found.map_or(end, |at| from.max(u64::from(at) * BYTES))
+    }
+
+    /// Makes those blocks of bytes `offset` to `end` zeros, or holes, that are stored or in memory. Those that are so in part have
+    /// these bytes made zeros.
+    async fn zero_piece(
         &self,
         inode: Inode,
         open: &Rc<Open>,
@@ -467,17 +511,15 @@ impl Fs {
         what: Allocate,
     ) -> Result<(), FsError> {
         let size = self.0.attr(inode)?.attributes.size;
-        let grows = matches!(what, Allocate::Room | Allocate::Zeros);
-        let end = if grows { end } else { end.min(size) };
+        let end = end.min(size);
         if offset >= end {
             return Ok(());
         }
         let edges = self.edges(inode, open, size, offset, end).await?;
         self.stage(inode, open);
         let blocks = (offset / BYTES) as u32..end.div_ceil(BYTES) as u32;
-        let new_size = if grows { size.max(end) } else { size };
         let takes_room = if what == Allocate::PunchHole { blocks.start..blocks.start + 2 } else { blocks.clone() };
-        self.reserve(inode, open, takes_room, new_size).await?;
+        self.reserve(inode, open, takes_room, size).await?;
         let stored: Vec<Extent> = {
             let namespace = self.0.namespace.borrow();
             namespace.node(inode)?.extents.within(u64::from(blocks.start), u64::from(blocks.end)).collect()
@@ -490,27 +532,19 @@ impl Fs {
             staged.blocks.insert_if_none(at, Block::Bytes(block));
         }
         for at in blocks {
+            if staged.blocks.get(at).is_none() && !is_stored(at) {
+                continue;
+            }
             let start = u64::from(at) * BYTES;
-            let is_whole = offset <= start && end.min(new_size) >= (start + BYTES).min(new_size);
-            match what {
-                Allocate::Room => {
-                    if staged.blocks.get(at).is_some() || !is_stored(at) {
-                        staged.blocks.bytes_mut(at);
-                    }
-                }
-                _ if is_whole => {
-                    let is_hole = what == Allocate::PunchHole;
-                    let zeros = if is_hole { Block::Zeros } else { Block::Bytes(Block::zeros()) };
-                    staged.blocks.insert(at, zeros);
-                }
-                _ => {
-                    let (from, to) = (offset.max(start) - start, end.min(start + BYTES) - start);
-                    let block = staged.blocks.bytes_mut(at);
-                    block[from as usize..to as usize].fill(0);
-                }
+            if offset <= start && end >= (start + BYTES).min(size) {
+                let is_hole = what == Allocate::PunchHole;
+                let zeros = if is_hole { Block::Zeros } else { Block::Bytes(Block::zeros()) };
+                staged.blocks.insert(at, zeros);
+            } else {
+                let (from, to) = (offset.max(start) - start, end.min(start + BYTES) - start);
+                staged.blocks.bytes_mut(at)[from as usize..to as usize].fill(0);
             }
         }
-        staged.size = new_size;
         staged.is_appended = false;
         staged.modified_ns = self.0.time_ns();
         let added = (staged.blocks.len() - count_before) * BYTES;

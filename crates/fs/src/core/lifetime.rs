@@ -153,6 +153,7 @@ impl Fs {
             return;
         }
         self.drop_staged(inode);
+        core.forget_preallocated(inode);
         core.open.borrow_mut().remove(&inode);
         let extents =
             core.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();

@@ -30,6 +30,7 @@ mod mount;
 mod names;
 mod parts;
 mod pieces;
+mod preallocated;
 mod push;
 mod records;
 mod releases;
@@ -80,7 +81,7 @@ use crate::format::superblock::Superblock;
 use crate::hot::{HotZone, Keeping, Limits};
 use crate::journal::{Checksums, Log, Mirror};
 use crate::namespace::Namespace;
-use crate::store::Store;
+use crate::store::{Held, Store};
 
 /// The bounds of what the core keeps in memory, and its times. Tests set them to their smallest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -212,8 +213,12 @@ pub(crate) struct Core {
     /// The first generation that may not be given before the log says so.
     pub generations_below: Cell<u64>,
     pub staged_bytes: Cell<u64>,
+    /// Why the last attempt to write everything failed, if it did.
+    pub unwritten: RefCell<Option<FsError>>,
     pub staged_since: Cell<u64>,
     pub releases: RefCell<Releases>,
+    /// What the store keeps for preallocated blocks of files, without what is lent to what is staged.
+    pub preallocated: RefCell<BTreeMap<Inode, Held>>,
     pub checkpoint: RefCell<commit::Checkpoints>,
     /// One that was being written is written, or has failed.
     pub checkpoint_over: Signal,

@@ -222,6 +222,7 @@ impl Fs {
             found.namespace.hot_copies().any(|(_, copy)| copy.iter().any(is_in))
         });
         let fs = Fs(Rc::new(core_of(clock, options, &members, (area, data, store, parts), found)?));
+        fs.0.keep_all_preallocated();
         mounted.unnamed = fs.drop_unnamed();
         if !options.read_only {
             fs.cut_unfinished();
@@ -354,8 +355,10 @@ fn core_of(
         lookups: RefCell::default(),
         generations_below: Cell::new(0),
         staged_bytes: Cell::new(0),
+        unwritten: RefCell::default(),
         staged_since: Cell::new(0),
         releases: RefCell::new(Releases::default()),
+        preallocated: RefCell::default(),
         checkpoint: RefCell::new(Checkpoints { number: found.header.number, slot: found.slot, is_running: false }),
         checkpoint_over: Signal::default(),
         is_over: Cell::new(false),

@@ -70,12 +70,17 @@ impl Fs {
 
     /// Writes as much of the file as one record can tell of; whether there is more.
     async fn push_portion(&self, inode: Inode, open: &Rc<Open>) -> Result<bool, FsError> {
-        if open.going().borrow().is_none() || self.0.namespace.borrow().get(inode).is_none() {
+        if self.0.namespace.borrow().get(inode).is_none() {
+            // Whoever looks for something to write would find it again and again.
+            self.forget_staged(inode, &open.leaving);
+            self.forget_staged(inode, &open.staged);
+        }
+        if open.going().borrow().is_none() {
             return Ok(false);
         }
         for attempt in 1.. {
             if self.is_forsaken(inode, open) {
-                self.forget_staged(open.going());
+                self.forget_staged(inode, open.going());
                 return Ok(false);
             }
             let work = self.work_of(inode, open);
@@ -347,7 +352,7 @@ impl Fs {
         let mut attributes = core.namespace.borrow().node(inode)?.attributes;
         let after = joined(self.pieces_with(inode, open, work, written), core.store.band_blocks());
         core.check_pieces_at_most(inode, after.len())?;
-        let (blocks, modified_ns) = self.take_written(open, work).ok_or(FsError::Stale)?;
+        let (blocks, modified_ns) = self.take_written(inode, open, work).ok_or(FsError::Stale)?;
         core.staged_bytes.set(core.staged_bytes.get() - blocks.len() * BLOCK_BYTES as u64);
         open.pushes.set(open.pushes.get() + 1);
         attributes.size = work.size;
@@ -355,6 +360,7 @@ impl Fs {
         attributes.changed_ns = attributes.changed_ns.max(modified_ns);
         core.written.borrow_mut().keep(inode, blocks);
         self.record_extents(inode, Some(attributes), &after);
+        self.spend_preallocated(inode, open, &work.pieces);
         self.want_hot(inode);
         Ok(())
     }
@@ -370,15 +376,18 @@ impl Fs {
     }
 
     /// What was written is no more to be written: the blocks, and when they were changed.
-    fn take_written(&self, open: &Open, work: &Work) -> Option<(Blocks, i64)> {
+    fn take_written(&self, inode: Inode, open: &Open, work: &Work) -> Option<(Blocks, i64)> {
+        let spent = self.0.preallocated_among(inode, &work.pieces);
         let mut place = open.going().borrow_mut();
         if let Some(end) = work.end {
             let staged = place.as_mut()?;
             let rest = staged.blocks.split_off(end);
+            staged.lent = staged.lent.saturating_sub(spent);
             (staged.is_appended, staged.is_begun) = (false, true);
             return Some((std::mem::replace(&mut staged.blocks, rest), staged.modified_ns));
         }
         let mut staged = place.take()?;
+        self.0.give_back_lent(inode, &mut staged, spent);
         self.0.store.unreserve(&mut staged.held);
         Some((staged.blocks, staged.modified_ns))
     }
@@ -405,14 +414,15 @@ impl Fs {
     /// Forgets what is in memory of a file.
     pub(super) fn drop_staged(&self, inode: Inode) {
         if let Some(open) = self.open_of(inode) {
-            self.forget_staged(&open.leaving);
-            self.forget_staged(&open.staged);
+            self.forget_staged(inode, &open.leaving);
+            self.forget_staged(inode, &open.staged);
         }
     }
 
-    fn forget_staged(&self, place: &RefCell<Option<Staged>>) {
+    pub(super) fn forget_staged(&self, inode: Inode, place: &RefCell<Option<Staged>>) {
         let core = &self.0;
         if let Some(mut staged) = place.borrow_mut().take() {
+            core.give_back_lent(inode, &mut staged, 0);
             core.store.unreserve(&mut staged.held);
             core.staged_bytes.set(core.staged_bytes.get() - staged.blocks.len() * BLOCK_BYTES as u64);
         }

@@ -44,9 +44,9 @@ impl Releases {
         self.waiting.back().map(|release| release.record)
     }
 
-    /// Whether blocks wait for readers alone: their record is among those up to `durable`.
-    pub fn has_durable(&self, durable: u64) -> bool {
-        self.waiting.front().is_some_and(|release| release.record <= durable)
+    /// Whether blocks wait that records up to `record` free.
+    pub fn has_any_of(&self, record: u64) -> bool {
+        self.waiting.front().is_some_and(|release| release.record <= record)
     }
 
     /// How many blocks wait of those before `end`: behind are those of the hot zone.
@@ -78,6 +78,7 @@ mod tests {
         releases.add(1, run(10));
         let late = releases.begin_read();
         releases.add(3, run(20));
+        assert_eq!([0, 1, 3].map(|record| releases.has_any_of(record)), [false, true, true]);
         assert_eq!(releases.next(0), None, "its record is not durable");
         assert_eq!(releases.next(1), None, "an earlier read goes on");
         releases.end_read(early);

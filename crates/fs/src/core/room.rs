@@ -4,13 +4,18 @@
 //! although nobody can reach it any more, or it is still open for us, since the kernel tells of a close when it likes,
 //! also after the write that needs the room. And what the cleaner copies counts twice until it is done. Before a write
 //! is refused all of this is waited for; closes for a limited time.
+//!
+//! Invariants:
+//! 1. Whoever waits for room holds the gate of a file, and waits for nobody who may wait for that in turn: neither for a gate of
+//!    another file, nor for a file whose writer waits for room. So no two wait for each other.
+//! 2. What is waited for was there when the wait began. So a wait ends, whatever others begin meanwhile.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 
 use super::Fs;
-use super::staged::Open;
+use super::staged::{Open, Staged};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{EXTENT_BYTES, Inode};
@@ -29,10 +34,33 @@ impl Fs {
         changed: Range<u32>,
         size: u64,
     ) -> Result<(), FsError> {
+        let outcome = self.reserve_or_reclaim(inode, open, changed, size).await;
+        if outcome.is_err() {
+            self.forget_unchanged(inode, open);
+        }
+        outcome
+    }
+
+    async fn reserve_or_reclaim(
+        &self,
+        inode: Inode,
+        open: &Rc<Open>,
+        changed: Range<u32>,
+        size: u64,
+    ) -> Result<(), FsError> {
         self.check_pieces_fit(u64::from(!self.0.store.is_contiguous()))?;
         match self.try_reserve(inode, open, changed.clone(), size) {
-            Err(FsError::NoSpace) if self.reclaim(inode).await? => self.try_reserve(inode, open, changed, size),
+            Err(FsError::NoSpace) if self.reclaim(inode, open).await? => self.try_reserve(inode, open, changed, size),
             outcome => outcome,
+        }
+    }
+
+    /// Forgets what is staged of a file where nothing of it has changed: a change that was refused leaves nothing to be written. A
+    /// store that keeps files in one piece would move all of the file for it, and there is no room for that.
+    fn forget_unchanged(&self, inode: Inode, open: &Open) {
+        let is_same = |staged: &Staged| staged.blocks.len() == 0 && staged.size == self.0.size_recorded(inode);
+        if open.leaving.borrow().is_none() && open.staged.borrow().as_ref().is_some_and(is_same) {
+            self.forget_staged(inode, &open.staged);
         }
     }
 
@@ -56,8 +84,13 @@ impl Fs {
         let core = &self.0;
         let mut staged = open.staged.borrow_mut();
         let staged = staged.as_mut().expect("whoever reserves has staged");
+        core.lend(inode, staged, &changed);
+        // What was lent as a whole is not given back for a part of it before that is written.
+        let is_lent = |staged: &Staged, blocks: u64| staged.lent > 0 && staged.held.blocks >= blocks;
         if core.store.is_contiguous() {
-            core.store.reserve(&mut staged.held, size.div_ceil(BYTES))?;
+            if !is_lent(staged, size.div_ceil(BYTES)) {
+                core.store.reserve(&mut staged.held, size.div_ceil(BYTES))?;
+            }
             if let Some(room) = staged.held.runs.first().filter(|room| room.start != staged.ahead.start) {
                 staged.ahead.move_to(room.start);
             }
@@ -65,6 +98,10 @@ impl Fs {
         }
         let already = staged.blocks.with_bytes_in(changed.clone());
         let changes = staged.blocks.with_bytes() + u64::from(changed.end - changed.start) - already;
+        if core.store.reserves_places() && is_lent(staged, changes) {
+            return Ok(());
+        }
+        let changes = changes.max(staged.lent);
         let namespace = core.namespace.borrow();
         let stored = namespace.node(inode)?.extents.blocks();
         drop(namespace);
@@ -78,30 +115,46 @@ impl Fs {
         core.store.reserve(&mut staged.held, changes)
     }
 
-    /// Waits until everything that was deleted is free; whether anything was on its way. File `own` is the caller's.
-    async fn reclaim(&self, own: Inode) -> Result<bool, FsError> {
+    /// Waits until everything is free that was deleted before; whether anything was on its way. File `own` is the caller's, whose
+    /// gate the caller holds.
+    pub(super) async fn reclaim(&self, own: Inode, open: &Open) -> Result<bool, FsError> {
+        let _waits = open.wait_for_room();
         let mut has_gained = self.wait_for_closes(own).await;
-        while let Some((inode, open)) = self.forsaken(own) {
-            drop(open.gate.enter().await);
-            self.drop_if_unused(inode);
-            has_gained = true;
-        }
+        has_gained |= self.wait_for_forsaken(own).await;
         let core = &self.0;
         if core.cleaning.is_busy() {
             // What is being copied counts twice until it is done.
             drop(core.cleaning.enter().await);
             has_gained = true;
         }
-        if core.releases.borrow().last_record().is_some() {
-            core.log.commit(core.log.made(), &core.data).await?;
+        let last = core.releases.borrow().last_record();
+        if let Some(last) = last {
+            core.log.commit(last, &core.data).await?;
             self.free_released();
             has_gained = true;
-        }
-        while core.releases.borrow().has_durable(core.log.durable()) {
-            core.clock.sleep(READERS_NS).await;
-            self.free_released();
+            // Of what others delete meanwhile nothing is waited for: that may go on for ever.
+            while core.releases.borrow().has_any_of(last) {
+                core.clock.sleep(READERS_NS).await;
+                self.free_released();
+            }
         }
         Ok(has_gained)
+    }
+
+    /// Waits until the files that are forsaken now are not being written any more, and lets go of them; whether there were any. One
+    /// whose writer waits for room itself is not waited for.
+    ///
+    /// The gates of these files are looked at and never entered: of several who enter one to wait, each would find it busy with
+    /// the next, for ever.
+    async fn wait_for_forsaken(&self, own: Inode) -> bool {
+        let forsaken = self.forsaken(own);
+        for (inode, open) in &forsaken {
+            while open.gate.is_busy() && !open.waits_for_room() && self.is_forsaken(*inode, open) {
+                self.0.clock.sleep(READERS_NS).await;
+            }
+            self.drop_if_unused(*inode);
+        }
+        !forsaken.is_empty()
     }
 
     /// Waits until no file but `own` is open, or held by the kernel, without a name, [`super::Bounds::closing_ns`] at most; whether
@@ -125,13 +178,12 @@ impl Fs {
         held.into_iter().filter(|inode| *inode != own && is_unnamed(*inode)).count()
     }
 
-    /// A file but `own` that is being written though it has neither name nor handle.
-    fn forsaken(&self, own: Inode) -> Option<(Inode, Rc<Open>)> {
+    /// The files but `own` that are being written though they have neither name nor handle.
+    fn forsaken(&self, own: Inode) -> Vec<(Inode, Rc<Open>)> {
         let open = self.0.open.borrow();
-        let mut others = open.iter().filter(|(inode, _)| **inode != own);
-        others
-            .find(|(inode, open)| open.gate.is_busy() && self.is_forsaken(**inode, open))
-            .map(|(n, o)| (*n, o.clone()))
+        let others = open.iter().filter(|(inode, _)| **inode != own);
+        let forsaken = others.filter(|(inode, open)| open.gate.is_busy() && self.is_forsaken(**inode, open));
+        forsaken.map(|(inode, open)| (*inode, open.clone())).collect()
     }
 
     /// Whether nobody can reach a file any more: writing it would be in vain.

@@ -3,7 +3,14 @@
 //! mirror.
 //!
 //! A zone takes no writes in its midst, so repair makes a damaged row right in memory, and copies what files have in it
-//! to another place. What the drives and parity do not give is taken from copies in the hot zone.
+//! to another place. What the drives and parity do not give is taken from copies in the hot zone. What nothing gives stays
+//! where it is.
+//!
+//! Invariants:
+//! 1. It ends: groups are read that were there when it began, and then once those that were opened meanwhile, of which nothing is
+//!    repaired.
+//! 2. Repair takes room as any writer does: reserved before it begins, and never what is kept back for the cleaner.
+//! 3. No block that is lost is moved: it would be as damaged elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +20,11 @@ use super::data::Mended;
 use crate::array::Array;
 use crate::clock::Cause;
 use crate::error::FsError;
-use crate::format::change::Inode;
-use crate::store::Run;
+use crate::format::change::{Extent, Inode};
+use crate::store::{Held, Run};
+
+/// How often a piece is copied elsewhere when a device fails.
+const ATTEMPTS: u32 = 16;
 
 /// What scrubbing found.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -59,20 +69,14 @@ impl Fs {
         let array = self.array()?;
         let mut scrubbed = Scrubbed { is_repaired: repairs, ..Scrubbed::default() };
         scrubbed.metadata_blocks = self.scrub_metadata(repairs, &mut scrubbed.lost).await?;
-        let mut seen = BTreeSet::new();
-        loop {
-            // The cleaner would move it meanwhile. What it moved before lies in a group that was opened since.
-            let _pass = self.0.cleaning.enter().await;
-            let groups = array.groups();
-            let left = || groups.iter().map(|(group, layout, _)| (layout.sequence, *group));
-            let Some(next) = left().find(|group| !seen.contains(group)) else { break };
-            let read = seen.len() as u64;
-            let to_read = left().filter(|group| !seen.contains(group)).count() as u64;
-            if !told(read, read + to_read) {
-                return Err(FsError::Stopped);
-            }
-            seen.insert(next);
-            self.scrub_group(&array, next.1, repairs, &mut scrubbed).await?;
+        // What the cleaner moves meanwhile lies in a group that is opened meanwhile, and so is what is repaired.
+        let (mut seen, began_at) = (BTreeSet::new(), newest(&array));
+        while let Some((next, left)) = next_group(&array, &seen, began_at) {
+            self.scrub_next(&array, next, repairs, (&mut scrubbed, &mut seen, left), &mut told).await?;
+        }
+        let ended_at = newest(&array);
+        while let Some((next, left)) = next_group(&array, &seen, ended_at) {
+            self.scrub_next(&array, next, false, (&mut scrubbed, &mut seen, left), &mut told).await?;
         }
         if repairs {
             self.commit_all().await?;
@@ -85,14 +89,34 @@ impl Fs {
         Ok(scrubbed)
     }
 
-    async fn scrub_group(
+    /// Scrubs one group: its sequence and number. So many are left, with it.
+    async fn scrub_next(
         &self,
         array: &Array,
-        group: u32,
+        next: (u64, u32),
         repairs: bool,
-        scrubbed: &mut Scrubbed,
+        (scrubbed, seen, left): (&mut Scrubbed, &mut BTreeSet<(u64, u32)>, u64),
+        told: &mut impl FnMut(u64, u64) -> bool,
     ) -> Result<(), FsError> {
-        let Some(layout) = array.layout(group) else { return Ok(()) };
+        let read = seen.len() as u64;
+        if !told(read, read + left) {
+            return Err(FsError::Stopped);
+        }
+        seen.insert(next);
+        let wrong = {
+            // It is not emptied meanwhile.
+            let _pass = self.0.cleaning.enter().await;
+            self.scrub_group(array, next.1, scrubbed).await?
+        };
+        if repairs && !wrong.is_empty() {
+            scrubbed.repaired_rows += self.move_rows_away(&wrong, &scrubbed.lost).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads the rows of a group. Returns those that are wrong or incomplete.
+    async fn scrub_group(&self, array: &Array, group: u32, scrubbed: &mut Scrubbed) -> Result<Vec<Run>, FsError> {
+        let Some(layout) = array.layout(group) else { return Ok(Vec::new()) };
         let (width, stride) = (u64::from(layout.width), array.shape().stride());
         let start = u64::from(group) * stride;
         let live = self.live_runs(start, stride);
@@ -114,10 +138,7 @@ impl Fs {
                 wrong.push(row);
             }
         }
-        if repairs && !wrong.is_empty() {
-            scrubbed.repaired_rows += self.move_rows_away(&wrong).await?;
-        }
-        Ok(())
+        Ok(wrong)
     }
 
     /// Whether rows are what their checksums and their parity say. Blocks that the drives and parity do not give are listed
@@ -176,48 +197,93 @@ impl Fs {
         Some((owner.inode, u64::from(extent.at) + block - start)).filter(|_| block < start + u64::from(extent.blocks))
     }
 
-    /// Copies what files have in these rows to another place. Returns for how many rows there was room.
-    async fn move_rows_away(&self, rows: &[Run]) -> Result<u64, FsError> {
+    /// Copies what files have in these rows to another place, but for blocks that are `lost`. Returns how many rows nothing lies in any
+    /// more.
+    async fn move_rows_away(&self, rows: &[Run], lost: &[(Inode, u64)]) -> Result<u64, FsError> {
+        let lost: BTreeSet<(Inode, u64)> = lost.iter().copied().collect();
         let mut moved = 0;
         for row in rows {
-            moved += u64::from(self.move_row_away(*row).await?);
+            moved += u64::from(self.move_row_away(*row, &lost).await?);
         }
         Ok(moved)
     }
 
-    /// The same for one row. Where something in it cannot be read the other pieces are moved by themselves.
-    async fn move_row_away(&self, row: Run) -> Result<bool, FsError> {
-        let moved = self.move_pieces_away(row).await;
-        if !matches!(moved, Err(FsError::Device(_))) {
-            return moved;
+    /// The same for one row: whether nothing lies in it any more. Each piece is moved by itself, so that one which cannot be read, or has
+    /// no room, leaves the others.
+    async fn move_row_away(&self, row: Run, lost: &BTreeSet<(Inode, u64)>) -> Result<bool, FsError> {
+        for (inode, extent) in self.pieces_on(row).into_iter().flat_map(|piece| self.without_lost(piece, row, lost)) {
+            match self.move_piece_or_again(&vec![(inode, extent)]).await {
+                Ok(()) | Err(FsError::Device(_) | FsError::NoSpace) => {}
+                Err(error) => return Err(error),
+            }
         }
-        let mut are_all_moved = true;
-        for (_, piece) in self.pieces_on(row) {
-            let moved = self.move_pieces_away(Run { start: piece.start, blocks: 1 }).await;
-            are_all_moved &= match moved {
-                Err(FsError::Device(_)) => false,
-                moved => moved?,
-            };
-        }
-        Ok(are_all_moved)
+        Ok(self.pieces_on(row).is_empty())
     }
 
-    /// Copies all pieces of which something lies in `run`; whether there was room. Zones are emptied as long as there is none; that may
-    /// move them too.
-    async fn move_pieces_away(&self, run: Run) -> Result<bool, FsError> {
-        loop {
-            let pieces = self.pieces_on(run);
-            if pieces.is_empty() {
-                return Ok(true);
-            }
-            match self.copy(&pieces).await? {
-                Copied::All => return Ok(true),
-                // A file was changed meanwhile: what it has there still is copied.
-                Copied::Changed(_) => {}
-                Copied::Nothing if self.clean_one_held().await? => {}
-                Copied::Nothing => return Ok(false),
-            }
+    /// The parts of a piece that are to be moved out of `row`: all of it, or where blocks of it are lost, what lies in the row and is not.
+    /// These parts are pieces of their own from now on.
+    fn without_lost(&self, (inode, extent): (Inode, Extent), row: Run, lost: &BTreeSet<(Inode, u64)>) -> Pieces {
+        let lost = lost.range((inode, u64::from(extent.at))..(inode, extent.end()));
+        let lost: Vec<u32> = lost.map(|(_, block)| *block as u32).collect();
+        if lost.is_empty() {
+            return vec![(inode, extent)];
         }
+        let skipped = row.start.saturating_sub(extent.start);
+        let first = u64::from(extent.at) + skipped;
+        let Some(inside) = extent.within(first, first + row.end() - row.start.max(extent.start)) else {
+            return Vec::new();
+        };
+        let (mut parts, mut from) = (Vec::new(), u64::from(inside.at));
+        for block in lost.into_iter().map(u64::from).chain([inside.end()]) {
+            parts.extend(inside.within(from, block).filter(|_| block > from));
+            from = from.max(block + 1);
+        }
+        self.cut_out(inode, extent, &parts).then_some(parts).into_iter().flatten().map(|part| (inode, part)).collect()
+    }
+
+    /// Makes `parts` of a piece pieces of their own; false where the metadata have no room for that.
+    fn cut_out(&self, inode: Inode, extent: Extent, parts: &[Extent]) -> bool {
+        let core = &self.0;
+        let (mut cut, mut from) = (Vec::new(), u64::from(extent.at));
+        for part in parts {
+            cut.extend(extent.within(from, part.at.into()));
+            cut.push(*part);
+            from = part.end();
+        }
+        cut.extend(extent.within(from, extent.end()));
+        let mut after = core.extents_of(inode);
+        let Some(at) = after.iter().position(|piece| *piece == extent) else { return false };
+        after.splice(at..=at, cut);
+        if core.check_pieces_at_most(inode, after.len()).is_err() {
+            return false;
+        }
+        self.record_extents(inode, None, &after);
+        true
+    }
+
+    /// Copies a piece elsewhere, and tries again where a device fails meanwhile.
+    async fn move_piece_or_again(&self, piece: &Pieces) -> Result<(), FsError> {
+        let mut outcome = self.move_piece_away(piece).await;
+        for _ in 1..ATTEMPTS {
+            if !matches!(outcome, Err(FsError::Device(_))) {
+                break;
+            }
+            outcome = self.move_piece_away(piece).await;
+        }
+        outcome
+    }
+
+    /// Copies a piece to room as any writer gets. What was changed meanwhile lies elsewhere already.
+    async fn move_piece_away(&self, piece: &Pieces) -> Result<(), FsError> {
+        let core = &self.0;
+        let (mut held, blocks) = (Held::default(), piece.iter().map(|(_, extent)| u64::from(extent.blocks)).sum());
+        core.store.reserve(&mut held, blocks)?;
+        let copied = self.copy_to_room(piece, Some(&mut held)).await;
+        core.store.unreserve(&mut held);
+        if matches!(copied, Ok(Copied::All)) {
+            core.counters.borrow_mut().blocks_cleaned += blocks;
+        }
+        copied.map(drop)
     }
 
     /// The pieces of files of which something lies in `row`.
@@ -229,6 +295,19 @@ impl Fs {
         let found = on.filter_map(|(start, owner)| Some((owner.inode, core.extent_at(*owner, *start)?)));
         found.filter(|(_, extent)| extent.start + u64::from(extent.blocks) > row.start).collect()
     }
+}
+
+/// The sequence of the group that was opened last.
+fn newest(array: &Array) -> u64 {
+    array.groups().iter().map(|(_, layout, _)| layout.sequence).max().unwrap_or_default()
+}
+
+/// A group that was not `seen`, and was opened no later than the one with sequence `up_to`; and how many of those there are.
+fn next_group(array: &Array, seen: &BTreeSet<(u64, u32)>, up_to: u64) -> Option<((u64, u32), u64)> {
+    let groups = array.groups();
+    let sequences = groups.iter().map(|(group, layout, _)| (layout.sequence, *group));
+    let left: Vec<(u64, u32)> = sequences.filter(|group| group.0 <= up_to && !seen.contains(group)).collect();
+    left.first().map(|first| (*first, left.len() as u64))
 }
 
 /// Whole rows of a group that begins at `start` in which there is something live, in pieces of up to `rows_max`.

@@ -177,6 +177,8 @@ pub struct Staged {
     pub modified_ns: i64,
     /// What is reserved for it.
     pub held: Held,
+    /// Blocks of that which were kept for preallocated blocks of the file.
+    pub lent: u64,
     /// Where it stands among those that are to be written: the oldest first.
     pub since: u64,
     /// When it was first changed, by the clock.
@@ -261,9 +263,31 @@ pub struct Open {
     pub pushes: Cell<u64>,
     /// The sequence number that the records of a write under way have; 0 if none is.
     pub writing: Cell<u64>,
+    /// How many who change it wait for room.
+    waiting_for_room: Cell<u32>,
+}
+
+/// Waiting for room, until dropped.
+pub struct WaitsForRoom<'a>(&'a Cell<u32>);
+
+impl Drop for WaitsForRoom<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
 }
 
 impl Open {
+    /// Somebody who changes the file waits for room, until that is dropped.
+    pub fn wait_for_room(&self) -> WaitsForRoom<'_> {
+        self.waiting_for_room.set(self.waiting_for_room.get() + 1);
+        WaitsForRoom(&self.waiting_for_room)
+    }
+
+    /// Whether somebody who changes the file waits for room: others who do must not wait for its gate.
+    pub fn waits_for_room(&self) -> bool {
+        self.waiting_for_room.get() > 0
+    }
+
     /// Waits until nobody else changes the file or writes it.
     pub async fn enter(&self) -> (Pass, Pass) {
         (self.gate.enter().await, self.appends.enter().await)

@@ -67,6 +67,8 @@ pub struct Status {
     pub checkpoint: (u64, u64),
     /// Bytes that are not yet written.
     pub staged_bytes: u64,
+    /// Why the last attempt to write everything failed, if it did.
+    pub unwritten: Option<String>,
     /// What was done since it was mounted.
     pub counters: Counters,
     /// What was asked of the data device, or of all drives of the array.
@@ -131,6 +133,7 @@ impl Fs {
                 bytes_in_slot(core.superblock.layout.checkpoints[0].1),
             ),
             staged_bytes: core.staged_bytes.get(),
+            unwritten: core.unwritten.borrow().as_ref().map(ToString::to_string),
             counters: *core.counters.borrow(),
             traffic: core.data.traffic(),
             array: core.data.counters(),

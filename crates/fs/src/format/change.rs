@@ -214,6 +214,18 @@ pub enum Change {
         /// Each by its number, with its rows.
         groups: Vec<(u32, u32)>,
     },
+    /// Blocks of a file that are preallocated: room is kept for them, and they hold zeros until they are written. What lies behind
+    /// and before these blocks is as it was.
+    Preallocated {
+        /// Which.
+        inode: Inode,
+        /// The first of the blocks.
+        from: u32,
+        /// The block behind them.
+        to: u32,
+        /// Those of them that are, in order of the file; `start` is 0 where the store keeps no certain blocks for them.
+        extents: Vec<Extent>,
+    },
     /// Records in the data may have sequences below this one.
     Sequence {
         /// The first that none has.
@@ -249,6 +261,7 @@ const STRETCH: u8 = 15;
 const HEAT: u8 = 16;
 const HOT_PART: u8 = 17;
 const ROWS: u8 = 18;
+const PREALLOCATED: u8 = 19;
 const GENERATIONS: u8 = 20;
 
 /// Bytes of a file's attributes on the media, its tag and number included.
@@ -310,9 +323,10 @@ impl Change {
             Change::Extents { inode, extents } => put_extents(to, EXTENTS, *inode, extents),
             Change::Hot { inode, extents } => put_extents(to, HOT, *inode, extents),
             Change::Stretch { inode, from, to: end, extents } => {
-                put_extents(to, STRETCH, *inode, extents);
-                to.u32(*from);
-                to.u32(*end);
+                put_stretch(to, STRETCH, *inode, (*from, *end), extents)
+            }
+            Change::Preallocated { inode, from, to: end, extents } => {
+                put_stretch(to, PREALLOCATED, *inode, (*from, *end), extents);
             }
             Change::Target { inode, target } => {
                 to.u8(TARGET);
@@ -386,6 +400,10 @@ impl Change {
                 let (inode, extents) = (from.u32()?, get_extents(from)?);
                 Change::Stretch { inode, extents, from: from.u32()?, to: from.u32()? }
             }
+            PREALLOCATED => {
+                let (inode, extents) = (from.u32()?, get_extents(from)?);
+                Change::Preallocated { inode, extents, from: from.u32()?, to: from.u32()? }
+            }
             TARGET => Change::Target { inode: from.u32()?, target: from.bytes()?.into() },
             ATTRIBUTE => {
                 Change::Attribute { inode: from.u32()?, name: from.bytes()?.into(), value: from.bytes()?.into() }
@@ -427,6 +445,12 @@ fn put_extents(to: &mut Encoder, tag: u8, inode: Inode, extents: &[Extent]) {
         to.u32(extent.blocks);
         to.u64(extent.start);
     }
+}
+
+fn put_stretch(to: &mut Encoder, tag: u8, inode: Inode, (from, end): (u32, u32), extents: &[Extent]) {
+    put_extents(to, tag, inode, extents);
+    to.u32(from);
+    to.u32(end);
 }
 
 fn get_extents(from: &mut Decoder<'_>) -> Result<Vec<Extent>, Malformed> {
@@ -530,6 +554,12 @@ mod tests {
             Change::Heat { files: vec![(7, 256), (8, u32::MAX)] },
             Change::HotPart { part: 2, drive: 5, has_room: true, generation: 1 << 40 },
             Change::Rows { groups: vec![(3, 1), (9, 1 << 20)] },
+            Change::Preallocated {
+                inode: 5,
+                from: 6,
+                to: 1 << 31,
+                extents: vec![Extent { at: 7, blocks: 3, start: 0 }],
+            },
             Change::Generations { below: 1 << 32 },
         ]
     }
@@ -575,7 +605,8 @@ mod tests {
         assert_eq!(length(&all[14]), STRETCH_BYTES + EXTENT_BYTES);
         assert_eq!(length(&all[16]), HOT_PART_BYTES);
         assert_eq!(length(&all[17]), ROWS_BYTES + 2 * ROWS_GROUP_BYTES);
-        assert_eq!(length(&all[18]), GENERATIONS_BYTES);
+        assert_eq!(length(&all[18]), STRETCH_BYTES + EXTENT_BYTES);
+        assert_eq!(length(&all[19]), GENERATIONS_BYTES);
     }
 
     #[test]

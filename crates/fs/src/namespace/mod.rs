@@ -24,7 +24,7 @@ pub use self::node::{Extents, FORMAT, Node, REGULAR};
 use self::numbers::Numbers;
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Extent, Inode};
-use crate::format::change::{ENTRY_BYTES, EXTENT_BYTES, GENERATIONS_BYTES, LIST_BYTES, NODE_BYTES};
+use crate::format::change::{ENTRY_BYTES, EXTENT_BYTES, GENERATIONS_BYTES, LIST_BYTES, NODE_BYTES, STRETCH_BYTES};
 
 /// The number of the uppermost directory.
 pub const ROOT: Inode = 1;
@@ -44,7 +44,12 @@ pub struct Namespace {
     places: Option<places::Places>,
     /// Where files have copies in the hot zone.
     hot: BTreeMap<Inode, Vec<Extent>>,
+    /// Blocks of files for which room is kept.
+    preallocated: BTreeMap<Inode, Extents>,
 }
+
+/// A file without preallocated blocks has these.
+static NONE: Extents = Extents::None;
 
 impl Namespace {
     /// An empty one, whose directories hash names with `key`.
@@ -59,6 +64,30 @@ impl Namespace {
             groups: Groups::default(),
             places: None,
             hot: BTreeMap::new(),
+            preallocated: BTreeMap::new(),
+        }
+    }
+
+    /// The blocks of a file for which room is kept until they are written.
+    pub fn preallocated(&self, inode: Inode) -> &Extents {
+        self.preallocated.get(&inode).unwrap_or(&NONE)
+    }
+
+    /// Every file with such blocks, and these.
+    pub fn all_preallocated(&self) -> impl Iterator<Item = (Inode, &Extents)> {
+        self.preallocated.iter().map(|(inode, extents)| (*inode, extents))
+    }
+
+    fn put_preallocated(&mut self, inode: Inode, (from, to): (u32, u32), extents: &[Extent]) {
+        if self.get(inode).is_none() {
+            return;
+        }
+        let mut all = self.preallocated.remove(&inode).unwrap_or_default();
+        let before = stretch_bytes(&all);
+        all.put(from, to, extents);
+        self.add_bytes(stretch_bytes(&all), before);
+        if all.blocks() > 0 {
+            self.preallocated.insert(inode, all);
         }
     }
 
@@ -217,6 +246,7 @@ impl Namespace {
                     self.add_bytes(after, before);
                 }
             }
+            Change::Preallocated { inode, from, to, extents } => self.put_preallocated(*inode, (*from, *to), extents),
             Change::Hot { inode, extents } => self.put_hot(*inode, extents),
             Change::Target { inode, target } => {
                 if let Some(node) = self.node_mut(*inode) {
@@ -285,7 +315,8 @@ impl Namespace {
             places.forget(inode);
         }
         let copy = self.hot.remove(&inode).unwrap_or_default();
-        self.encoded_bytes -= list_bytes(&copy);
+        let preallocated = self.preallocated.remove(&inode).unwrap_or_default();
+        self.encoded_bytes -= list_bytes(&copy) + stretch_bytes(&preallocated);
         self.numbers.release(inode, node.attributes.generation);
         self.files -= 1;
         self.encoded_bytes -= bytes_of(&node);
@@ -300,6 +331,10 @@ impl Namespace {
         }
         if let Some(extents) = self.hot.get(&inode) {
             changes.push(Change::Hot { inode, extents: extents.clone() });
+        }
+        if let Some(extents) = self.preallocated.get(&inode) {
+            let extents = extents.as_slice().to_vec();
+            changes.push(Change::Preallocated { inode, from: 0, to: u32::MAX, extents });
         }
         if let Some(target) = node.target() {
             changes.push(Change::Target { inode, target: target.into() });
@@ -362,7 +397,8 @@ impl Namespace {
             }
         }
         let copies: u64 = self.hot.values().map(|extents| list_bytes(extents)).sum();
-        let bytes = copies + self.nodes_from(0).map(|(_, node)| bytes_of(node)).sum::<u64>();
+        let preallocated: u64 = self.preallocated.values().map(stretch_bytes).sum();
+        let bytes = copies + preallocated + self.nodes_from(0).map(|(_, node)| bytes_of(node)).sum::<u64>();
         if bytes != self.encoded_bytes {
             wrong.push(format!("{} bytes of a checkpoint were reckoned, and it is {bytes}", self.encoded_bytes));
         }
@@ -372,6 +408,10 @@ impl Namespace {
 
 fn list_bytes(extents: &[Extent]) -> u64 {
     if extents.is_empty() { 0 } else { LIST_BYTES + extents.len() as u64 * EXTENT_BYTES }
+}
+
+fn stretch_bytes(extents: &Extents) -> u64 {
+    if extents.as_slice().is_empty() { 0 } else { STRETCH_BYTES + extents.as_slice().len() as u64 * EXTENT_BYTES }
 }
 
 fn attribute_bytes(name: &[u8], value: &[u8]) -> u64 {

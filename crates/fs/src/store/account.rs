@@ -30,6 +30,12 @@ impl Account {
         Ok(())
     }
 
+    /// Reserves `blocks` for `held`, which has none, whether there is room or not: they were reserved before it was mounted.
+    pub fn keep(&self, held: &mut Held, blocks: u64) {
+        self.reserved.set(self.reserved.get() + blocks);
+        held.blocks += blocks;
+    }
+
     /// Gives back `blocks` of what `held` has.
     pub fn unreserve(&self, held: &mut Held, blocks: u64) {
         self.reserved.set(self.reserved.get() - blocks);

@@ -162,6 +162,21 @@ pub trait Store {
     /// Gives back what is reserved.
     fn unreserve(&self, held: &mut Held);
 
+    /// Reserves for `held`, which has nothing, what was reserved before it was mounted: `blocks`, and the very `runs` where a store
+    /// reserves such. False where these are not free.
+    fn keep(&self, held: &mut Held, blocks: u64, runs: &[Run]) -> bool;
+
+    /// Whether what is reserved are certain blocks. Then all of it is given to whoever writes some of them.
+    fn reserves_places(&self) -> bool {
+        false
+    }
+
+    /// The certain blocks that are reserved, without what is kept besides; none where a store reserves none.
+    fn places(&self, held: &Held) -> Vec<Run> {
+        let _ = held;
+        Vec::new()
+    }
+
     /// Whether data carry records, and so [`Store::allocate`] is to be told what they are.
     fn keeps_records(&self) -> bool {
         false
@@ -253,6 +268,14 @@ pub trait Store {
         let _ = victim;
         None
     }
+
+    /// A device failed while the zone was emptied: others are chosen as long as there are any.
+    fn put_off(&self, zone: u32) {
+        let _ = zone;
+    }
+
+    /// There are no others: those that were put off may be chosen again.
+    fn put_off_none(&self) {}
 
     /// The zone was reset, or could not be.
     fn emptied(&self, zone: u32, was_reset: bool) {

@@ -186,7 +186,7 @@ impl Naive {
                     bytes.resize(bytes.len().max(end), 0);
                 }
                 let end = end.min(bytes.len());
-                if *what != Allocate::Room && from < end {
+                if !matches!(what, Allocate::Room | Allocate::RoomKeepingSize) && from < end {
                     bytes[from..end].fill(0);
                 }
                 Ok(())

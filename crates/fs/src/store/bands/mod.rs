@@ -33,6 +33,8 @@ pub struct Band {
     pub is_for_cleaner: bool,
     /// When it was last written: a count of allocations.
     pub age: u64,
+    /// Whether emptying it failed: others come first.
+    pub is_put_off: bool,
 }
 
 impl Band {
@@ -226,7 +228,14 @@ impl Bands {
 
     /// Blocks of all bands that can be written.
     pub fn usable(&self) -> u64 {
-        self.bands.iter().filter(|band| band.is_writable).map(|band| band.capacity).sum()
+        let usable: u64 = self.bands.iter().filter(|band| band.is_writable).map(|band| band.capacity).sum();
+        usable - self.stuck()
+    }
+
+    /// Dead blocks of bands that could not be emptied: they are no room for anybody.
+    pub fn stuck(&self) -> u64 {
+        let put_off = self.bands.iter().filter(|band| band.is_writable && band.is_put_off);
+        put_off.map(|band| band.written - band.live).sum()
     }
 
     /// Blocks that are live or are being written.
@@ -414,6 +423,16 @@ impl Bands {
         Victim { zone, run: Run { start, blocks: band.written }, live: band.live }
     }
 
+    /// Band `zone` could not be emptied: others come first.
+    pub fn put_off(&mut self, zone: u32) {
+        self.bands[(zone - self.first) as usize].is_put_off = true;
+    }
+
+    /// Those that were put off may be tried again.
+    pub fn put_off_none(&mut self) {
+        self.bands.iter_mut().for_each(|band| band.is_put_off = false);
+    }
+
     /// Band `zone` was reset, or it was not and stays as it is.
     pub fn emptied(&mut self, zone: u32, was_reset: bool) {
         let band = &mut self.bands[(zone - self.first) as usize];
@@ -421,7 +440,7 @@ impl Bands {
         if was_reset {
             assert_eq!(band.live, 0, "band {zone} was reset with live blocks");
             band.written = 0;
-            band.is_for_cleaner = false;
+            (band.is_for_cleaner, band.is_put_off) = (false, false);
         }
     }
 }

@@ -141,6 +141,35 @@ impl Store for Caveat {
         *held = Held::default();
     }
 
+    fn keep(&self, held: &mut Held, blocks: u64, runs: &[Run]) -> bool {
+        let mut kept: Vec<Run> = Vec::new();
+        for run in runs {
+            match kept.last_mut().filter(|last| last.end() == run.start) {
+                Some(last) => last.blocks += run.blocks,
+                None => kept.push(*run),
+            }
+        }
+        kept.iter_mut().for_each(|run| run.blocks += self.isolation);
+        let mut state = self.state.borrow_mut();
+        for (number, run) in kept.iter().enumerate() {
+            if run.end() > self.data.end() || !state.free.contains(*run) {
+                kept[..number].iter().for_each(|taken| state.free.insert(*taken));
+                return false;
+            }
+            state.free.remove(*run);
+        }
+        *held = Held { blocks, runs: kept };
+        true
+    }
+
+    fn reserves_places(&self) -> bool {
+        true
+    }
+
+    fn places(&self, held: &Held) -> Vec<Run> {
+        held.runs.iter().map(|run| Run { start: run.start, blocks: run.blocks - self.isolation }).collect()
+    }
+
     fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64, _told: &'a Told) -> Local<'a, Result<Lease, FsError>> {
         Box::pin(async move {
             self.reserve(held, blocks)?;

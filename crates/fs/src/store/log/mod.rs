@@ -387,11 +387,17 @@ impl Store for LogStore {
 
     fn reserve(&self, held: &mut Held, blocks: u64) -> Result<(), FsError> {
         self.keep_up();
-        self.account.reserve(held, blocks, self.bands.borrow().live_in_all(), self.room.get())
+        let bands = self.bands.borrow();
+        self.account.reserve(held, blocks, bands.live_in_all(), self.room.get().saturating_sub(bands.stuck()))
     }
 
     fn unreserve(&self, held: &mut Held) {
         self.account.unreserve(held, held.blocks);
+    }
+
+    fn keep(&self, held: &mut Held, blocks: u64, _runs: &[Run]) -> bool {
+        self.account.keep(held, blocks);
+        true
     }
 
     fn keeps_records(&self) -> bool {
@@ -400,7 +406,7 @@ impl Store for LogStore {
 
     fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64, told: &'a Told) -> Local<'a, Result<Lease, FsError>> {
         Box::pin(async move {
-            self.reserve(held, blocks)?;
+            self.reserve(held, blocks.max(held.blocks))?;
             let has_leases = || self.bands.borrow().has_leases();
             let has_writers = || self.bands.borrow().has_writers();
             let give = async || self.give(Who::File, blocks, told).await;
@@ -418,7 +424,7 @@ impl Store for LogStore {
         told: &'a Told,
     ) -> Local<'a, Option<Lease>> {
         Box::pin(async move {
-            self.reserve(held, blocks).ok()?;
+            self.reserve(held, blocks.max(held.blocks)).ok()?;
             let number = self.group_of(lease);
             if self.is_pressed(number) {
                 return None;
@@ -546,7 +552,7 @@ impl Store for LogStore {
     fn usage(&self) -> Usage {
         self.keep_up();
         let bands = self.bands.borrow();
-        let usage = self.account.usage(bands.live_in_all(), self.room.get());
+        let usage = self.account.usage(bands.live_in_all(), self.room.get().saturating_sub(bands.stuck()));
         Usage { dead: bands.dead(), free_runs: self.array.free_groups().len() as u64, ..usage }
     }
 
@@ -580,6 +586,14 @@ impl Store for LogStore {
         let spare: u64 = free.iter().skip(self.kept_back as usize + 1).map(|width| *width as u64).sum();
         let ample = spare * self.array.shape().rows() / AMPLE_SHARE;
         Some(FilesBudget { blocks: gaining.max(ample), pieces: usize::MAX })
+    }
+
+    fn put_off(&self, zone: u32) {
+        self.bands.borrow_mut().put_off(zone);
+    }
+
+    fn put_off_none(&self) {
+        self.bands.borrow_mut().put_off_none();
     }
 
     fn emptied(&self, zone: u32, was_reset: bool) {

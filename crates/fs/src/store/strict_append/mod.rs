@@ -94,12 +94,17 @@ impl Store for StrictAppend {
         self.account.unreserve(held, held.blocks);
     }
 
+    fn keep(&self, held: &mut Held, blocks: u64, _runs: &[Run]) -> bool {
+        self.account.keep(held, blocks);
+        true
+    }
+
     fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64, _told: &'a Told) -> Local<'a, Result<Lease, FsError>> {
         Box::pin(async move {
-            self.reserve(held, blocks)?;
+            self.reserve(held, blocks.max(held.blocks))?;
             let has_leases = || self.bands.borrow().has_leases();
             let runs = self.waiting.until(async || self.try_allocate(blocks), || false, has_leases).await?;
-            self.unreserve(held);
+            self.account.unreserve(held, blocks);
             self.account.allocate(blocks);
             Ok(Lease { runs, kept: Vec::new(), record_blocks: 0, counted: (0, 0) })
         })
@@ -155,6 +160,14 @@ impl Store for StrictAppend {
     fn easiest_victim(&self) -> Option<Victim> {
         let mut bands = self.bands.borrow_mut();
         policy::easiest(&bands).map(|zone| bands.lease_victim(zone))
+    }
+
+    fn put_off(&self, zone: u32) {
+        self.bands.borrow_mut().put_off(zone);
+    }
+
+    fn put_off_none(&self) {
+        self.bands.borrow_mut().put_off_none();
     }
 
     fn emptied(&self, zone: u32, was_reset: bool) {

@@ -1,0 +1,390 @@
+//! Preallocation, `fallocate(2)`: room for blocks of a file that are not written yet is reserved by record, in a time that does not
+//! depend on how many they are.
+//!
+//! ```text
+//!   nothing stored ──allocate──► preallocated ──changed──► lent to what is staged ──written──► stored
+//!                                    │  ▲                        │
+//!                      cut, punched ─┘  └──── given up ──────────┘
+//! ```
+//!
+//! A preallocated block reads as zeros. Its first write has room, whatever others have taken. A block that is stored is written
+//! elsewhere when it changes, and that takes room as any other write. A store that keeps a file in one piece, or gives it certain blocks, lends
+//! all that is preallocated of a file at once: what is not written then is preallocated no more.
+//!
+//! Invariants:
+//! 1. The preallocated blocks of a file are as many as the store keeps for it and are lent to what is staged, together.
+//! 2. A block is preallocated or stored, never both for longer than it takes to make two records: the second one ends the
+//!    preallocation, so that after a power cut in between too much is reserved and nothing is missing.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::pieces::{joined, place};
+use super::staged::{Blocks, Open, Staged};
+use super::{Core, Fs};
+use crate::device::BLOCK_BYTES;
+use crate::error::FsError;
+use crate::format::change::{Change, EXTENT_BYTES, Extent, Inode, STRETCH_BYTES};
+use crate::store::{Held, Run};
+
+const BYTES: u64 = BLOCK_BYTES as u64;
+
+/// Blocks of a run, as many as there are in `range`.
+fn blocks_in(extent: &Extent, range: &Range<u32>) -> u64 {
+    extent.within(range.start.into(), range.end.into()).map_or(0, |part| part.blocks.into())
+}
+
+impl Core {
+    /// The preallocated blocks of a file in `range`, as pieces.
+    fn preallocated_in(&self, inode: Inode, range: &Range<u32>) -> Vec<Extent> {
+        self.namespace.borrow().preallocated(inode).within(range.start.into(), range.end.into()).collect()
+    }
+
+    /// How many blocks of a file are preallocated.
+    pub(super) fn preallocated_blocks(&self, inode: Inode) -> u64 {
+        self.namespace.borrow().preallocated(inode).blocks()
+    }
+
+    /// Of the blocks that are kept for a file, those that no one has been lent.
+    pub(super) fn preallocated_unlent(&self, inode: Inode) -> u64 {
+        self.preallocated.borrow().get(&inode).map_or(0, |held| held.blocks)
+    }
+
+    /// Lends what is preallocated of blocks `changed` to what is staged, which has not changed them yet.
+    pub(super) fn lend(&self, inode: Inode, staged: &mut Staged, changed: &Range<u32>) {
+        let mut all = self.preallocated.borrow_mut();
+        let Some(kept) = all.get_mut(&inode) else { return };
+        if self.store.reserves_places() {
+            if kept.blocks > staged.held.blocks {
+                std::mem::swap(kept, &mut staged.held);
+                staged.lent = staged.held.blocks;
+                self.store.unreserve(kept);
+            }
+            return;
+        }
+        let pieces = self.namespace.borrow();
+        let pieces = pieces.preallocated(inode).within(changed.start.into(), changed.end.into());
+        let new = |piece: Extent| u64::from(piece.blocks) - staged.blocks.with_bytes_in(piece.at..piece.end() as u32);
+        let lent = pieces.map(new).sum::<u64>().min(kept.blocks);
+        move_blocks(kept, &mut staged.held, lent);
+        staged.lent += lent;
+    }
+
+    /// What is staged gives back what it was lent but for `blocks`.
+    pub(super) fn give_back_lent(&self, inode: Inode, staged: &mut Staged, blocks: u64) {
+        let surplus = staged.lent.saturating_sub(blocks);
+        staged.lent -= surplus;
+        if surplus == 0 || self.namespace.borrow().get(inode).is_none() {
+            return;
+        }
+        let mut all = self.preallocated.borrow_mut();
+        let kept = all.entry(inode).or_default();
+        if !self.store.reserves_places() {
+            let back = surplus.min(staged.held.blocks);
+            move_blocks(&mut staged.held, kept, back);
+            return;
+        }
+        let are_same = {
+            let namespace = self.namespace.borrow();
+            let recorded = namespace.preallocated(inode).as_slice().first().map(|first| first.start);
+            recorded == self.store.places(&staged.held).first().map(|first| first.start)
+        };
+        if are_same && kept.blocks == 0 {
+            std::mem::swap(kept, &mut staged.held);
+        } else {
+            // Others are reserved by now.
+            self.record_preallocated(inode, 0..u32::MAX, &[]);
+        }
+    }
+
+    /// How many of the blocks of a file in `pieces` are preallocated.
+    pub(super) fn preallocated_among(&self, inode: Inode, pieces: &[(u32, u32)]) -> u64 {
+        if self.preallocated_blocks(inode) == 0 {
+            return 0;
+        }
+        let count = |(at, blocks): &(u32, u32)| {
+            let range = *at..at + blocks;
+            self.preallocated_in(inode, &range).iter().map(|piece| blocks_in(piece, &range)).sum::<u64>()
+        };
+        pieces.iter().map(count).sum()
+    }
+
+    /// Blocks among `blocks` that take room and are preallocated.
+    pub(super) fn preallocated_staged(&self, inode: Inode, blocks: &Blocks) -> u64 {
+        let namespace = self.namespace.borrow();
+        let pieces = namespace.preallocated(inode).as_slice();
+        pieces.iter().map(|piece| blocks.with_bytes_in(piece.at..piece.end() as u32)).sum()
+    }
+
+    /// Records that of blocks `range` those in `extents` are preallocated, in as many records as it takes.
+    fn record_preallocated(&self, inode: Inode, range: Range<u32>, extents: &[Extent]) {
+        let chunks: Vec<&[Extent]> = extents.chunks(self.pieces_in_record()).collect();
+        let mut from = range.start;
+        for (number, chunk) in chunks.iter().enumerate() {
+            let to = chunks.get(number + 1).map_or(range.end, |next| next[0].at);
+            self.record(&[Change::Preallocated { inode, from, to, extents: chunk.to_vec() }]);
+            from = to;
+        }
+        if chunks.is_empty() {
+            self.record(&[Change::Preallocated { inode, from, to: range.end, extents: Vec::new() }]);
+        }
+    }
+
+    /// Gives the store back what it keeps for a file beyond what is preallocated of it and not lent.
+    fn keep_no_more(&self, inode: Inode, lent: u64) {
+        let wanted = self.preallocated_blocks(inode).saturating_sub(lent);
+        let mut all = self.preallocated.borrow_mut();
+        let Some(kept) = all.get_mut(&inode) else { return };
+        if wanted == 0 {
+            self.store.unreserve(kept);
+            all.remove(&inode);
+        } else if kept.blocks > wanted && !self.store.reserves_places() {
+            let fewer = self.store.reserve(kept, wanted);
+            fewer.expect("fewer blocks can be reserved than are");
+        }
+    }
+
+    /// A file is gone, and what was kept for it is free.
+    pub(super) fn forget_preallocated(&self, inode: Inode) {
+        if let Some(mut kept) = self.preallocated.borrow_mut().remove(&inode) {
+            self.store.unreserve(&mut kept);
+        }
+    }
+
+    /// Takes what was preallocated before it was mounted. Where its blocks have been given to a file meanwhile it has served: the
+    /// power went before that was recorded.
+    pub(super) fn keep_all_preallocated(&self) {
+        let all: Vec<(Inode, Vec<Extent>)> = {
+            let namespace = self.namespace.borrow();
+            namespace.all_preallocated().map(|(inode, extents)| (inode, extents.as_slice().to_vec())).collect()
+        };
+        for (inode, extents) in all {
+            let blocks = extents.iter().map(|extent| u64::from(extent.blocks)).sum();
+            let run = |extent: &Extent| Run { start: extent.start, blocks: u64::from(extent.blocks) };
+            let runs: Vec<Run> = extents.iter().map(run).collect();
+            let mut held = Held::default();
+            if self.store.keep(&mut held, blocks, &runs) {
+                self.preallocated.borrow_mut().insert(inode, held);
+            } else if !self.is_read_only {
+                self.record_preallocated(inode, 0..u32::MAX, &[]);
+            }
+        }
+    }
+}
+
+fn move_blocks(from: &mut Held, to: &mut Held, blocks: u64) {
+    from.blocks -= blocks;
+    to.blocks += blocks;
+}
+
+/// What of `range` is in none of `taken`, which may overlap, as pieces without a place.
+fn gaps(range: &Range<u32>, mut taken: Vec<(u32, u32)>) -> Vec<Extent> {
+    taken.sort_unstable();
+    let (mut gaps, mut from) = (Vec::new(), range.start);
+    for (start, end) in taken.into_iter().chain([(range.end, range.end)]) {
+        let start = start.min(range.end);
+        if start > from {
+            gaps.push(Extent { at: from, blocks: start - from, start: 0 });
+        }
+        from = from.max(end);
+    }
+    gaps
+}
+
+/// Pieces without a place, neighbours as one.
+fn merged(mut pieces: Vec<Extent>) -> Vec<Extent> {
+    pieces.sort_unstable_by_key(|piece| piece.at);
+    let mut merged: Vec<Extent> = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        match merged.last_mut().filter(|last| last.end() == u64::from(piece.at)) {
+            Some(last) => last.blocks += piece.blocks,
+            None => merged.push(Extent { start: 0, ..piece }),
+        }
+    }
+    merged
+}
+
+impl Fs {
+    /// Reserves room for what is not stored of bytes `offset` to `end`. The file becomes `end` bytes long unless it is longer, or
+    /// `keeps_size`. The caller holds the file's gates.
+    pub(super) async fn preallocate(
+        &self,
+        inode: Inode,
+        open: &Rc<Open>,
+        (offset, end): (u64, u64),
+        keeps_size: bool,
+    ) -> Result<(), FsError> {
+        let core = &self.0;
+        if core.store.reserves_places() {
+            // Which blocks are reserved depends on all of the file.
+            self.push_held(inode, open).await?;
+        }
+        let size = core.attr(inode)?.attributes.size;
+        let range = (offset / BYTES) as u32..end.div_ceil(BYTES) as u32;
+        let before = core.namespace.borrow().preallocated(inode).as_slice().to_vec();
+        self.add_preallocated(inode, open, &range).await?;
+        if keeps_size || end <= size {
+            return Ok(());
+        }
+        let lengthened = self.lengthen_by_record(inode, open, size, end).await;
+        if lengthened.is_err() {
+            core.record_preallocated(inode, 0..u32::MAX, &before);
+            core.keep_no_more(inode, lent(open));
+        }
+        lengthened
+    }
+
+    async fn add_preallocated(&self, inode: Inode, open: &Rc<Open>, range: &Range<u32>) -> Result<(), FsError> {
+        let core = &self.0;
+        let new = self.not_there(inode, open, range);
+        if new.is_empty() {
+            return Ok(());
+        }
+        core.check_metadata_room(STRETCH_BYTES + new.len() as u64 * EXTENT_BYTES)?;
+        let added: u64 = new.iter().map(|piece| u64::from(piece.blocks)).sum();
+        let is_whole = core.store.is_contiguous();
+        let wanted = core.preallocated_unlent(inode) + added;
+        let whole = u64::from(range.end).max(core.attr(inode)?.attributes.size.div_ceil(BYTES));
+        let wanted = if is_whole { whole.max(core.preallocated_unlent(inode)) } else { wanted };
+        match self.keep_preallocated(inode, wanted) {
+            // No room that comes free makes the drive larger.
+            Err(FsError::NoSpace) if wanted <= core.store.usage().blocks && self.reclaim(inode, open).await? => {
+                self.keep_preallocated(inode, wanted)?;
+            }
+            outcome => outcome?,
+        }
+        if core.store.reserves_places() {
+            // It may have been given others.
+            let all = if is_whole {
+                vec![Extent { at: 0, blocks: wanted as u32, start: 0 }]
+            } else {
+                merged([core.namespace.borrow().preallocated(inode).as_slice(), &new].concat())
+            };
+            let pieces: Vec<(u32, u32)> = all.iter().map(|piece| (piece.at, piece.blocks)).collect();
+            let places = core.preallocated.borrow().get(&inode).map_or(Vec::new(), |held| core.store.places(held));
+            core.record_preallocated(inode, 0..u32::MAX, &place(&pieces, &places));
+        } else {
+            let all = merged([core.preallocated_in(inode, range), new].concat());
+            core.record_preallocated(inode, range.clone(), &all);
+        }
+        self.commit_if_much().await
+    }
+
+    fn keep_preallocated(&self, inode: Inode, blocks: u64) -> Result<(), FsError> {
+        let mut all = self.0.preallocated.borrow_mut();
+        let kept = all.entry(inode).or_default();
+        let outcome = self.0.store.reserve(kept, blocks);
+        if kept.blocks == 0 {
+            all.remove(&inode);
+        }
+        outcome
+    }
+
+    /// What of blocks `range` of a file is neither stored, nor in memory, nor preallocated.
+    fn not_there(&self, inode: Inode, open: &Open, range: &Range<u32>) -> Vec<Extent> {
+        let (from, to) = (u64::from(range.start), u64::from(range.end));
+        let namespace = self.0.namespace.borrow();
+        let stored: Vec<Extent> =
+            namespace.get(inode).map_or(Vec::new(), |node| node.extents.within(from, to).collect());
+        let preallocated = namespace.preallocated(inode).within(from, to);
+        let ends = |piece: Extent| (piece.at, piece.end() as u32);
+        let mut taken: Vec<(u32, u32)> = stored.into_iter().chain(preallocated).map(ends).collect();
+        for staged in [&open.leaving, &open.staged] {
+            let staged = staged.borrow();
+            let blocks = staged.iter().flat_map(|staged| staged.blocks.range(range.clone()));
+            taken.extend(blocks.filter(|(_, block)| block.bytes().is_some()).map(|(at, _)| (at, at + 1)));
+        }
+        gaps(range, taken)
+    }
+
+    /// Makes a file `end` bytes long, where nothing is to be written for it. What lies behind its last byte in the last block must be
+    /// zeros; where it is not that block is written.
+    async fn lengthen_by_record(&self, inode: Inode, open: &Rc<Open>, size: u64, end: u64) -> Result<(), FsError> {
+        let core = &self.0;
+        let is_staged = open.staged.borrow().is_some();
+        if is_staged || !self.ends_in_zeros(inode, size).await? {
+            return self.lengthen(inode, open, size, end).await;
+        }
+        let mut attributes = core.namespace.borrow().node(inode)?.attributes;
+        attributes.size = end;
+        (attributes.modified_ns, attributes.changed_ns) = (core.time_ns(), core.time_ns());
+        core.record(&[Change::Node { inode, attributes }]);
+        Ok(())
+    }
+
+    async fn ends_in_zeros(&self, inode: Inode, size: u64) -> Result<bool, FsError> {
+        let inside = (size % BYTES) as usize;
+        if inside == 0 {
+            return Ok(true);
+        }
+        let mut last = vec![0; BLOCK_BYTES];
+        self.read_stored(inode, size / BYTES, &mut last, true).await?;
+        Ok(last[inside..].iter().all(|byte| *byte == 0))
+    }
+
+    /// Blocks `range` are preallocated no more. The caller holds the file's gates.
+    pub(super) fn drop_preallocated(&self, inode: Inode, open: &Open, range: Range<u32>) {
+        let core = &self.0;
+        if core.preallocated_in(inode, &range).is_empty() {
+            return;
+        }
+        // What is certain blocks is kept as a whole, or not at all.
+        let range = if core.store.reserves_places() { 0..u32::MAX } else { range };
+        core.record_preallocated(inode, range, &[]);
+        for place in [&open.leaving, &open.staged] {
+            if let Some(staged) = place.borrow_mut().as_mut() {
+                // What it was lent for other blocks stays with it.
+                staged.lent = staged.lent.min(core.preallocated_staged(inode, &staged.blocks));
+            }
+        }
+        core.keep_no_more(inode, lent(open));
+    }
+
+    /// Blocks `pieces` of a file are stored now, or where all that was kept was lent, all that will be.
+    pub(super) fn spend_preallocated(&self, inode: Inode, open: &Open, pieces: &[(u32, u32)]) {
+        let core = &self.0;
+        let ends = pieces.first().zip(pieces.last()).map(|((from, _), (at, blocks))| *from..at + blocks);
+        let Some(range) = ends.filter(|_| core.preallocated_among(inode, pieces) > 0) else { return };
+        if core.store.reserves_places() {
+            core.record_preallocated(inode, 0..u32::MAX, &[]);
+        } else {
+            let taken: Vec<(u32, u32)> = pieces.iter().map(|(at, blocks)| (*at, at + blocks)).collect();
+            let left = core.preallocated_in(inode, &range).into_iter();
+            let left = left.flat_map(|piece| gaps(&(piece.at..piece.end() as u32), taken.clone())).collect();
+            core.record_preallocated(inode, range, &joined(left, u64::MAX));
+        }
+        core.keep_no_more(inode, lent(open));
+    }
+}
+
+/// Blocks that are lent to what is staged of a file.
+fn lent(open: &Open) -> u64 {
+    [&open.leaving, &open.staged].iter().map(|place| place.borrow().as_ref().map_or(0, |staged| staged.lent)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::random::Choices;
+
+    /// Against a look at each block.
+    #[test]
+    fn gaps_are_the_blocks_that_nothing_takes() {
+        let mut random = Choices::new(5);
+        for _ in 0..500 {
+            let taken: Vec<(u32, u32)> = (0..random.below(6))
+                .map(|_| {
+                    let at = random.below(40) as u32;
+                    (at, at + 1 + random.below(8) as u32)
+                })
+                .collect();
+            let range = 5..35;
+            let is_taken = |block: u32| taken.iter().any(|(from, to)| (*from..*to).contains(&block));
+            let expected: Vec<u32> = range.clone().filter(|block| !is_taken(*block)).collect();
+            let found = gaps(&range, taken.clone());
+            let blocks: Vec<u32> = found.iter().flat_map(|gap| gap.at..gap.at + gap.blocks).collect();
+            assert_eq!(blocks, expected, "{taken:?}");
+            assert_eq!(merged(found.clone()), found, "neighbours are one");
+        }
+    }
+}
