@@ -50,7 +50,7 @@ pub fn remount(directory: &Path, options: &Options) -> Result<ExitCode, Failure>
         return Err(Failure::failed(format!("{place} was mounted read-only, and is served so"))
             .or_try(format!("`imbrex fs umount {place}`, then mount it without ro")));
     }
-    super::umount::write_all(directory, "it is mounted as it was")?;
+    super::sync::everything(directory, "it is mounted as it was")?;
     mount_remount(directory, flags(options), "").map_err(|error| Failure::failed(format!("{place}: {error}")))?;
     Ok(ExitCode::Done)
 }
