@@ -9,7 +9,7 @@ use imbrex_fs::FsError;
 use imbrex_fs::clock::Stalled;
 
 /// The sources of messages, and the functions that are meant where not all of them are.
-const SOURCES: [(&str, &[&str]); 42] = [
+const SOURCES: [(&str, &[&str]); 45] = [
     ("cli/src/fs/check.rs", &[]),
     ("cli/src/fs/scrub.rs", &[]),
     ("cli/src/fs/salvage.rs", &[]),
@@ -47,7 +47,10 @@ const SOURCES: [(&str, &[&str]); 42] = [
     ("fs/src/store/strict_append/mod.rs", &["claim", "new"]),
     ("fs/src/hot/room.rs", &["claim"]),
     ("fs/src/hot/mod.rs", &["named"]),
-    ("fs/src/namespace/mod.rs", &["self_check"]),
+    ("fs/src/namespace/check.rs", &[]),
+    ("fs/src/core/sound.rs", &[]),
+    ("fs/src/format/check_change.rs", &[]),
+    ("fs/src/format/check_superblock.rs", &[]),
     ("fs/src/device/file.rs", &[]),
     ("fs/src/device/mod.rs", &["check"]),
     ("fs/src/device/linux.rs", &[]),

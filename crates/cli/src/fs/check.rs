@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::devices::{self, Devices, Purpose};
 use super::scrub::held_by_copy;
-use super::{Offline, print, tell_missing, walk};
+use super::{Offline, print, stored_pieces, tell_missing, walk};
 use crate::error::ExitCode;
 use crate::output;
 
@@ -39,7 +39,7 @@ pub struct Checked {
     pub uuid: Option<uuid::Uuid>,
     /// Files, each once whatever names it has.
     pub files: u64,
-    /// Bytes of their contents.
+    /// Bytes that are stored of their contents.
     pub bytes: u64,
     /// What is wrong.
     pub findings: Vec<Finding>,
@@ -166,8 +166,8 @@ fn check(clock: Clock, devices: Devices, looks: Looks, checked: &mut Checked, as
     checked.findings.extend(wrong.into_iter().map(|text| Finding { kind: "namespace", text, path: None }));
     let files = walk(&offline.fs)?;
     let bar = Progress::on_terminal(as_json).bytes("checking");
-    let size = |inode| offline.fs.attr(inode).map_or(0, |attr| attr.attributes.size);
-    bar.set_length(files.iter().map(|file| size(file.inode)).sum());
+    let usage = offline.fs.status().usage;
+    bar.set_length(usage.live.saturating_mul(BLOCK_BYTES as u64));
     let mut seen: BTreeSet<Inode> = BTreeSet::new();
     for file in &files {
         if !seen.insert(file.inode) {
@@ -175,15 +175,17 @@ fn check(clock: Clock, devices: Devices, looks: Looks, checked: &mut Checked, as
         }
         checked.files += 1;
         if file.mode & 0o170_000 == REGULAR {
-            let blocks = damaged_blocks(&offline, file.inode, size(file.inode))?;
-            checked.bytes += size(file.inode);
+            let pieces = stored_pieces(&offline.fs, file.inode, PIECE_BYTES)?;
+            let bytes = pieces.iter().map(|(from, to)| to - from).sum::<u64>();
+            let blocks = damaged_blocks(&offline, file.inode, &pieces)?;
+            checked.bytes += bytes;
+            bar.inc(bytes);
             checked.findings.extend(blocks.into_iter().map(|text| Finding {
                 kind: "contents",
                 text: format!("{}: {text}", file.path.display()),
                 path: Some(file.path.clone()),
             }));
         }
-        bar.inc(size(file.inode));
     }
     bar.finish_and_clear();
     check_rows(&offline, checked)
@@ -246,24 +248,23 @@ fn missing(clock: &Clock, devices: &Devices) -> Result<Option<Failure>, Failure>
     Ok(Some(failure.or_try("name them all")))
 }
 
-/// What of a file cannot be read.
-fn damaged_blocks(offline: &Offline, inode: Inode, size: u64) -> Result<Vec<String>, Failure> {
+/// What cannot be read of these pieces of a file.
+fn damaged_blocks(offline: &Offline, inode: Inode, pieces: &[(u64, u64)]) -> Result<Vec<String>, Failure> {
     let mut wrong = Vec::new();
-    let mut offset = 0;
-    while offset < size {
-        if read(offline, inode, offset, PIECE_BYTES)?.is_err() {
-            for piece in (offset..size.min(offset + PIECE_BYTES)).step_by(BLOCK_BYTES) {
-                let Err(error) = read(offline, inode, piece, BLOCK_BYTES as u64)? else { continue };
-                let end = (piece + BLOCK_BYTES as u64).min(size);
-                let fs = offline.fs.clone();
-                let copy = async move { Ok(fs.read(inode, piece, BLOCK_BYTES).await) };
-                wrong.push(match devices::run(&offline.clock, copy)? {
-                    Ok(_) => held_by_copy(piece, end),
-                    Err(_) => format!("bytes {piece} to {end}: {error}"),
-                });
-            }
+    for &(from, to) in pieces {
+        if read(offline, inode, from, to - from)?.is_ok() {
+            continue;
         }
-        offset += PIECE_BYTES;
+        for piece in (from..to).step_by(BLOCK_BYTES) {
+            let Err(error) = read(offline, inode, piece, BLOCK_BYTES as u64)? else { continue };
+            let end = (piece + BLOCK_BYTES as u64).min(to);
+            let fs = offline.fs.clone();
+            let copy = async move { Ok(fs.read(inode, piece, BLOCK_BYTES).await) };
+            wrong.push(match devices::run(&offline.clock, copy)? {
+                Ok(_) => held_by_copy(piece, end),
+                Err(_) => format!("bytes {piece} to {end}: {error}"),
+            });
+        }
     }
     Ok(wrong)
 }

@@ -26,10 +26,12 @@ mod sync;
 mod umount;
 mod upgrade;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use imbrex::Failure;
 use imbrex_fs::core::{Listed, Mounted};
+use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::namespace::ROOT;
 use imbrex_fs::{Clock, Fs, MountOptions};
@@ -158,15 +160,16 @@ struct Walked {
     mode: u32,
 }
 
-/// Every name of a file system, directories before what is in them, each once.
+/// Every name of a file system, directories before what is in them, each once. What is in a directory that has several names, as a
+/// damaged one may, is told below the first of them.
 fn walk(fs: &Fs) -> Result<Vec<Walked>, Failure> {
     use std::os::unix::ffi::OsStrExt;
     let mut found = vec![Walked { path: "/".into(), inode: ROOT, mode: 0o040_755 }];
-    let mut next = 0;
+    let (mut next, mut entered) = (0, BTreeSet::new());
     while next < found.len() {
         let (inode, path, mode) = (found[next].inode, found[next].path.clone(), found[next].mode);
         next += 1;
-        if mode & 0o170_000 != 0o040_000 {
+        if mode & 0o170_000 != 0o040_000 || !entered.insert(inode) {
             continue;
         }
         for name in names(fs, inode)? {
@@ -175,6 +178,26 @@ fn walk(fs: &Fs) -> Result<Vec<Walked>, Failure> {
         }
     }
     Ok(found)
+}
+
+/// The bytes of a file that are stored, in pieces of up to `most`, in order: where each begins and ends. Holes are left out, so a file
+/// takes as long as what it has.
+fn stored_pieces(fs: &Fs, inode: Inode, most: u64) -> Result<Vec<(u64, u64)>, Failure> {
+    let size = fs.attr(inode).map_err(Failure::failed)?.attributes.size;
+    let mut pieces: Vec<(u64, u64)> = Vec::new();
+    for extent in fs.extents(inode).map_err(Failure::failed)? {
+        let (mut at, end) = (u64::from(extent.at) * BLOCK_BYTES as u64, (extent.end() * BLOCK_BYTES as u64).min(size));
+        while at < end {
+            let room = pieces.last().filter(|last| last.1 == at).map_or(0, |last| most.saturating_sub(last.1 - last.0));
+            let taken = (end - at).min(if room > 0 { room } else { most });
+            match pieces.last_mut().filter(|_| room > 0) {
+                Some(last) => last.1 += taken,
+                None => pieces.push((at, at + taken)),
+            }
+            at += taken;
+        }
+    }
+    Ok(pieces)
 }
 
 fn names(fs: &Fs, directory: Inode) -> Result<Vec<Listed>, Failure> {

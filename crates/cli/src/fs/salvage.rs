@@ -3,9 +3,8 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -21,7 +20,7 @@ use serde_json::{Value, json};
 use super::args::SalvageArgs;
 use super::devices::{self, Devices, Purpose};
 use super::mkfs::{self, NewFile};
-use super::{Walked, print, walk};
+use super::{Walked, print, stored_pieces, walk};
 use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::interrupt;
@@ -29,8 +28,10 @@ use crate::output;
 
 /// Blocks for names and places of files in memory, besides the checksums; memory is taken only for those that are used.
 const MEMORY_BLOCKS: u64 = 1 << 20;
+/// An array is no larger than so many times the drives that are there.
+const LARGER: u64 = 1024;
 /// Bytes that are copied at once.
-const PIECE_BYTES: usize = 1 << 20;
+const PIECE_BYTES: u64 = 1 << 20;
 /// Files that are named on the terminal; JSON has all.
 const NAMED: usize = 20;
 
@@ -92,6 +93,14 @@ fn in_memory(clock: &Clock, drives: &Devices) -> Result<Device, Failure> {
     let Some(first) = drives.all.first().cloned() else { return Err(Failure::usage("name the drives with the data")) };
     let superblock = devices::run(clock, async move { look(&first).await })?;
     let data_blocks = superblock.shape.map_or(0, |shape| shape.blocks());
+    let there: u64 = drives.all.iter().map(|drive| drive.geometry().blocks).sum();
+    if data_blocks / LARGER > there {
+        let name = drives.all[0].name();
+        return Err(Failure::failed(format!(
+            "{name}: its array has {data_blocks} blocks, and the drives that are there {there}"
+        ))
+        .or_try("all its drives; if these are all, its superblock makes no sense"));
+    }
     let blocks = Checksums::blocks_for(data_blocks) + MEMORY_BLOCKS;
     let memory = Memory::new(Geometry { blocks, kind: Kind::Plain });
     Ok(Device::new(clock, "metadata in memory", Box::new(memory)))
@@ -195,18 +204,15 @@ fn copy_out(
 fn copy_file(clock: &Clock, fs: &Fs, walked: &Walked, to: &Path) -> Result<u64, Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", to.display()));
     let size = fs.attr(walked.inode).map_err(Failure::failed)?.attributes.size;
-    let mut file = File::create_new(to).map_err(failed)?;
-    let mut offset = 0;
-    while offset < size {
+    let file = File::create_new(to).map_err(failed)?;
+    for (from, to) in stored_pieces(fs, walked.inode, PIECE_BYTES)? {
         let (reading, inode) = (fs.clone(), walked.inode);
-        let bytes = devices::run(clock, async move { reading.read(inode, offset, PIECE_BYTES).await })?;
-        if bytes.is_empty() {
-            break;
-        }
-        file.write_all(&bytes).map_err(failed)?;
-        offset += bytes.len() as u64;
+        let bytes = devices::run(clock, async move { reading.read(inode, from, (to - from) as usize).await })?;
+        file.write_all_at(&bytes, from).map_err(failed)?;
     }
-    Ok(offset)
+    // Holes stay holes.
+    file.set_len(size).map_err(failed)?;
+    Ok(size)
 }
 
 /// Gives a copy the permissions that its record has, a file its time too, and the owner where that is allowed.

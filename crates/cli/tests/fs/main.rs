@@ -8,6 +8,7 @@ mod arrays;
 mod bench_page;
 mod common;
 mod copies;
+mod crafted;
 mod kills;
 mod lifetimes;
 mod loads;

@@ -8,7 +8,7 @@
 //! 2. [`Drives::take`] takes the zones of a group from the drives with the most free zones. As long as all open groups
 //!    are as wide as may be, no other choice would leave room for more of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
@@ -41,6 +41,8 @@ pub struct Drive {
     /// Its first zone that belongs to the array.
     first: u32,
     zones: Vec<Zone>,
+    /// Where it is missing, and cannot report its zones: those that groups name.
+    named: BTreeMap<u32, Zone>,
     free: BTreeSet<u32>,
     failures: u32,
     /// Nothing more is written to it. It may still be read.
@@ -60,8 +62,8 @@ pub fn zones_of(geometry: &Geometry, zone_blocks: u64, first: u32) -> u32 {
 }
 
 impl Drive {
-    /// The drive called `uuid`, whose zones from number `first` on are `states`; none where the drive has no zones itself, or
-    /// is not there.
+    /// The drive called `uuid`, whose zones from number `first` on are `states`; none where the drive has no zones itself. One that is
+    /// not there has those that groups name.
     pub fn new(
         uuid: Uuid,
         device: Option<Device>,
@@ -71,6 +73,7 @@ impl Drive {
         states: &[ZoneState],
     ) -> Drive {
         let zone = |number: u32| zone_of(states.get((first + number) as usize), zone_blocks);
+        let zones = if device.is_some() { zones } else { 0 };
         let zones: Vec<Zone> = (0..zones).map(zone).collect();
         let is_free = |number: &u32| !zones[(number - first) as usize].is_bad;
         let free = (first..first + zones.len() as u32).filter(is_free).collect();
@@ -79,6 +82,7 @@ impl Drive {
             device,
             first,
             zones,
+            named: BTreeMap::new(),
             free,
             failures: 0,
             is_failing: false,
@@ -112,21 +116,20 @@ impl Drive {
         self.is_failing || self.is_dead
     }
 
-    /// A missing drive cannot report its zones, so it is taken to have those that groups name.
-    fn reach(&mut self, zone: u32) {
+    /// A group names a zone of a missing drive; whether no other did.
+    fn name(&mut self, zone: u32) -> bool {
         let none = Zone { written: 0, has_pointer: false, is_bad: false, is_offline: false };
-        while zone >= self.first && self.zone(zone).is_none() {
-            self.free.insert(self.first + self.zones.len() as u32);
-            self.zones.push(none);
-        }
+        zone >= self.first && self.named.insert(zone, none).is_none()
     }
 
     fn zone_mut(&mut self, zone: u32) -> Option<&mut Zone> {
-        self.zones.get_mut(zone.checked_sub(self.first)? as usize)
+        let at = zone.checked_sub(self.first)? as usize;
+        if self.device.is_none() { self.named.get_mut(&zone) } else { self.zones.get_mut(at) }
     }
 
     fn zone(&self, zone: u32) -> Option<&Zone> {
-        self.zones.get(zone.checked_sub(self.first)? as usize)
+        let at = zone.checked_sub(self.first)? as usize;
+        if self.device.is_none() { self.named.get(&zone) } else { self.zones.get(at) }
     }
 }
 
@@ -218,7 +221,7 @@ impl Drives {
     pub fn claim(&mut self, at: ZoneOf) -> bool {
         let Some(drive) = self.drives.get_mut(usize::from(at.drive)) else { return false };
         if drive.device.is_none() {
-            drive.reach(at.zone);
+            return drive.name(at.zone);
         }
         let is_bad = drive.zone(at.zone).is_some_and(|zone| zone.is_bad);
         drive.free.remove(&at.zone) || is_bad
@@ -227,7 +230,9 @@ impl Drives {
     /// A zone is no group's any more.
     pub fn give_back(&mut self, at: ZoneOf) {
         let Some(drive) = self.drives.get_mut(usize::from(at.drive)) else { return };
-        if drive.zone(at.zone).is_some_and(|zone| !zone.is_bad) {
+        if drive.device.is_none() {
+            drive.named.remove(&at.zone);
+        } else if drive.zone(at.zone).is_some_and(|zone| !zone.is_bad) {
             drive.free.insert(at.zone);
         }
     }

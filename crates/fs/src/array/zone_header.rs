@@ -4,6 +4,7 @@
 use uuid::Uuid;
 
 use crate::format::change::GroupLayout;
+use crate::format::check_superblock::COUNT_FAR;
 use crate::format::coding::{Decoder, Malformed, seal, unseal};
 
 const MAGIC: &[u8; 8] = b"imbrexzn";
@@ -53,6 +54,9 @@ fn decode_rest(from: &mut Decoder<'_>) -> Result<ZoneHeader, Malformed> {
     let layout = GroupLayout::decode(from)?;
     let drives = (0..layout.members.len()).map(|_| from.u128().map(Uuid::from_u128)).collect::<Result<_, _>>()?;
     let gone = from.bytes()?.to_vec();
+    if layout.sequence >= COUNT_FAR || usize::from(column) >= layout.members.len() {
+        return Err(Malformed("the column of a zone"));
+    }
     Ok(ZoneHeader { file_system, group, column, layout, drives, gone })
 }
 

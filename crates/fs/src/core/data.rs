@@ -10,13 +10,12 @@ use crate::clock::{Pass, Together};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Extent, Inode};
+use crate::format::check_change::SIZE_MAX;
 use crate::journal::checksums;
 use crate::namespace::Extents;
 use crate::store::Run;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
-/// Bytes of a file at most: its blocks are counted in 32 bits.
-const SIZE_MAX: u64 = (u32::MAX as u64) * BYTES;
 
 /// What `fallocate` is to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -204,10 +204,11 @@ impl Fs {
         let end = |node: &Node| node.attributes.size.div_ceil(BLOCK_BYTES as u64);
         let cut = |(inode, node): (Inode, &Node)| {
             let is_longer = node.extents.as_slice().last().is_some_and(|last| last.end() > end(node));
-            is_longer.then(|| (inode, node.extents.within(0, end(node)).collect::<Vec<Extent>>()))
+            is_longer.then(|| (inode, node.attributes, node.extents.within(0, end(node)).collect::<Vec<Extent>>()))
         };
         let unfinished: Vec<_> = self.0.namespace.borrow().nodes_from(0).filter_map(cut).collect();
-        unfinished.iter().for_each(|(inode, kept)| self.record_extents(*inode, None, kept));
+        // With the attributes that it has: so a copy of it in the hot zone goes too.
+        unfinished.iter().for_each(|(inode, now, kept)| self.record_extents(*inode, Some(*now), kept));
     }
 
     fn put_owners(&self, inode: Inode, stretches: &[Stretch]) {

@@ -15,7 +15,7 @@ use crate::format::change::{Change, NODE_BYTES};
 use crate::format::superblock::{FORMAT, Layout, MIRRORS_MAX, Member, Role, Shape, Standing, Superblock, Witness};
 use crate::hot::HotPart;
 use crate::journal::checkpoint::{self, Writer};
-use crate::journal::log::LogPlace;
+use crate::journal::log::{self, LogPlace};
 use crate::journal::mirror::State;
 use crate::journal::{Checksums, Mirror};
 use crate::namespace::{Groups, ROOT};
@@ -23,8 +23,7 @@ use crate::store;
 
 /// Bytes of metadata that are reckoned for a file: a node, a name of 16 bytes, an extent.
 const FILE_BYTES: u64 = NODE_BYTES + 21 + 16 + 13 + 16;
-/// Blocks of the log, at least and at most.
-const LOG_BLOCKS_MIN: u64 = 16;
+/// Blocks of the log at most.
 const LOG_BLOCKS_MAX: u64 = 64 << 10;
 /// Drives without zones are cut into zones: the smallest of an array into about so many, each of at least and at most
 /// so many blocks.
@@ -282,7 +281,7 @@ pub(super) fn size_of_blocks(blocks: u64, rounding: Rounding) -> String {
 /// The smallest place of which [`lay_out`] makes something.
 fn least_place(data_blocks: u64, (in_place, on_drives): (u64, u64)) -> u64 {
     let blocks = data_blocks.saturating_add(in_place).saturating_add(on_drives);
-    2 + Checksums::blocks_for(blocks) + in_place + 4 * LOG_BLOCKS_MIN
+    2 + Checksums::blocks_for(blocks) + in_place + 4 * log::BLOCKS_MIN
 }
 
 /// Where the parts of the metadata lie in `place`: superblock twice, checksums, log, two checkpoints, the hot zone of `hot_blocks`;
@@ -291,7 +290,7 @@ pub(crate) fn lay_out(place: Place, data_blocks: u64, (hot_blocks, on_drives): (
     let checksums = (2, Checksums::blocks_for(data_blocks.checked_add(hot_blocks)?.checked_add(on_drives)?));
     let left = place.blocks.checked_sub(2 + checksums.1)?.checked_sub(hot_blocks)?;
     let log_blocks = (left / 4).min(LOG_BLOCKS_MAX);
-    if log_blocks < LOG_BLOCKS_MIN {
+    if log_blocks < log::BLOCKS_MIN {
         return None;
     }
     let log = (checksums.0 + checksums.1, log_blocks);

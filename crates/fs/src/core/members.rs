@@ -96,6 +96,7 @@ impl Members {
         refuse_copies(&found)?;
         let unknown: Vec<String> = unknown.iter().map(ToString::to_string).collect();
         let (superblock, metadata) = copies_of(&found, &unknown)?;
+        found.iter().try_for_each(|found| check_member(&superblock, found.uuid(), &found.device))?;
         Ok(Members { superblock, metadata, unknown, found })
     }
 
@@ -161,11 +162,21 @@ impl Members {
         uuids.extend(self.spares(groups).into_iter().map(|(uuid, _)| uuid));
         let stale = self.found.iter().filter(|found| !uuids.contains(&found.uuid()));
         let stale = stale.map(|found| found.device.name().to_string()).collect();
+        let there = devices.iter().filter_map(|(_, device)| device.as_ref());
+        there.clone().try_for_each(|device| super::make::check_drive(device, shape.zone_blocks))?;
+        let there: Vec<Geometry> = there.map(Device::geometry).collect();
+        super::sound::check_groups(superblock, shape, &there, self.name())?;
         let parts = parts(superblock, shape, devices, groups);
         check_enough(self.name(), shape, &parts, groups).map_err(|error| with_unknown(error, &self.unknown))?;
         let array = Array::assemble(superblock.uuid, shape, parts, groups, is_read_only).await?;
         Ok((Data::Array(array), stale))
     }
+}
+
+/// If `superblock` lists the device called `uuid`, it is as it is listed.
+pub(crate) fn check_member(superblock: &Superblock, uuid: Uuid, device: &Device) -> Result<(), FsError> {
+    let listed = superblock.members.iter().find(|member| member.uuid == uuid);
+    listed.map_or(Ok(()), |member| check_geometry(member.geometry, device))
 }
 
 /// Refuses two devices of one UUID: one is a copy of the other, of another time.
@@ -265,15 +276,26 @@ pub(crate) fn drives_of(superblock: &Superblock, groups: &Groups) -> Vec<Uuid> {
 
 /// A device must be what it was when the file system was made.
 fn check_unchanged(superblock: &Superblock, device: &Device) -> Result<(), FsError> {
-    let (geometry, member) = (device.geometry(), superblock.own());
-    let is_same = std::mem::discriminant(&member.geometry.kind) == std::mem::discriminant(&geometry.kind);
-    if member.geometry.blocks <= geometry.blocks && is_same {
+    check_geometry(superblock.own().geometry, device)
+}
+
+fn check_geometry(made_with: Geometry, device: &Device) -> Result<(), FsError> {
+    let geometry = device.geometry();
+    let zoned = |kind: Kind| match kind {
+        Kind::Zoned { zone_blocks, zones, conventional, .. } => Some((zone_blocks, conventional, zones)),
+        _ => None,
+    };
+    let is_same = match (zoned(made_with.kind), zoned(geometry.kind)) {
+        (Some(then), Some(now)) => (then.0, then.1) == (now.0, now.1) && then.2 <= now.2,
+        _ => made_with.kind == geometry.kind,
+    };
+    if made_with.blocks <= geometry.blocks && is_same {
         return Ok(());
     }
     let reason = format!(
         "was {} with {} blocks when the file system was made, and is {} with {}",
-        member.geometry.kind.name(),
-        member.geometry.blocks,
+        made_with.kind.name(),
+        made_with.blocks,
         geometry.kind.name(),
         geometry.blocks
     );

@@ -37,6 +37,7 @@ mod releases;
 mod replace;
 mod room;
 mod scrub;
+mod sound;
 mod spares;
 mod staged;
 mod state;
@@ -45,8 +46,10 @@ mod written;
 /// What salvaging shares with making and mounting.
 pub(crate) mod made {
     pub(crate) use super::make::{blank, bytes_in_slot, erase, lay_out, refuse_used};
+    pub(crate) use super::members::check_member;
     pub(crate) use super::members::{check_enough, drives_of, parts};
     pub(crate) use super::mount::has_checkpoint;
+    pub(crate) use super::sound::check_groups;
 }
 
 use std::cell::{Cell, RefCell};

@@ -13,7 +13,7 @@ use super::members::Members;
 use super::parts::HotParts;
 use super::releases::Releases;
 use super::written::Written;
-use super::{Bounds, Core, Fs, Owner, Sabotage};
+use super::{Bounds, Core, Fs, Owner, Sabotage, sound};
 use crate::array::Data;
 use crate::clock::{Cause, Clock, Gate, Signal};
 use crate::device::Device;
@@ -112,6 +112,7 @@ async fn read_journal(area: &Mirror, superblock: &Superblock, bounds: &Bounds) -
     let Some((header, slot)) = newest else {
         return Err(FsError::format(&area.name(), "neither of its checkpoints can be read"));
     };
+    sound::check_header(superblock, &header, &area.name())?;
     let mut namespace = Namespace::new(uuid);
     let checksums = Checksums::new(area.clone(), layout.checksums, bounds.checksum_pages);
     let mut heat = BTreeMap::new();
@@ -130,7 +131,10 @@ async fn read_journal(area: &Mirror, superblock: &Superblock, bounds: &Bounds) -
         records += 1;
         for change in &record.changes {
             match change {
-                Change::Checksums { block, sums } => checksums.set(*block, sums).await?,
+                Change::Checksums { block, sums } => {
+                    sound::check_sums(superblock, *block, sums.len(), &area.name())?;
+                    checksums.set(*block, sums).await?;
+                }
                 change => {
                     if let Change::DropNode { inode } = change {
                         heat.remove(inode);
@@ -153,7 +157,7 @@ async fn read_journal(area: &Mirror, superblock: &Superblock, bounds: &Bounds) -
 
 impl Found {
     /// Refuses what would be made worse by being changed, and what cannot be used at all.
-    fn check(&self, area: &Mirror, is_read_only: bool) -> Result<(), FsError> {
+    fn check(&self, area: &Mirror, superblock: &Superblock, is_read_only: bool) -> Result<(), FsError> {
         if let Some(behind) = self.log.behind_damage.filter(|_| !is_read_only) {
             let reason = format!(
                 "frame {} of its log is damaged, and {behind} was committed behind it: mount it read-only (-o ro), which shows it \
@@ -165,7 +169,13 @@ impl Found {
         if self.namespace.directory(ROOT).is_err() {
             return Err(FsError::format(&area.name(), "its uppermost directory is missing"));
         }
-        Ok(())
+        sound::check_drives(superblock, self.namespace.groups(), &area.name())?;
+        sound::check_apart(&self.namespace, &area.name())?;
+        if is_read_only {
+            return Ok(());
+        }
+        sound::check_counts(superblock, &self.header, self.namespace.groups(), &area.name())?;
+        sound::check_namespace(&self.namespace, &area.name())
     }
 }
 
@@ -189,7 +199,7 @@ impl Fs {
         let mut found = read_journal(&area, &members.superblock, &bounds).await?;
         // Where nothing was on its way, no cut explains a page that is torn.
         found.checksums.may_be_torn(!members.superblock.witness.is_closed);
-        found.check(&area, options.read_only)?;
+        found.check(&area, &members.superblock, options.read_only)?;
         found.namespace.begin_numbers();
         if members.superblock.shape.is_some() {
             found.namespace.know_places();

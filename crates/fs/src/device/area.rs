@@ -53,6 +53,15 @@ impl Place {
         self.first + self.blocks.div_ceil(self.island) * (self.island + self.gap)
     }
 
+    /// The same of a place that was read, nothing where no number is as large.
+    pub fn checked_end(&self) -> Option<u64> {
+        if self.gap == 0 {
+            return self.first.checked_add(self.blocks);
+        }
+        let whole = self.island.checked_add(self.gap)?;
+        self.first.checked_add(self.blocks.div_ceil(self.island).checked_mul(whole)?)
+    }
+
     /// Where `blocks` from `block` on lie: the first, and how many follow it there.
     fn run_at(&self, block: u64, blocks: u64) -> (u64, u64) {
         if self.gap == 0 {

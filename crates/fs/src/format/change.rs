@@ -5,6 +5,7 @@
 //!
 //! A *record* is what one operation changes, and when: all of it or none is found after a power cut.
 
+use super::check_change;
 use super::coding::{Decoder, Encoder, Malformed};
 
 /// An inode's number.
@@ -382,8 +383,14 @@ impl Change {
         }
     }
 
-    /// Reads one.
+    /// Reads one whose numbers make sense by themselves.
     pub fn decode(from: &mut Decoder<'_>) -> Result<Change, Malformed> {
+        let change = Change::read(from)?;
+        check_change::check(&change)?;
+        Ok(change)
+    }
+
+    fn read(from: &mut Decoder<'_>) -> Result<Change, Malformed> {
         Ok(match from.u8()? {
             NODE => Change::Node { inode: from.u32()?, attributes: Attributes::decode(from)? },
             DROP_NODE => Change::DropNode { inode: from.u32()? },
@@ -490,10 +497,9 @@ impl GroupLayout {
         let count = from.count(GROUP_ZONE_BYTES as usize)?;
         let member = |_| Ok(ZoneOf { drive: from.u8()?, zone: from.u32()? });
         let members = (0..count).map(member).collect::<Result<Vec<_>, Malformed>>()?;
-        if width == 0 || usize::from(width) > members.len() {
-            return Err(Malformed("the width of a stripe group"));
-        }
-        Ok(GroupLayout { sequence, width, members })
+        let layout = GroupLayout { sequence, width, members };
+        check_change::check_group(&layout)?;
+        Ok(layout)
     }
 }
 
@@ -538,7 +544,7 @@ mod tests {
         vec![
             Change::Node { inode: 5, attributes },
             Change::DropNode { inode: 6 },
-            Change::Entry { directory: 1, cookie: u64::MAX, inode: 5, name: name.clone() },
+            Change::Entry { directory: 1, cookie: 1 << 61, inode: 5, name: name.clone() },
             Change::DropEntry { directory: 1, cookie: 9 },
             Change::Extents { inode: 5, extents },
             Change::Target { inode: 8, target: b"../x".as_slice().into() },

@@ -9,6 +9,7 @@
 
 use uuid::Uuid;
 
+use super::check_superblock::COUNT_FAR;
 use super::coding::{Decoder, Malformed, seal, unseal};
 
 const MAGIC: &[u8; 8] = b"imbrexht";
@@ -57,7 +58,9 @@ impl HotStamp {
 
 fn decode_rest(from: &mut Decoder<'_>) -> Result<HotStamp, Malformed> {
     let (file_system, drive) = (Uuid::from_u128(from.u128()?), Uuid::from_u128(from.u128()?));
-    Ok(HotStamp { file_system, drive, part: from.u8()?, generation: from.u64()?, continues: from.u64()? })
+    let stamp = HotStamp { file_system, drive, part: from.u8()?, generation: from.u64()?, continues: from.u64()? };
+    let is_sound = stamp.generation < COUNT_FAR && stamp.continues < COUNT_FAR;
+    is_sound.then_some(stamp).ok_or(Malformed("the generation of a part of the hot zone"))
 }
 
 #[cfg(test)]

@@ -3,7 +3,10 @@
 //! `docs/fs/format.md` is this folder in words.
 
 pub mod change;
+pub mod check_change;
+pub mod check_superblock;
 pub mod coding;
 pub mod hot_stamp;
 pub mod record;
+
 pub mod superblock;

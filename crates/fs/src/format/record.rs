@@ -20,6 +20,7 @@
 use std::rc::Rc;
 
 use super::change::Inode;
+use super::check_superblock::COUNT_FAR;
 use super::coding::{Decoder, Encoder, Malformed, checksum};
 use crate::device::BLOCK_BYTES;
 
@@ -348,6 +349,11 @@ fn decode_entries(bytes: &[u8]) -> Result<Unit, Malformed> {
             }
             _ => return Err(Malformed("an entry of no known kind")),
         }
+    }
+    let files = unit.files.iter().map(|file| file.sequence);
+    let mut sequences = files.chain(unit.directories.iter().map(|directory| directory.sequence));
+    if sequences.any(|sequence| sequence >= COUNT_FAR) {
+        return Err(Malformed("the sequence of a record"));
     }
     Ok(unit)
 }

@@ -10,6 +10,7 @@
 
 use uuid::Uuid;
 
+use super::check_superblock;
 use super::coding::{Decoder, Encoder, Malformed, seal, unseal};
 use crate::device::area::Place;
 use crate::device::{BLOCK_BYTES, Geometry, Kind};
@@ -386,6 +387,7 @@ fn decode_rest(from: &mut Decoder<'_>, version: u32) -> Result<Superblock, Malfo
             return Err(Malformed("the generation of its metadata"));
         }
     }
+    check_superblock::check(&superblock)?;
     Ok(superblock)
 }
 
@@ -526,7 +528,9 @@ fn get_member(from: &mut Decoder<'_>) -> Result<Member, Malformed> {
         }
         _ => return Err(Malformed("the kind of a device")),
     };
-    Ok(Member { uuid, role, geometry: Geometry { blocks, kind } })
+    let member = Member { uuid, role, geometry: Geometry { blocks, kind } };
+    check_superblock::check_member(&member)?;
+    Ok(member)
 }
 
 #[cfg(test)]
@@ -542,18 +546,18 @@ mod tests {
         Superblock {
             uuid: Uuid::from_u128(99),
             member: 1,
-            store: "strict-append".into(),
+            store: "log".into(),
             options: vec![("cleaner".into(), "greedy".into())],
-            data: (1, 2),
+            data: (0, 3 * 4095),
             layout: Layout {
                 place: Place::islands(400, 6, 16),
-                checksums: (2, 10),
-                log: (12, 100),
-                checkpoints: [(112, 140), (252, 148)],
+                checksums: (2, 30),
+                log: (32, 80),
+                checkpoints: [(112, 138), (250, 138)],
                 hot: (0, 0),
             },
             members: vec![data, metadata],
-            shape: Some(Shape { parity: 1, width: 4, zone_blocks: 4096, groups: 77 }),
+            shape: Some(Shape { parity: 0, width: 1, zone_blocks: 4096, groups: 3 }),
             standing: Standing::of(1),
             witness: Witness::default(),
             writes: 0,
@@ -633,7 +637,7 @@ mod tests {
         let outside = Superblock { layout: Layout { hot: (391, 10), ..example().layout }, ..mirrored() };
         assert!(Superblock::decode(&outside.encode()).is_err());
         assert_eq!(Superblock::decode(&example().encode()), Ok(example()));
-        let without = Superblock { shape: None, ..example() };
+        let without = Superblock { store: "strict-append".into(), data: (4096, 3 * 4096), shape: None, ..example() };
         assert_eq!(Superblock::decode(&without.encode()), Ok(without));
         assert_eq!(Superblock::decode(&mirrored().encode()), Ok(mirrored()));
         assert_eq!(Superblock::decode(&witnessed().encode()), Ok(witnessed()));

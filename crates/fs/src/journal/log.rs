@@ -24,6 +24,8 @@ const MAGIC: u32 = 0x676f_6c49; // "Ilog"
 const HEAD_BYTES: usize = 40;
 /// What stands before the changes of a record.
 const RECORD_HEAD_BYTES: usize = 12;
+/// Blocks of the ring at least.
+pub const BLOCKS_MIN: u64 = 16;
 /// The ring has room for so many frames at least.
 const FRAMES_MIN: u64 = 8;
 /// Operations leave one part in so many of the ring free for the commits that a checkpoint needs.

@@ -12,6 +12,9 @@ pub const FIRST_COOKIE: u64 = 16;
 /// A name's cookie is its hash, or one of so many behind it.
 pub const COOKIES_TRIED: u64 = 64;
 
+/// No name has a cookie from here on: hashes have 62 bits.
+pub const COOKIES_END: u64 = (1 << 62) + COOKIES_TRIED;
+
 /// A name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
@@ -56,6 +59,11 @@ impl Directory {
     /// A free cookie for `name`, if there is one.
     pub fn new_cookie(&self, key: (u64, u64), name: &[u8]) -> Option<u64> {
         cookies(key, name).find(|cookie| !self.entries.contains_key(cookie))
+    }
+
+    /// Whether `name` may have `cookie`: whoever looks for it elsewhere does not find it.
+    pub fn may_have(key: (u64, u64), name: &[u8], cookie: u64) -> bool {
+        cookies(key, name).contains(&cookie)
     }
 
     /// Puts a name there; gives back what was there.

@@ -10,18 +10,21 @@
 //!    directories are a tree below [`ROOT`].
 //! 2. [`Namespace::encoded_bytes`] is what a checkpoint of it takes, at most.
 
+mod check;
 mod directory;
 mod groups;
 mod node;
 mod numbers;
 mod places;
+mod table;
 
 use std::collections::BTreeMap;
 
-pub use self::directory::{COOKIES_TRIED, Directory, Entry, FIRST_COOKIE};
+pub use self::directory::{COOKIES_END, COOKIES_TRIED, Directory, Entry, FIRST_COOKIE};
 pub use self::groups::{DriveRecord, Groups, HotPartRecord};
-pub use self::node::{Extents, FORMAT, Node, REGULAR};
+pub use self::node::{Extents, FORMAT, Node, REGULAR, is_file_type};
 use self::numbers::Numbers;
+use self::table::Table;
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Extent, Inode};
 use crate::format::change::{ENTRY_BYTES, EXTENT_BYTES, GENERATIONS_BYTES, LIST_BYTES, NODE_BYTES, STRETCH_BYTES};
@@ -31,12 +34,17 @@ pub const ROOT: Inode = 1;
 /// Bytes of a name at most.
 pub const NAME_BYTES_MAX: usize = 255;
 
+/// Whether these bytes can be a name in a directory.
+pub fn is_name(name: &[u8]) -> bool {
+    let is_long = name.len() > NAME_BYTES_MAX;
+    !name.is_empty() && !is_long && name != b"." && name != b".." && !name.iter().any(|byte| matches!(byte, b'/' | 0))
+}
+
 /// The namespace.
 pub struct Namespace {
     /// By number; 0 is never used.
-    nodes: Vec<Option<Node>>,
+    nodes: Table<Node>,
     numbers: Numbers,
-    files: u64,
     encoded_bytes: u64,
     key: (u64, u64),
     groups: Groups,
@@ -56,9 +64,8 @@ impl Namespace {
     pub fn new(key: u128) -> Namespace {
         let key = ((key >> 64) as u64, key as u64);
         Namespace {
-            nodes: vec![None],
+            nodes: Table::default(),
             numbers: Numbers::default(),
-            files: 0,
             encoded_bytes: 0,
             key,
             groups: Groups::default(),
@@ -114,7 +121,7 @@ impl Namespace {
 
     /// How many files there are, directories and all.
     pub fn files(&self) -> u64 {
-        self.files
+        self.nodes.count() as u64
     }
 
     /// Bytes of a checkpoint of it, at most.
@@ -127,9 +134,9 @@ impl Namespace {
         &self.groups
     }
 
-    /// The number after the last that is used.
-    pub fn end(&self) -> Inode {
-        self.nodes.len() as Inode
+    /// The number behind those that lie close together, which no file has.
+    fn end(&self) -> Inode {
+        (self.nodes.end() as Inode).max(ROOT + 1)
     }
 
     /// Returns the number and the generation of the next file, which stay free until a change uses them.
@@ -158,7 +165,7 @@ impl Namespace {
 
     /// A file, if it is there.
     pub fn get(&self, inode: Inode) -> Option<&Node> {
-        self.nodes.get(inode as usize)?.as_ref()
+        self.nodes.get(inode)
     }
 
     /// A file.
@@ -173,9 +180,7 @@ impl Namespace {
 
     /// Every file with its number, from `first` on.
     pub fn nodes_from(&self, first: Inode) -> impl Iterator<Item = (Inode, &Node)> {
-        let first = (first as usize).min(self.nodes.len());
-        let rest = self.nodes[first..].iter().enumerate();
-        rest.filter_map(move |(index, node)| node.as_ref().map(|node| ((first + index) as Inode, node)))
+        self.nodes.from(first)
     }
 
     /// The file that `name` in `directory` is of, and the name's cookie.
@@ -194,7 +199,7 @@ impl Namespace {
     /// Whether `inode` is `above`, or a directory somewhere in it.
     pub fn is_within(&self, inode: Inode, above: Inode) -> bool {
         let mut at = inode;
-        for _ in 0..self.nodes.len() {
+        for _ in 0..=self.nodes.count() {
             if at == above {
                 return true;
             }
@@ -286,7 +291,7 @@ impl Namespace {
     }
 
     fn node_mut(&mut self, inode: Inode) -> Option<&mut Node> {
-        self.nodes.get_mut(inode as usize)?.as_mut()
+        self.nodes.get_mut(inode)
     }
 
     fn directory_mut(&mut self, inode: Inode) -> Option<&mut Directory> {
@@ -294,23 +299,17 @@ impl Namespace {
     }
 
     fn put_node(&mut self, inode: Inode, attributes: &Attributes) {
-        let index = inode as usize;
-        while self.nodes.len() <= index {
-            self.nodes.push(None);
-        }
         self.numbers.take(inode, attributes.generation);
-        match &mut self.nodes[index] {
-            Some(node) => node.attributes = *attributes,
-            place => {
-                *place = Some(Node::new(*attributes));
-                self.files += 1;
-                self.encoded_bytes += NODE_BYTES;
-            }
+        if let Some(node) = self.nodes.get_mut(inode) {
+            node.attributes = *attributes;
+            return;
         }
+        self.nodes.insert(inode, Node::new(*attributes));
+        self.encoded_bytes += NODE_BYTES;
     }
 
     fn drop_node(&mut self, inode: Inode) {
-        let Some(node) = self.nodes.get_mut(inode as usize).and_then(Option::take) else { return };
+        let Some(node) = self.nodes.remove(inode) else { return };
         if let Some(places) = &mut self.places {
             places.forget(inode);
         }
@@ -318,7 +317,6 @@ impl Namespace {
         let preallocated = self.preallocated.remove(&inode).unwrap_or_default();
         self.encoded_bytes -= list_bytes(&copy) + stretch_bytes(&preallocated);
         self.numbers.release(inode, node.attributes.generation);
-        self.files -= 1;
         self.encoded_bytes -= bytes_of(&node);
     }
 
@@ -353,56 +351,6 @@ impl Namespace {
             changes.push(Change::Entry { directory: inode, cookie, inode: entry.inode, name: entry.name.clone() });
         }
         entries.next().map(|(cookie, _)| cookie)
-    }
-
-    /// Checks invariant 1 and 2; what is wrong in words, nothing if all is right.
-    pub fn self_check(&self) -> Vec<String> {
-        let mut wrong = Vec::new();
-        let mut names = vec![0u32; self.nodes.len()];
-        let mut subdirectories = vec![0u32; self.nodes.len()];
-        for (inode, node) in self.nodes_from(0) {
-            for (cookie, entry) in node.directory().into_iter().flat_map(|directory| directory.entries_from(0)) {
-                let name = String::from_utf8_lossy(&entry.name).into_owned();
-                let Some(named) = self.get(entry.inode) else {
-                    wrong.push(format!(
-                        "'{name}' in directory {inode} (cookie {cookie}) is of no file: {}",
-                        entry.inode
-                    ));
-                    continue;
-                };
-                names[entry.inode as usize] += 1;
-                if named.is_directory() {
-                    subdirectories[inode as usize] += 1;
-                    if named.attributes.parent != inode {
-                        wrong.push(format!("directory {} is in {inode} and says it is elsewhere", entry.inode));
-                    }
-                }
-            }
-        }
-        for (inode, node) in self.nodes_from(0) {
-            let (links, found) = (node.attributes.links, names[inode as usize]);
-            let expected = match (node.is_directory(), inode == ROOT || found > 0) {
-                (true, true) => 2 + subdirectories[inode as usize],
-                (true, false) => 0,
-                (false, _) => found,
-            };
-            if links != expected {
-                wrong.push(format!("file {inode} has {links} links, and there are {expected}"));
-            }
-            if node.is_directory() && found > 1 {
-                wrong.push(format!("directory {inode} has {found} names"));
-            }
-            if found > 0 && !self.is_within(inode, ROOT) && node.is_directory() {
-                wrong.push(format!("directory {inode} is not below the root"));
-            }
-        }
-        let copies: u64 = self.hot.values().map(|extents| list_bytes(extents)).sum();
-        let preallocated: u64 = self.preallocated.values().map(stretch_bytes).sum();
-        let bytes = copies + preallocated + self.nodes_from(0).map(|(_, node)| bytes_of(node)).sum::<u64>();
-        if bytes != self.encoded_bytes {
-            wrong.push(format!("{} bytes of a checkpoint were reckoned, and it is {bytes}", self.encoded_bytes));
-        }
-        wrong
     }
 }
 

@@ -10,7 +10,14 @@ pub const FORMAT: u32 = 0o170_000;
 /// A regular file.
 pub const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
-const SYMLINK: u32 = 0o120_000;
+pub(super) const SYMLINK: u32 = 0o120_000;
+
+/// Whether a mode tells one of the seven types of files.
+pub fn is_file_type(mode: u32) -> bool {
+    const OTHERS: [u32; 4] = [0o010_000, 0o020_000, 0o060_000, 0o140_000];
+    let kind = mode & FORMAT;
+    matches!(kind, REGULAR | DIRECTORY | SYMLINK) || OTHERS.contains(&kind)
+}
 
 /// Where a file's contents lie. Most files lie in one piece.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

@@ -83,7 +83,8 @@ impl Numbers {
         found
     }
 
-    /// Returns the number and the generation of the next file. Numbers from `end` on were never used.
+    /// Returns the number and the generation of the next file. From `end` on numbers are looked
+    /// through no more; that one is free.
     pub(super) fn next(&self, end: Inode, is_used: impl Fn(Inode) -> bool) -> Result<(Inode, u32), FsError> {
         let unused = self.next_unused(is_used).map(|inode| (inode, 0));
         let reused = self.by_turn.first_key_value().map(|(_, inode)| (*inode, self.free[inode].generation));
@@ -91,7 +92,8 @@ impl Numbers {
         let (inode, generation) = match (unused, reused) {
             (Some(unused), _) => unused,
             (None, Some(reused)) if self.free.len() > FREE_MIN || !can_grow => reused,
-            _ if can_grow => (end, 0),
+            // Numbers far from the others are not looked through above.
+            _ if can_grow => (end, self.free.get(&end).map_or(0, |free| free.generation)),
             _ => return Err(FsError::NoMetadataSpace),
         };
         let generation = u32::try_from(generation.max(self.floor).max(1)).map_err(|_| FsError::NoMetadataSpace)?;

@@ -4,21 +4,23 @@
 //! 1. Every name of a file is here once: the one given last first, which is the one that records tell.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use super::Namespace;
+use super::table::Table;
 use crate::format::change::Inode;
 
 /// A name: its directory, and its cookie there.
 pub type Place = (Inode, u64);
 
-/// No file has number 0, and no directory.
-const NONE: Place = (0, 0);
+/// A place as it is kept: no directory has number 0.
+type Kept = (NonZeroU32, u64);
 
 /// The names of files.
 #[derive(Default, Debug)]
 pub struct Places {
     /// By inode.
-    first: Vec<Place>,
+    first: Table<Kept>,
     /// Of the few files that have several: the others, the one given last at the end.
     more: BTreeMap<Inode, Vec<Place>>,
 }
@@ -26,19 +28,23 @@ pub struct Places {
 impl Places {
     /// The name that was given last.
     pub fn get(&self, inode: Inode) -> Option<Place> {
-        self.first.get(inode as usize).copied().filter(|place| *place != NONE)
+        self.first.get(inode).map(|(directory, cookie)| (directory.get(), *cookie))
     }
 
     /// A name is given.
     pub fn add(&mut self, inode: Inode, place: Place) {
-        let index = inode as usize;
-        if self.first.len() <= index {
-            self.first.resize(index + 1, NONE);
-        }
-        let before = std::mem::replace(&mut self.first[index], place);
-        if before != NONE && before != place {
+        let before = self.get(inode);
+        self.put(inode, Some(place));
+        if let Some(before) = before.filter(|before| *before != place) {
             self.more.entry(inode).or_default().push(before);
         }
+    }
+
+    fn put(&mut self, inode: Inode, place: Option<Place>) {
+        match place.and_then(|(directory, cookie)| Some((NonZeroU32::new(directory)?, cookie))) {
+            Some(kept) => self.first.insert(inode, kept, |_| ()),
+            None => self.first.remove(inode),
+        };
     }
 
     /// A name is taken.
@@ -46,7 +52,8 @@ impl Places {
         let is_first = self.get(inode) == Some(place);
         let others = self.more.get_mut(&inode);
         if is_first {
-            self.first[inode as usize] = others.and_then(Vec::pop).unwrap_or(NONE);
+            let next = others.and_then(Vec::pop);
+            self.put(inode, next);
         } else if let Some(others) = others {
             others.retain(|other| *other != place);
         }
@@ -57,9 +64,7 @@ impl Places {
 
     /// The file is gone.
     pub fn forget(&mut self, inode: Inode) {
-        if let Some(place) = self.first.get_mut(inode as usize) {
-            *place = NONE;
-        }
+        self.first.remove(inode);
         self.more.remove(&inode);
     }
 }

@@ -10,8 +10,8 @@ use super::replaced::{gone, leave_out};
 use crate::array::zone_header::ZoneHeader;
 use crate::array::{Array, zones_of};
 use crate::core::look;
-use crate::core::made::{check_enough, drives_of, has_checkpoint, parts};
-use crate::device::{Device, ZoneCondition, ZoneState};
+use crate::core::made::{check_enough, check_groups, check_member, drives_of, has_checkpoint, parts};
+use crate::device::{Device, Geometry, ZoneCondition, ZoneState};
 use crate::error::FsError;
 use crate::format::change::{Change, GroupLayout, ZoneOf};
 use crate::format::superblock::{Role, Shape, Superblock};
@@ -55,6 +55,12 @@ pub async fn look_at(drives: &[Device], metadata: &Device, force: bool) -> Resul
             let reason = format!("belongs to file system {}, and {} to {}", superblock.uuid, first.name(), other.uuid);
             return Err(FsError::format(device.name(), reason));
         }
+        let uuid = superblock.own().uuid;
+        if let Some((_, other)) = found.iter().find(|(other, _)| other.own().uuid == uuid) {
+            let name = other.name();
+            let reason = format!("is the same device as {name} ({uuid}): one is a copy of the other; give one of them");
+            return Err(FsError::format(device.name(), reason));
+        }
         found.push((superblock, device.clone()));
     }
     let Some((first, device)) = found.first() else {
@@ -66,6 +72,11 @@ pub async fn look_at(drives: &[Device], metadata: &Device, force: bool) -> Resul
             first.store
         );
         return Err(FsError::format(device.name(), reason));
+    }
+    // What the metadata lay on may have had another size than what takes its place.
+    let drives = || found.iter().filter(|(superblock, _)| superblock.own().role != Role::Metadata);
+    for (superblock, _) in &found {
+        drives().try_for_each(|(other, device)| check_member(superblock, other.own().uuid, device))?;
     }
     for (superblock, device) in &found {
         let Some(slot) = superblock.slot().filter(|_| !force) else { continue };
@@ -93,7 +104,10 @@ pub async fn look_at(drives: &[Device], metadata: &Device, force: bool) -> Resul
         return Err(FsError::format(device.name(), "holds data: give another device for the new metadata"));
     }
     let data = found.iter().filter(|(superblock, _)| own(superblock).role != Role::Metadata);
-    let given = data.map(|(superblock, device)| given(superblock, device)).collect();
+    let given: Vec<Given> = data.map(|(superblock, device)| given(superblock, device)).collect();
+    if given.is_empty() {
+        return Err(FsError::format(device.name(), "holds no data: give the drives with the data"));
+    }
     Ok((superblock, given))
 }
 
@@ -125,6 +139,8 @@ pub struct Zone {
 pub async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assembled, Salvaged), FsError> {
     let shape = superblock.shape.expect("it was looked at");
     let (mut zones, mut unknown, mut salvaged) = (Vec::new(), BTreeMap::new(), Salvaged::default());
+    let there: Vec<Geometry> = given.iter().map(|drive| drive.device.geometry()).collect();
+    check_groups(superblock, shape, &there, given[0].device.name())?;
     for drive in given {
         let of_drive = unknown.entry(drive.uuid).or_default();
         zones.extend(zones_that_say(drive, superblock.uuid, shape, of_drive).await?);
@@ -139,6 +155,11 @@ pub async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assem
     salvaged.replaced = replaced.iter().filter(|(_, is_needed)| !**is_needed).map(name).collect();
     salvaged.standing_in = replaced.iter().filter(|(_, is_needed)| **is_needed).map(name).collect();
     let given: Vec<&Given> = given.iter().filter(|drive| replaced.get(&drive.uuid) != Some(&false)).collect();
+    let Some(first) = given.first() else {
+        let reason = "others have the place of all drives that were given: give those too";
+        return Err(FsError::format(&salvaged.replaced.join(", "), reason));
+    };
+    let name = first.device.name();
     salvaged.unknown_zones = given.iter().map(|drive| unknown[&drive.uuid]).sum();
     let mut namespace = Namespace::new(superblock.uuid.as_u128());
     let groups;
@@ -169,7 +190,7 @@ pub async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assem
     let find = |uuid: Uuid| given.iter().find(|drive| drive.uuid == uuid).map(|drive| drive.device.clone());
     let devices = drives_of(superblock, namespace.groups()).into_iter().map(|uuid| (uuid, find(uuid))).collect();
     let parts = parts(superblock, shape, devices, namespace.groups());
-    check_enough(given[0].device.name(), shape, &parts, namespace.groups())?;
+    check_enough(name, shape, &parts, namespace.groups())?;
     let array = Array::assemble(superblock.uuid, shape, parts, namespace.groups(), true).await?;
     Ok((Assembled { array, drives: changes }, salvaged))
 }

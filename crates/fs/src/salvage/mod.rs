@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 
 use self::contents::Contents;
 use self::scan::Scan;
-use crate::array::Array;
+use crate::array::{Array, Data};
 use crate::core::made::{blank, bytes_in_slot, erase, lay_out, refuse_used};
 use crate::device::Device;
 use crate::device::area::Place;
@@ -44,6 +44,7 @@ use crate::journal::checkpoint::Writer;
 use crate::journal::log::LogPlace;
 use crate::journal::mirror::Mirror;
 use crate::namespace::Namespace;
+use crate::store::{self, Run};
 
 /// Pages of checksums in memory.
 const CHECKSUM_PAGES: usize = 4 << 10;
@@ -161,6 +162,7 @@ pub async fn salvage(
     let place = place_of(&superblock, metadata, options.force).await?;
     let (assembled, mut salvaged) = drives::assemble(&superblock, &given).await?;
     let array = &assembled.array;
+    check_options(&superblock, array)?;
     let on_metadata = on_metadata(&superblock, metadata, place)?;
     if !is_inside(&superblock) {
         erase(metadata).await?;
@@ -215,6 +217,14 @@ fn rebuild(
     Ok(namespace)
 }
 
+/// Fails where the options that the file system was made with would be refused when it is mounted.
+fn check_options(superblock: &Superblock, array: &Array) -> Result<(), FsError> {
+    let option = |key: &str| superblock.options.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone());
+    Keeping::named(option(Keeping::OPTION).as_deref()).map_err(|reason| FsError::format("the hot zone", reason))?;
+    let run = Run { start: superblock.data.0, blocks: superblock.data.1 };
+    store::make(&superblock.store, &Data::Array(array.clone()), run, None, option).map(drop)
+}
+
 /// Whether files were to lie in the hot zone alone.
 fn keeps_alone(superblock: &Superblock) -> bool {
     let said = superblock.options.iter().find(|(key, _)| key == Keeping::OPTION).map(|(_, value)| value.as_str());
@@ -229,7 +239,12 @@ fn is_inside(superblock: &Superblock) -> bool {
 /// Where the new metadata go.
 async fn place_of(superblock: &Superblock, metadata: &Device, force: bool) -> Result<Place, FsError> {
     if is_inside(superblock) {
-        return Ok(superblock.layout.place);
+        let (place, geometry) = (superblock.layout.place, metadata.geometry());
+        if place.end() > geometry.blocks {
+            let reason = format!("has {} blocks, and its metadata take {}", geometry.blocks, place.end());
+            return Err(FsError::format(metadata.name(), reason));
+        }
+        return Ok(place);
     }
     if !force {
         refuse_used(metadata).await?;

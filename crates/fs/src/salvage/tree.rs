@@ -9,13 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Contents, Everything, Flawed, Salvaged};
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Inode};
-use crate::namespace::{NAME_BYTES_MAX, Namespace, REGULAR, ROOT};
+use crate::namespace::{NAME_BYTES_MAX, Namespace, REGULAR, ROOT, is_name};
 
 const DIRECTORY: u32 = 0o040_000;
 /// Permissions that come back: set-id bits do not, for nothing proves who wrote a record.
 const PERMISSIONS: u32 = 0o777;
-/// Directories between a file and the uppermost one, at most.
-const DEPTH_MAX: usize = 4096;
 /// Numbers larger than this many times those that are needed are given anew.
 const SPARSE: u64 = 16;
 /// Generations that are passed by: those of files of which no record tells.
@@ -97,10 +95,11 @@ impl Gardener<'_> {
     ) -> Result<BTreeMap<Inode, Inode>, FsError> {
         let mut numbers = BTreeMap::from([(ROOT, ROOT)]);
         let mut below: BTreeMap<Inode, Vec<Inode>> = BTreeMap::new();
+        let in_rings = in_rings(everything, used);
         for inode in used {
             let parent = everything.directories[inode].parent;
             // What is in none that is known, or in itself, is lost.
-            let is_lost = (parent != ROOT && !used.contains(&parent)) || !leads_up(everything, *inode);
+            let is_lost = (parent != ROOT && !used.contains(&parent)) || in_rings.contains(inode);
             below.entry(if is_lost { 0 } else { parent }).or_default().push(*inode);
         }
         let mut left = vec![0, ROOT];
@@ -255,21 +254,22 @@ impl Gardener<'_> {
     }
 }
 
-/// Whether the directories above `inode` end at the uppermost one, or where one is not known: not in a ring.
-fn leads_up(everything: &Everything, inode: Inode) -> bool {
-    let mut at = inode;
-    for _ in 0..DEPTH_MAX {
-        match everything.directories.get(&at) {
-            Some(record) if at != ROOT => at = record.parent,
-            _ => return true,
-        }
+/// The directories of `used` from which going up does not end: those in a ring, and those below them.
+fn in_rings(everything: &Everything, used: &BTreeSet<Inode>) -> BTreeSet<Inode> {
+    let mut leads_up: BTreeMap<Inode, bool> = BTreeMap::from([(ROOT, true)]);
+    for &inode in used {
+        let (mut way, mut at) = (BTreeSet::new(), inode);
+        let ends = loop {
+            match (leads_up.get(&at), everything.directories.get(&at)) {
+                (Some(known), _) => break *known,
+                (None, None) => break true,
+                (None, Some(_)) if !way.insert(at) => break false,
+                (None, Some(record)) => at = record.parent,
+            }
+        };
+        leads_up.extend(way.into_iter().map(|at| (at, ends)));
     }
-    false
-}
-
-fn is_name(name: &[u8]) -> bool {
-    let is_dots = name == b"." || name == b"..";
-    !name.is_empty() && name.len() <= NAME_BYTES_MAX && !is_dots && !name.iter().any(|byte| matches!(byte, b'/' | 0))
+    used.iter().filter(|inode| leads_up.get(inode) == Some(&false)).copied().collect()
 }
 
 /// A name with something behind it, no longer than names are.

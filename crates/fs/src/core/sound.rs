@@ -1,0 +1,151 @@
+//! What was read of a store is held against what holds it, before it is used: places in the log and the checkpoint, checksums, the array,
+//! the pieces of files. Each error says what is wrong, and where.
+//!
+//! Numbers that make no sense by themselves are refused where they are decoded ([`crate::format`]).
+
+use crate::array::{DRIVES_MAX, zones_of};
+use crate::device::Geometry;
+use crate::error::FsError;
+use crate::format::change::Extent;
+use crate::format::check_superblock::{COUNT_END, COUNT_FAR};
+use crate::format::superblock::{Shape, Superblock};
+use crate::journal::checkpoint::Header;
+use crate::namespace::{Groups, Namespace};
+
+/// Findings that an error names; `imbrex fs check` has all.
+const NAMED: usize = 3;
+/// What to do where the metadata make no sense.
+const ADVICE: &str = "`imbrex fs check` has all of it; mount it read-only (-o ro) and copy what is needed";
+
+/// A drive that is missing has no more zones than so many times those of the largest that is there.
+const LARGER: u64 = 1024;
+
+/// The place in the log that a checkpoint names is in it, and what is counted has room to go on.
+pub(super) fn check_header(superblock: &Superblock, header: &Header, name: &str) -> Result<(), FsError> {
+    let (place, (_, blocks)) = (header.place, superblock.layout.log);
+    if place.block <= blocks && place.frame < COUNT_END && header.number < COUNT_END {
+        return Ok(());
+    }
+    let reason = format!(
+        "checkpoint {} goes on with frame {} at block {} of the log, which has {blocks} blocks",
+        header.number, place.frame, place.block
+    );
+    Err(FsError::format(name, reason))
+}
+
+/// What is counted has not come so far that it might run over; a file system that was used never has.
+pub(super) fn check_counts(
+    superblock: &Superblock,
+    header: &Header,
+    groups: &Groups,
+    name: &str,
+) -> Result<(), FsError> {
+    let sequences = groups.all().values().map(|layout| layout.sequence).chain([groups.sequence_below()]);
+    let parts = (0..=u8::MAX).filter_map(|part| groups.hot_part(part)).map(|part| part.generation);
+    let others = [superblock.standing.generation, header.number, header.place.frame];
+    match sequences.chain(parts).chain(others).max() {
+        Some(most) if most >= COUNT_FAR => {
+            let reason =
+                format!("counts generations, frames or sequences up to {most}, which no use comes to: {ADVICE}");
+            Err(FsError::format(name, reason))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checksums that a record brings are of blocks that the table has.
+pub(super) fn check_sums(superblock: &Superblock, block: u64, count: usize, name: &str) -> Result<(), FsError> {
+    let (end, blocks) = (block.saturating_add(count as u64), superblock.hot_base() + superblock.hot_blocks());
+    if end <= blocks {
+        return Ok(());
+    }
+    let reason = format!("a record of the log has checksums of blocks {block} to {end}, and there are {blocks}");
+    Err(FsError::format(name, reason))
+}
+
+/// The names of files make a tree; without that nothing is changed, for it would be made worse.
+pub(super) fn check_namespace(namespace: &Namespace, name: &str) -> Result<(), FsError> {
+    let wrong = namespace.self_check();
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let more = wrong.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let first = wrong[..wrong.len().min(NAMED)].join("; ");
+    Err(FsError::format(name, format!("its names of files make no sense: {first}{more}: {ADVICE}")))
+}
+
+/// Drives that came later have numbers and names of their own, and those that they replace came before them.
+pub(super) fn check_drives(superblock: &Superblock, groups: &Groups, name: &str) -> Result<(), FsError> {
+    let wrong = |reason: String| Err(FsError::format(name, reason));
+    let made_with = superblock.data_members();
+    let mut uuids: Vec<(u128, u8)> = Vec::new();
+    for number in 0..=u8::MAX - 1 {
+        let record = groups.drives().get(&number);
+        let made = made_with.get(usize::from(number)).map(|&member| superblock.members[member].uuid.as_u128());
+        let Some(uuid) = record.map(|record| record.uuid).or(made) else { continue };
+        if let Some(old) = record.and_then(|record| record.replaces).filter(|old| *old >= number) {
+            return wrong(format!("drive {number} of its array replaces drive {old}, which came later"));
+        }
+        if record.is_some() && made.is_some_and(|made| uuid != made && uuid != 0) {
+            return wrong(format!("drive {number} of its array is another than the one that it was made with"));
+        }
+        if let Some((_, other)) = uuids.iter().find(|(other, _)| *other == uuid && uuid != 0) {
+            return wrong(format!("drives {other} and {number} of its array are one"));
+        }
+        uuids.push((uuid, number));
+    }
+    let there = uuids.iter().filter(|(uuid, _)| *uuid != 0).count();
+    if there > 2 * DRIVES_MAX {
+        return wrong(format!(
+            "its array has {there} drives, and may have {DRIVES_MAX}, each with one that comes in its place"
+        ));
+    }
+    Ok(())
+}
+
+/// The array has no more stripe groups than drives like those that are `there` have zones for. Of those that are not only the
+/// superblock tells, so they count as no larger than many times the largest that is.
+pub(crate) fn check_groups(
+    superblock: &Superblock,
+    shape: Shape,
+    there: &[Geometry],
+    name: &str,
+) -> Result<(), FsError> {
+    let zones = |geometry: &Geometry| u64::from(zones_of(geometry, shape.zone_blocks, 0));
+    let found: Vec<u64> = there.iter().map(zones).collect();
+    let most = found.iter().max().copied().unwrap_or(0).saturating_mul(LARGER).saturating_add(LARGER);
+    let members = superblock.data_members().into_iter().map(|number| &superblock.members[number].geometry);
+    let listed: u64 = members.map(|geometry| zones(geometry).min(most)).sum();
+    let room = found.iter().sum::<u64>().max(listed) / (1 + u64::from(shape.parity));
+    if u64::from(shape.groups) <= room {
+        return Ok(());
+    }
+    let reason = format!("its array has {} stripe groups, and its drives have zones for {room}", shape.groups);
+    Err(FsError::format(name, reason))
+}
+
+/// No block is in two pieces of files, or of those and of what is kept for files.
+pub(super) fn check_apart(namespace: &Namespace, name: &str) -> Result<(), FsError> {
+    let stored = namespace.nodes_from(0).map(|(inode, node)| (inode, &node.extents));
+    // Stores that keep no certain blocks have block 0 there.
+    let kept = namespace.all_preallocated().map(|(inode, extents)| (inode, extents, 1));
+    let with_first = stored.map(|(inode, extents)| (inode, extents, 0)).chain(kept);
+    let mut all: Vec<(Extent, u32)> = with_first
+        .flat_map(|(inode, extents, first)| extents.as_slice().iter().map(move |extent| (*extent, inode, first)))
+        .filter(|(extent, _, first)| extent.start >= *first)
+        .map(|(extent, inode, _)| (extent, inode))
+        .collect();
+    all.sort_unstable_by_key(|(extent, inode)| (extent.start, *inode));
+    for pair in all.windows(2) {
+        let [(one, owner), (other, next)] = [pair[0], pair[1]];
+        if one.start + u64::from(one.blocks) > other.start {
+            let (start, end) = (other.start, other.start + u64::from(other.blocks));
+            return Err(FsError::format(
+                name,
+                format!("blocks {start} to {end} are of file {next} and of file {owner}"),
+            ));
+        }
+    }
+    Ok(())
+}

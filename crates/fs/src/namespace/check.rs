@@ -1,0 +1,144 @@
+//! What must hold of a namespace, however it came about: invariants 1 and 2 of the folder, and what every file must have. It takes time
+//! in proportion to the names and files that there are, whatever these say.
+
+use std::collections::BTreeSet;
+
+use super::node::SYMLINK;
+use super::table::Table;
+use super::{Directory, Namespace, ROOT, bytes_of, list_bytes, stretch_bytes};
+use crate::format::change::Inode;
+
+/// Findings that are put in words; behind them only their number is told.
+const TOLD: usize = 1000;
+
+/// What names say of a file.
+#[derive(Clone, Copy, Default)]
+struct Named {
+    names: u32,
+    /// Directories in it.
+    subdirectories: u32,
+}
+
+/// What is wrong, in words.
+#[derive(Default)]
+struct Wrong {
+    told: Vec<String>,
+    untold: u64,
+}
+
+impl Wrong {
+    fn add(&mut self, words: String) {
+        if self.told.len() < TOLD {
+            self.told.push(words);
+        } else {
+            self.untold += 1;
+        }
+    }
+
+    fn into_words(mut self) -> Vec<String> {
+        self.told.extend((self.untold > 0).then(|| format!("and {} more of the kind", self.untold)));
+        self.told
+    }
+}
+
+impl Namespace {
+    /// Checks all of it; what is wrong in words, nothing if all is right.
+    pub fn self_check(&self) -> Vec<String> {
+        let mut wrong = Wrong::default();
+        let named = self.check_names(&mut wrong);
+        let below = self.directories_below_root();
+        for (inode, _) in self.nodes_from(0) {
+            self.check_file(inode, named.get(inode).copied().unwrap_or_default(), &below, &mut wrong);
+        }
+        let copies: u64 = self.hot.values().map(|extents| list_bytes(extents)).sum();
+        let preallocated: u64 = self.preallocated.values().map(stretch_bytes).sum();
+        let bytes = copies + preallocated + self.nodes_from(0).map(|(_, node)| bytes_of(node)).sum::<u64>();
+        if bytes != self.encoded_bytes {
+            wrong.add(format!("{} bytes of a checkpoint were reckoned, and it is {bytes}", self.encoded_bytes));
+        }
+        wrong.into_words()
+    }
+
+    /// Every name is of a file that is there, and is found where it is looked for.
+    fn check_names(&self, wrong: &mut Wrong) -> Table<Named> {
+        let mut all: Table<Named> = Table::default();
+        let mut count = |inode: Inode, add: fn(&mut Named)| match all.get_mut(inode) {
+            Some(named) => add(named),
+            None => {
+                let mut named = Named::default();
+                add(&mut named);
+                all.insert(inode, named);
+            }
+        };
+        for (inode, node) in self.nodes_from(0) {
+            let Some(directory) = node.directory() else { continue };
+            for (cookie, entry) in directory.entries_from(0) {
+                let name = String::from_utf8_lossy(&entry.name);
+                let Some(of) = self.get(entry.inode) else {
+                    wrong
+                        .add(format!("'{name}' in directory {inode} (cookie {cookie}) is of no file: {}", entry.inode));
+                    continue;
+                };
+                let found = directory.lookup(self.key, &entry.name);
+                if !Directory::may_have(self.key, &entry.name, cookie) || found != Some((cookie, entry.inode)) {
+                    wrong.add(format!("'{name}' in directory {inode} (cookie {cookie}) is not found by its name"));
+                }
+                count(entry.inode, |named| named.names = named.names.saturating_add(1));
+                if of.is_directory() {
+                    count(inode, |named| named.subdirectories = named.subdirectories.saturating_add(1));
+                    if of.attributes.parent != inode {
+                        wrong.add(format!("directory {} is in {inode} and says it is elsewhere", entry.inode));
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// The directories that a walk from the uppermost one comes by.
+    fn directories_below_root(&self) -> BTreeSet<Inode> {
+        let (mut found, mut left) = (BTreeSet::from([ROOT]), vec![ROOT]);
+        while let Some(above) = left.pop() {
+            let names = self.get(above).and_then(|node| node.directory());
+            for (_, entry) in names.into_iter().flat_map(|names| names.entries_from(0)) {
+                if self.get(entry.inode).is_some_and(|node| node.is_directory()) && found.insert(entry.inode) {
+                    left.push(entry.inode);
+                }
+            }
+        }
+        found
+    }
+
+    fn check_file(&self, inode: Inode, named: Named, below: &BTreeSet<Inode>, wrong: &mut Wrong) {
+        let Some(node) = self.get(inode) else { return };
+        let (links, is_directory) = (node.attributes.links, node.is_directory());
+        let is_in_use = inode == ROOT || named.names > 0;
+        let expected = match (is_directory, is_in_use) {
+            (true, true) => named.subdirectories.saturating_add(2),
+            (true, false) => 0,
+            (false, _) => named.names,
+        };
+        if links != expected {
+            wrong.add(format!("file {inode} has {links} links, and there are {expected}"));
+        }
+        if is_directory && named.names > u32::from(inode != ROOT) {
+            wrong.add(format!("directory {inode} has {} names", named.names));
+        }
+        if is_directory && is_in_use && !below.contains(&inode) {
+            wrong.add(format!("directory {inode} is not below the root"));
+        }
+        if is_directory != node.directory().is_some() {
+            wrong.add(format!("file {inode} is of another type than what it holds"));
+        }
+        if is_directory && !is_in_use && node.directory().is_some_and(|names| !names.is_empty()) {
+            wrong.add(format!("directory {inode} has no name, and is not empty"));
+        }
+        if (node.attributes.mode & super::FORMAT == SYMLINK) != node.target().is_some() {
+            wrong.add(format!("file {inode} points somewhere and is no symbolic link, or is one and does not"));
+        }
+        let has_contents = !node.extents.as_slice().is_empty() || !self.hot_copy(inode).is_empty();
+        if has_contents && !node.is_regular() {
+            wrong.add(format!("file {inode} has contents, and is no regular file"));
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What there is of each file, by its number. Numbers are given from below, so most lie close together: these are in a vector. One that
+//! is far off, as damage or an old file system has it, is in a map, so that the memory taken is in proportion to the files there are.
+//!
+//! Invariants:
+//! 1. The vector has no more than [`SPARSE`] places for each file that was put there, and [`FEW`] besides.
+//! 2. No number in the map is the one behind the vector: [`Table::end`] is free.
+
+use std::collections::BTreeMap;
+
+use crate::format::change::Inode;
+
+/// Places in the vector for each file, at most.
+const SPARSE: usize = 4;
+/// Places that there may be for the first files.
+const FEW: usize = 1024;
+
+/// The table.
+#[derive(Debug)]
+pub struct Table<T> {
+    near: Vec<Option<T>>,
+    far: BTreeMap<Inode, T>,
+    /// How many there are.
+    count: usize,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Table<T> {
+        Table { near: Vec::new(), far: BTreeMap::new(), count: 0 }
+    }
+}
+
+impl<T> Table<T> {
+    /// What there is of number `inode`.
+    pub fn get(&self, inode: Inode) -> Option<&T> {
+        match self.near.get(inode as usize) {
+            Some(found) => found.as_ref(),
+            None => self.far.get(&inode),
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, inode: Inode) -> Option<&mut T> {
+        match self.near.get_mut(inode as usize) {
+            Some(found) => found.as_mut(),
+            None => self.far.get_mut(&inode),
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// A number that is free: the one behind those that lie close together.
+    pub fn end(&self) -> usize {
+        self.near.len()
+    }
+
+    /// Puts `what` there.
+    pub fn insert(&mut self, inode: Inode, what: T) -> Option<T> {
+        let index = inode as usize;
+        if index > self.near.len() && index >= SPARSE * (self.count + 1) + FEW {
+            let before = self.far.insert(inode, what);
+            self.count += usize::from(before.is_none());
+            return before;
+        }
+        while self.near.len() <= index {
+            self.grow();
+        }
+        let before = self.near[index].replace(what);
+        self.count += usize::from(before.is_none());
+        // Those that were far off may be next now.
+        while self.far.first_key_value().is_some_and(|(next, _)| *next as usize == self.near.len()) {
+            self.near.extend(self.far.pop_first().map(|(_, next)| Some(next)));
+        }
+        before
+    }
+
+    /// One place more.
+    fn grow(&mut self) {
+        let there = self.far.remove(&(self.near.len() as Inode));
+        self.near.push(there);
+    }
+
+    /// Takes out what is there.
+    pub fn remove(&mut self, inode: Inode) -> Option<T> {
+        let found = match self.near.get_mut(inode as usize) {
+            Some(found) => found.take(),
+            None => self.far.remove(&inode),
+        };
+        self.count -= usize::from(found.is_some());
+        found
+    }
+
+    /// All there are from number `first` on, in order.
+    pub fn from(&self, first: Inode) -> impl Iterator<Item = (Inode, &T)> {
+        let start = (first as usize).min(self.near.len());
+        let near = self.near[start..].iter().enumerate();
+        let near = near.filter_map(move |(at, found)| found.as_ref().map(|found| ((start + at) as Inode, found)));
+        near.chain(self.far.range(first..).map(|(inode, found)| (*inode, found)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_core::{RngCore, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    use super::*;
+
+    /// Against a map, with numbers close together and far off; the vector stays in proportion.
+    #[test]
+    fn it_is_what_a_map_says() {
+        for seed in 0..40 {
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+            let mut below = |end: u64| random.next_u64() % end;
+            let (mut table, mut map, mut put) = (Table::default(), BTreeMap::new(), 0);
+            for step in 0..600u32 {
+                let far = [1 + below(40), 1 + below(9000), u64::from(u32::MAX) - below(20), table.end() as u64];
+                let inode = far[below(4) as usize] as Inode;
+                if below(3) == 0 {
+                    assert_eq!(table.remove(inode), map.remove(&inode), "seed {seed}");
+                } else {
+                    assert_eq!(table.insert(inode, step), map.insert(inode, step));
+                    put += 1;
+                }
+                assert!(!map.contains_key(&(table.end() as Inode)), "seed {seed}: {} is free", table.end());
+                assert!(table.end() <= SPARSE * (put + 1) + FEW + 1, "{} places for {put} files", table.end());
+                assert_eq!(table.count(), map.len());
+                let from = below(9000) as Inode;
+                let found: Vec<(Inode, u32)> = table.from(from).map(|(inode, found)| (inode, *found)).collect();
+                assert_eq!(found, map.range(from..).map(|(inode, found)| (*inode, *found)).collect::<Vec<_>>());
+                assert_eq!(table.get(inode), map.get(&inode));
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What a judged action may take: operations of devices, virtual time, memory, and so that nothing hangs, time. None of these is a
+//! measurement: each bound lies far above what a store of a megabyte needs, and is met only by what has no end.
+//!
+//! What is beyond memory or time ends the process, for nothing can be unwound from there; the seed is told first.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::Write;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use imbrex_fs::device::{Backend, Geometry, Operation, Outcome};
+
+/// Operations of all devices for one action.
+const OPERATIONS_MAX: u64 = 200_000;
+/// Bytes that the process has at a time.
+const MEMORY_MAX: u64 = 1 << 30;
+/// How long an action may take on the wall before it counts as one without an end.
+const WATCHED_S: u64 = 600;
+
+/// The seed and the number of the action under way, for whoever ends the process.
+static SEED: AtomicU64 = AtomicU64::new(u64::MAX);
+static ACTIONS: AtomicU64 = AtomicU64::new(0);
+static BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// The system's allocator, with a bound.
+pub struct Bounded;
+
+// SAFETY: every call is passed on to the system's allocator as it is; counting touches no memory of it. No safe crate bounds what
+// a process takes and lets it say why it ended.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Bounded {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let bytes = layout.size() as u64;
+        if BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes > MEMORY_MAX {
+            BYTES.fetch_sub(bytes, Ordering::Relaxed);
+            end("more memory than there may be");
+        }
+        // SAFETY: the caller keeps the promises that `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let bytes = layout.size() as u64;
+        if BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes > MEMORY_MAX {
+            BYTES.fetch_sub(bytes, Ordering::Relaxed);
+            end("more memory than there may be");
+        }
+        // SAFETY: the caller keeps the promises that `System` asks for.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        BYTES.fetch_sub(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: the pointer came from `System` with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+fn end(why: &str) -> ! {
+    let (seed, action) = (SEED.load(Ordering::Relaxed), ACTIONS.load(Ordering::Relaxed));
+    // Not by a macro: what tests print is kept until they end.
+    let _ = writeln!(std::io::stderr(), "seed {seed}, action {action}: {why}");
+    std::process::abort()
+}
+
+/// An action of `seed` begins.
+pub fn begin(seed: u64) {
+    SEED.store(seed, Ordering::Relaxed);
+    ACTIONS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Looks whether actions end.
+pub fn watch() {
+    static WATCH: std::sync::Once = std::sync::Once::new();
+    WATCH.call_once(|| {
+        std::thread::spawn(|| {
+            loop {
+                let before = ACTIONS.load(Ordering::Relaxed);
+                std::thread::sleep(Duration::from_secs(WATCHED_S));
+                if ACTIONS.load(Ordering::Relaxed) == before && SEED.load(Ordering::Relaxed) != u64::MAX {
+                    end("it does not end");
+                }
+            }
+        });
+    });
+}
+
+/// All actions are over.
+pub fn over() {
+    SEED.store(u64::MAX, Ordering::Relaxed);
+}
+
+/// A device that counts what is asked of it, with others.
+pub struct Limited<B> {
+    inner: B,
+    operations: Rc<Cell<u64>>,
+}
+
+impl<B> Limited<B> {
+    /// In front of `inner`.
+    pub fn new(inner: B, operations: &Rc<Cell<u64>>) -> Limited<B> {
+        Limited { inner, operations: operations.clone() }
+    }
+}
+
+impl<B: Backend> Backend for Limited<B> {
+    fn geometry(&self) -> Geometry {
+        self.inner.geometry()
+    }
+
+    fn submit(&mut self, now_ns: u64, number: u64, operation: Operation) {
+        self.operations.set(self.operations.get() + 1);
+        assert!(self.operations.get() <= OPERATIONS_MAX, "more than {OPERATIONS_MAX} operations of the devices");
+        self.inner.submit(now_ns, number, operation);
+    }
+
+    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
+        self.inner.next_event_ns(now_ns)
+    }
+
+    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
+        self.inner.answers(now_ns, answers);
+    }
+
+    fn head_position(&self) -> u64 {
+        self.inner.head_position()
+    }
+
+    fn next_data(&mut self, block: u64) -> u64 {
+        self.inner.next_data(block)
+    }
+}
