@@ -10,6 +10,7 @@ use crate::format::change::Extent;
 use crate::format::check_superblock::{COUNT_END, COUNT_FAR};
 use crate::format::superblock::{Shape, Superblock};
 use crate::journal::checkpoint::Header;
+use crate::journal::checksums::STAMP_WRITES_BITS;
 use crate::namespace::{Groups, Namespace};
 
 /// Findings that an error names; `imbrex fs check` has all.
@@ -42,7 +43,11 @@ pub(super) fn check_counts(
 ) -> Result<(), FsError> {
     let sequences = groups.all().values().map(|layout| layout.sequence).chain([groups.sequence_below()]);
     let parts = (0..=u8::MAX).filter_map(|part| groups.hot_part(part)).map(|part| part.generation);
-    let others = [superblock.standing.generation, header.number, header.place.frame];
+    // A stamp of a page of checksums has no room for a later generation.
+    let generation = superblock.standing.generation;
+    let is_late = generation >> (u64::BITS - STAMP_WRITES_BITS) > 0;
+    let generation = if is_late { generation.max(COUNT_FAR) } else { generation };
+    let others = [generation, superblock.writes, header.number, header.place.frame];
     match sequences.chain(parts).chain(others).max() {
         Some(most) if most >= COUNT_FAR => {
             let reason =

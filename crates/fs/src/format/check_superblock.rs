@@ -29,7 +29,8 @@ pub fn check(superblock: &Superblock) -> Result<(), Malformed> {
     if matches!(own.role, Role::Both | Role::Metadata) && layout.place.end() > own.geometry.blocks {
         return Err(Malformed("the layout of its metadata, which is larger than its device"));
     }
-    if standing.generation >= COUNT_END {
+    let witness = superblock.witness;
+    if [standing.generation, witness.checkpoint, witness.frame, superblock.writes].iter().any(|it| *it >= COUNT_END) {
         return Err(Malformed("the generation of its metadata"));
     }
     let is_log = superblock.store == "log";
@@ -145,7 +146,7 @@ mod tests {
 
     use super::*;
     use crate::device::area::Place;
-    use crate::format::superblock::{FORMAT, Standing};
+    use crate::format::superblock::{FORMAT, Standing, Witness};
 
     fn member(uuid: u128, role: Role, kind: Kind) -> Member {
         Member { uuid: Uuid::from_u128(uuid), role, geometry: Geometry { blocks: 4000, kind } }
@@ -170,6 +171,8 @@ mod tests {
             members: vec![member(2, Role::Both, kind)],
             shape: None,
             standing: Standing::of(1),
+            witness: Witness::default(),
+            writes: 0,
             hot_parts: Vec::new(),
             taken_part: None,
             format: FORMAT,

@@ -40,7 +40,7 @@ const SCRUB_PAGES: u64 = 256;
 const AHEAD_PAGES: u64 = 64;
 
 /// Bits of a stamp that count writes of one mount; those above are its generation.
-const STAMP_WRITES_BITS: u32 = 36;
+pub const STAMP_WRITES_BITS: u32 = 36;
 
 struct Page {
     sums: Box<[u8]>,

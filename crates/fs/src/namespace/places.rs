@@ -42,7 +42,7 @@ impl Places {
 
     fn put(&mut self, inode: Inode, place: Option<Place>) {
         match place.and_then(|(directory, cookie)| Some((NonZeroU32::new(directory)?, cookie))) {
-            Some(kept) => self.first.insert(inode, kept, |_| ()),
+            Some(kept) => self.first.insert(inode, kept),
             None => self.first.remove(inode),
         };
     }
