@@ -58,7 +58,7 @@ fn a_drive_that_dies_at_any_moment_costs_nothing_acknowledged() {
 fn a_file_that_changes_and_keeps_its_copy_is_caught() {
     let is_caught = with_hot_zones_on_drives().into_iter().any(|(_, trial)| {
         let trial = Trial { sabotage: Some(Sabotage::CopyKept), random_subsets: 4, ..trial };
-        (1..4).any(|seed| judge(&trial, &scripts::long_with_reads(seed, 60)).is_err())
+        (1..10).any(|seed| judge(&trial, &scripts::long_with_reads(seed, 60)).is_err())
     });
     assert!(is_caught);
 }

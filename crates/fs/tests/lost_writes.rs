@@ -141,10 +141,10 @@ struct Tally {
     right: u64,
 }
 
-/// Whether both hold the same.
-fn are_same(one: &Contents, other: &Contents) -> bool {
-    let blocks = one.used_blocks();
-    blocks == other.used_blocks() && blocks.iter().all(|block| one.block(*block) == other.block(*block))
+/// The first blocks of the frames of the log, in order of the device.
+fn frames(contents: &Contents) -> Vec<(u64, Vec<u8>)> {
+    let blocks = contents.used_blocks().into_iter().filter_map(|block| Some((block, contents.block(block)?.to_vec())));
+    blocks.filter(|(_, bytes)| bytes.starts_with(b"Ilog")).collect()
 }
 
 /// Harms `device` of a recording, at its end or at the syncs before, and looks.
@@ -160,10 +160,10 @@ fn judge(trial: &Trial, seed: u64, device: usize, is_redundant: bool, at_end: bo
             recording.snapshots[events - 1].iter().map(|snapshot| snapshot.cut(|_| true)).collect()
         };
         let mut left = at(now.events);
-        // After an unmount anything may be of any age. After a cut the last records have nothing behind them yet: what is harmed is
-        // what was durable at the last sync before that had other metadata.
+        // After an unmount anything may be of any age. After a cut the last frame has nothing behind it yet: what is harmed is what was
+        // durable at the last sync before that had other frames.
         let of_metadata = left.len() - 1;
-        let is_earlier = |point: &&Point| !are_same(&at(point.events)[of_metadata], &left[of_metadata]);
+        let is_earlier = |point: &&Point| frames(&at(point.events)[of_metadata]) != frames(&left[of_metadata]);
         let before = recording.points[..point].iter().rev().find(is_earlier);
         let until = if at_end { Some(now.events) } else { before.map(|before| before.events) };
         let Some(until) = until else { continue };

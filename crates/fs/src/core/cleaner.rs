@@ -155,7 +155,7 @@ impl Fs {
             core.store.emptied(victim.zone, false);
         }
         if matches!(emptied, Err(FsError::Device(_))) {
-            // What cannot be read stays where it is, and does not keep the others from being emptied.
+            // What cannot be read stays where it is, and is not to keep the others from being emptied.
             core.store.put_off(victim.zone);
         }
         emptied

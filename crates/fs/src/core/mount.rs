@@ -170,7 +170,7 @@ impl Found {
             return Err(FsError::format(&area.name(), "its uppermost directory is missing"));
         }
         sound::check_drives(superblock, self.namespace.groups(), &area.name())?;
-        sound::check_apart(&self.namespace, &area.name())?;
+        sound::check_apart(superblock, &self.namespace, &area.name())?;
         if is_read_only {
             return Ok(());
         }

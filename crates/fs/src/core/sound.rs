@@ -131,16 +131,13 @@ pub(crate) fn check_groups(
 }
 
 /// No block is in two pieces of files, or of those and of what is kept for files.
-pub(super) fn check_apart(namespace: &Namespace, name: &str) -> Result<(), FsError> {
+pub(super) fn check_apart(superblock: &Superblock, namespace: &Namespace, name: &str) -> Result<(), FsError> {
     let stored = namespace.nodes_from(0).map(|(inode, node)| (inode, &node.extents));
-    // Stores that keep no certain blocks have block 0 there.
-    let kept = namespace.all_preallocated().map(|(inode, extents)| (inode, extents, 1));
-    let with_first = stored.map(|(inode, extents)| (inode, extents, 0)).chain(kept);
-    let mut all: Vec<(Extent, u32)> = with_first
-        .flat_map(|(inode, extents, first)| extents.as_slice().iter().map(move |extent| (*extent, inode, first)))
-        .filter(|(extent, _, first)| extent.start >= *first)
-        .map(|(extent, inode, _)| (extent, inode))
-        .collect();
+    // Other stores keep room, and no certain blocks.
+    let kept = namespace.all_preallocated().filter(|_| superblock.store == "caveat");
+    let pieces = stored.chain(kept);
+    let mut all: Vec<(Extent, u32)> =
+        pieces.flat_map(|(inode, extents)| extents.as_slice().iter().map(move |extent| (*extent, inode))).collect();
     all.sort_unstable_by_key(|(extent, inode)| (extent.start, *inode));
     for pair in all.windows(2) {
         let [(one, owner), (other, next)] = [pair[0], pair[1]];

@@ -52,7 +52,7 @@ pub fn check(change: &Change) -> Result<(), Malformed> {
         Change::HotPart { part, generation, .. } if usize::from(*part) > DRIVES_MAX || *generation >= COUNT_END => {
             wrong("a part of the hot zone")
         }
-        Change::Generations { below } if *below > 1 << 32 => wrong("the generations of files"),
+        Change::Generations { below } if *below > 1 << 33 => wrong("the generations of files"),
         Change::Sequence { below } if *below >= COUNT_END => wrong("the sequence of records"),
         _ => Ok(()),
     }

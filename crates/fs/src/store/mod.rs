@@ -269,7 +269,7 @@ pub trait Store {
         None
     }
 
-    /// A device failed while the zone was emptied: others are chosen as long as there are any.
+    /// A device failed while the zone was emptied: where that goes on, others are chosen as long as there are any.
     fn put_off(&self, zone: u32) {
         let _ = zone;
     }

@@ -51,7 +51,7 @@ pub fn of(piece: &Piece) -> Parsed {
     let heads: &[(usize, usize)] = match piece.kind {
         Kind::Superblock | Kind::ZoneHeader | Kind::Stamp => &[(8, 4)],
         Kind::Header | Kind::Chunk | Kind::Frame => &[(24, 8), (32, 4), (36, 4)],
-        Kind::Page => &[(0, 8)],
+        Kind::Page => &[(0, 4), (4, 4), (12, 4)],
         Kind::Unit => &[(12, 4), (32, 8), (40, 4)],
     };
     walk.parsed.fields.extend(heads.iter().map(|&(at, width)| Field { at, width }));
@@ -128,6 +128,7 @@ impl Walk<'_> {
         let parts = self.number(4)?;
         self.list(parts, &[1, 8])?;
         self.number(1)?;
+        self.numbers(&[8, 8, 8, 1, 8])?;
         // Whatever a later format has behind that.
         self.numbers(&[8; 8])
     }

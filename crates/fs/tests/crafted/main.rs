@@ -32,8 +32,10 @@ const LONG: u64 = 200_000;
 const OPERATIONS: usize = 60;
 /// Seeds of crafted stores that showed something once: tables of billions of places, sums that ran over, blocks of two files, walks and
 /// repairs without end, salvaged stores that did not mount.
-const FAILED: &[u64] =
-    &[12_323, 15_911, 19_452, 26_583, 31_018, 31_962, 36_477, 37_434, 56_621, 62_133, 71_344, 73_916, 74_055, 159_151];
+const FAILED: &[u64] = &[
+    12_323, 15_911, 19_452, 26_583, 31_018, 31_962, 36_477, 37_434, 56_621, 62_133, 71_344, 73_916, 74_055, 159_151,
+    13_668,
+];
 
 fn setting(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)

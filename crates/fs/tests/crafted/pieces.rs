@@ -75,9 +75,6 @@ impl Piece {
             Kind::Page | Kind::Unit => (8, BLOCK_BYTES),
         };
         self.bytes[at..at + 4].fill(0);
-        if self.kind == Kind::Page {
-            self.bytes[12..16].fill(0);
-        }
         let sum = crc32c::crc32c(&self.bytes[..end]);
         self.bytes[at..at + 4].copy_from_slice(&sum.to_le_bytes());
     }

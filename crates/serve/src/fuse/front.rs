@@ -496,8 +496,7 @@ impl Filesystem for Front {
         let stranger = Some(Asker::of(request)).filter(Asker::is_stranger);
         self.give(move |context| async move {
             let allocated = async {
-                let size = context.fs.attr(number(inode))?.attributes.size;
-                let what = operations::allocation(mode, offset, length, size)?;
+                let what = operations::allocation(mode)?;
                 context.fs.allocate(number(inode), offset, length, what).await?;
                 operations::drop_privileges(&context.fs, number(inode), stranger).await
             };

@@ -140,16 +140,15 @@ pub async fn remove_attribute(fs: &Fs, inode: Inode, name: &[u8]) -> Result<(), 
     fs.remove_attribute(inode, name).await
 }
 
-/// What `mode` of fallocate(2) asks for of a file of `size` bytes.
-pub fn allocation(mode: i32, offset: u64, length: u64, size: u64) -> Result<Allocate, FsError> {
+/// What `mode` of fallocate(2) asks for.
+pub fn allocation(mode: i32) -> Result<Allocate, FsError> {
     const KEEP: i32 = libc::FALLOC_FL_KEEP_SIZE;
     const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | KEEP;
     const ZERO: i32 = libc::FALLOC_FL_ZERO_RANGE;
     const ZERO_WITHIN: i32 = ZERO | KEEP;
     match mode {
         0 => Ok(Allocate::Room),
-        KEEP if offset.saturating_add(length) <= size => Ok(Allocate::Room),
-        KEEP => Err(FsError::NotSupported("room behind the end of a file")),
+        KEEP => Ok(Allocate::RoomKeepingSize),
         PUNCH => Ok(Allocate::PunchHole),
         ZERO => Ok(Allocate::Zeros),
         ZERO_WITHIN => Ok(Allocate::ZerosWithin),
@@ -186,15 +185,13 @@ mod tests {
 
     #[test]
     fn fallocate_is_told_by_its_mode() {
-        let asked = |mode| allocation(mode, 100, 50, 149);
-        assert_eq!(asked(0), Ok(Allocate::Room));
-        assert!(matches!(asked(1), Err(FsError::NotSupported(_))), "a byte behind the end");
-        assert_eq!(allocation(1, 100, 50, 150), Ok(Allocate::Room));
-        assert_eq!(asked(3), Ok(Allocate::PunchHole));
-        assert_eq!(asked(0x10), Ok(Allocate::Zeros));
-        assert_eq!(asked(0x11), Ok(Allocate::ZerosWithin));
+        assert_eq!(allocation(0), Ok(Allocate::Room));
+        assert_eq!(allocation(1), Ok(Allocate::RoomKeepingSize));
+        assert_eq!(allocation(3), Ok(Allocate::PunchHole));
+        assert_eq!(allocation(0x10), Ok(Allocate::Zeros));
+        assert_eq!(allocation(0x11), Ok(Allocate::ZerosWithin));
         for mode in [2, 8, 0x20, 0x40, 0x12] {
-            assert!(matches!(asked(mode), Err(FsError::NotSupported(_))), "{mode:#x}");
+            assert!(matches!(allocation(mode), Err(FsError::NotSupported(_))), "{mode:#x}");
         }
     }
 }

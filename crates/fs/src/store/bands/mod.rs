@@ -4,6 +4,7 @@
 pub mod policy;
 
 pub use self::policy::{ALL as POLICIES, Policy};
+use crate::array::PARITY_MAX;
 use crate::device::{ZoneCondition, ZoneState};
 use crate::store::{Run, Victim};
 
@@ -33,11 +34,17 @@ pub struct Band {
     pub is_for_cleaner: bool,
     /// When it was last written: a count of allocations.
     pub age: u64,
-    /// Whether emptying it failed: others come first.
-    pub is_put_off: bool,
+    /// How often a device failed when it was to be emptied.
+    pub failures: u8,
 }
 
 impl Band {
+    /// Whether others come first: it cannot be read. A drive that fails while the band is emptied is done without the next time, and no
+    /// more drives than there is parity for fail before that.
+    pub fn is_put_off(&self) -> bool {
+        self.failures > PARITY_MAX
+    }
+
     /// Blocks that can be appended now, if nobody else does.
     pub fn room(&self) -> u64 {
         if self.is_writable && !self.is_leased { self.capacity - self.written } else { 0 }
@@ -234,7 +241,7 @@ impl Bands {
 
     /// Dead blocks of bands that could not be emptied: they are no room for anybody.
     pub fn stuck(&self) -> u64 {
-        let put_off = self.bands.iter().filter(|band| band.is_writable && band.is_put_off);
+        let put_off = self.bands.iter().filter(|band| band.is_writable && band.is_put_off());
         put_off.map(|band| band.written - band.live).sum()
     }
 
@@ -423,14 +430,15 @@ impl Bands {
         Victim { zone, run: Run { start, blocks: band.written }, live: band.live }
     }
 
-    /// Band `zone` could not be emptied: others come first.
+    /// A device failed when band `zone` was to be emptied: if that goes on others come first ([`Band::is_put_off`]).
     pub fn put_off(&mut self, zone: u32) {
-        self.bands[(zone - self.first) as usize].is_put_off = true;
+        let band = &mut self.bands[(zone - self.first) as usize];
+        band.failures = band.failures.saturating_add(1);
     }
 
-    /// Those that were put off may be tried again.
+    /// Those that were put off may be tried again, once.
     pub fn put_off_none(&mut self) {
-        self.bands.iter_mut().for_each(|band| band.is_put_off = false);
+        self.bands.iter_mut().for_each(|band| band.failures = band.failures.min(PARITY_MAX));
     }
 
     /// Band `zone` was reset, or it was not and stays as it is.
@@ -440,7 +448,7 @@ impl Bands {
         if was_reset {
             assert_eq!(band.live, 0, "band {zone} was reset with live blocks");
             band.written = 0;
-            (band.is_for_cleaner, band.is_put_off) = (false, false);
+            (band.is_for_cleaner, band.failures) = (false, 0);
         }
     }
 }

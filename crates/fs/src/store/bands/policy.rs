@@ -80,7 +80,7 @@ impl Policy {
 
 /// The bands that nobody writes to and whose emptying gains something.
 fn gaining(bands: &Bands) -> impl Iterator<Item = (u32, &Band)> {
-    let is_idle = |band: &Band| band.is_writable && !band.is_leased && band.pins == 0 && !band.is_put_off;
+    let is_idle = |band: &Band| band.is_writable && !band.is_leased && band.pins == 0 && !band.is_put_off();
     bands.all().filter(move |(_, band)| is_idle(band) && bands.gain(band) > 0)
 }
 
