@@ -64,7 +64,12 @@ pub fn check_member(member: &Member) -> Result<(), Malformed> {
 /// Each device is listed once, and metadata are either on the drive that holds the data or on devices of their own.
 fn check_roles(superblock: &Superblock) -> Result<(), Malformed> {
     let members = &superblock.members;
-    let is_listed_twice = |(at, member): (usize, &Member)| members[..at].iter().any(|other| other.uuid == member.uuid);
+    // A spare that took the place of a drive lists itself once more, last.
+    let comes_later = |at: usize| at + 1 == members.len() && superblock.member as usize == at;
+    let may_be_again = |at: usize, other: &Member| comes_later(at) && other.role == Role::Spare;
+    let is_listed_twice = |(at, member): (usize, &Member)| {
+        members[..at].iter().any(|other| other.uuid == member.uuid && !may_be_again(at, other))
+    };
     let count = |role: Role| members.iter().filter(|member| member.role == role).count();
     let (both, metadata) = (count(Role::Both), count(Role::Metadata));
     let drives = superblock.data_members().len();
@@ -238,6 +243,20 @@ mod tests {
             alter(&mut altered);
             assert!(check(&altered).is_err(), "{what}");
         }
+    }
+
+    #[test]
+    fn a_spare_that_took_a_place_lists_itself_again() {
+        let mut taken = array();
+        let spare = Member { uuid: Uuid::from_u128(77), role: Role::Spare, ..taken.members[0] };
+        taken.members.push(spare);
+        assert_eq!(check(&taken), Ok(()), "an array with a spare");
+        taken.members.push(Member { role: Role::Data, ..spare });
+        assert!(check(&taken).is_err(), "only the device itself may be listed so");
+        taken.member = taken.members.len() as u32 - 1;
+        assert_eq!(check(&taken), Ok(()));
+        taken.members.last_mut().expect("there are some").uuid = taken.members[0].uuid;
+        assert!(check(&taken).is_err(), "one of the drives");
     }
 
     #[test]
