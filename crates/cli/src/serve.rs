@@ -95,8 +95,9 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
 fn tell_door(door: &Door, front: &Front, pace: Pace) {
     let (facts, shown) = (front.facts(), door.shown());
     let capacity = human::bytes(front.with(|drive, _| drive.capacity_bytes()));
-    eprintln!("serving {} ({capacity}, time {pace}) at {shown}; Ctrl-C ends it", facts.label);
     tell_rules(facts, door);
+    // The last line of the start: whoever waits for it may go on.
+    eprintln!("serving {} ({capacity}, time {pace}) at {shown}; Ctrl-C ends it", facts.label);
 }
 
 /// Why nobody can be served at the address given with `option`, and what to do; `instead` is what the option takes.

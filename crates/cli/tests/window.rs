@@ -40,10 +40,11 @@ fn serve(folder: &Path, drive: &str) -> Served {
         .spawn()
         .expect("the program starts");
     let lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
-    let found = lines.map_while(Result::ok).find_map(|line| {
-        line.strip_prefix("the drive at work: ").map(|address| address.trim_end_matches('/').to_string())
-    });
-    Served { child, window: found.expect("the address is printed") }
+    // That it serves is the last that it says.
+    let said: Vec<String> = lines.map_while(Result::ok).take_while(|line| !line.starts_with("serving ")).collect();
+    let found = said.iter().find_map(|line| line.strip_prefix("the drive at work: "));
+    let window = found.expect("the address is printed").trim_end_matches('/').to_string();
+    Served { child, window }
 }
 
 /// A dozen lines of NBD: the oldest handshake, then writes of one page each.
