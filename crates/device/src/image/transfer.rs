@@ -480,9 +480,10 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Writes what is not zeros, as one act; once the lines are durable, if that `needs_order`.
+    /// Writes what is not zeros, as one act; once the lines are durable, if it `needs_order`. Then later contents come behind the
+    /// lines as well: they may go over what this write destroys.
     fn write_contents(&mut self, write: &Write<'_>, codes: &[u32], needs_order: bool) -> Result<(), DeviceError> {
-        let Some(contents) = write.contents else { return Ok(()) };
+        let contents = write.contents.unwrap_or_default();
         let sector_bytes = self.layout.sector_bytes;
         let gap_sectors = (GAP_BYTES / sector_bytes) as usize;
         let mut contents = Contents::of(contents);
@@ -503,7 +504,7 @@ impl<M: Media> Space<M> {
                 next = end;
             }
         }
-        if pieces.is_empty() {
+        if pieces.is_empty() && !needs_order {
             return Ok(());
         }
         self.is_changed = true;

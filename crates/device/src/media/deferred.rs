@@ -25,6 +25,8 @@ use super::host_file::HostFile;
 pub(crate) struct Deferred<M> {
     below: FailStop<M>,
     held: Vec<(u64, Vec<u8>)>,
+    /// Whether contents must wait for a flush, with some held or not.
+    owes_flush: bool,
     held_bytes: usize,
     held_bytes_max: usize,
 }
@@ -32,7 +34,7 @@ pub(crate) struct Deferred<M> {
 impl<M: Media> Deferred<M> {
     /// Over `below`; no more than `held_bytes_max` and one act are held.
     pub(crate) fn new(below: M, held_bytes_max: usize) -> Deferred<M> {
-        Deferred { below: FailStop::new(below), held: Vec::new(), held_bytes: 0, held_bytes_max }
+        Deferred { below: FailStop::new(below), held: Vec::new(), owes_flush: false, held_bytes: 0, held_bytes_max }
     }
 
     /// The medium below, without what is held.
@@ -50,18 +52,20 @@ impl<M: Media> Deferred<M> {
         self.below.into_below()
     }
 
-    /// Writes `pieces` once all that was written before is durable.
+    /// Writes `pieces`, which may be none, once all that was written before is durable. Whatever contents are written from now on
+    /// come behind that, too.
     pub(crate) fn write_after_flush(&mut self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
         if self.below.flush_waits() {
+            self.owes_flush = true;
             return self.hold(pieces);
         }
         self.flush()?;
-        self.below.write_together(pieces)
+        if pieces.is_empty() { Ok(()) } else { self.below.write_together(pieces) }
     }
 
     /// Writes `pieces`, which need nothing else to be durable: behind what is held, since it may be of the same sectors.
     pub(crate) fn write_in_order(&mut self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
-        if self.held.is_empty() { self.below.write_together(pieces) } else { self.hold(pieces) }
+        if self.owes_flush { self.hold(pieces) } else { self.below.write_together(pieces) }
     }
 
     fn hold(&mut self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
@@ -72,10 +76,14 @@ impl<M: Media> Deferred<M> {
 
     /// Writes what is held, once all that was written before is durable.
     fn let_go(&mut self) -> io::Result<()> {
-        if self.held.is_empty() {
+        if !self.owes_flush {
             return Ok(());
         }
         self.below.flush()?;
+        self.owes_flush = false;
+        if self.held.is_empty() {
+            return Ok(());
+        }
         let pieces: Vec<(u64, &[u8])> = self.held.iter().map(|(at, bytes)| (*at, &bytes[..])).collect();
         self.below.write_together(&pieces)?;
         self.held.clear();
@@ -180,6 +188,18 @@ mod tests {
         assert_eq!(medium.below().acts(), 0, "all is durable");
         let mut left = medium.into_below().cut(|_, _| false);
         assert_eq!([0, 1000, 1099, 1100, 1611, 1612].map(|at| byte_at(&mut left, at)), [1, 2, 2, 3, 3, 0]);
+    }
+
+    #[test]
+    fn what_follows_an_order_without_contents_waits_too() {
+        let mut medium = deferred(1 << 20);
+        medium.write_at(0, &[1; SECTOR]).expect("it is memory");
+        medium.write_after_flush(&[]).expect("it is memory");
+        medium.write_in_order(&[(1024, &[2; SECTOR])]).expect("it is memory");
+        assert_eq!(byte_at(&mut medium.below().whole().clone(), 1024), 0, "it is held");
+        medium.flush().expect("it is memory");
+        medium.write_in_order(&[(2048, &[3; SECTOR])]).expect("it is memory");
+        assert_eq!(byte_at(&mut medium.into_below().whole().clone(), 2048), 3, "nothing is owed any more");
     }
 
     #[test]
