@@ -33,12 +33,18 @@ impl Event {
 pub struct Recorder {
     memory: Memory,
     events: Vec<Event>,
+    flush_waits: bool,
 }
 
 impl Recorder {
     /// Over what `memory` holds, nothing done yet.
     pub fn new(memory: Memory) -> Recorder {
-        Recorder { memory, events: Vec::new() }
+        Recorder { memory, events: Vec::new(), flush_waits: false }
+    }
+
+    /// The same, whose flushes wait for a disk if that is `so` ([`Media::flush_waits`]).
+    pub fn with_waiting_flushes(self, so: bool) -> Recorder {
+        Recorder { flush_waits: so, ..self }
     }
 
     /// What is on it.
@@ -69,6 +75,10 @@ impl Media for Recorder {
         self.memory.write_together(pieces)?;
         self.events.push(Event::Act(pieces.iter().map(|(offset, bytes)| (*offset, bytes.to_vec())).collect()));
         Ok(())
+    }
+
+    fn flush_waits(&self) -> bool {
+        self.flush_waits
     }
 
     fn flush(&mut self) -> io::Result<()> {
