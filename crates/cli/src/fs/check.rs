@@ -177,7 +177,7 @@ fn check(clock: Clock, devices: Devices, looks: Looks, checked: &mut Checked, as
         if file.mode & 0o170_000 == REGULAR {
             let pieces = stored_pieces(&offline.fs, file.inode, PIECE_BYTES)?;
             let bytes = pieces.iter().map(|(from, to)| to - from).sum::<u64>();
-            let blocks = damaged_blocks(&offline, file.inode, &pieces)?;
+            let blocks = damaged_ranges(&offline, file.inode, &pieces)?;
             checked.bytes += bytes;
             bar.inc(bytes);
             checked.findings.extend(blocks.into_iter().map(|text| Finding {
@@ -248,9 +248,10 @@ fn missing(clock: &Clock, devices: &Devices) -> Result<Option<Failure>, Failure>
     Ok(Some(failure.or_try("name them all")))
 }
 
-/// What cannot be read of these pieces of a file.
-fn damaged_blocks(offline: &Offline, inode: Inode, pieces: &[(u64, u64)]) -> Result<Vec<String>, Failure> {
-    let mut wrong = Vec::new();
+/// Returns a message for each unreadable range of bytes in `pieces` of a file. Adjacent blocks with the same error are one range.
+fn damaged_ranges(offline: &Offline, inode: Inode, pieces: &[(u64, u64)]) -> Result<Vec<String>, Failure> {
+    // First byte, end, and the error; no error where the hot zone has a whole copy.
+    let mut wrong: Vec<(u64, u64, Option<String>)> = Vec::new();
     for &(from, to) in pieces {
         if read(offline, inode, from, to - from)?.is_ok() {
             continue;
@@ -260,13 +261,18 @@ fn damaged_blocks(offline: &Offline, inode: Inode, pieces: &[(u64, u64)]) -> Res
             let end = (piece + BLOCK_BYTES as u64).min(to);
             let fs = offline.fs.clone();
             let copy = async move { Ok(fs.read(inode, piece, BLOCK_BYTES).await) };
-            wrong.push(match devices::run(&offline.clock, copy)? {
-                Ok(_) => held_by_copy(piece, end),
-                Err(_) => format!("bytes {piece} to {end}: {error}"),
-            });
+            let error = devices::run(&offline.clock, copy)?.err().map(|_| error.to_string());
+            match wrong.last_mut().filter(|last| last.1 == piece && last.2 == error) {
+                Some(last) => last.1 = end,
+                None => wrong.push((piece, end, error)),
+            }
         }
     }
-    Ok(wrong)
+    let message = |(from, to, error): (u64, u64, Option<String>)| match error {
+        None => held_by_copy(from, to),
+        Some(error) => format!("bytes {from} to {to}: {error}"),
+    };
+    Ok(wrong.into_iter().map(message).collect())
 }
 
 fn read(offline: &Offline, inode: Inode, offset: u64, bytes: u64) -> Result<Result<(), FsError>, Failure> {

@@ -116,8 +116,13 @@ fn tell(found: &Value, as_json: bool) -> Result<ExitCode, Failure> {
                 _ => format!("{path}: bytes in {count} places from {from} to {to} are lost; --json names each"),
             })?;
         }
-        for (path, from, to, _) in in_few_lines(&found["held_by_copies"]) {
-            output::line(&format!("{path}: {}", held_by_copy(from, to)))?;
+        for (path, from, to, count) in in_few_lines(&found["held_by_copies"]) {
+            output::line(&match count {
+                1 => format!("{path}: {}", held_by_copy(from, to)),
+                _ => format!(
+                    "{path}: bytes in {count} places from {from} to {to} are damaged beyond parity, and whole in the hot zone; --json names each"
+                ),
+            })?;
         }
         output::line(&format!(
             "{} rows read: {} wrong, {} incomplete, {} repaired; {} blocks of the metadata damaged on some device",
@@ -286,7 +291,10 @@ fn name_blocks(root: &Path, path: &Path, file: &File, from: u64, findings: &mut 
         }) else {
             continue;
         };
-        match damaged.last_mut().filter(|(_, end, _)| *end == offset) {
+        match damaged
+            .last_mut()
+            .filter(|(_, end, known)| *end == offset && known.raw_os_error() == error.raw_os_error())
+        {
             Some((_, end, _)) => *end = offset + BLOCK_BYTES,
             None => damaged.push((offset, offset + BLOCK_BYTES, error)),
         }
