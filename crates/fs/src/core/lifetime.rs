@@ -14,7 +14,7 @@ use std::rc::Rc;
 use super::Fs;
 use super::staged::Open;
 use crate::error::FsError;
-use crate::format::change::{Change, Inode};
+use crate::format::change::{Change, GENERATIONS_END, Inode};
 
 /// Generations that are taken from the log at once. Each number has its own, so this is enough for many files.
 const GENERATIONS: u64 = 64;
@@ -98,7 +98,7 @@ impl Fs {
             if generation < core.generations_below.get() {
                 return Ok(());
             }
-            let below = generation + GENERATIONS;
+            let below = (generation + GENERATIONS).min(GENERATIONS_END);
             let record = core.record(&[Change::Generations { below }]);
             core.log.commit(record, &core.data).await?;
             // Another task may have gone further meanwhile.

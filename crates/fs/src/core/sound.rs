@@ -1,5 +1,5 @@
-//! What was read of a store is held against what holds it, before it is used: places in the log and the checkpoint, checksums, the array,
-//! the pieces of files. Each error says what is wrong, and where.
+//! Consistency checks of a store at mount, before anything is used: positions in the log and in the checkpoint, checksums, the array,
+//! extents of files. Each error names the fault and its place.
 //!
 //! Numbers that make no sense by themselves are refused where they are decoded ([`crate::format`]).
 
@@ -10,12 +10,12 @@ use crate::format::change::Extent;
 use crate::format::check_superblock::{COUNT_END, COUNT_FAR};
 use crate::format::superblock::{Shape, Superblock};
 use crate::journal::checkpoint::Header;
-use crate::journal::checksums::STAMP_WRITES_BITS;
+use crate::journal::checksums::STAMP_GENERATIONS;
 use crate::namespace::{Groups, Namespace};
 
 /// Findings that an error names; `imbrex fs check` has all.
 const NAMED: usize = 3;
-/// What to do where the metadata make no sense.
+/// Advice in errors about inconsistent metadata.
 const ADVICE: &str = "`imbrex fs check` has all of it; mount it read-only (-o ro) and copy what is needed";
 
 /// A drive that is missing has no more zones than so many times those of the largest that is there.
@@ -34,7 +34,7 @@ pub(super) fn check_header(superblock: &Superblock, header: &Header, name: &str)
     Err(FsError::format(name, reason))
 }
 
-/// What is counted has not come so far that it might run over; a file system that was used never has.
+/// Checks that no counter is near its overflow. Years of use do not bring a counter there.
 pub(super) fn check_counts(
     superblock: &Superblock,
     header: &Header,
@@ -43,11 +43,14 @@ pub(super) fn check_counts(
 ) -> Result<(), FsError> {
     let sequences = groups.all().values().map(|layout| layout.sequence).chain([groups.sequence_below()]);
     let parts = (0..=u8::MAX).filter_map(|part| groups.hot_part(part)).map(|part| part.generation);
-    // A stamp of a page of checksums has no room for a later generation.
     let generation = superblock.standing.generation;
-    let is_late = generation >> (u64::BITS - STAMP_WRITES_BITS) > 0;
-    let generation = if is_late { generation.max(COUNT_FAR) } else { generation };
-    let others = [generation, superblock.writes, header.number, header.place.frame];
+    if generation >= STAMP_GENERATIONS {
+        let reason = format!(
+            "the generation of its metadata is {generation}, and mounts never reach {STAMP_GENERATIONS}: {ADVICE}"
+        );
+        return Err(FsError::format(name, reason));
+    }
+    let others = [superblock.writes, header.number, header.place.frame];
     match sequences.chain(parts).chain(others).max() {
         Some(most) if most >= COUNT_FAR => {
             let reason =
@@ -130,10 +133,10 @@ pub(crate) fn check_groups(
     Err(FsError::format(name, reason))
 }
 
-/// No block is in two pieces of files, or of those and of what is kept for files.
+/// Checks that no block belongs to two extents of files, or to one and to a preallocated run.
 pub(super) fn check_apart(superblock: &Superblock, namespace: &Namespace, name: &str) -> Result<(), FsError> {
     let stored = namespace.nodes_from(0).map(|(inode, node)| (inode, &node.extents));
-    // Other stores keep room, and no certain blocks.
+    // Other stores reserve an amount of room, and no particular blocks.
     let kept = namespace.all_preallocated().filter(|_| superblock.store == "caveat");
     let pieces = stored.chain(kept);
     let mut all: Vec<(Extent, u32)> =

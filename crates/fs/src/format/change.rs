@@ -11,6 +11,9 @@ use super::coding::{Decoder, Encoder, Malformed};
 /// An inode's number.
 pub type Inode = u32;
 
+/// One more than the largest generation of an inode.
+pub const GENERATIONS_END: u64 = 1 << 32;
+
 /// What is known of a file besides its name and contents.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Attributes {

@@ -1,7 +1,7 @@
 //! Whether the numbers of a change make sense by themselves: names that are names, pieces in order, counts that cannot run over. What
 //! they are measured by elsewhere, as the blocks of the device, is checked where that is known (`crate::core`).
 
-use super::change::{Attributes, Change, Extent, GroupLayout, Inode};
+use super::change::{Attributes, Change, Extent, GENERATIONS_END, GroupLayout, Inode};
 use super::check_superblock::COUNT_END;
 use super::coding::Malformed;
 use crate::array::{DRIVES_MAX, PARITY_MAX};
@@ -52,7 +52,7 @@ pub fn check(change: &Change) -> Result<(), Malformed> {
         Change::HotPart { part, generation, .. } if usize::from(*part) > DRIVES_MAX || *generation >= COUNT_END => {
             wrong("a part of the hot zone")
         }
-        Change::Generations { below } if *below > 1 << 33 => wrong("the generations of files"),
+        Change::Generations { below } if *below > GENERATIONS_END => wrong("the generations of files"),
         Change::Sequence { below } if *below >= COUNT_END => wrong("the sequence of records"),
         _ => Ok(()),
     }

@@ -39,8 +39,10 @@ const SCRUB_PAGES: u64 = 256;
 /// Pages that are read at once where they are needed one after the other, at most: those of 256 MiB of data.
 const AHEAD_PAGES: u64 = 64;
 
-/// Bits of a stamp that count writes of one mount; those above are its generation.
-pub const STAMP_WRITES_BITS: u32 = 36;
+/// Low bits of a stamp: the number of page writes since the mount. The other bits are the generation of the mount.
+const STAMP_WRITES_BITS: u32 = 36;
+/// One more than the largest generation that a stamp can hold.
+pub const STAMP_GENERATIONS: u64 = 1 << (u64::BITS - STAMP_WRITES_BITS);
 
 struct Page {
     sums: Box<[u8]>,
@@ -77,7 +79,7 @@ pub struct Checksums {
     tears: Cell<bool>,
 }
 
-/// What is found where a page should be.
+/// State of a page on the medium.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Found {
     /// It is another page's, or nobody's.
@@ -387,7 +389,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// What `bytes` are, where page `number` should be.
+/// Classifies `bytes`, read from the place of page `number`.
 fn look(number: u64, bytes: &[u8]) -> Found {
     let stamp = u64::from(word(bytes, 4)) << 32 | u64::from(word(bytes, 12));
     let is_numbered = word(bytes, 0) == low_half(number + 1);

@@ -92,7 +92,7 @@ impl Numbers {
         let (inode, generation) = match (unused, reused) {
             (Some(unused), _) => unused,
             (None, Some(reused)) if self.free.len() > FREE_MIN || !can_grow => reused,
-            // Numbers far from the others are not looked through above.
+            // `next_unused` does not search from `end` on, so a freed number may be there.
             _ if can_grow => (end, self.free.get(&end).map_or(0, |free| free.generation)),
             _ => return Err(FsError::NoMetadataSpace),
         };
@@ -173,6 +173,16 @@ mod tests {
         assert_eq!(numbers.next(Inode::MAX, is_used), Err(FsError::NoMetadataSpace), "no number is left");
         numbers.begin(7);
         assert_eq!(numbers.next(7, is_used), Err(FsError::NoMetadataSpace), "no generation is left");
+    }
+
+    #[test]
+    fn a_freed_number_far_from_the_others_gets_a_later_generation() {
+        let mut numbers = Numbers::default();
+        numbers.put_ceiling(50);
+        numbers.begin(7);
+        numbers.take(7, 60);
+        numbers.release(7, 60);
+        assert_eq!(numbers.next(7, |_| true), Ok((7, 61)));
     }
 
     #[test]

@@ -41,7 +41,7 @@ use crate::format::superblock::{FORMAT, Layout, Role, Standing, Superblock, Witn
 use crate::hot::Keeping;
 use crate::journal::Checksums;
 use crate::journal::checkpoint::Writer;
-use crate::journal::checksums::STAMP_WRITES_BITS;
+use crate::journal::checksums::STAMP_GENERATIONS;
 use crate::journal::log::LogPlace;
 use crate::journal::mirror::Mirror;
 use crate::namespace::Namespace;
@@ -49,9 +49,9 @@ use crate::store::{self, Run};
 
 /// Pages of checksums in memory.
 const CHECKSUM_PAGES: usize = 4 << 10;
-/// The generation of metadata that were made anew: half of those that a stamp of a page of checksums has room for, so that it is later than
-/// any that mounts come to, and as many are left.
-const SALVAGED_GENERATION: u64 = 1 << (u64::BITS - STAMP_WRITES_BITS - 1);
+/// Generation of the metadata that a salvage writes. Mounts before the salvage do not reach this number, and as many generations are
+/// left for the mounts after it.
+const SALVAGED_GENERATION: u64 = STAMP_GENERATIONS / 2;
 /// Names, or files, that are described at once.
 const AT_ONCE: usize = 1024;
 
