@@ -160,12 +160,12 @@ fn judge(trial: &Trial, seed: u64, device: usize, is_redundant: bool, at_end: bo
             recording.snapshots[events - 1].iter().map(|snapshot| snapshot.cut(|_| true)).collect()
         };
         let mut left = at(now.events);
-        // After an unmount anything may be of any age. After a cut the last frame has nothing behind it yet: what is harmed is what was
-        // durable at the last sync before that had other frames.
+        // After an unmount a block of any age is found. After a cut with one copy of the metadata nothing vouches for the last
+        // frame of the log, so only blocks from before the sync that preceded this frame are rolled back.
         let of_metadata = left.len() - 1;
         let is_earlier = |point: &&Point| frames(&at(point.events)[of_metadata]) != frames(&left[of_metadata]);
         let before = recording.points[..point].iter().rev().find(is_earlier);
-        let until = if at_end { Some(now.events) } else { before.map(|before| before.events) };
+        let until = if at_end || is_redundant { Some(now.events) } else { before.map(|before| before.events) };
         let Some(until) = until else { continue };
         let was = at(until);
         let mut harmed = left[device].clone();

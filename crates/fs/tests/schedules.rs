@@ -24,13 +24,15 @@ use imbrex_fs::{Bounds, Clock, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-#[path = "support/slow.rs"]
-mod slow;
+#[path = "support/devices.rs"]
+mod devices;
 
 /// Polls of tasks in a run, at most: runs that end take less than a hundredth of it.
 const POLLS_MAX: u64 = 20_000_000;
 /// Virtual time of a run, at most.
 const TIME_NS_MAX: u64 = 2_000 * SECOND_NS;
+/// Service time of an operation, at most.
+const OPERATION_NS_MAX: u64 = 3_000_000;
 /// Rounds of each task.
 const ROUNDS: u64 = 6;
 const SEEDS: u64 = 12;
@@ -231,7 +233,13 @@ fn run(name: &'static str, trial: &Trial, seed: u64) -> (u64, u64) {
         let devices: Vec<Device> = (0u64..)
             .zip(rig.models())
             .map(|(number, model)| {
-                let slow = slow::Slow::new(model.clone(), seed * 31 + number);
+                let mut random = Xoshiro256PlusPlus::seed_from_u64(seed * 31 + number);
+                // One operation in four takes no time, so that tasks meet in the midst of the others' work.
+                let next_ns = move || match random.next_u64() % 4 {
+                    0 => 0,
+                    _ => random.next_u64() % OPERATION_NS_MAX,
+                };
+                let slow = devices::Late::with_times(model.clone(), next_ns);
                 Device::new(&own, &format!("slow {number}"), Box::new(slow))
             })
             .collect();

@@ -28,7 +28,7 @@ const FIXTURES: [&[&str]; 3] = [
     &["format-8-log-d0", "format-8-log-d1", "format-8-log-d2", "format-8-log-m0", "format-8-log-m1"],
 ];
 
-/// What a name leads to.
+/// Contents of a directory entry in the expected listing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Entry {
     Folder,

@@ -23,7 +23,7 @@ pub fn grade_spoilt(_: &Rounds<'_>, outcome: &Outcome, hit: Option<&str>) -> Gra
         // "One block that is older than what was synced after it is damage": one of the era that is open counts as cut, though a
         // flush made it durable. No later flush says that it was there. Or its other copy was believed, and nothing said so.
         (false, true) => Grade::NotYet(vec!["not noticed, nothing lost"]),
-        // The same promise, where it costs something.
+        // A dropped write of the last flush cannot be told from a cut before that flush.
         _ if ["sector-table", "digests", "slot-header"].iter().any(|part| hit.contains(part)) => {
             Grade::NotYet(vec!["tables of the open era"])
         }

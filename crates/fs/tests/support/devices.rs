@@ -54,18 +54,24 @@ impl<B: Backend> Backend for Counting<B> {
     }
 }
 
-/// Gives one that knows no time the same for each operation, one after the other.
+/// A model device with service times. It serves one operation at a time, in order.
 pub struct Late<B> {
     inner: B,
-    each_ns: u64,
+    /// Returns the service time of the next operation.
+    next_ns: Box<dyn FnMut() -> u64>,
     free_at_ns: u64,
     answers: VecDeque<(u64, u64, Outcome)>,
 }
 
 impl<B> Late<B> {
-    /// In front of `inner`, where an operation takes `each_ns`.
+    /// Wraps `inner`; each operation takes `each_ns`.
     pub fn new(inner: B, each_ns: u64) -> Late<B> {
-        Late { inner, each_ns, free_at_ns: 0, answers: VecDeque::new() }
+        Late::with_times(inner, move || each_ns)
+    }
+
+    /// Wraps `inner`; `next_ns` returns the service time of each operation in turn.
+    pub fn with_times(inner: B, next_ns: impl FnMut() -> u64 + 'static) -> Late<B> {
+        Late { inner, next_ns: Box::new(next_ns), free_at_ns: 0, answers: VecDeque::new() }
     }
 }
 
@@ -78,7 +84,7 @@ impl<B: Backend> Backend for Late<B> {
         self.inner.submit(now_ns, number, operation);
         let mut answers = Vec::new();
         self.inner.answers(now_ns, &mut answers);
-        self.free_at_ns = self.free_at_ns.max(now_ns) + self.each_ns;
+        self.free_at_ns = self.free_at_ns.max(now_ns) + (self.next_ns)();
         self.answers.extend(answers.into_iter().map(|(number, outcome)| (self.free_at_ns, number, outcome)));
     }
 
