@@ -40,7 +40,7 @@ const DEPTHS: [&str; 3] = ["1", "4", "32"];
 
 /// A drive of ours and what it is measured against.
 struct Pair {
-    /// What the rows' names begin with.
+    /// Prefix of the rows' names.
     name: &'static str,
     drive: &'static str,
     place: Place,

@@ -58,7 +58,7 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let observed = Observed { front: front.clone(), visitors: visitors.clone() };
     let watchers = watchers(args, page_limits, &observed, quiet)?;
     let control = Controlled::start(args, &observed, quiet)?;
-    // The door comes last: who finds it finds all the rest.
+    // Clients must find control socket and live page as soon as the NBD socket or block device is there.
     let door = match (address, visitors) {
         (Some(address), Some(visitors)) => Door::nbd(&address, front.clone(), tls, visitors),
         _ => Door::ublk(front.clone(), args.ublk.flatten()),
@@ -71,7 +71,7 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         let shown = door.shown();
         door.serve(&front, &control).map_err(|words| Failure::failed(format!("serving at {shown}: {words}")))
     });
-    // Where there was no door, nobody has asked the watchers to end.
+    // After a failure to listen, nothing else has asked the watcher threads to end.
     interrupt::request();
     for watcher in watchers {
         watcher.join().expect("a thread that only looks does not panic");
@@ -96,7 +96,7 @@ fn tell_door(door: &Door, front: &Front, pace: Pace) {
     let (facts, shown) = (front.facts(), door.shown());
     let capacity = human::bytes(front.with(|drive, _| drive.capacity_bytes()));
     tell_rules(facts, door);
-    // The last line of the start: whoever waits for it may go on.
+    // Scripts wait for this line, so it is printed last.
     eprintln!("serving {} ({capacity}, time {pace}) at {shown}; Ctrl-C ends it", facts.label);
 }
 

@@ -92,14 +92,14 @@ impl Drop for Leaving {
 /// The clients of a server, and the memory that their payloads hold.
 #[derive(Clone)]
 pub struct Visitors {
-    /// Who is connected.
+    /// The connected clients.
     pub clients: Arc<Clients>,
-    /// What their requests hold.
+    /// Memory held by payloads of requests.
     pub payloads: Arc<Payloads>,
 }
 
 impl Visitors {
-    /// Nobody yet, within `limits`.
+    /// Returns an empty set of clients, bounded by `limits`.
     pub fn new(limits: Limits) -> Visitors {
         let clients = Clients::new(limits.connections, limits.connections_per_peer, limits.leaving_max());
         let clients = Arc::new(clients);
@@ -123,7 +123,7 @@ impl Server {
         Server::bind_for(address, front, tls, Visitors::new(limits))
     }
 
-    /// The same, with `visitors` that the caller shows to others.
+    /// Listens like [`Server::bind`]. The caller keeps a clone of `visitors` to report on clients.
     pub fn bind_for(
         address: &Address,
         front: Arc<Front>,

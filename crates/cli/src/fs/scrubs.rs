@@ -1,4 +1,4 @@
-//! What the last scrub found, and when: an extended attribute of the uppermost directory, which outlives an unmount.
+//! Result and time of the last scrub, kept across mounts in an extended attribute of the root directory.
 
 use imbrex_fs::core::SetAttribute;
 use imbrex_fs::namespace::ROOT;

@@ -19,8 +19,8 @@ pub fn run(directory: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// Makes everything durable that lies on `directory`, which is served. Where that fails the error says why, and how to go on without
-/// losing what can still be read; `state` is how the directory stands then.
+/// Makes everything durable on the file system mounted at `directory`. An error names the cause and the way to save unwritten files;
+/// `state` is the part of the message about the mount.
 pub fn everything(directory: &Path, state: &str) -> Result<(), Failure> {
     let place = directory.display();
     let Err(error) = rustix::fs::getxattr(directory, SYNC_ATTRIBUTE, &mut [0u8; 16][..]) else { return Ok(()) };

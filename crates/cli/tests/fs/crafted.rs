@@ -44,7 +44,7 @@ impl Store {
         Store { folder, data, metadata }
     }
 
-    /// The same with a file of three blocks, written by the core.
+    /// Returns a store that holds one file of three blocks, written by the core.
     fn with_a_file() -> Store {
         let store = Store::new();
         let clock = Clock::in_virtual_time();

@@ -30,7 +30,7 @@ fn descriptor(path: &Path, flags: OFlags) -> OwnedFd {
     open(path, flags | OFlags::CLOEXEC, Mode::empty()).expect("it is there")
 }
 
-/// What is read through a descriptor that is opened again.
+/// Opens a descriptor again through `/proc/self/fd`, and returns the contents.
 fn reopened(descriptor: &OwnedFd) -> std::io::Result<String> {
     let mut text = String::new();
     File::open(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))?.read_to_string(&mut text)?;

@@ -480,8 +480,8 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Writes what is not zeros, as one act; once the lines are durable, if it `needs_order`. Then later contents come behind the
-    /// lines as well: they may go over what this write destroys.
+    /// Writes the sectors that are not zeros, as one act. With `needs_order` the lines are made durable first, also for later
+    /// contents, which may overwrite sectors that this write destroys.
     fn write_contents(&mut self, write: &Write<'_>, codes: &[u32], needs_order: bool) -> Result<(), DeviceError> {
         let contents = write.contents.unwrap_or_default();
         let sector_bytes = self.layout.sector_bytes;

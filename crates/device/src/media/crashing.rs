@@ -43,7 +43,7 @@ impl Crashing {
         }
     }
 
-    /// The same, whose flushes are as slow as those of a disk ([`Media::flush_waits`]).
+    /// Returns this medium with flushes as slow as those of a disk ([`Media::flush_waits`]).
     pub fn with_waiting_flushes(self) -> Crashing {
         Crashing { flush_waits: true, ..self }
     }

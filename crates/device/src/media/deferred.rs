@@ -1,17 +1,16 @@
-//! A medium that holds back contents of sectors until what is written about them is durable, over any other. Contents must follow
-//! their lines in the sector tables, and each flush waits for a disk: so contents that wait for their lines wait for those of
-//! others too, and one flush serves them all.
+//! A write-back buffer for the contents of sectors. A sector's line in the sector table must be durable before its contents are
+//! written. One flush makes the lines of all buffered contents durable, so the buffer saves a flush per write.
 //!
 //! ```text
-//!   lines ─► medium, at once        contents ─► held back ─► flush, which makes all lines so far durable ─► medium
+//!   lines ─► medium, at once        contents ─► buffer ─► flush of the medium (lines are durable) ─► medium
 //! ```
 //!
-//! Where a flush waits for nothing, nothing is held back.
+//! Media with cheap flushes ([`Media::flush_waits`] is false) bypass the buffer.
 //!
 //! Invariants:
-//! 1. Held contents reach the medium in the order in which they came, and after a flush that followed the last of them.
-//! 2. A read finds what is held. A flush leaves nothing held.
-//! 3. What is held is lost by a cut, as what was written since the last flush may be.
+//! 1. Buffered contents reach the medium in the order of the writes, after a flush that followed the last of these writes.
+//! 2. Reads return buffered contents. [`Media::flush`] empties the buffer.
+//! 3. A power cut loses the buffer, like any write since the last flush.
 
 use std::io;
 use std::sync::Arc;
@@ -25,35 +24,35 @@ use super::host_file::HostFile;
 pub(crate) struct Deferred<M> {
     below: FailStop<M>,
     held: Vec<(u64, Vec<u8>)>,
-    /// Whether contents must wait for a flush, with some held or not.
+    /// Whether contents written from now on must wait for a flush, even if the buffer is empty.
     owes_flush: bool,
     held_bytes: usize,
     held_bytes_max: usize,
 }
 
 impl<M: Media> Deferred<M> {
-    /// Over `below`; no more than `held_bytes_max` and one act are held.
+    /// Wraps `below`. The buffer holds at most `held_bytes_max` bytes and one write more.
     pub(crate) fn new(below: M, held_bytes_max: usize) -> Deferred<M> {
         Deferred { below: FailStop::new(below), held: Vec::new(), owes_flush: false, held_bytes: 0, held_bytes_max }
     }
 
-    /// The medium below, without what is held.
+    /// Returns the wrapped medium. Buffered contents are not on it.
     pub(crate) fn below(&self) -> &M {
         self.below.below()
     }
 
-    /// The medium below, for whoever cuts or damages it.
+    /// Returns the wrapped medium, for tests that cut or damage it.
     pub(crate) fn below_mut(&mut self) -> &mut M {
         self.below.below_mut()
     }
 
-    /// Gives the medium below back, without what is held.
+    /// Unwraps the medium and drops buffered contents.
     pub(crate) fn into_below(self) -> M {
         self.below.into_below()
     }
 
-    /// Writes `pieces`, which may be none, once all that was written before is durable. Whatever contents are written from now on
-    /// come behind that, too.
+    /// Writes `pieces` after all earlier writes are durable. Later contents are written after that flush too, also if `pieces` is
+    /// empty.
     pub(crate) fn write_after_flush(&mut self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
         if self.below.flush_waits() {
             self.owes_flush = true;
@@ -63,7 +62,7 @@ impl<M: Media> Deferred<M> {
         if pieces.is_empty() { Ok(()) } else { self.below.write_together(pieces) }
     }
 
-    /// Writes `pieces`, which need nothing else to be durable: behind what is held, since it may be of the same sectors.
+    /// Writes `pieces` after the buffered contents, which may be of the same sectors. This write needs no flush of its own.
     pub(crate) fn write_in_order(&mut self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
         if self.owes_flush { self.hold(pieces) } else { self.below.write_together(pieces) }
     }
@@ -74,7 +73,7 @@ impl<M: Media> Deferred<M> {
         if self.held_bytes > self.held_bytes_max { self.let_go() } else { Ok(()) }
     }
 
-    /// Writes what is held, once all that was written before is durable.
+    /// Flushes the medium, then writes the buffered contents.
     fn let_go(&mut self) -> io::Result<()> {
         if !self.owes_flush {
             return Ok(());

@@ -29,7 +29,7 @@ pub struct FileMedium {
     len: u64,
     syncs: bool,
     is_writable: bool,
-    /// Whether a flush has brought all that was written to the disk. Of what others wrote before nothing is known.
+    /// Whether all writes so far are on the disk. False at opening: earlier writers may not have synced.
     is_synced: bool,
     host: Arc<HostFile>,
 }

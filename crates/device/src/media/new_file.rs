@@ -1,4 +1,4 @@
-//! A file that appears when it is whole and durable: a new image, a snapshot, an upgraded image.
+//! A file that gets its name only when its contents are complete and durable: a new image, a snapshot, an upgraded image.
 //!
 //! ```text
 //!  create ─► file without a name ──┬─ finish ─► durable ─► linked to its name ─► folder durable
@@ -12,7 +12,7 @@
 //!
 //! Invariants:
 //! 1. A file begun by `create` replaces nothing: a name that is taken, at the start or at the end, is an error.
-//! 2. A hidden file that was there before is used or removed only if it is one that a dead process was making.
+//! 2. An existing hidden file is taken over or removed only if it is an unfinished image of a dead process.
 //! 3. The file is locked from its beginning until it is closed, so nobody else works on it once it has its name.
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -37,7 +37,7 @@ pub(crate) struct NewFile {
 }
 
 impl NewFile {
-    /// Begins what will be `path`, with the permissions `mode`. A name that is taken is an error of the kind
+    /// Creates the file that is to be named `path`, with the permissions `mode`. An existing `path` is an error of the kind
     /// [`io::ErrorKind::AlreadyExists`].
     pub(crate) fn create(path: &Path, mode: u32) -> io::Result<NewFile> {
         if std::fs::symlink_metadata(path).is_ok() {
@@ -64,7 +64,7 @@ impl NewFile {
         }
     }
 
-    /// Begins what will replace the file `path`.
+    /// Creates the file that is to replace the file `path`.
     pub(crate) fn create_over(path: &Path, mode: u32) -> io::Result<NewFile> {
         let folder = File::open(folder_of(path))?;
         let mut new = NewFile::create_hidden(path, folder, mode)?;
@@ -72,7 +72,7 @@ impl NewFile {
         Ok(new)
     }
 
-    /// Begins it in a hidden file.
+    /// Creates a hidden file beside `path`, or takes over the one that a dead process left.
     fn create_hidden(path: &Path, folder: File, mode: u32) -> io::Result<NewFile> {
         let hidden = hidden_path(path);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(mode).open(&hidden)?;
@@ -139,8 +139,7 @@ impl Drop for NewFile {
     }
 }
 
-/// Whether `file` is a file in the making, and not somebody's own: it is empty yet, or begins as an image does, which is the first
-/// thing that is written.
+/// Returns whether `file` is an unfinished image and not a user's file. An unfinished image is empty or begins with [`MAGIC`].
 fn is_begun(file: &File) -> io::Result<bool> {
     let mut start = [0; 8];
     let is_image = file.metadata()?.len() >= 8 && file.read_exact_at(&mut start, 0).is_ok() && start == MAGIC;

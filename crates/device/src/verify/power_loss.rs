@@ -189,7 +189,7 @@ impl<'a> Runner<'a> {
         let (_, store) = Store::create(Memory::new(), trial.header.clone()).expect("memory takes a toy");
         let image = store.space().media().clone();
         // Drives whose host's flushes wait hold contents back: every other trial.
-        let medium = Recorder::new(image).with_waiting_flushes(trial.seed % 2 == 1);
+        let medium = Recorder::new(image).with_flush_waits(trial.seed % 2 == 1);
         let opened = Store::open_bounded(medium, "new image", trial.bounds, trial.prepare);
         let (drive, mut store) = opened.expect("a new image opens");
         store.space_mut().media_mut().take_events();
@@ -386,7 +386,7 @@ impl<'a> Runner<'a> {
             }
         }
         let before = image.clone();
-        let medium = Recorder::new(image).with_waiting_flushes(self.trial.seed % 2 == 1);
+        let medium = Recorder::new(image).with_flush_waits(self.trial.seed % 2 == 1);
         let opened = Store::open_bounded(medium, "cut image", self.trial.bounds, self.trial.prepare);
         let (mut drive, mut store) = opened.map_err(|error| format!("opening fails: {error}"))?;
         drive.layer.self_check().map_err(|violation| violation.to_string())?;

@@ -42,9 +42,9 @@ impl Recorder {
         Recorder { memory, events: Vec::new(), flush_waits: false }
     }
 
-    /// The same, whose flushes wait for a disk if that is `so` ([`Media::flush_waits`]).
-    pub fn with_waiting_flushes(self, so: bool) -> Recorder {
-        Recorder { flush_waits: so, ..self }
+    /// Returns this medium with the given answer to [`Media::flush_waits`].
+    pub fn with_flush_waits(self, flush_waits: bool) -> Recorder {
+        Recorder { flush_waits, ..self }
     }
 
     /// What is on it.

@@ -155,7 +155,7 @@ impl Fs {
             core.store.emptied(victim.zone, false);
         }
         if matches!(emptied, Err(FsError::Device(_))) {
-            // What cannot be read stays where it is, and is not to keep the others from being emptied.
+            // An unreadable zone must not keep the cleaner from emptying others.
             core.store.put_off(victim.zone);
         }
         emptied

@@ -451,7 +451,7 @@ impl Fs {
             let open = self.open_or_new(inode);
             let done = {
                 let _passes = open.enter().await;
-                // What is neither stored nor in memory is zeros already.
+                // Blocks that are neither stored nor in memory read as zeros already.
                 next = self.next_there(inode, &open, next, end);
                 // A piece at a time, so that no more is in memory than may be.
                 let to = end.min((next / BYTES + self.0.bounds.piece_blocks) * BYTES);

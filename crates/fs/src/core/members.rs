@@ -12,7 +12,7 @@ use crate::format::superblock::{Role, Shape, Superblock};
 use crate::journal::mirror::LABELS;
 use crate::namespace::Groups;
 
-/// What orders superblocks by the time at which they were written.
+/// Returns the sort key of superblocks by age: the generation, then the number of writes.
 fn age(superblock: &Superblock) -> (u64, u64) {
     (superblock.standing.generation, superblock.writes)
 }

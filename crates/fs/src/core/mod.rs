@@ -211,7 +211,7 @@ pub(crate) struct Core {
     /// Spares that were not there when it was mounted.
     pub spares_missing: Vec<String>,
     pub open: RefCell<BTreeMap<Inode, Rc<Open>>>,
-    /// What the kernel was told of and has not forgotten.
+    /// Lookup counts of the inodes that the kernel holds.
     pub lookups: RefCell<Lookups>,
     /// The first generation that may not be given before the log says so.
     pub generations_below: Cell<u64>,
@@ -220,7 +220,7 @@ pub(crate) struct Core {
     pub unwritten: RefCell<Option<FsError>>,
     pub staged_since: Cell<u64>,
     pub releases: RefCell<Releases>,
-    /// What the store keeps for preallocated blocks of files, without what is lent to what is staged.
+    /// Reserved room of each file with preallocated blocks. Room lent to staged data is not counted here.
     pub preallocated: RefCell<BTreeMap<Inode, Held>>,
     pub checkpoint: RefCell<commit::Checkpoints>,
     /// One that was being written is written, or has failed.

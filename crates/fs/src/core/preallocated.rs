@@ -70,7 +70,7 @@ impl Core {
         staged.lent += lent;
     }
 
-    /// What is staged gives back what it was lent but for `blocks`.
+    /// Returns reserved room from the staged data to the preallocation of the file, and leaves `blocks` with the staged data.
     pub(super) fn give_back_lent(&self, inode: Inode, staged: &mut Staged, blocks: u64) {
         let surplus = staged.lent.saturating_sub(blocks);
         staged.lent -= surplus;
@@ -177,7 +177,7 @@ fn move_blocks(from: &mut Held, to: &mut Held, blocks: u64) {
     to.blocks += blocks;
 }
 
-/// What of `range` is in none of `taken`, which may overlap, as pieces without a place.
+/// Returns the parts of `range` outside of all ranges in `taken`, as extents without a place. Ranges in `taken` may overlap.
 fn gaps(range: &Range<u32>, mut taken: Vec<(u32, u32)>) -> Vec<Extent> {
     taken.sort_unstable();
     let (mut gaps, mut from) = (Vec::new(), range.start);
@@ -280,7 +280,7 @@ impl Fs {
         outcome
     }
 
-    /// What of blocks `range` of a file is neither stored, nor in memory, nor preallocated.
+    /// Returns the blocks in `range` of a file that are neither stored, nor in memory, nor preallocated.
     fn not_there(&self, inode: Inode, open: &Open, range: &Range<u32>) -> Vec<Extent> {
         let (from, to) = (u64::from(range.start), u64::from(range.end));
         let namespace = self.0.namespace.borrow();
@@ -328,12 +328,12 @@ impl Fs {
         if core.preallocated_in(inode, &range).is_empty() {
             return;
         }
-        // What is certain blocks is kept as a whole, or not at all.
+        // A store that reserves certain blocks keeps the whole run or none of it.
         let range = if core.store.reserves_places() { 0..u32::MAX } else { range };
         core.record_preallocated(inode, range, &[]);
         for place in [&open.leaving, &open.staged] {
             if let Some(staged) = place.borrow_mut().as_mut() {
-                // What it was lent for other blocks stays with it.
+                // The staged data keeps the room that was lent for other blocks.
                 staged.lent = staged.lent.min(core.preallocated_staged(inode, &staged.blocks));
             }
         }

@@ -71,7 +71,7 @@ impl Fs {
     /// Writes as much of the file as one record can tell of; whether there is more.
     async fn push_portion(&self, inode: Inode, open: &Rc<Open>) -> Result<bool, FsError> {
         if self.0.namespace.borrow().get(inode).is_none() {
-            // Whoever looks for something to write would find it again and again.
+            // Otherwise each search for dirty files would find this one again, for ever.
             self.forget_staged(inode, &open.leaving);
             self.forget_staged(inode, &open.staged);
         }

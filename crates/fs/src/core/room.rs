@@ -85,7 +85,7 @@ impl Fs {
         let mut staged = open.staged.borrow_mut();
         let staged = staged.as_mut().expect("whoever reserves has staged");
         core.lend(inode, staged, &changed);
-        // What was lent as a whole is not given back for a part of it before that is written.
+        // A run that was lent as a whole returns only after the write-out, not in parts.
         let is_lent = |staged: &Staged, blocks: u64| staged.lent > 0 && staged.held.blocks >= blocks;
         if core.store.is_contiguous() {
             if !is_lent(staged, size.div_ceil(BYTES)) {

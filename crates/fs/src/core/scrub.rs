@@ -69,7 +69,7 @@ impl Fs {
         let array = self.array()?;
         let mut scrubbed = Scrubbed { is_repaired: repairs, ..Scrubbed::default() };
         scrubbed.metadata_blocks = self.scrub_metadata(repairs, &mut scrubbed.lost).await?;
-        // What the cleaner moves meanwhile lies in a group that is opened meanwhile, and so is what is repaired.
+        // The cleaner and the repair write to groups opened after the start of the scrub.
         let (mut seen, began_at) = (BTreeSet::new(), newest(&array));
         while let Some((next, left)) = next_group(&array, &seen, began_at) {
             self.scrub_next(&array, next, repairs, (&mut scrubbed, &mut seen, left), &mut told).await?;
@@ -208,8 +208,8 @@ impl Fs {
         Ok(moved)
     }
 
-    /// The same for one row: whether nothing lies in it any more. Each piece is moved by itself, so that one which cannot be read, or has
-    /// no room, leaves the others.
+    /// Moves the pieces out of one row, and returns whether the row is empty then. Each piece is moved by itself: an unreadable piece, or
+    /// one without room, does not stop the others.
     async fn move_row_away(&self, row: Run, lost: &BTreeSet<(Inode, u64)>) -> Result<bool, FsError> {
         for (inode, extent) in self.pieces_on(row).into_iter().flat_map(|piece| self.without_lost(piece, row, lost)) {
             match self.move_piece_or_again(&vec![(inode, extent)]).await {

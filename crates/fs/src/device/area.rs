@@ -53,7 +53,7 @@ impl Place {
         self.first + self.blocks.div_ceil(self.island) * (self.island + self.gap)
     }
 
-    /// The same of a place that was read, nothing where no number is as large.
+    /// Returns the end of a place read from a device, or `None` on overflow.
     pub fn checked_end(&self) -> Option<u64> {
         if self.gap == 0 {
             return self.first.checked_add(self.blocks);

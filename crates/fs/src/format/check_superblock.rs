@@ -2,7 +2,7 @@
 //! lie on their device, the checksums reach to the last block, the array is one that its drives can form. So whoever uses a superblock
 //! that was decoded needs no check of its own.
 //!
-//! What only the devices can tell, as how large they are, is checked where they are known ([`crate::core`]).
+//! The core checks superblocks against the devices, for instance against their sizes ([`crate::core`]).
 
 use super::coding::Malformed;
 use super::superblock::{Layout, MIRRORS_MAX, Member, Role, Shape, Superblock};
@@ -13,9 +13,10 @@ use crate::journal::log;
 
 /// Blocks of a device at most: its bytes are counted in 63 bits.
 pub const DEVICE_BLOCKS_MAX: u64 = 1 << 51;
-/// Whatever is counted over the life of a file system stays below this: generations, sequences, frames, checkpoints.
+/// Upper bound of every lifetime counter: generations, sequences, frames, checkpoints.
 pub const COUNT_END: u64 = 1 << 63;
-/// Where it has come so far, nothing is changed any more, and no record in the data is believed: so it never comes to [`COUNT_END`].
+/// A store with a counter of this size or more is not mounted for writing, and its records in the data are ignored. So no counter
+/// reaches [`COUNT_END`].
 pub const COUNT_FAR: u64 = 1 << 62;
 /// The first two blocks of the area are superblocks.
 const LABELS: (u64, u64) = (0, 2);

@@ -1,5 +1,5 @@
-//! What must hold of a namespace, however it came about: invariants 1 and 2 of the folder, and what every file must have. It takes time
-//! in proportion to the names and files that there are, whatever these say.
+//! Consistency check of a namespace: invariants 1 and 2 of the folder, and the properties of each file. The check takes linear time in
+//! the number of names and files, also for crafted ones.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::format::change::Inode;
 /// Findings that are put in words; behind them only their number is told.
 const TOLD: usize = 1000;
 
-/// What names say of a file.
+/// Counts of the names of a file.
 #[derive(Clone, Copy, Default)]
 struct Named {
     names: u32,
@@ -19,7 +19,7 @@ struct Named {
     subdirectories: u32,
 }
 
-/// What is wrong, in words.
+/// Findings, as messages.
 #[derive(Default)]
 struct Wrong {
     told: Vec<String>,

@@ -1,5 +1,5 @@
-//! What there is of each file, by its number. Numbers are given from below, so most lie close together: these are in a vector. One that
-//! is far off, as damage or an old file system has it, is in a map, so that the memory taken is in proportion to the files there are.
+//! A table by inode number. Most numbers are small and dense: their entries are in a vector. Entries of large, sparse numbers, as crafted
+//! stores have them, are in a map. So the memory grows with the number of entries, not with the largest number.
 //!
 //! Invariants:
 //! 1. The vector has no more than [`SPARSE`] places for each file that was put there, and [`FEW`] besides.
@@ -30,7 +30,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// What there is of number `inode`.
+    /// Returns the entry of number `inode`.
     pub fn get(&self, inode: Inode) -> Option<&T> {
         match self.near.get(inode as usize) {
             Some(found) => found.as_ref(),
@@ -38,7 +38,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the entry of number `inode` for changes.
     pub fn get_mut(&mut self, inode: Inode) -> Option<&mut T> {
         match self.near.get_mut(inode as usize) {
             Some(found) => found.as_mut(),

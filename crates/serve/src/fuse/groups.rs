@@ -4,7 +4,7 @@ use fuser::Request;
 
 const ROOT: u32 = 0;
 
-/// Who sent a request.
+/// The process that sent a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker {
     uid: u32,

@@ -91,8 +91,8 @@ async fn drop_capability(fs: &Fs, inode: Inode) -> Result<(), FsError> {
     }
 }
 
-/// What a change of contents takes from a file: capabilities always; where a stranger changes them set-user-id, and set-group-id if
-/// the group may execute the file or the stranger is not in it.
+/// Removes privileges from a file after a change of its contents, by Linux's rules: capabilities always. If `stranger` made the change,
+/// also set-user-id, and set-group-id if the group may execute the file or the stranger is not in the group.
 pub async fn drop_privileges(fs: &Fs, inode: Inode, stranger: Option<Asker>) -> Result<(), FsError> {
     drop_capability(fs, inode).await?;
     let (Some(stranger), before) = (stranger, fs.attr(inode)?.attributes) else { return Ok(()) };

@@ -1,5 +1,5 @@
-# A host's disk that fails, made by dm-flakey: the image lies on ext4 on it. What was flushed before stays readable, nothing is
-# accepted any more, the server says so by its exit code, and the image is whole once the disk works again.
+# An image on ext4 on a dm-flakey device whose writes begin to fail. Flushed data stay readable, later writes fail, and the server exits
+# with 1. Once the disk works again, the image holds all flushed data and has no damage.
 for module in loop dm_mod dm_flakey ext4 ublk_drv; do modprobe "$module" || skip "no module $module"; done
 export DM_DISABLE_UDEV=1
 truncate -s 256M /tmp/disk.img

@@ -34,13 +34,13 @@ pub struct Band {
     pub is_for_cleaner: bool,
     /// When it was last written: a count of allocations.
     pub age: u64,
-    /// How often a device failed when it was to be emptied.
+    /// Attempts to empty this band that ended with a device error, since the last success.
     pub failures: u8,
 }
 
 impl Band {
-    /// Whether others come first: it cannot be read. A drive that fails while the band is emptied is done without the next time, and no
-    /// more drives than there is parity for fail before that.
+    /// Returns whether the cleaner takes other bands first. An array tolerates [`PARITY_MAX`] failing drives, and each of them may spoil
+    /// one attempt. After one more failed attempt the band itself is unreadable.
     pub fn is_put_off(&self) -> bool {
         self.failures > PARITY_MAX
     }
@@ -430,13 +430,13 @@ impl Bands {
         Victim { zone, run: Run { start, blocks: band.written }, live: band.live }
     }
 
-    /// A device failed when band `zone` was to be emptied: if that goes on others come first ([`Band::is_put_off`]).
+    /// Counts a failed attempt to empty band `zone` ([`Band::is_put_off`]).
     pub fn put_off(&mut self, zone: u32) {
         let band = &mut self.bands[(zone - self.first) as usize];
         band.failures = band.failures.saturating_add(1);
     }
 
-    /// Those that were put off may be tried again, once.
+    /// Allows one more attempt for each band that is put off.
     pub fn put_off_none(&mut self) {
         self.bands.iter_mut().for_each(|band| band.failures = band.failures.min(PARITY_MAX));
     }
