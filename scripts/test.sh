@@ -10,7 +10,7 @@ failed=0
 step() { # NAME COMMAND…
     echo "── $1"
     shift
-    "$@" || { echo "failed: $*"; failed=1; }
+    "$@" || { echo "failed: $*" | tee -a "$log"; failed=1; }
 }
 
 step "format" cargo fmt --all --check
@@ -31,7 +31,7 @@ else
 fi
 
 echo "── tests"
-cargo test --workspace --locked --no-fail-fast -- --show-output 2>&1 | tee "$log"
+cargo test --workspace --locked --no-fail-fast -- --show-output 2>&1 | tee -a "$log"
 [ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
 
 echo "── block devices, in a guest (all of it: make test-guest)"
@@ -62,5 +62,7 @@ echo
 echo "── counted from the runs above"
 [ "$failed" -eq 0 ] || [ "$broken" -gt 0 ] || broken=1
 grep '^skipped: ' "$log" | sort | uniq -c
+# Each failure by name, as the last lines: a log is often read from its end.
+grep -E '^test .* \.\.\. FAILED$|^(guest|python): .*FAILED|^FAILED |^failed: |^error: (test failed|doctest failed|could not compile)' "$log" | sort -u
 echo "$passed passed, $broken failed, $skipped skipped"
 exit "$failed"

@@ -83,12 +83,15 @@ pub fn confirm(consent: Consent) -> Result<(), Failure> {
         eprintln!("  standard input is no terminal, so nobody is asked");
         return Ok(());
     }
-    eprint!("Type yes to go on: ");
     interrupt::set_asking(true);
+    eprint!("Type yes to go on: ");
     let answer = std::io::stderr().flush().and_then(|()| answer());
-    interrupt::set_asking(false);
     match answer {
-        Ok(Some(answer)) if answer.trim() == "yes" => Ok(()),
+        Ok(Some(answer)) if answer.trim() == "yes" => {
+            interrupt::set_asking(false);
+            Ok(())
+        }
+        // The question stays open: an interrupt that is still on its way was meant for it.
         _ => Err(Failure::failed("not confirmed; nothing was written")),
     }
 }

@@ -11,12 +11,14 @@ static IS_ASKING: AtomicBool = AtomicBool::new(false);
 /// Begins to listen. Harmless if the system does not let it.
 pub fn listen() {
     let _ = ctrlc::set_handler(|| {
+        // Read first: the one who asks closes the question as soon as it sees the interrupt.
+        let is_asking = IS_ASKING.load(Ordering::SeqCst);
         if INTERRUPTED.swap(true, Ordering::SeqCst) {
             imbrex::files::discard_unfinished();
             imbrex_probe::targets::restore_all();
             std::process::exit(1);
         }
-        if IS_ASKING.load(Ordering::SeqCst) {
+        if is_asking {
             eprintln!();
             return;
         }

@@ -116,7 +116,8 @@ fn strangers_at_the_control_socket_cost_little() {
     let half_open: Vec<UnixStream> = half_open.collect();
     let answers: Vec<String> = half_open.into_iter().filter_map(answer_of).collect();
     let count = |code: &str| answers.iter().filter(|answer| answer.contains(&format!("\"{code}\""))).count();
-    assert!(count("late") >= CONNECTIONS_MAX && count("busy") >= 1, "{answers:?}");
+    // The connection by which the socket was found may still have its place.
+    assert!((CONNECTIONS_MAX - 1..=CONNECTIONS_MAX).contains(&count("late")), "{answers:?}");
     assert_eq!(count("late") + count("busy"), CONNECTIONS_MAX + 4, "{answers:?}");
     assert_eq!(ask(folder.path(), r#"{"verb":"stats"}"#).expect("it listens")["ok"], true, "there is room again");
     // Who asks and does not listen is nobody's loss.
