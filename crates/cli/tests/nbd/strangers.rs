@@ -5,7 +5,7 @@
 //! used is read from /proc.
 
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -58,6 +58,8 @@ const MIB: usize = 1 << 20;
 /// Who was sent away comes again after this.
 /// A siege in which so many newcomers were served, the last perhaps not whole, has shown that they are.
 const NEWCOMERS_MIN: u64 = 3;
+/// The least bound on a request that a test sets: only a client that takes longer may lose its place.
+const LATE: Duration = Duration::from_secs(1);
 const COMES_AGAIN: Duration = Duration::from_millis(500);
 const HONEST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 
@@ -216,26 +218,50 @@ impl Served {
     }
 
     fn statistics(&self) -> String {
-        let mut stream = connect(HONEST, self.page, true).expect("the page listens");
+        loop {
+            let begun = Instant::now();
+            match self.page("GET /stats HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n") {
+                Ok(answer) if answer.starts_with("HTTP/1.1 200") => return answer,
+                other => assert!(begun.elapsed() >= LATE, "the page is given at once: {other:?}"),
+            }
+        }
+    }
+
+    /// The page's answer to `request`.
+    fn page(&self, request: &str) -> io::Result<String> {
+        let mut stream = connect(HONEST, self.page, true)?;
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
-            .write_all(b"GET /stats HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            .expect("it takes this");
+        stream.write_all(request.as_bytes())?;
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers");
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        answer
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
     }
 
     /// An honest client, come to requests.
-    fn client(&self) -> TcpStream {
-        let mut stream = connect(HONEST, self.nbd, true).expect("the server listens");
+    fn client(&self) -> io::Result<TcpStream> {
+        let mut stream = connect(HONEST, self.nbd, true)?;
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.read_exact(&mut [0; 18]).expect("a greeting");
-        stream.write_all(&hello()).expect("it takes options");
-        while option_reply(&mut stream).expect("an honest handshake is answered").0 != 1 {}
-        stream
+        stream.read_exact(&mut [0; 18])?;
+        stream.write_all(&hello())?;
+        while option_reply(&mut stream).ok_or(ErrorKind::UnexpectedEof)?.0 != 1 {}
+        Ok(stream)
+    }
+
+    /// An honest client that has just written a block and read it back. One that the machine made late lost its place to another, as
+    /// it should, and comes again.
+    fn newcomer(&self, offset: u64, bytes: &[u8]) -> TcpStream {
+        loop {
+            let begun = Instant::now();
+            let served = self.client().and_then(|mut stream| {
+                write_and_read(&mut stream, offset, bytes)?;
+                Ok(stream)
+            });
+            match served {
+                Ok(stream) => return stream,
+                Err(error) => assert!(begun.elapsed() >= LATE, "an honest client is served at once: {error}"),
+            }
+        }
     }
 }
 
@@ -247,20 +273,22 @@ impl Drop for Served {
     }
 }
 
-/// Writes a block and reads it back.
-fn write_and_read(stream: &mut TcpStream, offset: u64, bytes: &[u8]) {
+/// Writes a block and reads it back. An error is one of the connection.
+fn write_and_read(stream: &mut TcpStream, offset: u64, bytes: &[u8]) -> io::Result<()> {
     let length = bytes.len() as u32;
     let ask = |stream: &mut TcpStream, command, payload: &[u8]| {
-        stream.write_all(&[&request(command, 0, 5, offset, length)[..], payload].concat()).expect("it takes requests");
+        stream.write_all(&[&request(command, 0, 5, offset, length)[..], payload].concat())?;
         let mut reply = [0; 16];
-        stream.read_exact(&mut reply).expect("honest requests are answered");
+        stream.read_exact(&mut reply)?;
         assert_eq!(reply[4..8], [0; 4], "an error");
+        io::Result::Ok(())
     };
-    ask(stream, WRITE, bytes);
-    ask(stream, READ, &[]);
+    ask(stream, WRITE, bytes)?;
+    ask(stream, READ, &[])?;
     let mut back = vec![0; bytes.len()];
-    stream.read_exact(&mut back).expect("the data of a read");
+    stream.read_exact(&mut back)?;
     assert!(back == bytes, "other bytes at {offset}");
+    Ok(())
 }
 
 /// What became of it.
@@ -297,23 +325,29 @@ fn besiege(strangers: usize, calm: Duration, siege: Duration, bounds: &[&str]) -
         // However this ends, the threads do.
         let _ending = Ending(&ends);
         let steady = scope.spawn(|| {
-            let mut stream = served.client();
+            let mut stream = served.newcomer(64 << 20, &[0; 512]);
             for round in 0u64.. {
                 if !goes_on() {
                     break;
                 }
-                write_and_read(&mut stream, (64 << 20) + round % 64 * 65_536, &vec![round as u8; 65_536]);
+                let (offset, bytes) = ((64 << 20) + round % 64 * 65_536, vec![round as u8; 65_536]);
+                let begun = Instant::now();
+                if let Err(error) = write_and_read(&mut stream, offset, &bytes) {
+                    assert!(begun.elapsed() >= LATE, "a client that is there is served: {error}");
+                    stream = served.newcomer(offset, &bytes);
+                }
                 moved.fetch_add(2 * 65_536, Ordering::Relaxed);
             }
         });
         let calm_bytes_per_s = speed(&moved, calm);
         let coming = scope.spawn(|| {
             while goes_on() {
-                let number = newcomers.fetch_add(1, Ordering::Relaxed);
+                let number = newcomers.load(Ordering::Relaxed);
                 let begun = Instant::now();
                 // Now and then one with more than it has free.
                 let length = if number % 4 == 3 { 4 * MIB } else { 4096 };
-                write_and_read(&mut served.client(), 128 << 20, &vec![number as u8; length]);
+                drop(served.newcomer(128 << 20, &vec![number as u8; length]));
+                newcomers.fetch_add(1, Ordering::Relaxed);
                 longest_ns.fetch_max(begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(200));
             }
