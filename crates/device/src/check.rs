@@ -147,7 +147,7 @@ fn check_opened<M: Media>(
     checked: &mut Checked,
 ) -> Result<(), DeviceError> {
     let (mut drive, mut store) = Store::open_to_look(media, place)?;
-    store.space.refuse_copied_unclosed(place)?;
+    store.space.refuse_copied_at_work(place)?;
     checked.lost = store.lost().runs().collect();
     store.settle()?;
     store.check_space(place, progress, &mut checked.findings)?;

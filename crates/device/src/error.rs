@@ -69,9 +69,9 @@ pub enum DeviceError {
         /// What that one does, and what to do.
         reason: &'static str,
     },
-    /// The file is a copy of an image that was not closed.
+    /// The file is a copy of an image that was not closed, or was opened for work meanwhile.
     #[error(
-        "{place} was copied from an image that was not closed: if a server worked on that one meanwhile, this copy may hold \
+        "{place} was copied from an image that was not closed all the while: if a server worked on that one, this copy may hold \
          other bytes than were written. `imbrex drive snapshot` copies an image that is served; `imbrex drive adopt {place}` \
          takes this copy as it is, if nobody wrote to its original while it was copied"
     )]

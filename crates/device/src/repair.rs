@@ -72,7 +72,7 @@ fn open_ruined<M: Media>(mut media: M, place: &str, repaired: &mut Repaired) -> 
     refuse_older(&header, place)?;
     let mut drive = header.drive()?;
     let mut space = Space::open_ruined(media, &header, place, Bounds::default())?;
-    space.refuse_copied_unclosed(place)?;
+    space.refuse_copied_at_work(place)?;
     match replay(&mut space, &header, drive.layer.as_mut(), place) {
         Ok((journal, faults)) => {
             let store = Store::over(header, &drive, space, journal, faults);

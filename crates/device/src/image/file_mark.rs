@@ -2,7 +2,8 @@
 //!
 //! A copy that `cp` takes of an image at work holds parts of different ages, and may pass for a whole image. Such a copy has
 //! the mark of its original, says that it was not closed, and lies in another file than the mark names. An image that was
-//! closed says so in its state, and its copies are as good as the original whatever their mark says.
+//! closed says so in its state, and its copies are as good as the original whatever their mark says: unless it was opened for
+//! work while `cp` read it. Then the copy has sector tables that are later than its state.
 //!
 //! The mark is one block behind the states of the first head. No checksum vouches for its presence: an image without a whole
 //! mark, as older versions of this program leave it, is taken as it is. A copy that is written over the very file that the
@@ -11,6 +12,8 @@
 use uuid::Uuid;
 
 use super::checksum::{Salt, What};
+use super::layout::DIGESTS_PER_BLOCK;
+use super::opening::SlotHead;
 use super::space::Space;
 use crate::error::DeviceError;
 use crate::media::Media;
@@ -64,19 +67,61 @@ impl<M: Media> Space<M> {
         Ok(FileMark::parse(&bytes, self.uuid))
     }
 
-    /// Whether it was copied while it was not closed: it lies in another file than the one it was opened in last.
-    pub fn is_copied_unclosed(&mut self) -> Result<bool, DeviceError> {
-        let Some(host) = self.media.host_file().filter(|_| !self.state.is_sealed) else { return Ok(false) };
+    /// Whether it lies in another file than the one it was opened for work in last.
+    fn is_elsewhere(&mut self) -> Result<bool, DeviceError> {
+        let Some(host) = self.media.host_file() else { return Ok(false) };
         let mark = self.file_mark()?;
         Ok(mark.is_some_and(|mark| !mark.names_same(&FileMark::of(&host.identity()))))
     }
 
-    /// Refuses one that was copied while it was not closed; `place` names it.
-    pub(crate) fn refuse_copied_unclosed(&mut self, place: &str) -> Result<(), DeviceError> {
-        match self.is_copied_unclosed()? {
+    /// Whether it is a copy that was begun while it was not closed.
+    pub fn is_copied_unclosed(&mut self) -> Result<bool, DeviceError> {
+        Ok(!self.state.is_sealed && self.is_elsewhere()?)
+    }
+
+    /// Whether it is a copy of an image that somebody worked on meanwhile, as far as can be told. Reads the sector tables of a copy
+    /// whose state says that it was closed: of such a one no block is as late as the state.
+    pub fn is_copied_at_work(&mut self) -> Result<bool, DeviceError> {
+        if !self.is_elsewhere()? {
+            return Ok(false);
+        }
+        let closed = self.state.era;
+        let mut is_later = !self.state.is_sealed || self.directory.given > self.state.slots_given;
+        if !is_later {
+            self.for_each_table(&mut |space, SlotHead { slot, bytes, .. }| {
+                let (before, table) = bytes.split_at(space.layout.table_offset());
+                let numbers = 0..space.layout.table_blocks;
+                let blocks = numbers.zip(table.as_chunks().0);
+                is_later = blocks
+                    .filter_map(|(number, bytes)| space.seal.open(slot, number, bytes))
+                    .any(|block| block.era() >= closed)
+                    || space
+                        .digests_in(slot, before)
+                        .iter()
+                        .flatten()
+                        .any(|digests| (0..DIGESTS_PER_BLOCK).any(|index| digests.digest(index).era >= closed));
+                !is_later
+            })?;
+        }
+        Ok(is_later)
+    }
+
+    /// Refuses such a copy; `place` names it.
+    pub(crate) fn refuse_copied_at_work(&mut self, place: &str) -> Result<(), DeviceError> {
+        match self.is_copied_at_work()? {
             true => Err(DeviceError::CopiedUnclosed { place: place.into() }),
             false => Ok(()),
         }
+    }
+
+    /// Takes such a copy as it is: as one that was not closed, in this file.
+    pub(crate) fn adopt(&mut self) -> Result<(), DeviceError> {
+        self.mark_file()?;
+        if self.state.is_sealed {
+            self.update(|state| state.is_sealed = false)?;
+            self.sync()?;
+        }
+        Ok(())
     }
 
     /// Marks the image as one that lies in the file in which it was opened. The mark is durable when this returns.

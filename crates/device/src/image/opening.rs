@@ -154,8 +154,40 @@ impl<M: Media> Space<M> {
         }
         self.settle_witnesses()?;
         let (since, mut newest) = (self.state.era, self.state.era);
-        let slots: Vec<(u64, u64, Region)> = self.slots_with_tables().collect();
         let mut open: Vec<OpenBlock> = Vec::new();
+        self.for_each_table(&mut |space, SlotHead { slot, chunk, region, bytes }| {
+            let (before, table) = bytes.split_at(space.layout.table_offset());
+            let digests = space.digests_in(slot, before);
+            for (number, bytes) in (0..).zip(table.as_chunks().0) {
+                let Some(block) = space.seal.open(slot, number, bytes) else { continue };
+                newest = newest.max(block.era());
+                let written = digests.get((number / DIGESTS_PER_BLOCK) as usize).and_then(Option::as_ref);
+                let written = written.map(|digests| digests.digest(number % DIGESTS_PER_BLOCK));
+                newest = newest.max(written.map_or(0, |written| written.era));
+                // A block that was settled before the last era is compared with its digest when it is read.
+                let written = written.filter(|written| block.era().max(written.era) >= since);
+                let is_behind = written.is_some_and(|written| {
+                    compare(space.seal.digest(slot, number, &block), written, since) == Agreement::Behind
+                });
+                let is_open = block.era() >= since && has_open_lines(&block);
+                if is_open || is_behind {
+                    open.push(OpenBlock { slot, chunk, region, number, is_open });
+                }
+            }
+            true
+        })?;
+        self.settle_open(&open, since, newest + 1)?;
+        self.state.era = newest + 1;
+        self.kept.clear();
+        self.flush()
+    }
+
+    /// Calls `each` with every slot that has a sector table, while it returns true.
+    pub(super) fn for_each_table(
+        &mut self,
+        each: &mut dyn FnMut(&Space<M>, SlotHead<'_>) -> bool,
+    ) -> Result<(), DeviceError> {
+        let slots: Vec<(u64, u64, Region)> = self.slots_with_tables().collect();
         let mut head = vec![0; self.layout.slot_head_bytes()];
         for some in slots.chunks(self.bounds.tables_ahead.max(1)) {
             let (layout, bytes) = (self.layout, head.len());
@@ -163,30 +195,12 @@ impl<M: Media> Space<M> {
             for &(slot, chunk, region) in some {
                 let failed = |cause| DeviceError::medium("reading the image's sector tables", cause);
                 self.media.read_at(self.layout.slot(slot), &mut head).map_err(failed)?;
-                let (before, table) = head.split_at(self.layout.table_offset());
-                let digests = self.digests_in(slot, before);
-                for (number, bytes) in (0..).zip(table.as_chunks().0) {
-                    let Some(block) = self.seal.open(slot, number, bytes) else { continue };
-                    newest = newest.max(block.era());
-                    let written = digests.get((number / DIGESTS_PER_BLOCK) as usize).and_then(Option::as_ref);
-                    let written = written.map(|digests| digests.digest(number % DIGESTS_PER_BLOCK));
-                    newest = newest.max(written.map_or(0, |written| written.era));
-                    // What was settled before the last era is looked at when it is read.
-                    let written = written.filter(|written| block.era().max(written.era) >= since);
-                    let is_behind = written.is_some_and(|written| {
-                        compare(self.seal.digest(slot, number, &block), written, since) == Agreement::Behind
-                    });
-                    let is_open = block.era() >= since && has_open_lines(&block);
-                    if is_open || is_behind {
-                        open.push(OpenBlock { slot, chunk, region, number, is_open });
-                    }
+                if !each(self, SlotHead { slot, chunk, region, bytes: &head }) {
+                    return Ok(());
                 }
             }
         }
-        self.settle_open(&open, since, newest + 1)?;
-        self.state.era = newest + 1;
-        self.kept.clear();
-        self.flush()
+        Ok(())
     }
 
     /// Gives the place of the newest state three copies of it: a cut may leave some of them older. The three of the other place were
@@ -314,6 +328,14 @@ impl<M: Media> Space<M> {
         }
         Ok(())
     }
+}
+
+/// A slot with its bytes up to the end of its sector table.
+pub(super) struct SlotHead<'a> {
+    pub slot: u64,
+    pub chunk: u64,
+    pub region: Region,
+    pub bytes: &'a [u8],
 }
 
 /// A block of a sector table to be settled.

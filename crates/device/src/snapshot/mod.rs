@@ -124,7 +124,7 @@ pub fn of_file(image: &Path, copy: &Path, progress: Progress<'_>) -> Result<Snap
     let header = Header::read(&mut media, &place)?;
     // Held until the copy is whole: with it the lock that keeps others from writing.
     let mut space = Space::open_ruined(media, &header, &place, Bounds::default())?;
-    space.refuse_copied_unclosed(&place)?;
+    space.refuse_copied_at_work(&place)?;
     of_host_file(&host, copy, &AtRest, progress)
 }
 
@@ -134,9 +134,9 @@ pub fn adopt(image: &Path) -> Result<bool, DeviceError> {
     let mut media = FileMedium::open(image, Mode::Write, true)?;
     let header = Header::read(&mut media, &place)?;
     let mut space = Space::open_ruined(media, &header, &place, Bounds::default())?;
-    let is_copy = space.is_copied_unclosed()?;
+    let is_copy = space.is_copied_at_work()?;
     if is_copy {
-        space.mark_file()?;
+        space.adopt()?;
     }
     Ok(is_copy)
 }

@@ -150,6 +150,63 @@ fn a_copy_of_an_image_that_was_not_closed_is_refused() {
 }
 
 #[test]
+fn a_copy_that_was_begun_before_its_original_was_opened_is_refused_or_right() {
+    // In chunks that are there, and in a new one.
+    begun_before_it_was_opened(&[3, 4, 40_001]);
+    begun_before_it_was_opened(&[3, 4, 40_001, 80_000]);
+}
+
+/// Copies an image that was closed when the copying began, and in which `second` were written and which was closed before it ended.
+fn begun_before_it_was_opened(second: &[u64]) {
+    let (folder, path) = image();
+    let copy = folder.path().join("copy");
+    let first = [3, 40_000];
+    let write_all = |sectors: &[u64], byte: u8| {
+        let mut drive = EmulatedDrive::open_file(&path, false).expect("it opens");
+        sectors.iter().for_each(|&sector| write(&mut drive, sector, byte));
+        drive.shut_down().expect("it ends well");
+        fs::read(&path).expect("it can be read")
+    };
+    let (before, after) = (write_all(&first, 1), write_all(second, 2));
+    // Both images as the sectors that were written have it.
+    let expected = |sector: u64, is_after: bool| match (is_after && second.contains(&sector), first.contains(&sector)) {
+        (true, _) => 2,
+        (false, true) => 1,
+        (false, false) => 0,
+    };
+    let changed = (0..before.len())
+        .step_by(4096)
+        .filter(|&at| before[at..].iter().zip(&after[at..]).take(4096).any(|(one, other)| one != other));
+    let (mut refused, mut right) = (0, 0);
+    // `cp` reads from front to back: up to `cut` the image was closed, and behind it was another.
+    for cut in changed.chain([after.len()]) {
+        let mut bytes = before[..cut.min(before.len())].to_vec();
+        bytes.resize(cut, 0);
+        bytes.extend_from_slice(&after[cut..]);
+        fs::write(&copy, &bytes).expect("there is room");
+        let looked = EmulatedDrive::open_file_to_look(&copy).map(drop);
+        let worked = EmulatedDrive::open_file(&copy, false);
+        assert_eq!(looked.is_ok(), worked.is_ok(), "cut at {cut}: {looked:?}");
+        match worked {
+            Err(error) => {
+                assert!(matches!(error, DeviceError::CopiedUnclosed { .. }), "cut at {cut}: {error}");
+                assert!(adopt(&copy).expect("nobody has it"));
+                EmulatedDrive::open_file(&copy, false).expect("it was adopted");
+                refused += 1;
+            }
+            Ok(mut drive) => {
+                let sectors = first.iter().chain(second);
+                let read: Vec<(u64, u8)> = sectors.map(|&sector| (sector, byte_of(&mut drive, sector))).collect();
+                let is_of = |is_after| read.iter().all(|&(sector, byte)| byte == expected(sector, is_after));
+                assert!(is_of(false) || is_of(true), "cut at {cut}: {read:?}");
+                right += 1;
+            }
+        }
+    }
+    assert!(refused > 3 && right > 1, "{refused} refused, {right} right");
+}
+
+#[test]
 fn an_image_without_a_mark_opens_as_before() {
     let (folder, path) = image();
     let mut drive = EmulatedDrive::open_file(&path, false).expect("it opens");

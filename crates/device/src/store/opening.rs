@@ -60,7 +60,7 @@ impl<M: Media> Store<M> {
         prepare: impl FnOnce(&mut Drive),
     ) -> Result<Opened<M>, DeviceError> {
         let (mut drive, mut store) = Store::replayed(media, place, bounds, prepare)?;
-        store.space.refuse_copied_unclosed(place)?;
+        store.space.refuse_copied_at_work(place)?;
         store.begin_work(drive.layer.as_mut())?;
         // What mending adds to the journal must not make it longer from opening to opening.
         store.checkpoint_if_due(drive.layer.as_ref())?;
