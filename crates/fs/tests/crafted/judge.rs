@@ -32,7 +32,7 @@ const NAMES_MAX: usize = 100_000;
 const PIECE_BYTES: u64 = 256 << 10;
 const DIRECTORY: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
-/// Stripe groups that a scrub reads before it is stopped.
+/// Stripe groups that a scrub of one of these stores reads at most: it repairs what it can, and ends.
 const GROUPS_MAX: u64 = 200;
 /// Blocks of the device that salvaged metadata go to.
 const SALVAGE_BLOCKS: u64 = 4096;
@@ -236,8 +236,15 @@ async fn scrub(clock: &Clock, devices: &[Device], options: &MountOptions) -> Jud
     let Ok((fs, _)) = Fs::mount(clock, devices, options).await else { return Ok(false) };
     let mut is_well = fs.scrub_copies(true).await.is_ok();
     if fs.superblock().shape.is_some() {
-        // What cannot be made right is moved, and read again where it lies then: whoever has enough of that stops it.
-        is_well &= fs.scrub_array(true, |read, _| read < GROUPS_MAX).await.is_ok();
+        let mut groups = 0;
+        let scrubbed = fs.scrub_array(true, |read, _| {
+            groups = read;
+            read < GROUPS_MAX
+        });
+        is_well &= scrubbed.await.is_ok();
+        if groups >= GROUPS_MAX {
+            return Err(Wrong(format!("a scrub read {groups} stripe groups and did not end")));
+        }
     }
     whole(&fs, "scrubbed")?;
     is_well &= read_all(&fs).await?;
