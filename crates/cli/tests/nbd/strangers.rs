@@ -55,11 +55,11 @@ const SORTS: [Sort; 10] = [
     Sort::WrongHost,
 ];
 const MIB: usize = 1 << 20;
-/// Who was sent away comes again after this.
 /// A siege in which so many newcomers were served, the last perhaps not whole, has shown that they are.
 const NEWCOMERS_MIN: u64 = 3;
 /// The least bound on a request that a test sets: only a client that takes longer may lose its place.
 const LATE: Duration = Duration::from_secs(1);
+/// A stranger who was sent away comes again after this.
 const COMES_AGAIN: Duration = Duration::from_millis(500);
 const HONEST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 
@@ -218,7 +218,9 @@ impl Served {
     }
 
     fn statistics(&self) -> String {
+        let came = Instant::now();
         loop {
+            assert!(came.elapsed() < PATIENCE, "the page is not given");
             let begun = Instant::now();
             match self.page("GET /stats HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n") {
                 Ok(answer) if answer.starts_with("HTTP/1.1 200") => return answer,
@@ -251,7 +253,9 @@ impl Served {
     /// An honest client that has just written a block and read it back. One that the machine made late lost its place to another, as
     /// it should, and comes again.
     fn newcomer(&self, offset: u64, bytes: &[u8]) -> TcpStream {
+        let came = Instant::now();
         loop {
+            assert!(came.elapsed() < PATIENCE, "an honest client is not served");
             let begun = Instant::now();
             let served = self.client().and_then(|mut stream| {
                 write_and_read(&mut stream, offset, bytes)?;
