@@ -213,7 +213,8 @@ fn a_block_device_is_shown_and_asked_about_on_a_terminal() {
     File::create(&backing).unwrap().set_len(TARGET_BYTES).unwrap();
     let Some(device) = LoopDevice::over(&text(&backing)) else { return };
     let asked = |options: &str, answer: &str| {
-        let command = format!("{} fs mkfs --store log {} {options}", env!("CARGO_BIN_EXE_imbrex"), device.0);
+        // `exec`: a shell that waits would be interrupted itself, and give its own exit code.
+        let command = format!("exec {} fs mkfs --store log {} {options}", env!("CARGO_BIN_EXE_imbrex"), device.0);
         let mut child = Command::new("script")
             .args(["--quiet", "--return", "--command", &command, "/dev/null"])
             .stdin(Stdio::piped())
