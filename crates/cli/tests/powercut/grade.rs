@@ -20,14 +20,9 @@ pub fn grade_spoilt(_: &Rounds<'_>, outcome: &Outcome, hit: Option<&str>) -> Gra
         // The age of bytes that are not in use does not matter. A cut also leaves one copy of the state older than another; the
         // newest counts.
         (false, true) if hit == "nothing in use" || hit == "state" => Grade::Good,
-        // "One block that is older than what was synced after it is damage": one of the era that is open counts as cut, though a
-        // flush made it durable. No later flush says that it was there. Or its other copy was believed, and nothing said so.
+        // The era was open: the flush that covered the write was not answered, or another copy was believed. No later flush says that it
+        // was there.
         (false, true) => Grade::NotYet(vec!["not noticed, nothing lost"]),
-        // A dropped write of the last flush cannot be told from a cut before that flush.
-        _ if ["sector-table", "digests", "slot-header"].iter().any(|part| hit.contains(part)) => {
-            Grade::NotYet(vec!["tables of the open era"])
-        }
-        _ if hit.contains("contents") => Grade::NotYet(vec!["contents of the open era"]),
         _ => Grade::Bad,
     }
 }

@@ -159,7 +159,7 @@ impl Bytes {
         }
         self.keep_unserved(batch);
         if wants_barrier {
-            self.store.barrier().inspect_err(|error| self.store.stop(&error.to_string()))?;
+            self.store.flush().inspect_err(|error| self.store.stop(&error.to_string()))?;
         }
         Ok(())
     }

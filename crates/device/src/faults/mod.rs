@@ -237,6 +237,6 @@ fn change_zones<M: Media>(
     let zones = drive.layer.zones_mut().expect("it has zones: that was asked before");
     change(zones, &mut plan)?;
     store.execute(&plan, &mut [])?;
-    store.barrier()?;
+    store.flush()?;
     store.checkpoint_if_due(drive.layer.as_ref())
 }

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! "Open" is an era that a cut may have ended: that of the state that was read, or a later one. A digest that is behind or ahead is
-//! written anew at the opening. What this does not find: a write that was dropped in the last era before a cut, which looks as if the
-//! cut had come before it; and a block together with its digest, both older.
+//! written anew at the opening. An era has ended once the state says so durably, and no flush is answered before. What this does not
+//! find: a block together with its digest, both older.
 //!
 //! Invariants:
 //! 1. When an era has ended, the digest of every block that was written in it is durable.

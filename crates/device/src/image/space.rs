@@ -199,7 +199,8 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    pub(super) fn flush(&mut self) -> Result<(), DeviceError> {
+    /// Flushes the medium.
+    pub(crate) fn flush(&mut self) -> Result<(), DeviceError> {
         self.media.flush().map_err(|cause| DeviceError::medium("flushing the image", cause))
     }
 

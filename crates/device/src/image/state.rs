@@ -2,7 +2,8 @@
 //! places, each with three copies far apart.
 //!
 //! Everything a state says was durable before the state was written. So a state that a power cut loses was only news of
-//! what the one before it also allows; where the image must not go on without it ([`super::Space::update`]), a flush follows.
+//! what the one before it also allows. A flush follows where the image must not go on without it ([`super::Space::update`]), and before a
+//! flush of the host is answered ([`crate::store::Store::flush`]).
 //!
 //! Invariants:
 //! 1. The whole state with the highest generation is valid.

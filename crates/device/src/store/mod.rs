@@ -123,6 +123,14 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
+    /// All so far is durable, and so is the mark that says so: what a barrier that was answered covered, and the host's disk dropped, is
+    /// damage from then on, whatever cut follows. Fails as a barrier does.
+    pub fn flush(&mut self) -> Result<(), DeviceError> {
+        self.barrier()?;
+        let outcome = self.space.flush();
+        self.stop_if_failed(outcome)
+    }
+
     /// Fails if it has stopped.
     fn check_running(&self) -> Result<(), DeviceError> {
         self.stopped.as_ref().map_or(Ok(()), |reason| Err(DeviceError::Stopped(reason.clone())))

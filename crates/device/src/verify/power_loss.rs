@@ -236,7 +236,7 @@ impl<'a> Runner<'a> {
         }
         self.ledger.answer();
         if self.commands.iter().any(|command| command.fua || command.operation == Operation::Flush) {
-            self.store.barrier().map_err(|error| error.to_string())?;
+            self.store.flush().map_err(|error| error.to_string())?;
             let events = self.take_events();
             self.watch(&events, None)?;
             self.ledger.settle();
