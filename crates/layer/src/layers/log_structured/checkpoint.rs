@@ -7,10 +7,12 @@
 //! 1. A zone as the factory made it holds no run of the map; every block in no run lies in such a zone.
 //! 2. Between the first record and the last, live blocks are counted of named zones alone.
 
+use super::chunk::CHUNK_BLOCKS;
 use super::record::Record;
-use super::state::{CHUNK_BLOCKS, LogZone, Placed, STREAMS, State, Use, for_each_zone};
+use super::state::{LogZone, Placed, STREAMS, State, Use, for_each_zone};
 use super::summary::{Entry, Summary};
-use crate::map::run_list::{ABSENT, RunList, ShortRun};
+use crate::map::run_list::{ABSENT, ShortRun};
+use crate::map::sparse::Sparse;
 use crate::plan::note::Note;
 
 /// Stands in a record in place of a stream: the zone is closed.
@@ -19,7 +21,7 @@ const CLOSED: u64 = STREAMS as u64;
 impl State {
     /// Begins a checkpoint: forgets everything, because the records that follow say all.
     pub(super) fn restart(&mut self, clock: u64) {
-        self.chunks.iter_mut().for_each(RunList::clear);
+        self.chunks = Sparse::new(self.chunks.len());
         self.zones.iter_mut().for_each(|zone| *zone = LogZone::free());
         self.free.clear();
         self.open = [None; STREAMS];
@@ -61,7 +63,8 @@ impl State {
             let from = placed.block.max(first);
             let to = (placed.block + placed.blocks).min(first + CHUNK_BLOCKS);
             let run = ShortRun { offset: from - first, length: to - from, place: placed.place + (from - placed.block) };
-            self.chunks[chunk as usize].overlay(run, false, |_, _, _| {});
+            let zone_blocks = self.zone_blocks;
+            self.chunk_mut(chunk as usize).overlay(zone_blocks, run, |_, _, _| {});
         }
         Ok(())
     }
@@ -71,15 +74,26 @@ impl State {
     pub(super) fn end(&mut self) {
         self.restarting = false;
         let (full, zone_blocks, blocks) = (self.full, self.zone_blocks, self.blocks);
-        for (chunk, list) in (0..).zip(&self.chunks) {
-            let first = chunk * CHUNK_BLOCKS;
-            list.cover(0, CHUNK_BLOCKS.min(blocks - first), |offset, length, place| {
-                if place.is_none() && full {
-                    for_each_zone(zone_blocks, first + offset, length, |block, length| {
-                        self.zones[(block / zone_blocks) as usize].live += length;
-                    });
-                }
+        let zones = &mut self.zones;
+        let mut keep = |first, length| {
+            for_each_zone(zone_blocks, first, length, |block, length| {
+                zones[(block / zone_blocks) as usize].live += length;
             });
+        };
+        for (numbers, chunks) in self.chunks.pages().filter(|_| full) {
+            let first = numbers.start as u32 * CHUNK_BLOCKS;
+            let Some(chunks) = chunks else {
+                let end = (numbers.end as u64 * u64::from(CHUNK_BLOCKS)).min(u64::from(blocks)) as u32;
+                keep(first, end - first);
+                continue;
+            };
+            for (first, chunk) in (first..).step_by(CHUNK_BLOCKS as usize).zip(chunks) {
+                chunk.cover(zone_blocks, 0, CHUNK_BLOCKS.min(blocks - first), |offset, length, place| {
+                    if place.is_none() {
+                        keep(first + offset, length);
+                    }
+                });
+            }
         }
         for (index, zone) in self.zones.iter_mut().enumerate() {
             if zone.holds == Use::Free && zone.live > 0 {
@@ -111,11 +125,13 @@ impl State {
                 place += entry.blocks;
             }
         }
-        for (chunk, list) in (0u64..).zip(&self.chunks) {
-            for run in list.runs().filter(|run| run.is_absent()) {
-                let block = chunk * CHUNK_BLOCKS as u64 + run.offset as u64;
-                notes.push(Record::Trimmed { block, blocks: run.length as u64 }.encode());
-            }
+        for (number, chunk) in self.chunks.iter() {
+            chunk.cover(self.zone_blocks, 0, CHUNK_BLOCKS, |offset, length, place| {
+                if place == Some(ABSENT) {
+                    let block = number as u64 * u64::from(CHUNK_BLOCKS) + u64::from(offset);
+                    notes.push(Record::Trimmed { block, blocks: u64::from(length) }.encode());
+                }
+            });
         }
         notes.push(Record::End {}.encode());
     }

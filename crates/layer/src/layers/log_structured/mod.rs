@@ -27,6 +27,7 @@
 
 mod check;
 mod checkpoint;
+mod chunk;
 mod cleaning;
 mod host;
 mod record;
@@ -254,9 +255,11 @@ impl Layer for LogStructured {
     }
 
     fn foresee(&self, lba: Lba, coming: Coming) {
-        let chunk = lba.0 / self.state.block_sectors / u64::from(state::CHUNK_BLOCKS);
-        if let Some(list) = self.state.chunks.get(chunk as usize) {
-            list.foresee(coming);
+        let (block, size) = (lba.0 / self.state.block_sectors, u64::from(chunk::CHUNK_BLOCKS));
+        if block < u64::from(self.state.blocks)
+            && let Some(chunk) = self.state.chunks.get((block / size) as usize)
+        {
+            chunk.foresee((block % size) as u32, coming);
         }
     }
 

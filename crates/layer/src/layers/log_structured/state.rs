@@ -1,6 +1,6 @@
 //! Where every block lies, what every zone holds, and the records by which that changes.
 //!
-//! The map is an array of short lists of runs, one for every [`CHUNK_BLOCKS`] blocks, so that memory follows what was
+//! The map is an array of parts, one for every [`CHUNK_BLOCKS`] blocks ([`super::chunk`]), so that memory follows what was
 //! written. A block in no run lies where the factory put it: block i at place i, or nowhere on a drive made empty. A
 //! place is a physical block: zone · blocks of a zone + offset.
 //!
@@ -14,13 +14,12 @@ use std::collections::VecDeque;
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
+use super::chunk::{CHUNK_BLOCKS, Chunk};
 use super::record::Record;
 use super::summary::{Entry, Summary};
-use crate::map::run_list::{ABSENT, RunList, ShortRun};
+use crate::map::run_list::{ABSENT, ShortRun};
+use crate::map::sparse::Sparse;
 use crate::region::Regions;
-
-/// Blocks of one list of the map: 16 MiB of blocks of 4 KiB, 32 kB of list where every block stands alone at random.
-pub(super) const CHUNK_BLOCKS: u32 = 4096;
 
 /// Open zones at most.
 pub(super) const STREAMS: usize = 3;
@@ -114,7 +113,9 @@ pub(super) struct State {
     pub blocks: u32,
     /// Whether the drive was made full: every block has contents from the factory on.
     pub full: bool,
-    pub chunks: Vec<RunList>,
+    pub chunks: Sparse<Chunk>,
+    /// One in which nothing is mapped.
+    no_chunk: Chunk,
     pub zones: Vec<LogZone>,
     /// Free zones, in the order in which they are taken.
     pub free: VecDeque<usize>,
@@ -134,7 +135,8 @@ impl State {
         let zone_blocks = (regions.sectors(0).0 / block_sectors) as u32;
         let blocks = data_zones as u32 * zone_blocks;
         let mut state = State {
-            chunks: vec![RunList::new(regions.len() as u32 * zone_blocks); blocks.div_ceil(CHUNK_BLOCKS) as usize],
+            chunks: Sparse::new(blocks.div_ceil(CHUNK_BLOCKS) as usize),
+            no_chunk: Chunk::new(regions.len() as u32 * zone_blocks),
             zones: vec![LogZone::free(); regions.len()],
             free: VecDeque::new(),
             open: [None; STREAMS],
@@ -178,7 +180,8 @@ impl State {
             let (chunk, offset) = (next / CHUNK_BLOCKS, next % CHUNK_BLOCKS);
             let length = (end - next).min(CHUNK_BLOCKS - offset);
             let first = next - offset;
-            self.chunks[chunk as usize].cover(offset, offset + length, |offset, length, place| match place {
+            let chunk = self.chunks.get(chunk as usize).unwrap_or(&self.no_chunk);
+            chunk.cover(self.zone_blocks, offset, offset + length, |offset, length, place| match place {
                 Some(ABSENT) => visit(first + offset, length, None),
                 Some(place) => visit(first + offset, length, Some(place)),
                 None if !self.full => visit(first + offset, length, None),
@@ -286,22 +289,26 @@ impl State {
     /// Maps a run; says when the youngest zone of what it hides was written.
     fn overlay(&mut self, placed: Placed) -> u64 {
         let mut hidden_at = 0;
-        let (mut done, zone_blocks) = (0, self.zone_blocks);
+        let mut done = 0;
         while done < placed.blocks {
             let block = placed.block + done;
             let (chunk, offset) = ((block / CHUNK_BLOCKS) as usize, block % CHUNK_BLOCKS);
             let length = (placed.blocks - done).min(CHUNK_BLOCKS - offset);
             let place = if placed.place == ABSENT { ABSENT } else { placed.place + done };
-            // Runs never join over the end of a zone: a guard may lie there.
-            let may_join = place == ABSENT || place % zone_blocks > 0;
-            let mut list = self.chunks[chunk].take();
-            list.overlay(ShortRun { offset, length, place }, may_join, |offset, length, hidden| {
+            let mut taken = self.chunk_mut(chunk).take();
+            taken.overlay(self.zone_blocks, ShortRun { offset, length, place }, |offset, length, hidden| {
                 hidden_at = hidden_at.max(self.kill(block - block % CHUNK_BLOCKS + offset, length, hidden));
             });
-            self.chunks[chunk] = list;
+            *self.chunk_mut(chunk) = taken;
             done += length;
         }
         hidden_at
+    }
+
+    /// Part number `index` of the map, to be changed.
+    #[inline]
+    pub fn chunk_mut(&mut self, index: usize) -> &mut Chunk {
+        self.chunks.change(index, |_| self.no_chunk.clone())
     }
 
     /// The present places of these blocks become dead; returns when the youngest zone that held them was written.
@@ -348,12 +355,11 @@ impl State {
     }
 
     pub fn measured_bytes(&self) -> u64 {
-        let lists: u64 = self.chunks.iter().map(RunList::measured_bytes).sum();
+        let chunks: u64 = self.chunks.iter().map(|(_, chunk)| chunk.measured_bytes()).sum();
         let summaries: u64 = self.zones.iter().map(|zone| zone.summary.measured_bytes()).sum();
-        let headers =
-            self.chunks.len() * std::mem::size_of::<RunList>() + self.zones.len() * std::mem::size_of::<LogZone>();
+        let headers = self.zones.len() * std::mem::size_of::<LogZone>();
         let free = self.free.capacity() * std::mem::size_of::<usize>();
-        lists + summaries + (headers + free) as u64 + self.regions.measured_bytes()
+        self.chunks.measured_bytes() + chunks + summaries + (headers + free) as u64 + self.regions.measured_bytes()
     }
 }
 

@@ -219,6 +219,9 @@ impl MediaCache {
             let (free, all) = (zones.free_sectors(), zones.sectors());
             return Self::violation(1, format!("{cached} sectors are cached, {total} held, {free} free, of {all}"));
         }
+        if let Some(zone) = zones.first_wrong_sum() {
+            return Self::violation(1, format!("cache zone {zone} holds other than its sum says"));
+        }
         if zones.len() > self.settings.map_entries {
             let (runs, most) = (zones.len(), self.settings.map_entries);
             return Self::violation(5, format!("{runs} cached runs in a map of {most}"));

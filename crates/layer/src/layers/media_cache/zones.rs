@@ -7,6 +7,7 @@
 //!
 //! Invariants:
 //! 1. A sector of a zone is free or holds a cached one, never both.
+//! 2. What is held lies in one zone, and each zone has its sum.
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
@@ -24,6 +25,8 @@ pub(super) struct CacheZones {
     pub(super) entry_sectors: u64,
     held: PlaceMap,
     free: FreeRuns,
+    /// Sectors held by each zone: most hold nothing where the map is full before the cache is.
+    used: Vec<u64>,
     /// Where eviction goes on: the zone, and in each zone the place.
     zone: usize,
     turns: Vec<u64>,
@@ -36,6 +39,7 @@ impl CacheZones {
             entry_sectors,
             held: PlaceMap::default(),
             free: FreeRuns::new(&zones),
+            used: vec![0; zones.len()],
             zone: 0,
             turns: zones.iter().map(|zone| zone.start.0).collect(),
             zones,
@@ -73,7 +77,12 @@ impl CacheZones {
 
     /// The zone that `pba` lies in, or the last that begins before it.
     fn zone_of(&self, pba: Pba) -> Extent {
-        self.zones[self.zones.partition_point(|zone| zone.start <= pba) - 1]
+        self.zones[self.index_of(pba)]
+    }
+
+    /// The number of that zone.
+    fn index_of(&self, pba: Pba) -> usize {
+        self.zones.partition_point(|zone| zone.start <= pba) - 1
     }
 
     /// Whether all of `place` is free.
@@ -86,6 +95,8 @@ impl CacheZones {
     pub(super) fn add(&mut self, lba: Lba, place: Extent) {
         self.free.take(place);
         self.held.insert(place, lba);
+        let zone = self.index_of(place.start);
+        self.used[zone] += place.sectors.0;
     }
 
     /// Whether `next`, which follows `run` among the sectors of a band, follows it in the same zone too.
@@ -103,7 +114,9 @@ impl CacheZones {
         let Mapped::At(pba) = run.target else { return };
         let place = Extent::new(pba, run.sectors);
         self.held.remove(place);
-        self.free.give(place, self.zone_of(pba));
+        let zone = self.index_of(pba);
+        self.used[zone] -= place.sectors.0;
+        self.free.give(place, self.zones[zone]);
     }
 
     /// Frees the places of a run, if there is one.
@@ -118,6 +131,9 @@ impl CacheZones {
         for _ in 0..self.zones.len() {
             let index = self.zone;
             self.zone = (index + 1) % self.zones.len();
+            if self.used[index] == 0 {
+                continue;
+            }
             let (zone, turn) = (self.zones[index], self.turns[index]);
             let ahead = self.held.first_in(Extent::between(Pba(turn), zone.end()));
             let found = ahead.or_else(|| self.held.first_in(Extent::between(zone.start, Pba(turn))));
@@ -128,6 +144,13 @@ impl CacheZones {
             }
         }
         None
+    }
+
+    /// The number of the first zone whose sum is not that of what it holds.
+    pub(super) fn first_wrong_sum(&self) -> Option<usize> {
+        let mut used = vec![0; self.zones.len()];
+        self.held().for_each(|(place, _, sectors)| used[self.index_of(place)] += sectors.0);
+        used.iter().zip(&self.used).position(|(counted, kept)| counted != kept)
     }
 
     /// Place, first sector and length of what is held.
@@ -142,6 +165,6 @@ impl CacheZones {
 
     /// Bytes it takes.
     pub(super) fn measured_bytes(&self) -> u64 {
-        self.held.measured_bytes() + self.free.measured_bytes() + (self.zones.len() * 24) as u64
+        self.held.measured_bytes() + self.free.measured_bytes() + (self.zones.len() * 40) as u64
     }
 }

@@ -84,30 +84,33 @@ impl CachedRuns {
         Cached { list, first, end: first + self.sblock_sectors, kept: self.kept, tail }
     }
 
-    /// Puts `run` over what was there; returns how many cached sectors that hides.
+    /// The bits of a position that are kept.
+    pub fn kept(&self) -> u32 {
+        self.kept
+    }
+
+    /// Puts `run` over what was there; `hidden` is called with the place and the sectors of what it hides in the cache.
     #[inline]
-    pub fn overlay(&mut self, sblock: u64, run: CachedRun) -> u32 {
+    pub fn overlay(&mut self, sblock: u64, run: CachedRun, mut hidden: impl FnMut(u32, u32)) {
         let (list, first) = self.place(sblock);
         let place = if run.is_absent() { ABSENT } else { run.position.0 as u32 & self.kept };
         let run = ShortRun { offset: first + run.offset, length: run.sectors, place };
-        let mut hidden = 0;
         self.lists.change(list, |_| self.no_runs.clone()).overlay(run, false, |_, sectors, place| {
-            hidden += if place.is_some_and(|place| place != ABSENT) { sectors } else { 0 };
+            place.into_iter().filter(|&place| place != ABSENT).for_each(|place| hidden(place, sectors));
         });
-        hidden
     }
 
-    /// Forgets what lies in `from..to` of an S-block; returns how many cached sectors that were.
-    pub fn remove(&mut self, sblock: u64, from: u32, to: u32) -> u32 {
+    /// Forgets what lies in `from..to` of an S-block; `removed` is called with the place and the sectors of what lay in the cache.
+    pub fn remove(&mut self, sblock: u64, from: u32, to: u32, mut removed: impl FnMut(u32, u32)) {
         let (list, first) = self.place(sblock);
         if self.lists.get(list).is_none_or(RunList::is_empty) {
-            return 0;
+            return;
         }
-        let mut removed = 0;
         self.lists.change(list, |_| self.no_runs.clone()).remove(first + from, first + to, |run| {
-            removed += if run.is_absent() { 0 } else { run.length };
+            if !run.is_absent() {
+                removed(run.place, run.length);
+            }
         });
-        removed
     }
 
     /// Has what a search for an S-block reads fetched.
@@ -155,16 +158,6 @@ impl<'a> Cached<'a> {
     /// The parts of the runs within `from..to`, in order.
     pub fn within(self, from: u32, to: u32) -> impl Iterator<Item = CachedRun> + 'a {
         self.list.within(self.first + from, self.first + to).map(move |run| self.unpacked(run))
-    }
-
-    /// The first part of a run within `from..to` that lies where it would if `from` lay at `position`: its offset and sectors.
-    pub fn first_at(self, from: u32, to: u32, position: Position) -> Option<(u32, u32)> {
-        let lies_so = |run: &ShortRun| {
-            let expected = (position.0 as u32).wrapping_add(run.offset - self.first - from);
-            !run.is_absent() && (run.place ^ expected) & self.kept == 0
-        };
-        let run = self.list.within(self.first + from, self.first + to).find(lies_so)?;
-        Some((run.offset - self.first, run.length))
     }
 
     #[inline]
@@ -220,16 +213,6 @@ mod tests {
         }
         prop_assert_eq!(&seen, naive);
         prop_assert_eq!(cached.sectors(), naive.iter().filter(|slot| in_cache(slot)).count() as u32);
-        // Where sector 9 would lie beside each that is cached.
-        let held = (0..SECTORS).filter_map(|i| Some((i, naive[i].filter(|at| in_cache(&Some(*at)))?)));
-        for (i, at) in held {
-            let at = Position(at.0.wrapping_add(9).wrapping_sub(i as u64));
-            let cached_at = |i: usize| naive[i].filter(|at| in_cache(&Some(*at)));
-            let ours = |i: &usize| cached_at(*i) == Some(Position(at.0.wrapping_add(*i as u64).wrapping_sub(9)));
-            let first = (9..40).find(ours);
-            let expected = first.map(|first| (first as u32, (first..40).take_while(ours).count() as u32));
-            prop_assert_eq!(cached.first_at(9, 40, at), expected);
-        }
         let part: u32 = cached.within(7, 31).map(|run| run.sectors).sum();
         prop_assert_eq!(part, naive[7..31].iter().flatten().count() as u32);
         Ok(())
@@ -253,10 +236,11 @@ mod tests {
                 let expected = naive[range.clone()].iter().filter(|slot| in_cache(slot)).count() as u32;
                 // All lie within the length of the ring, and none goes on where another ends.
                 let position = if what == 1 { Position::NOWHERE } else { Position(tail + number * 13) };
-                let hidden = match what {
-                    0 => runs.remove(sblock, offset, offset + sectors),
-                    _ => runs.overlay(sblock, CachedRun { offset, sectors, position }),
-                };
+                let mut hidden = 0;
+                match what {
+                    0 => runs.remove(sblock, offset, offset + sectors, |_, sectors| hidden += sectors),
+                    _ => runs.overlay(sblock, CachedRun { offset, sectors, position }, |_, sectors| hidden += sectors),
+                }
                 prop_assert_eq!(hidden, expected);
                 for (i, slot) in naive[range].iter_mut().enumerate() {
                     let place = if what == 1 { position } else { Position(position.0 + i as u64) };
@@ -266,7 +250,7 @@ mod tests {
             }
             for (sblock, naive) in [18, 19, 33].into_iter().zip(&naive) {
                 check(runs.of(sblock, Position(tail)), naive)?;
-                runs.remove(sblock, 0, SECTORS as u32);
+                runs.remove(sblock, 0, SECTORS as u32, |_, _| {});
                 prop_assert_eq!(runs.of(sblock, Position(tail)).runs().count(), 0);
             }
             prop_assert_eq!(runs.measured_bytes(), runs.lists.measured_bytes());

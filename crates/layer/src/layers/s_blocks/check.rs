@@ -76,12 +76,16 @@ fn check_cached(state: &State, number: usize) -> Result<(), Violation> {
                 let lba = state.first_lba(sblock) + run.offset as u64;
                 let within = lies_in_an_entry(&starts, run.position, lba, run.sectors as u64);
                 ensure(within, 3, || format!("S-block {sblock}: {run:?} lies in no entry of LBA {lba}"))?;
+                let marked = section.live.run_at(run.position, run.sectors as u64) == (true, run.sectors as u64);
+                ensure(marked, 4, || format!("S-block {sblock}: {run:?} is not marked live"))?;
             }
         }
         live += cached.sectors() as u64;
     }
     let detail = || format!("section {number}: {live} live sectors, counted {}", section.live_sectors);
-    ensure(live == section.live_sectors && live <= section.cache_ring.used(), 4, detail)
+    ensure(live == section.live_sectors && live <= section.cache_ring.used(), 4, detail)?;
+    let detail = || format!("section {number}: {live} live sectors, {} bits of such", section.live.count());
+    ensure(live == section.live.count(), 4, detail)
 }
 
 /// The entries of a section with their positions, in order.
@@ -136,7 +140,9 @@ fn bits_for(count: u64) -> u64 {
 impl State {
     /// Bytes that its structures take now.
     pub fn measured_bytes(&self) -> u64 {
-        let queues = |section: &Section| section.slots.measured_bytes() + section.entries.measured_bytes();
+        let queues = |section: &Section| {
+            section.slots.measured_bytes() + section.entries.measured_bytes() + section.live.measured_bytes()
+        };
         let sections = (self.sections.capacity() * size_of::<Section>()) as u64;
         self.sblocks_bytes() + sections + self.sections.iter().map(queues).sum::<u64>()
     }

@@ -30,6 +30,7 @@ mod entries;
 mod fitting;
 mod host;
 mod journal;
+mod live;
 mod placement;
 mod policy;
 mod record;

@@ -9,6 +9,7 @@ use imbrex_disk::{Lba, Sectors};
 
 use super::cached::{Cached, CachedRun, CachedRuns};
 use super::entries::{Entries, Entry, Spot};
+use super::live::LiveSectors;
 use super::placement::RingStarts;
 use super::record::Record;
 use super::ring::{Position, Ring};
@@ -43,6 +44,8 @@ pub(super) struct Section {
     pub entries: Entries,
     /// Live sectors in the cache buffer.
     pub live_sectors: u64,
+    /// Which they are.
+    pub live: LiveSectors,
     /// The slot being filled by a stream.
     pub open: Option<OpenSlot>,
 }
@@ -70,16 +73,18 @@ pub(super) struct State {
 impl State {
     /// A fresh drive: every S-block in the order of its LBAs from the start of its buffer, the caches empty.
     pub fn new(shape: Shape, starts: &[RingStarts]) -> State {
+        let cached = CachedRuns::new(&shape);
         let section = |(number, starts): (u64, &RingStarts)| {
             let (mut sblock_ring, cache_ring) = starts.rings(&shape);
             sblock_ring.claim(shape.section_sectors()).expect("the native S-blocks fit their buffer");
             let first = number * shape.native_sblocks;
             let slots = Slots::native(first..first + shape.native_sblocks);
             let entries = Entries::new(number * shape.section_sectors(), shape.section_sectors());
-            Section { sblock_ring, slots, oldest_slot: 0, cache_ring, entries, live_sectors: 0, open: None }
+            let live = LiveSectors::new(cached.kept());
+            Section { sblock_ring, slots, oldest_slot: 0, cache_ring, entries, live_sectors: 0, live, open: None }
         };
         let sections = (0..shape.sections).zip(starts).map(section).collect();
-        State { slots: Sparse::new(shape.sblocks() as usize), cached: CachedRuns::new(&shape), sections, shape }
+        State { slots: Sparse::new(shape.sblocks() as usize), cached, sections, shape }
     }
 
     /// Where the copy of an S-block begins.
@@ -184,14 +189,9 @@ impl State {
             return Some(EntryPiece { lba: DEAD, sectors: rest, position, live: false });
         }
         let lba = entry.lba + skip;
-        let (sblock, from) = (lba / self.shape.sblock_sectors, (lba % self.shape.sblock_sectors) as u32);
-        let to = (from as u64 + rest).min(self.shape.sblock_sectors) as u32;
-        let mut piece = EntryPiece { lba, sectors: (to - from) as u64, position, live: false };
-        if let Some((offset, sectors)) = self.cached(section, sblock).first_at(from, to, position) {
-            piece.live = offset == from;
-            piece.sectors = if piece.live { sectors } else { offset - from } as u64;
-        }
-        Some(piece)
+        let most = rest.min(self.shape.sblock_sectors - lba % self.shape.sblock_sectors);
+        let (live, sectors) = self.sections[section].live.run_at(position, most);
+        Some(EntryPiece { lba, sectors, position, live })
     }
 
     /// Moves the tail of a section's cache buffer on.
@@ -272,18 +272,26 @@ impl State {
             let part = (size - offset).min(end - next);
             let section = self.section_of_sblock(sblock);
             let run = CachedRun { offset: offset as u32, sectors: part as u32, position: place(next) };
-            let hidden = u64::from(self.cached.overlay(sblock, run));
-            let live = &mut self.sections[section].live_sectors;
-            *live += if run.is_absent() { 0 } else { part };
-            *live -= hidden;
+            let Section { live, live_sectors, .. } = &mut self.sections[section];
+            self.cached.overlay(sblock, run, |place, sectors| {
+                live.clear(place, sectors);
+                *live_sectors -= u64::from(sectors);
+            });
+            if !run.is_absent() {
+                live.set(run.position, part);
+                *live_sectors += part;
+            }
             next += part;
         }
     }
 
     fn uncache(&mut self, sblock: u64, from: u64, to: u64) {
-        let removed = self.cached.remove(sblock, from as u32, to as u32);
         let section = self.section_of_sblock(sblock);
-        self.sections[section].live_sectors -= u64::from(removed);
+        let Section { live, live_sectors, .. } = &mut self.sections[section];
+        self.cached.remove(sblock, from as u32, to as u32, |place, sectors| {
+            live.clear(place, sectors);
+            *live_sectors -= u64::from(sectors);
+        });
     }
 
     fn apply_placed(&mut self, sblock: u64, at: Position, tail: Position, merged: bool) -> Result<(), &'static str> {
@@ -394,13 +402,12 @@ impl State {
         section.entries.clear();
         section.sblock_ring.restart(sblock_tail);
         section.cache_ring.restart(cache_tail);
-        section.live_sectors = 0;
         section.open = None;
         let nowhere = section.oldest_slot.wrapping_sub(1);
         let first = number * self.shape.native_sblocks;
         for sblock in first..first + self.shape.native_sblocks {
             self.set_slot(sblock, nowhere);
-            self.cached.remove(sblock, 0, self.shape.sblock_sectors as u32);
+            self.uncache(sblock, 0, self.shape.sblock_sectors);
         }
         Ok(())
     }

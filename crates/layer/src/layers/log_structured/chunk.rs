@@ -1,0 +1,181 @@
+//! A part of the map, of [`CHUNK_BLOCKS`] blocks: a list of runs while these are few, and from then on the place of each block, as in
+//! a page-mapped drive.
+//!
+//! Blocks that were written at random stand alone. A list of thousands of them is longer than their places are, takes a search
+//! for each look-up, and moves for each block that comes between others.
+//!
+//! Invariants:
+//! 1. A part of it is visited as one where its blocks follow each other in one zone.
+
+use crate::layer::Coming;
+use crate::map::prefetch::prefetch;
+use crate::map::run_list::{ABSENT, RunList, ShortRun};
+
+/// Blocks of a part of the map: 8 MiB where they have 4 KiB, 8 KiB of places.
+pub(super) const CHUNK_BLOCKS: u32 = 2048;
+/// A list of more runs takes as much as places do, within a factor of two either way.
+const RUNS_MAX: usize = CHUNK_BLOCKS as usize / 4;
+/// A block in no run: it lies where the factory put it. No place is as large (`build`).
+const UNMAPPED: u32 = ABSENT - 1;
+
+/// The part.
+#[derive(Clone, Debug)]
+pub(super) enum Chunk {
+    /// Its runs.
+    Runs(RunList),
+    /// The place of each block, [`ABSENT`] or [`UNMAPPED`].
+    Places(Box<[u32]>),
+}
+
+impl Chunk {
+    /// An empty one, of blocks that lie at places below `places`.
+    pub fn new(places: u32) -> Chunk {
+        Chunk::Runs(RunList::new(places))
+    }
+
+    /// Takes it out to be changed, and leaves nothing in its place.
+    pub fn take(&mut self) -> Chunk {
+        std::mem::replace(self, Chunk::Places(Box::default()))
+    }
+
+    /// Calls `visit(offset, length, place)` with every part of `from..to` in order, those in no run as `None`. Zones have
+    /// `zone_blocks`.
+    #[inline]
+    pub fn cover(&self, zone_blocks: u32, from: u32, to: u32, visit: impl FnMut(u32, u32, Option<u32>)) {
+        match self {
+            Chunk::Runs(list) => list.cover(from, to, visit),
+            Chunk::Places(places) => cover(places, zone_blocks, from, to, visit),
+        }
+    }
+
+    /// Puts `run` over what was there, which `hidden` is called with as [`Chunk::cover`] does.
+    pub fn overlay(&mut self, zone_blocks: u32, run: ShortRun, hidden: impl FnMut(u32, u32, Option<u32>)) {
+        match self {
+            Chunk::Runs(list) => {
+                // Runs never join over the end of a zone: a guard may lie there.
+                list.overlay(run, run.is_absent() || !run.place.is_multiple_of(zone_blocks), hidden);
+                if list.len() > RUNS_MAX {
+                    *self = Chunk::Places(places_of(list));
+                }
+            }
+            Chunk::Places(places) => {
+                cover(places, zone_blocks, run.offset, run.end(), hidden);
+                let places = &mut places[run.offset as usize..run.end() as usize];
+                match run.is_absent() {
+                    true => places.fill(ABSENT),
+                    false => places.iter_mut().zip(run.place..).for_each(|(place, new)| *place = new),
+                }
+            }
+        }
+    }
+
+    /// Has what a look-up of the block at `offset` reads fetched.
+    #[inline]
+    pub fn foresee(&self, offset: u32, coming: Coming) {
+        match (self, coming) {
+            (_, Coming::Later) => prefetch(self),
+            (Chunk::Runs(list), Coming::Next) => list.foresee(Coming::Next),
+            (Chunk::Places(places), Coming::Next) => prefetch(&places[offset as usize]),
+        }
+    }
+
+    /// Bytes that it takes beside itself.
+    pub fn measured_bytes(&self) -> u64 {
+        match self {
+            Chunk::Runs(list) => list.measured_bytes(),
+            Chunk::Places(places) => size_of_val(&**places) as u64,
+        }
+    }
+}
+
+fn places_of(list: &RunList) -> Box<[u32]> {
+    let mut places = vec![UNMAPPED; CHUNK_BLOCKS as usize].into_boxed_slice();
+    for run in list.runs() {
+        let places = &mut places[run.offset as usize..run.end() as usize];
+        match run.is_absent() {
+            true => places.fill(ABSENT),
+            false => places.iter_mut().zip(run.place..).for_each(|(place, new)| *place = new),
+        }
+    }
+    places
+}
+
+fn cover(places: &[u32], zone_blocks: u32, from: u32, to: u32, mut visit: impl FnMut(u32, u32, Option<u32>)) {
+    let mut next = from;
+    while next < to {
+        let first = places[next as usize];
+        let mut length = 1;
+        while next + length < to {
+            let (before, place) = (places[(next + length - 1) as usize], places[(next + length) as usize]);
+            let follows = match before {
+                ABSENT | UNMAPPED => place == before,
+                _ => place == before + 1 && !place.is_multiple_of(zone_blocks),
+            };
+            if !follows {
+                break;
+            }
+            length += 1;
+        }
+        visit(next, length, (first != UNMAPPED).then_some(first));
+        next += length;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: a part of the map equals an array of places, as a list, as places, and where it becomes the latter. Method: random runs on
+    //! both; parts are compared block by block, and each must lie in one zone.
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ZONE_BLOCKS: u32 = 70;
+
+    proptest! {
+        #[test]
+        fn equals_an_array(
+            alone in prop::sample::select(vec![0usize, 500, 600]),
+            steps in prop::collection::vec((0..CHUNK_BLOCKS, 1u32..90, 0u32..100_000, any::<bool>()), 1..60),
+        ) {
+            let mut chunk = Chunk::new(1 << 20);
+            let mut naive = vec![None; CHUNK_BLOCKS as usize];
+            // So many blocks that stand alone, then runs of any length over them.
+            let alone = (0..alone as u32).map(|number| (number * 3, 1, number * 5, false));
+            for (offset, length, place, is_trim) in alone.chain(steps) {
+                let place = if is_trim { ABSENT } else { place };
+                let length = length.min(CHUNK_BLOCKS - offset).min(if is_trim { length } else { ZONE_BLOCKS - place % ZONE_BLOCKS });
+                let at = |block: u32| if is_trim { ABSENT } else { place + block - offset };
+                chunk.overlay(ZONE_BLOCKS, ShortRun { offset, length, place }, |from, count, hidden| {
+                    for block in from..from + count {
+                        let was = hidden.map(|hidden| if hidden == ABSENT { ABSENT } else { hidden + block - from });
+                        assert_eq!(was, naive[block as usize], "block {block} was hidden");
+                    }
+                });
+                (offset..offset + length).for_each(|block| naive[block as usize] = Some(at(block)));
+            }
+            let mut next = 5;
+            chunk.cover(ZONE_BLOCKS, 5, 2000, |from, count, place| {
+                assert_eq!(from, next, "parts follow each other");
+                next = from + count;
+                let placed = place.filter(|&place| place != ABSENT);
+                assert!(placed.is_none_or(|place| place % ZONE_BLOCKS + count <= ZONE_BLOCKS), "{place:?} in one zone");
+                for block in from..next {
+                    let is = place.map(|place| if place == ABSENT { ABSENT } else { place + block - from });
+                    assert_eq!(is, naive[block as usize], "block {block}");
+                }
+            });
+            prop_assert_eq!(next, 2000);
+        }
+    }
+
+    #[test]
+    fn it_takes_the_place_of_each_block_once_most_stand_alone() {
+        let mut chunk = Chunk::new(1 << 20);
+        for number in 0..=RUNS_MAX as u32 {
+            assert!(matches!(chunk, Chunk::Runs(_)), "{number} runs");
+            chunk.overlay(ZONE_BLOCKS, ShortRun { offset: number * 2, length: 1, place: number * 2 }, |_, _, _| {});
+        }
+        assert_eq!(chunk.measured_bytes(), u64::from(CHUNK_BLOCKS) * 4);
+    }
+}
