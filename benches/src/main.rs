@@ -1,5 +1,5 @@
-//! `make bench`: requests a second through the whole simulator, drive by drive, what generators make, and trace reading in
-//! MB/s, with the targets beside. `--record FOLDER` keeps the figures there with the machine they came from; `--only WORD` runs the
+//! `make bench`: drives as sold, in steady state; requests a second through the whole simulator, drive by drive; what generators make,
+//! and trace reading in MB/s, with the targets beside. `--record FOLDER` keeps the figures there with the machine they came from; `--only WORD` runs the
 //! rows whose name holds the word. `fuse OURS THEIRS` measures two mounted directories beside each other ([`fuse`]).
 
 mod files;
@@ -11,6 +11,7 @@ mod memory;
 mod reading;
 mod serving;
 mod simulating;
+mod steady;
 
 use std::path::{Path, PathBuf};
 
@@ -59,7 +60,8 @@ fn main() {
         }
     }
     let mut rows = Vec::new();
-    let groups: [Group; 7] = [
+    let groups: [Group; 8] = [
+        steady::measure,
         simulating::measure,
         generating::measure,
         reading::measure,
@@ -68,7 +70,7 @@ fn main() {
         files::measure,
         serving::measure,
     ];
-    println!("{:50} {:>12} {:>12}", "", "measured", "target");
+    println!("{:58} {:>12} {:>12}", "", "measured", "target");
     for group in groups {
         group(&only, &mut |row| {
             print(&row);
@@ -90,7 +92,7 @@ fn main() {
 
 fn print(row: &Row) {
     let target = row.target.map_or_else(String::new, |target| format!("{target:.1}"));
-    println!("{:50} {:>12.2} {target:>12} {}", row.name, row.value, row.unit);
+    println!("{:58} {:>12.2} {target:>12} {}", row.name, row.value, row.unit);
 }
 
 /// Two mounted directories beside each other.

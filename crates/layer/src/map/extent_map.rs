@@ -227,10 +227,16 @@ impl ExtentMap {
         runs.map(move |run| part(run, run.first.max(start), run.end().min(end)).into())
     }
 
+    /// The last run that begins at `lba` or before it.
+    #[inline]
+    pub fn begun_by(&self, lba: Lba) -> Option<MappedRun> {
+        self.runs.before(self.runs.after(lba.0)).map(MappedRun::from)
+    }
+
     /// The whole run that `lba` lies in.
+    #[inline]
     pub fn run_at(&self, lba: Lba) -> Option<MappedRun> {
-        let run = self.runs.before(self.runs.after(lba.0))?;
-        (lba.0 < run.end()).then(|| run.into())
+        self.begun_by(lba).filter(|run| lba < run.end())
     }
 
     /// Calls `visit` with every part of the range in order: mapped pieces, and the gaps between them as `None`.

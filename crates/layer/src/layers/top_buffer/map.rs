@@ -5,9 +5,7 @@
 //! 2. The way back is exact: each run is listed at its position, and nothing else is.
 //! 3. Positions in use span no more than the ring, and lie before its head.
 
-use std::collections::BTreeMap;
-
-use imbrex_disk::Lba;
+use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::record::Record;
 use super::rings::Rings;
@@ -15,6 +13,8 @@ use crate::layers::interlaced::home::Home;
 use crate::layers::interlaced::host::{merge, push_runs_at};
 use crate::layers::interlaced::moves::{Timing, Transfer, Transfers};
 use crate::layers::interlaced::{Track, TrackRun, Translation};
+use crate::map::extent_map::{ExtentMap, Mapped, MappedRun};
+use crate::map::place_map::PlaceMap;
 use crate::plan::Plan;
 use crate::plan::note::{Note, ReplayError};
 
@@ -22,8 +22,12 @@ use crate::plan::note::{Note, ReplayError};
 /// place.
 const FORMULA_BYTES_PER_RUN: u64 = 16;
 
-/// No position comes this far in the life of a drive: a record that says so is spoilt.
-const POSITION_MAX: u64 = 1 << 56;
+/// Bits of a position, which the ring stands above where both are one number.
+const POSITION_BITS: u32 = 42;
+/// No position comes this far in the life of a drive, two pebibytes that one ring took: a record that says so is spoilt.
+const POSITION_MAX: u64 = 1 << POSITION_BITS;
+/// Rings, at most.
+const RINGS_MAX: u32 = 1 << (u64::BITS - 1 - POSITION_BITS);
 
 /// A buffered run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,18 +48,23 @@ impl Buffered {
         self.lba + self.sectors as u64
     }
 
-    fn part(&self, start: u64, end: u64) -> Buffered {
-        let (lba, end) = (self.lba.max(start), self.end().min(end));
-        Buffered { lba, sectors: (end - lba) as u32, position: self.position + (lba - self.lba), ..*self }
+    /// Its ring and position as a place.
+    fn place(&self) -> Extent {
+        place(self.ring, self.position, u64::from(self.sectors))
     }
 }
 
-/// What is kept of a run under its LBA.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Entry {
-    sectors: u32,
-    ring: u32,
-    position: u64,
+/// Sectors of a ring from a position on, as a place.
+fn place(ring: u32, position: u64, sectors: u64) -> Extent {
+    Extent::new(Pba(u64::from(ring) << POSITION_BITS | position), Sectors(sectors))
+}
+
+impl From<MappedRun> for Buffered {
+    fn from(run: MappedRun) -> Buffered {
+        let Pba(place) = run.place().expect("a run of the buffer lies somewhere");
+        let (ring, position) = ((place >> POSITION_BITS) as u32, place & (POSITION_MAX - 1));
+        Buffered { lba: run.lba.0, sectors: run.sectors.0 as u32, ring, position }
+    }
 }
 
 /// Buffered runs that are written home at once, at most: they are read one by one, in a phase that no request enters.
@@ -77,9 +86,9 @@ pub struct BufferMap {
     name: &'static str,
     /// Where buffered sectors go.
     pub rings: Rings,
-    runs: BTreeMap<u64, Entry>,
-    /// LBAs by ring and position.
-    places: BTreeMap<(u32, u64), u64>,
+    runs: ExtentMap,
+    /// The way back.
+    places: PlaceMap,
     runs_max: u64,
     /// Whether sectors of tops are buffered as well.
     pub holds_tops: bool,
@@ -88,13 +97,14 @@ pub struct BufferMap {
 impl BufferMap {
     /// An empty buffer.
     pub fn new(name: &'static str, rings: Rings, runs_max: u64, holds_tops: bool) -> BufferMap {
-        let (runs, places) = (BTreeMap::new(), BTreeMap::new());
+        assert!(rings.count() <= RINGS_MAX, "{} rings", rings.count());
+        let (runs, places) = (ExtentMap::new(), PlaceMap::default());
         BufferMap { name, rings, runs, places, runs_max, holds_tops }
     }
 
     /// Buffered runs, in order of LBA.
     pub fn iter(&self) -> impl Iterator<Item = Buffered> + '_ {
-        self.runs.iter().map(|(&lba, entry)| with_lba(lba, entry))
+        self.runs.iter().map(Buffered::from)
     }
 
     /// Runs that can be added.
@@ -109,51 +119,35 @@ impl BufferMap {
 
     /// Sectors of a ring from its oldest data to its head.
     pub fn used(&self, ring: u32) -> u64 {
-        self.oldest(ring).map_or(0, |oldest| self.rings.head(ring) - oldest.position)
+        let oldest = self.places.first_in(place(ring, 0, POSITION_MAX));
+        oldest.map_or(0, |(oldest, _)| self.rings.head(ring) - (oldest.start.0 & (POSITION_MAX - 1)))
     }
 
     /// The run written to a ring the longest time ago.
     pub fn oldest(&self, ring: u32) -> Option<Buffered> {
-        let (_, lba) = self.places.range((ring, 0)..(ring + 1, 0)).next()?;
-        self.runs.get(lba).map(|entry| with_lba(*lba, entry))
+        let (_, lba) = self.places.first_in(place(ring, 0, POSITION_MAX))?;
+        self.runs.run_at(lba).map(Buffered::from)
     }
 
     /// The buffered parts of the LBAs from `start` up to `end`, in order.
     pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = Buffered> + '_ {
-        let before = self.runs.range(..start).next_back().map(|(&lba, entry)| with_lba(lba, entry));
-        let reaching = before.filter(|run| run.end() > start);
-        let inside = self.runs.range(start..end).map(|(&lba, entry)| with_lba(lba, entry));
-        reaching.into_iter().chain(inside).map(move |run| run.part(start, end))
+        self.runs.pieces(Lba(start), Sectors(end - start)).map(Buffered::from)
     }
 
     /// The LBAs from `start` up to `end` are no longer buffered.
     pub fn remove(&mut self, start: u64, end: u64) {
-        while let Some((&lba, entry)) = self.runs.range(..end).next_back() {
-            let run = with_lba(lba, entry);
-            if run.end() <= start {
-                return;
-            }
-            self.runs.remove(&lba);
-            self.places.remove(&(run.ring, run.position));
-            if run.end() > end {
-                self.add(run.part(end, run.end()));
-            }
-            if run.lba < start {
-                self.add(run.part(run.lba, start));
-            }
-        }
+        let places = &mut self.places;
+        self.runs.remove(Lba(start), Sectors(end - start), |run| places.remove(Buffered::from(run).place()));
     }
 
     /// These sectors are buffered there, whatever was before.
     pub fn insert(&mut self, run: Buffered) {
-        self.remove(run.lba, run.end());
-        self.add(run);
+        let (place, places) = (run.place(), &mut self.places);
+        self.runs.insert(Lba(run.lba), place.sectors, Mapped::At(place.start), |old| {
+            places.remove(Buffered::from(old).place());
+        });
+        places.insert(place, Lba(run.lba));
         self.rings.advance(run.ring, run.position + run.sectors as u64);
-    }
-
-    fn add(&mut self, run: Buffered) {
-        self.runs.insert(run.lba, Entry { sectors: run.sectors, ring: run.ring, position: run.position });
-        self.places.insert((run.ring, run.position), run.lba);
     }
 
     /// The record that a run is buffered.
@@ -188,15 +182,19 @@ impl BufferMap {
     /// The first part that is not buffered of the LBAs from `start` up to `end`, and what is not buffered around it.
     fn unbuffered(&self, start: u64, around: &TrackRun) -> Option<TrackRun> {
         let (mut from, mut lba) = (around.lba.0, start);
-        if let Some(run) = self.runs.range(..=lba).next_back().map(|(&lba, entry)| with_lba(lba, entry)) {
-            from = from.max(run.end());
-            lba = lba.max(run.end());
+        let mut next = around.end();
+        if let Some(run) = self.runs.begun_by(Lba(lba)) {
+            from = from.max(run.end().0);
+            lba = lba.max(run.end().0);
         }
-        while let Some(entry) = self.runs.get(&lba) {
-            lba += entry.sectors as u64;
+        for run in self.runs.pieces(Lba(lba), Sectors(next.0.saturating_sub(lba))) {
+            if run.lba.0 > lba {
+                next = run.lba;
+                break;
+            }
+            lba = run.end().0;
             from = lba;
         }
-        let next = self.runs.range(lba..).next().map_or(around.end(), |(&next, _)| Lba(next)).min(around.end());
         (lba < around.end().0).then(|| around.part(Lba(from), next))
     }
 
@@ -208,10 +206,8 @@ impl BufferMap {
 
     /// The first run from `position` on that ends on the way to `end`; the one around `position` counts.
     fn first_at(&self, ring: u32, position: u64, end: u64) -> Option<Buffered> {
-        let before = self.places.range((ring, 0)..(ring, position + 1)).next_back();
-        let run_of = |lba: &u64| self.runs.get(lba).map(|entry| with_lba(*lba, entry));
-        let around = before.and_then(|(_, lba)| run_of(lba)).filter(|run| run.position + run.sectors as u64 > position);
-        around.or_else(|| self.places.range((ring, position)..(ring, end)).next().and_then(|(_, lba)| run_of(lba)))
+        let (_, lba) = self.places.first_in(place(ring, position, end.saturating_sub(position)))?;
+        self.runs.run_at(lba).map(Buffered::from)
     }
 
     /// What is buffered on a reserved track from `sector` on.
@@ -243,7 +239,7 @@ impl BufferMap {
             if tracks[0] != tracks[1] {
                 return Some((1, format!("{run:?} is not of one track: {tracks:?}")));
             }
-            if self.places.get(&(run.ring, run.position)) != Some(&run.lba) {
+            if self.places.first_in(run.place()) != Some((run.place(), Lba(run.lba))) {
                 return Some((2, format!("{run:?} is not listed at its place")));
             }
             let end = run.position + run.sectors as u64;
@@ -256,10 +252,6 @@ impl BufferMap {
         let same = self.places.len() == self.runs.len();
         (!same).then(|| (2, format!("{} places for {} runs", self.places.len(), self.runs.len())))
     }
-}
-
-fn with_lba(lba: u64, entry: &Entry) -> Buffered {
-    Buffered { lba, sectors: entry.sectors, ring: entry.ring, position: entry.position }
 }
 
 impl Translation for BufferMap {
@@ -275,9 +267,8 @@ impl Translation for BufferMap {
         if self.runs.is_empty() || (at_home.harmless && !self.holds_tops) {
             return at_home;
         }
-        let before = self.runs.range(..=lba.0).next_back().map(|(&lba, entry)| with_lba(lba, entry));
-        match before.filter(|run| run.end() > lba.0) {
-            Some(run) => self.place(&run),
+        match self.runs.run_at(lba) {
+            Some(run) => self.place(&run.into()),
             None => self.unbuffered(lba.0, &at_home).expect("this sector is not buffered"),
         }
     }
@@ -338,13 +329,18 @@ impl Translation for BufferMap {
                 let fits = sectors > 0
                     && u64::from(sectors) <= capacity
                     && lba <= capacity - u64::from(sectors)
-                    && position < POSITION_MAX
+                    && position < POSITION_MAX - u64::from(sectors)
                     && ring < self.rings.count()
                     && u64::from(sectors) <= self.rings.sectors(ring);
                 if !fits {
                     return Err(note.refuse("no such run can be buffered"));
                 }
-                self.insert(Buffered { lba, sectors, ring, position });
+                let run = Buffered { lba, sectors, ring, position };
+                self.remove(lba, run.end());
+                if self.places.first_in(run.place()).is_some() {
+                    return Err(note.refuse("other sectors are buffered there"));
+                }
+                self.insert(run);
                 Ok(false)
             }
             Record::Home { start_lba, end_lba } => {
@@ -359,17 +355,15 @@ impl Translation for BufferMap {
 
     /// In the order of places, so that heads rise.
     fn checkpoint(&self, notes: &mut Vec<Note>) {
-        let runs = self.places.values().filter_map(|lba| self.runs.get(lba).map(|entry| with_lba(*lba, entry)));
-        notes.extend(runs.map(|run| self.buffered_note(&run)));
+        let runs = self.places.iter().filter_map(|(_, lba)| self.runs.run_at(lba));
+        notes.extend(runs.map(|run| self.buffered_note(&run.into())));
     }
 
     fn formula_bytes(&self, _tracks: u64) -> u64 {
         self.runs_max * FORMULA_BYTES_PER_RUN
     }
 
-    /// The two trees as the standard library lays them out: nodes of eleven, two thirds full.
     fn measured_bytes(&self) -> u64 {
-        let run = size_of::<u64>() + size_of::<Entry>() + size_of::<(u32, u64)>() + size_of::<u64>();
-        (self.runs.len() * run * 3 / 2) as u64 + self.rings.measured_bytes()
+        self.runs.measured_bytes() + self.places.measured_bytes() + self.rings.measured_bytes()
     }
 }

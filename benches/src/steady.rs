@@ -1,0 +1,252 @@
+//! What users run: drives as sold (their scheduler, their volatile cache), 16 requests outstanding, once cleaning is steady. For each
+//! drive physical accesses a second, as a share of those of the plainest row (a conventional drive, first come first served, no
+//! cache) on the same core in the same run; requests a second; and what the map takes.
+//!
+//! A run is *steady* after so many requests that the drive's persistent cache has been filled twice, or an eighth of a drive without
+//! one has been written; then the two halves of what is measured take the same simulated time, within a tenth. A row says where they
+//! do not.
+
+use std::fs::File;
+
+use imbrex_disk::{Profile, SimDuration, SimTime};
+use imbrex_sim::schedule::Schedule;
+use imbrex_sim::{Arrival, Drive, DriveSpec, Engine, Fit, Options, Unobserved};
+use imbrex_trace::generators::{self, Generator, WorkloadSpec};
+use imbrex_trace::{Facts, Input, Request, Source, TraceError, TraceOptions};
+
+use crate::Row;
+use crate::machine::ProcessorTime;
+
+/// A drive, the million random writes that it takes until it is steady, and the million requests that are measured then.
+struct Case {
+    drive: &'static str,
+    before: f64,
+    measured: f64,
+}
+
+const fn case(drive: &'static str, before: f64, measured: f64) -> Case {
+    Case { drive, before, measured }
+}
+
+const CASES: [Case; 21] = [
+    case("cmr-7200", 0.2, 2.0),
+    case("cmr-5900", 0.2, 2.0),
+    case("exos-x18", 0.2, 2.0),
+    case("seagate-st5000as0011-as-sold", 1.0, 1.0),
+    case("seagate-st8000as0011-as-sold", 1.0, 1.0),
+    case("seagate-st8000as0022", 0.5, 0.5),
+    case("seagate-st8000dm004", 1.0, 0.5),
+    case("emulated-smr-1", 20.0, 1.0),
+    case("emulated-smr-2", 6.0, 1.0),
+    case("emulated-smr-3", 20.0, 1.0),
+    case("cassuto-307g+set-associative", 6.0, 1.0),
+    case("cassuto-307g+s-blocks", 1.5, 0.5),
+    case("cassuto-307g+log-structured", 60.0, 2.0),
+    case("cassuto-307g+region-rmw", 0.1, 1.0),
+    case("imr-1t+imr-rmw", 0.2, 2.0),
+    case("imr-1t+track-flip", 1.0, 1.0),
+    case("imr-1t+track-cache", 1.0, 1.0),
+    case("imr-1t+track-map", 1.0, 1.0),
+    case("imr-1t+top-buffer", 2.0, 1.0),
+    case("imr-1t+write-buffer", 3.0, 1.0),
+    case("flash-2010", 0.2, 2.0),
+];
+
+/// The plainest row: what a simulated access costs where there is nothing else to do.
+const PLAINEST: Case = case("cmr-7200", 0.2, 2.0);
+
+/// The stand-in of 3.3 million requests for a CloudPhysics machine, and the drives that it is run on.
+const W106: &str = "cloudphysics-w106";
+const W106_DRIVES: [&str; 4] = ["cmr-7200", "seagate-st8000as0022", "cassuto-307g+s-blocks", "imr-1t+track-map"];
+
+/// A trace to measure too, as `imbrex simulate` names it.
+const TRACE_VARIABLE: &str = "IMBREX_BENCH_TRACE";
+
+/// Physical accesses a second, as a share of the plainest row's, that each row should reach.
+const SHARE: f64 = 0.5;
+
+/// Parts of what is measured whose simulated times are compared, and by how much they may differ.
+const STEADY_WITHIN: f64 = 0.1;
+
+/// Measures every drive whose name holds `only`.
+pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
+    let mut plainest = None;
+    let mut measured = |name: String, drive: &str, asked: Asked, report: &mut dyn FnMut(Row)| {
+        if !name.contains(only) {
+            return;
+        }
+        let plainest = *plainest.get_or_insert_with(|| {
+            let asked = Asked::random(&PLAINEST, 0);
+            (0..3).map(|_| run(PLAINEST.drive, &asked, false).accesses_per_second()).fold(0.0, f64::max)
+        });
+        let ran = run(drive, &asked, true);
+        let row = |what: &str, value, unit, target| Row { name: format!("{name}, {what}"), value, unit, target };
+        let accesses = ran.accesses_per_second();
+        let share = asked.has_steady_state().then_some(SHARE);
+        report(row("accesses", accesses / plainest, "of the plainest row", share));
+        report(row("accesses", accesses / 1e6, "million a second", None));
+        report(row("requests", ran.requests as f64 / ran.seconds / 1e6, "million a second", None));
+        report(row("map", ran.map_bytes as f64 / 1e6, "MB", None));
+        if asked.has_steady_state() && !ran.is_steady() {
+            let [one, other] = ran.halves.map(|half| half.0 as f64 / 1e9);
+            println!("{name}: not steady: its halves took {one:.0} and {other:.0} simulated seconds");
+        }
+    };
+    for (words, reads) in [("random writes", 0), ("half reads", 50)] {
+        for case in &CASES {
+            measured(format!("{}, {words}", case.drive), case.drive, Asked::random(case, reads), report);
+        }
+    }
+    for drive in W106_DRIVES {
+        measured(format!("{drive}, w106"), drive, Asked::all_of(W106), report);
+    }
+    match std::env::var(TRACE_VARIABLE) {
+        Ok(path) => W106_DRIVES.iter().for_each(|drive| {
+            measured(format!("{drive}, trace"), drive, Asked::all_of(&path), report);
+        }),
+        Err(_) if only.is_empty() => println!("no real trace: {TRACE_VARIABLE} names none"),
+        Err(_) => {}
+    }
+}
+
+/// What a drive is asked.
+struct Asked {
+    words: String,
+    /// Requests before those that are measured.
+    before: u64,
+}
+
+impl Asked {
+    fn random(case: &Case, reads: u32) -> Asked {
+        // Of the requests before, as many are writes.
+        let writes = f64::from(100 - reads) / 100.0;
+        let (before, measured) = ((case.before / writes * 1e6) as u64, (case.measured * 1e6) as u64);
+        let count = before + measured;
+        Asked { words: format!("rw=randrw,rwmixread={reads},bs=4k,number_ios={count},seed=1"), before }
+    }
+
+    /// A whole trace, which has no steady state.
+    fn all_of(words: &str) -> Asked {
+        Asked { words: words.into(), before: 0 }
+    }
+
+    fn has_steady_state(&self) -> bool {
+        self.before > 0
+    }
+}
+
+/// What came of it.
+struct Ran {
+    accesses: u64,
+    requests: u64,
+    seconds: f64,
+    map_bytes: u64,
+    /// Simulated time of each half of the measured requests.
+    halves: [SimDuration; 2],
+}
+
+impl Ran {
+    fn accesses_per_second(&self) -> f64 {
+        self.accesses as f64 / self.seconds
+    }
+
+    fn is_steady(&self) -> bool {
+        let [one, other] = self.halves.map(|half| half.0 as f64);
+        one.max(other) <= one.min(other) * (1.0 + STEADY_WITHIN)
+    }
+}
+
+/// Runs a drive, as sold or as the plainest row has it.
+fn run(drive: &str, asked: &Asked, as_sold: bool) -> Ran {
+    let spec = DriveSpec::parse(drive).expect("the cases are right");
+    let profile = Profile::named(&spec.profile).expect("the cases name built-in profiles");
+    let drive = Drive::build(&spec, &profile).expect("the cases are right");
+    let host = drive.host.clone();
+    let schedule = if as_sold { &host.schedule } else { "fifo" };
+    let options = Options {
+        arrival: Arrival::Closed(16),
+        schedule: Schedule::named(schedule, SimDuration(host.age_limit_ns)).expect("profiles are right"),
+        write_cache_bytes: if as_sold { host.write_cache_bytes } else { 0 },
+        read_ahead_bytes: if as_sold { host.read_ahead_bytes } else { 0 },
+        fit: Fit::Wrap,
+        warmup_requests: asked.before,
+        window: SimDuration::from_secs(1),
+        check: false,
+    };
+    let mut source = Marked::new(open(&asked.words, drive.capacity_bytes() / 512), asked.before);
+    let outcome = Engine::new(drive, options, &mut source, &mut Unobserved).run().expect("the cases are right");
+    let end = outcome.metrics.ended;
+    let (begun, from) = source.begun.expect("the measured requests were asked for");
+    let middle = source.middle.unwrap_or(from);
+    let counters = &outcome.timing.counters.total;
+    Ran {
+        accesses: counters.reads.commands + counters.writes.commands,
+        requests: source.asked - asked.before,
+        seconds: begun.elapsed_seconds(),
+        map_bytes: outcome.drive.layer.memory().measured_bytes,
+        halves: [middle.since(from), end.since(middle)],
+    }
+}
+
+/// A generator, or a trace.
+fn open(words: &str, device_sectors: u64) -> Box<dyn Source> {
+    if let Some(built_in) = generators::named(words) {
+        return built_in.open(device_sectors, None).expect("the cases are right").source;
+    }
+    match WorkloadSpec::parse(words) {
+        Ok(spec) => Box::new(Generator::new(spec, device_sectors).expect("the cases are right")),
+        Err(_) => {
+            let file = File::open(words).unwrap_or_else(|error| panic!("{TRACE_VARIABLE}={words}: {error}"));
+            let opened = imbrex_trace::open(Input::file(words, file), &TraceOptions::default());
+            opened.unwrap_or_else(|error| panic!("{TRACE_VARIABLE}={words}: {error}")).source
+        }
+    }
+}
+
+/// A source that notes when the measured requests begin, and when half of them have been asked for.
+struct Marked {
+    source: Box<dyn Source>,
+    before: u64,
+    half: u64,
+    asked: u64,
+    begun: Option<(ProcessorTime, SimTime)>,
+    middle: Option<SimTime>,
+}
+
+impl Marked {
+    fn new(source: Box<dyn Source>, before: u64) -> Marked {
+        let all = source.expected_requests().unwrap_or(before);
+        let half = before + all.saturating_sub(before) / 2;
+        Marked { source, before, half, asked: 0, begun: None, middle: None }
+    }
+}
+
+impl Source for Marked {
+    fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError> {
+        if self.asked == self.before {
+            self.begun = Some((ProcessorTime::now(), now));
+        }
+        if self.asked == self.half {
+            self.middle = Some(now);
+        }
+        let request = self.source.next(now)?;
+        self.asked += u64::from(request.is_some());
+        Ok(request)
+    }
+
+    fn upcoming(&self) -> &[Request] {
+        self.source.upcoming()
+    }
+
+    fn heeds_time(&self) -> bool {
+        self.source.heeds_time()
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        self.source.expected_requests()
+    }
+
+    fn facts(&self) -> Facts {
+        self.source.facts()
+    }
+}
