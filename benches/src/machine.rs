@@ -18,6 +18,15 @@ impl ProcessorTime {
         thread_ns().map_or_else(|| ProcessorTime::Wall(Instant::now()), ProcessorTime::Thread)
     }
 
+    /// Seconds from an earlier moment to this one.
+    pub fn seconds_since(&self, earlier: &ProcessorTime) -> f64 {
+        match (earlier, self) {
+            (ProcessorTime::Thread(begun_ns), ProcessorTime::Thread(ended_ns)) => (ended_ns - begun_ns) as f64 / 1e9,
+            (ProcessorTime::Wall(begun), ProcessorTime::Wall(ended)) => (*ended - *begun).as_secs_f64(),
+            _ => panic!("what Linux told once it tells again"),
+        }
+    }
+
     /// Since then.
     pub fn elapsed_seconds(&self) -> f64 {
         match self {

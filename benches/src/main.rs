@@ -1,12 +1,15 @@
 //! `make bench`: drives as sold, in steady state; requests a second through the whole simulator, drive by drive; what generators make,
 //! and trace reading in MB/s, with the targets beside. `--record FOLDER` keeps the figures there with the machine they came from; `--only WORD` runs the
-//! rows whose name holds the word. `fuse OURS THEIRS` measures two mounted directories beside each other ([`fuse`]).
+//! rows whose name holds the word. `fuse OURS THEIRS` measures two mounted directories beside each other ([`fuse`]), `growth FOLDER`
+//! seconds and memory by requests ([`growth`]).
 
 mod files;
 mod fuse;
 mod generating;
+mod growth;
 mod images;
 mod machine;
+mod marked;
 mod memory;
 mod reading;
 mod serving;
@@ -47,6 +50,15 @@ fn main() {
     {
         return beside(ours.as_ref(), theirs.as_ref());
     }
+    if let [_, word, folder] = &std::env::args().collect::<Vec<_>>()[..]
+        && word == "growth"
+    {
+        if let Err(error) = growth::measure(folder.as_ref()) {
+            eprintln!("imbrex-bench growth {folder}: {error}");
+            std::process::exit(1);
+        }
+        return;
+    }
     let (mut record, mut only) = (None, String::new());
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -54,7 +66,10 @@ fn main() {
             ("--record", Some(folder)) => record = Some(PathBuf::from(folder)),
             ("--only", Some(part)) => only = part,
             _ => {
-                eprintln!("usage: imbrex-bench [--record FOLDER] [--only WORD], or imbrex-bench fuse OURS THEIRS");
+                eprintln!(
+                    "usage: imbrex-bench [--record FOLDER] [--only WORD], imbrex-bench growth FOLDER, or imbrex-bench fuse \
+                     OURS THEIRS"
+                );
                 std::process::exit(2);
             }
         }

@@ -8,14 +8,14 @@
 
 use std::fs::File;
 
-use imbrex_disk::{Profile, SimDuration, SimTime};
+use imbrex_disk::{Profile, SimDuration};
 use imbrex_sim::schedule::Schedule;
 use imbrex_sim::{Arrival, Drive, DriveSpec, Engine, Fit, Options, Unobserved};
 use imbrex_trace::generators::{self, Generator, WorkloadSpec};
-use imbrex_trace::{Facts, Input, Request, Source, TraceError, TraceOptions};
+use imbrex_trace::{Input, Source, TraceOptions};
 
 use crate::Row;
-use crate::machine::ProcessorTime;
+use crate::marked::Marked;
 
 /// A drive, the million random writes that it takes until it is steady, and the million requests that are measured then.
 struct Case {
@@ -158,10 +158,28 @@ impl Ran {
 
 /// Runs a drive, as sold or as the plainest row has it.
 fn run(drive: &str, asked: &Asked, as_sold: bool) -> Ran {
+    let (drive, options) = made(drive, as_sold, asked.before);
+    let source = open(&asked.words, drive.capacity_bytes() / 512);
+    let middle = source.expected_requests().map_or(asked.before, |all| all.midpoint(asked.before));
+    let mut source = Marked::new(source, &[asked.before, middle]);
+    let outcome = Engine::new(drive, options, &mut source, &mut Unobserved).run().expect("the cases are right");
+    let [begun, .., middle] = &source.passed[..] else { panic!("the measured requests were asked for") };
+    let counters = &outcome.timing.counters.total;
+    Ran {
+        accesses: counters.reads.commands + counters.writes.commands,
+        requests: source.asked - asked.before,
+        seconds: begun.at.elapsed_seconds(),
+        map_bytes: outcome.drive.layer.memory().measured_bytes,
+        halves: [middle.now.since(begun.now), outcome.metrics.ended.since(middle.now)],
+    }
+}
+
+/// A drive, and the options it is run with: as sold or as the plainest row has it, 16 requests outstanding.
+pub fn made(drive: &str, as_sold: bool, warmup_requests: u64) -> (Drive, Options) {
     let spec = DriveSpec::parse(drive).expect("the cases are right");
     let profile = Profile::named(&spec.profile).expect("the cases name built-in profiles");
     let drive = Drive::build(&spec, &profile).expect("the cases are right");
-    let host = drive.host.clone();
+    let host = &drive.host;
     let schedule = if as_sold { &host.schedule } else { "fifo" };
     let options = Options {
         arrival: Arrival::Closed(16),
@@ -169,27 +187,15 @@ fn run(drive: &str, asked: &Asked, as_sold: bool) -> Ran {
         write_cache_bytes: if as_sold { host.write_cache_bytes } else { 0 },
         read_ahead_bytes: if as_sold { host.read_ahead_bytes } else { 0 },
         fit: Fit::Wrap,
-        warmup_requests: asked.before,
+        warmup_requests,
         window: SimDuration::from_secs(1),
         check: false,
     };
-    let mut source = Marked::new(open(&asked.words, drive.capacity_bytes() / 512), asked.before);
-    let outcome = Engine::new(drive, options, &mut source, &mut Unobserved).run().expect("the cases are right");
-    let end = outcome.metrics.ended;
-    let (begun, from) = source.begun.expect("the measured requests were asked for");
-    let middle = source.middle.unwrap_or(from);
-    let counters = &outcome.timing.counters.total;
-    Ran {
-        accesses: counters.reads.commands + counters.writes.commands,
-        requests: source.asked - asked.before,
-        seconds: begun.elapsed_seconds(),
-        map_bytes: outcome.drive.layer.memory().measured_bytes,
-        halves: [middle.since(from), end.since(middle)],
-    }
+    (drive, options)
 }
 
 /// A generator, or a trace.
-fn open(words: &str, device_sectors: u64) -> Box<dyn Source> {
+pub fn open(words: &str, device_sectors: u64) -> Box<dyn Source> {
     if let Some(built_in) = generators::named(words) {
         return built_in.open(device_sectors, None).expect("the cases are right").source;
     }
@@ -200,53 +206,5 @@ fn open(words: &str, device_sectors: u64) -> Box<dyn Source> {
             let opened = imbrex_trace::open(Input::file(words, file), &TraceOptions::default());
             opened.unwrap_or_else(|error| panic!("{TRACE_VARIABLE}={words}: {error}")).source
         }
-    }
-}
-
-/// A source that notes when the measured requests begin, and when half of them have been asked for.
-struct Marked {
-    source: Box<dyn Source>,
-    before: u64,
-    half: u64,
-    asked: u64,
-    begun: Option<(ProcessorTime, SimTime)>,
-    middle: Option<SimTime>,
-}
-
-impl Marked {
-    fn new(source: Box<dyn Source>, before: u64) -> Marked {
-        let all = source.expected_requests().unwrap_or(before);
-        let half = before + all.saturating_sub(before) / 2;
-        Marked { source, before, half, asked: 0, begun: None, middle: None }
-    }
-}
-
-impl Source for Marked {
-    fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError> {
-        if self.asked == self.before {
-            self.begun = Some((ProcessorTime::now(), now));
-        }
-        if self.asked == self.half {
-            self.middle = Some(now);
-        }
-        let request = self.source.next(now)?;
-        self.asked += u64::from(request.is_some());
-        Ok(request)
-    }
-
-    fn upcoming(&self) -> &[Request] {
-        self.source.upcoming()
-    }
-
-    fn heeds_time(&self) -> bool {
-        self.source.heeds_time()
-    }
-
-    fn expected_requests(&self) -> Option<u64> {
-        self.source.expected_requests()
-    }
-
-    fn facts(&self) -> Facts {
-        self.source.facts()
     }
 }
