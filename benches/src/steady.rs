@@ -39,7 +39,7 @@ const CASES: [Case; 21] = [
     case("emulated-smr-1", 20.0, 1.0),
     case("emulated-smr-2", 6.0, 1.0),
     case("emulated-smr-3", 20.0, 1.0),
-    case("cassuto-307g+set-associative", 6.0, 1.0),
+    case("cassuto-307g+set-associative", 6.0, 12.0),
     case("cassuto-307g+s-blocks", 1.5, 0.5),
     case("cassuto-307g+log-structured", 60.0, 2.0),
     case("cassuto-307g+region-rmw", 0.1, 1.0),
