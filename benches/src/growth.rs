@@ -1,5 +1,5 @@
-//! `imbrex-bench growth FOLDER`: seconds and memory by requests, random writes of 4 KiB on drives as sold, up to a hundred million; a
-//! table, and charts in FOLDER.
+//! `imbrex-bench growth FOLDER` measures processor time and memory by requests: up to a hundred million random writes of 4 KiB on
+//! drives as sold. It prints a table and writes charts into FOLDER.
 
 use std::io;
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::path::Path;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex_sim::{Engine, Unobserved};
 
-use crate::marked::{Marked, Passed};
-use crate::steady::{made, open};
+use crate::checkpoints::{Checkpoint, CheckpointedSource};
+use crate::steady::{open, set_up};
 
 /// Drives, and the million requests up to which each is run: minutes each.
 const DRIVES: [(&str, u64); 6] = [
@@ -20,11 +20,11 @@ const DRIVES: [(&str, u64); 6] = [
     ("cassuto-307g+s-blocks", 10),
 ];
 
-/// Million requests at which it is looked.
+/// Million requests of each column.
 const MARKS: [u64; 5] = [1, 3, 10, 30, 100];
 
-/// What one drive came to: million requests, seconds and megabytes at each mark.
-type Grown = Vec<(u64, f64, f64)>;
+/// Million requests, processor seconds and megabytes.
+type Point = (u64, f64, f64);
 
 /// Runs all, prints the table and writes the charts.
 pub fn measure(folder: &Path) -> io::Result<()> {
@@ -33,15 +33,15 @@ pub fn measure(folder: &Path) -> io::Result<()> {
     println!("|---|{}", "---|".repeat(MARKS.len()));
     let (mut seconds, mut memory) = (Vec::new(), Vec::new());
     for (drive, most) in DRIVES {
-        let grown = grown(drive, most);
+        let growth = growth(drive, most);
         let cells: Vec<String> = MARKS
             .iter()
-            .map(|mark| grown.iter().find(|(requests, ..)| requests == mark))
+            .map(|mark| growth.iter().find(|(requests, ..)| requests == mark))
             .map(|cell| cell.map_or("–".into(), |(_, seconds, bytes)| format!("{seconds:.1} s, {bytes:.0} MB")))
             .collect();
         println!("| `{drive}` | {} |", cells.join(" | "));
-        let points = |figure: fn(&(u64, f64, f64)) -> f64| {
-            grown.iter().map(|one| (one.0 as f64 * 1e6, figure(one))).collect::<Vec<(f64, f64)>>()
+        let points = |figure: fn(&Point) -> f64| {
+            growth.iter().map(|one| (one.0 as f64 * 1e6, figure(one))).collect::<Vec<(f64, f64)>>()
         };
         let look = seconds.len();
         seconds.push(Series::new(drive, Shape::Line, look, points(|one| one.1 * 1e9)));
@@ -60,18 +60,19 @@ pub fn measure(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn grown(drive: &str, most: u64) -> Grown {
-    let (drive, options) = made(drive, true, 0);
+/// Returns the points of one drive.
+fn growth(drive: &str, most: u64) -> Vec<Point> {
+    let (drive, options) = set_up(drive, true, 0);
     let marks: Vec<u64> = [0].into_iter().chain(MARKS.into_iter().filter(|&mark| mark <= most)).collect();
-    // One more, so that the last mark is passed.
+    // The last checkpoint lies before one more request.
     let words = format!("rw=randwrite,bs=4k,number_ios={},seed=1", most * 1_000_000 + 1);
     let source = open(&words, drive.capacity_bytes() / 512);
-    let mut source = Marked::new(source, &marks.iter().map(|mark| mark * 1_000_000).collect::<Vec<_>>());
+    let mut source = CheckpointedSource::new(source, &marks.iter().map(|mark| mark * 1_000_000).collect::<Vec<_>>());
     Engine::new(drive, options, &mut source, &mut Unobserved).run().expect("generators do not fail");
-    let [begun, passed @ ..] = &source.passed[..] else { panic!("the first request was asked for") };
-    let at = |passed: &Passed| {
-        let bytes = passed.resident_bytes.saturating_sub(begun.resident_bytes) as f64 / 1e6;
-        (passed.requests / 1_000_000, passed.at.seconds_since(&begun.at), bytes)
+    let [begun, checkpoints @ ..] = &source.checkpoints[..] else { panic!("the first request was asked for") };
+    let point = |checkpoint: &Checkpoint| {
+        let bytes = checkpoint.resident_bytes.saturating_sub(begun.resident_bytes) as f64 / 1e6;
+        (checkpoint.requests / 1_000_000, checkpoint.at.seconds_since(&begun.at), bytes)
     };
-    passed.iter().map(at).collect()
+    checkpoints.iter().map(point).collect()
 }

@@ -1,15 +1,15 @@
-//! `make bench`: drives as sold, in steady state; requests a second through the whole simulator, drive by drive; what generators make,
-//! and trace reading in MB/s, with the targets beside. `--record FOLDER` keeps the figures there with the machine they came from; `--only WORD` runs the
-//! rows whose name holds the word. `fuse OURS THEIRS` measures two mounted directories beside each other ([`fuse`]), `growth FOLDER`
+//! `make bench`: drives as sold, in steady state; requests a second through the whole simulator, drive by drive; generators; trace
+//! reading in MB/s; with the targets beside. `--record FOLDER` keeps the figures there with the machine they came from. `--only WORD`
+//! runs the rows whose name holds the word. `fuse OURS THEIRS` measures two mounted directories beside each other ([`fuse`]), `growth FOLDER`
 //! seconds and memory by requests ([`growth`]).
 
+mod checkpoints;
 mod files;
 mod fuse;
 mod generating;
 mod growth;
 mod images;
 mod machine;
-mod marked;
 mod memory;
 mod reading;
 mod serving;

@@ -5,8 +5,7 @@
 use imbrex_disk::{Profile, SimDuration, SimTime};
 use imbrex_sim::schedule::Schedule;
 use imbrex_sim::{Arrival, Drive, DriveSpec, Engine, Fit, Options, Unobserved};
-use imbrex_trace::generators::{self, Generator, WorkloadSpec};
-use imbrex_trace::{Recorded, Request, Source};
+use imbrex_trace::{Recorded, Request};
 
 use crate::Row;
 use crate::machine::ProcessorTime;
@@ -118,20 +117,15 @@ pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     }
 }
 
-fn build(text: &str) -> Drive {
+/// Builds the drive that `text` names.
+pub fn build(text: &str) -> Drive {
     let spec = DriveSpec::parse(text).expect("the cases are right");
     let profile = Profile::named(&spec.profile).expect("the cases name built-in profiles");
     Drive::build(&spec, &profile).expect("the cases are right")
 }
 
 fn record(words: &str, device_sectors: u64) -> Vec<Request> {
-    let mut source: Box<dyn Source> = match generators::named(words) {
-        Some(built_in) => built_in.open(device_sectors, None).expect("the cases are right").source,
-        None => {
-            let spec = WorkloadSpec::parse(words).expect("the cases are right");
-            Box::new(Generator::new(spec, device_sectors).expect("the cases are right"))
-        }
-    };
+    let mut source = crate::steady::open(words, device_sectors);
     let mut requests = Vec::new();
     while let Some(request) = source.next(SimTime::ZERO).expect("generators do not fail") {
         requests.push(request);

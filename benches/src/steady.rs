@@ -1,21 +1,22 @@
-//! What users run: drives as sold (their scheduler, their volatile cache), 16 requests outstanding, once cleaning is steady. For each
-//! drive physical accesses a second, as a share of those of the plainest row (a conventional drive, first come first served, no
-//! cache) on the same core in the same run; requests a second; and what the map takes.
+//! Measures drives as sold (with their scheduler and their volatile cache) once cleaning is steady, 16 requests outstanding. Reports
+//! physical accesses a second, as a share of those of the plainest row (a conventional drive, first come first served, no cache) on
+//! the same core in the same run; requests a second; and bytes of the map.
 //!
-//! A run is *steady* after so many requests that the drive's persistent cache has been filled twice, or an eighth of a drive without
-//! one has been written; then the two halves of what is measured take the same simulated time, within a tenth. A row says where they
-//! do not.
+//! A drive is *steady* after so many writes that its persistent cache has been filled twice. A drive without a persistent cache gets
+//! a hundred thousand requests or more. The two halves of the measured requests must then take the same simulated time within a
+//! tenth; the benchmark names the drives of which they do not.
 
 use std::fs::File;
 
-use imbrex_disk::{Profile, SimDuration};
+use imbrex_disk::SimDuration;
 use imbrex_sim::schedule::Schedule;
-use imbrex_sim::{Arrival, Drive, DriveSpec, Engine, Fit, Options, Unobserved};
+use imbrex_sim::{Arrival, Drive, Engine, Fit, Options, Unobserved};
 use imbrex_trace::generators::{self, Generator, WorkloadSpec};
 use imbrex_trace::{Input, Source, TraceOptions};
 
 use crate::Row;
-use crate::marked::Marked;
+use crate::checkpoints::CheckpointedSource;
+use crate::simulating::build;
 
 /// A drive, the million random writes that it takes until it is steady, and the million requests that are measured then.
 struct Case {
@@ -47,7 +48,7 @@ const CASES: [Case; 21] = [
     case("imr-1t+track-flip", 1.0, 1.0),
     case("imr-1t+track-cache", 1.0, 1.0),
     case("imr-1t+track-map", 1.0, 1.0),
-    case("imr-1t+top-buffer", 2.0, 1.0),
+    case("imr-1t+top-buffer", 8.0, 1.0),
     case("imr-1t+write-buffer", 3.0, 1.0),
     case("flash-2010", 0.2, 2.0),
 ];
@@ -71,63 +72,64 @@ const STEADY_WITHIN: f64 = 0.1;
 /// Measures every drive whose name holds `only`.
 pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     let mut plainest = None;
-    let mut measured = |name: String, drive: &str, asked: Asked, report: &mut dyn FnMut(Row)| {
+    let mut measure = |name: String, drive: &str, workload: Workload, report: &mut dyn FnMut(Row)| {
         if !name.contains(only) {
             return;
         }
         let plainest = *plainest.get_or_insert_with(|| {
-            let asked = Asked::random(&PLAINEST, 0);
-            (0..3).map(|_| run(PLAINEST.drive, &asked, false).accesses_per_second()).fold(0.0, f64::max)
+            let workload = Workload::random(&PLAINEST, 0);
+            (0..3).map(|_| simulate(PLAINEST.drive, &workload, false).accesses_per_second()).fold(0.0, f64::max)
         });
-        let ran = run(drive, &asked, true);
+        let measurement = simulate(drive, &workload, true);
         let row = |what: &str, value, unit, target| Row { name: format!("{name}, {what}"), value, unit, target };
-        let accesses = ran.accesses_per_second();
-        let share = asked.has_steady_state().then_some(SHARE);
+        let accesses = measurement.accesses_per_second();
+        let share = workload.has_steady_state().then_some(SHARE);
         report(row("accesses", accesses / plainest, "of the plainest row", share));
         report(row("accesses", accesses / 1e6, "million a second", None));
-        report(row("requests", ran.requests as f64 / ran.seconds / 1e6, "million a second", None));
-        report(row("map", ran.map_bytes as f64 / 1e6, "MB", None));
-        if asked.has_steady_state() && !ran.is_steady() {
-            let [one, other] = ran.halves.map(|half| half.0 as f64 / 1e9);
+        report(row("requests", measurement.requests as f64 / measurement.seconds / 1e6, "million a second", None));
+        report(row("map", measurement.map_bytes as f64 / 1e6, "MB", None));
+        if workload.has_steady_state() && !measurement.is_steady() {
+            let [one, other] = measurement.halves.map(|half| half.0 as f64 / 1e9);
             println!("{name}: not steady: its halves took {one:.0} and {other:.0} simulated seconds");
         }
     };
     for (words, reads) in [("random writes", 0), ("half reads", 50)] {
         for case in &CASES {
-            measured(format!("{}, {words}", case.drive), case.drive, Asked::random(case, reads), report);
+            measure(format!("{}, {words}", case.drive), case.drive, Workload::random(case, reads), report);
         }
     }
     for drive in W106_DRIVES {
-        measured(format!("{drive}, w106"), drive, Asked::all_of(W106), report);
+        measure(format!("{drive}, w106"), drive, Workload::whole(W106), report);
     }
     match std::env::var(TRACE_VARIABLE) {
         Ok(path) => W106_DRIVES.iter().for_each(|drive| {
-            measured(format!("{drive}, trace"), drive, Asked::all_of(&path), report);
+            measure(format!("{drive}, trace"), drive, Workload::whole(&path), report);
         }),
         Err(_) if only.is_empty() => println!("no real trace: {TRACE_VARIABLE} names none"),
         Err(_) => {}
     }
 }
 
-/// What a drive is asked.
-struct Asked {
+/// A workload, in the words of the generators or as the path of a trace.
+struct Workload {
     words: String,
     /// Requests before those that are measured.
     before: u64,
 }
 
-impl Asked {
-    fn random(case: &Case, reads: u32) -> Asked {
-        // Of the requests before, as many are writes.
+impl Workload {
+    /// Returns random requests, `reads` percent of them reads.
+    fn random(case: &Case, reads: u32) -> Workload {
+        // `before` counts writes: with reads among them the drive gets more requests.
         let writes = f64::from(100 - reads) / 100.0;
         let (before, measured) = ((case.before / writes * 1e6) as u64, (case.measured * 1e6) as u64);
         let count = before + measured;
-        Asked { words: format!("rw=randrw,rwmixread={reads},bs=4k,number_ios={count},seed=1"), before }
+        Workload { words: format!("rw=randrw,rwmixread={reads},bs=4k,number_ios={count},seed=1"), before }
     }
 
-    /// A whole trace, which has no steady state.
-    fn all_of(words: &str) -> Asked {
-        Asked { words: words.into(), before: 0 }
+    /// Returns a whole trace, which has no steady state.
+    fn whole(words: &str) -> Workload {
+        Workload { words: words.into(), before: 0 }
     }
 
     fn has_steady_state(&self) -> bool {
@@ -135,8 +137,8 @@ impl Asked {
     }
 }
 
-/// What came of it.
-struct Ran {
+/// Figures of the measured requests.
+struct Measurement {
     accesses: u64,
     requests: u64,
     seconds: f64,
@@ -145,7 +147,7 @@ struct Ran {
     halves: [SimDuration; 2],
 }
 
-impl Ran {
+impl Measurement {
     fn accesses_per_second(&self) -> f64 {
         self.accesses as f64 / self.seconds
     }
@@ -156,29 +158,27 @@ impl Ran {
     }
 }
 
-/// Runs a drive, as sold or as the plainest row has it.
-fn run(drive: &str, asked: &Asked, as_sold: bool) -> Ran {
-    let (drive, options) = made(drive, as_sold, asked.before);
-    let source = open(&asked.words, drive.capacity_bytes() / 512);
-    let middle = source.expected_requests().map_or(asked.before, |all| all.midpoint(asked.before));
-    let mut source = Marked::new(source, &[asked.before, middle]);
+/// Simulates a drive, as sold or as the plainest row has it.
+fn simulate(drive: &str, workload: &Workload, as_sold: bool) -> Measurement {
+    let (drive, options) = set_up(drive, as_sold, workload.before);
+    let source = open(&workload.words, drive.capacity_bytes() / 512);
+    let middle = source.expected_requests().map_or(workload.before, |all| all.midpoint(workload.before));
+    let mut source = CheckpointedSource::new(source, &[workload.before, middle]);
     let outcome = Engine::new(drive, options, &mut source, &mut Unobserved).run().expect("the cases are right");
-    let [begun, .., middle] = &source.passed[..] else { panic!("the measured requests were asked for") };
+    let [begun, .., middle] = &source.checkpoints[..] else { panic!("the measured requests were asked for") };
     let counters = &outcome.timing.counters.total;
-    Ran {
+    Measurement {
         accesses: counters.reads.commands + counters.writes.commands,
-        requests: source.asked - asked.before,
+        requests: source.requests - workload.before,
         seconds: begun.at.elapsed_seconds(),
         map_bytes: outcome.drive.layer.memory().measured_bytes,
         halves: [middle.now.since(begun.now), outcome.metrics.ended.since(middle.now)],
     }
 }
 
-/// A drive, and the options it is run with: as sold or as the plainest row has it, 16 requests outstanding.
-pub fn made(drive: &str, as_sold: bool, warmup_requests: u64) -> (Drive, Options) {
-    let spec = DriveSpec::parse(drive).expect("the cases are right");
-    let profile = Profile::named(&spec.profile).expect("the cases name built-in profiles");
-    let drive = Drive::build(&spec, &profile).expect("the cases are right");
+/// Returns a drive and the options of its simulation: as sold, or as the plainest row has it. 16 requests are outstanding.
+pub fn set_up(drive: &str, as_sold: bool, warmup_requests: u64) -> (Drive, Options) {
+    let drive = build(drive);
     let host = &drive.host;
     let schedule = if as_sold { &host.schedule } else { "fifo" };
     let options = Options {
@@ -194,7 +194,7 @@ pub fn made(drive: &str, as_sold: bool, warmup_requests: u64) -> (Drive, Options
     (drive, options)
 }
 
-/// A generator, or a trace.
+/// Opens a generator, a stand-in for a trace, or the file of a trace.
 pub fn open(words: &str, device_sectors: u64) -> Box<dyn Source> {
     if let Some(built_in) = generators::named(words) {
         return built_in.open(device_sectors, None).expect("the cases are right").source;

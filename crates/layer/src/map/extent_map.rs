@@ -227,16 +227,16 @@ impl ExtentMap {
         runs.map(move |run| part(run, run.first.max(start), run.end().min(end)).into())
     }
 
-    /// The last run that begins at `lba` or before it.
+    /// Returns the last run that begins at `lba` or before it.
     #[inline]
-    pub fn begun_by(&self, lba: Lba) -> Option<MappedRun> {
+    pub fn last_at_or_before(&self, lba: Lba) -> Option<MappedRun> {
         self.runs.before(self.runs.after(lba.0)).map(MappedRun::from)
     }
 
     /// The whole run that `lba` lies in.
     #[inline]
     pub fn run_at(&self, lba: Lba) -> Option<MappedRun> {
-        self.begun_by(lba).filter(|run| lba < run.end())
+        self.last_at_or_before(lba).filter(|run| lba < run.end())
     }
 
     /// Calls `visit` with every part of the range in order: mapped pieces, and the gaps between them as `None`.

@@ -60,11 +60,7 @@ impl Chunk {
             }
             Chunk::Places(places) => {
                 cover(places, zone_blocks, run.offset, run.end(), hidden);
-                let places = &mut places[run.offset as usize..run.end() as usize];
-                match run.is_absent() {
-                    true => places.fill(ABSENT),
-                    false => places.iter_mut().zip(run.place..).for_each(|(place, new)| *place = new),
-                }
+                put(places, run);
             }
         }
     }
@@ -88,18 +84,23 @@ impl Chunk {
     }
 }
 
+/// Returns the place of each block of a list.
 fn places_of(list: &RunList) -> Box<[u32]> {
     let mut places = vec![UNMAPPED; CHUNK_BLOCKS as usize].into_boxed_slice();
-    for run in list.runs() {
-        let places = &mut places[run.offset as usize..run.end() as usize];
-        match run.is_absent() {
-            true => places.fill(ABSENT),
-            false => places.iter_mut().zip(run.place..).for_each(|(place, new)| *place = new),
-        }
-    }
+    list.runs().for_each(|run| put(&mut places, run));
     places
 }
 
+/// Writes the places of a run's blocks.
+fn put(places: &mut [u32], run: ShortRun) {
+    let places = &mut places[run.offset as usize..run.end() as usize];
+    match run.is_absent() {
+        true => places.fill(ABSENT),
+        false => places.iter_mut().zip(run.place..).for_each(|(place, new)| *place = new),
+    }
+}
+
+/// Calls `visit` as [`Chunk::cover`] does.
 fn cover(places: &[u32], zone_blocks: u32, from: u32, to: u32, mut visit: impl FnMut(u32, u32, Option<u32>)) {
     let mut next = from;
     while next < to {

@@ -183,7 +183,7 @@ impl BufferMap {
     fn unbuffered(&self, start: u64, around: &TrackRun) -> Option<TrackRun> {
         let (mut from, mut lba) = (around.lba.0, start);
         let mut next = around.end();
-        if let Some(run) = self.runs.begun_by(Lba(lba)) {
+        if let Some(run) = self.runs.last_at_or_before(Lba(lba)) {
             from = from.max(run.end().0);
             lba = lba.max(run.end().0);
         }

@@ -6,6 +6,7 @@
 use imbrex_disk::Command;
 
 use crate::layers::interlaced::testing::{assert_plan, disk, idle_phases, layer, plan};
+use crate::plan::note::Note;
 
 const TOP: &str = "backup_regions=1,buffer_share=10%";
 
@@ -192,4 +193,16 @@ fn what_is_buffered_stays_until_the_log_is_half_full() {
 fn the_logs_map_fits_a_controller() {
     let layer = layer("write-buffer", &disk(64, 10, 1.0), "");
     assert_eq!(layer.memory().formula_bytes, 12_800_000);
+}
+
+/// Goal: a journal in which one place is given to two runs is refused. Method: the note of a buffered run is replayed, then the same
+/// note with another LBA, and with the LBA of the first, which only moves.
+#[test]
+fn a_record_that_buffers_a_run_over_another_is_refused() {
+    let note = |lba: u64, position: u64| Note { tag: 16, fields: [lba, 2, 0, position] };
+    let mut layer = layer("top-buffer", &disk(64, 10, 1.0), TOP);
+    layer.replay(&note(12, 1)).expect("nothing is buffered yet");
+    let refusal = layer.replay(&note(14, 2)).expect_err("LBA 13 lies there");
+    assert!(refusal.to_string().contains("other sectors are buffered there"), "{refusal}");
+    layer.replay(&note(12, 2)).expect("its own sectors lie there");
 }
