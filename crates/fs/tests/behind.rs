@@ -14,9 +14,10 @@ mod timed;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use devices::{Counting, Late};
+use devices::{Counting, Late, Refusing};
 use imbrex_fs::core::{Allocate, Caller, MakeOptions, MountOptions, Parts, make_on};
 use imbrex_fs::device::memory::Memory;
+use imbrex_fs::device::model::Model;
 use imbrex_fs::device::{BLOCK_BYTES, Backend, Geometry, Kind};
 use imbrex_fs::namespace::{REGULAR, ROOT};
 use imbrex_fs::verify::cuts::{compare_all, judge};
@@ -205,6 +206,63 @@ fn a_file_that_outgrows_its_room_again_and_again_is_found_whole_and_written_thri
     for pieces in [1, 2, 3, 4, 7, 8, 13, 14, 40] {
         for each_ns in [0, PIECE_NS / 2, PIECE_NS, 2 * PIECE_NS] {
             outgrow(pieces, each_ns);
+        }
+    }
+}
+
+/// A file grows while its drive refuses writes for a time, from any piece on: what was written is told, and once the drive takes
+/// writes again everything is written and found.
+fn grow_while_writes_fail(store: &str, from: u64, pieces_refused: u64) {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let store = store.to_string();
+    let work = async move {
+        let blocks = 32 * ZONE_BLOCKS;
+        let zoned = Kind::Zoned { zone_blocks: ZONE_BLOCKS, zones: 32, conventional: 0, active_max: None };
+        let kind = if store == "caveat" { CAVEAT } else { zoned };
+        let refusing = Refusing::new(Model::new(Geometry { blocks, kind }));
+        let refused = refusing.refused.clone();
+        let drive = Device::new(&own, "drive", Box::new(Late::new(refusing, PIECE_NS)));
+        let metadata = Memory::new(Geometry { blocks: 8192, kind: Kind::Plain });
+        let devices = vec![drive, Device::new(&own, "metadata", Box::new(metadata))];
+        let options = MakeOptions { store: Some(store.clone()), ..MakeOptions::default() };
+        make_on(Parts { drives: &devices[..1], metadata: &devices[1..], spares: &[] }, &options, 0).await.unwrap();
+        let bounds = Bounds { behind_bytes: PIECE_BYTES, ..Bounds::default() };
+        let fs = mount(&own, &devices, bounds).await;
+        let inode = fs.make_node(ROOT, b"f", REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode;
+        let mut failures = 0;
+        for piece in 0..24 {
+            let is_refused = (from..from + pieces_refused).contains(&piece);
+            *refused.borrow_mut() = 0..if is_refused { blocks } else { 0 };
+            // Once in a while somebody asks for what was written, which is told to fail, and more is appended.
+            if piece % 5 == 4 {
+                failures += u64::from(fs.fsync(inode).await.is_err());
+            }
+            let written =
+                fs.write(inode, piece * PIECE_BYTES, &vec![byte_of(inode, piece); PIECE_BYTES as usize]).await;
+            written.unwrap_or_else(|error| panic!("{store}: {pieces_refused} from {from} on: piece {piece}: {error}"));
+            own.sleep(PIECE_NS / 2).await;
+        }
+        *refused.borrow_mut() = 0..0;
+        assert!(failures > 0 || pieces_refused < 8, "{store}: {pieces_refused} pieces from {from} on: nothing failed");
+        check(&fs, inode, 24).await;
+        fs.sync().await.unwrap_or_else(|error| panic!("{store}: {pieces_refused} pieces from {from} on: {error}"));
+        check(&fs, inode, 24).await;
+        fs.unmount().await.unwrap();
+        let fs = mount(&own, &devices, Bounds::default()).await;
+        check(&fs, find(&fs, "f").unwrap(), 24).await;
+    };
+    clock.run(work).unwrap();
+    clock.forget_all();
+}
+
+#[test]
+fn a_file_grows_on_once_its_drive_takes_writes_again() {
+    for store in ["caveat", "strict-append"] {
+        for from in 0..16 {
+            for pieces_refused in [1, 2, 5, 8] {
+                grow_while_writes_fail(store, from, pieces_refused);
+            }
         }
     }
 }

@@ -144,7 +144,10 @@ fn compare_by(unit: usize, image: &Path, floor: &[u64], ceiling: &[u64]) -> usiz
                 fill(&mut expected, stamp, block);
             }
             assert!(unit == expected, "block {block}, unit {number}: other bytes than stamp {stamp}");
-            assert!((floor..=ceiling).contains(&&stamp), "block {block}, unit {number}: {stamp}, not {floor} to {ceiling}");
+            assert!(
+                (floor..=ceiling).contains(&&stamp),
+                "block {block}, unit {number}: {stamp}, not {floor} to {ceiling}"
+            );
         }
         written += usize::from(bytes.iter().any(|&byte| byte != 0));
     }

@@ -9,7 +9,7 @@
 use std::rc::Rc;
 
 use super::Fs;
-use super::staged::{Ahead, Open, Staged};
+use super::staged::{Open, Staged};
 use crate::clock::Together;
 use crate::device::{BLOCK_BYTES, DeviceFault};
 use crate::error::FsError;
@@ -93,8 +93,7 @@ impl Fs {
 
     /// Makes the records of what is written already of a file that is to lie at `extents`, in `room`. Returns the checksums.
     pub(super) async fn take_ahead(&self, open: &Open, extents: &[Extent], room: Run) -> Result<Vec<u32>, FsError> {
-        let ahead =
-            open.staged.borrow_mut().as_mut().map(|staged| (std::mem::take(&mut staged.ahead), staged.is_appended));
+        let ahead = open.staged.borrow_mut().as_mut().map(|staged| (staged.ahead.take(), staged.is_appended));
         let (Some((ahead, true)), Some(first)) = (ahead, extents.first()) else { return Ok(Vec::new()) };
         if !self.0.store.is_contiguous() || first.at != 0 || first.start != ahead.start {
             return Ok(Vec::new());
@@ -120,6 +119,6 @@ fn keep(open: &Open, done: Done) {
             staged.ahead.sums.extend(sums);
         }
         Ok(_) => {}
-        Err(_) => staged.ahead = Ahead { not_before: u64::MAX, ..Ahead::default() },
+        Err(_) => staged.ahead.give_up(),
     }
 }

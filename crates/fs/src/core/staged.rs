@@ -240,6 +240,18 @@ impl Ahead {
         let not_before = self.not_before.max(2 * self.begun as u64);
         *self = Ahead { start, generation: self.generation + 1, not_before, ..Ahead::default() };
     }
+
+    /// Returns what is written; the file begins anew in the same room.
+    pub fn take(&mut self) -> Ahead {
+        let next = Ahead { start: self.start, generation: self.generation + 1, ..Ahead::default() };
+        std::mem::replace(self, next)
+    }
+
+    /// A write failed: nothing more of the file is written before all of it has come.
+    pub fn give_up(&mut self) {
+        self.take();
+        self.not_before = u64::MAX;
+    }
 }
 
 /// A file that is open, or staged, or both.
