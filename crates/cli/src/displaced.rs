@@ -1,5 +1,5 @@
-//! Says that a file that is served has lost its path: removed, renamed, or replaced by another file. Until the server ends
-//! its clients notice nothing, and after that what they wrote may be gone.
+//! Says that a file that is served has lost its path (removed, renamed, or replaced by another file: until the server ends its
+//! clients notice nothing, and after that what they wrote may be gone), or that its disk is full.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -18,6 +18,8 @@ const SAY_EVERY: Duration = Duration::from_secs(60);
 pub struct Displaced {
     looked: Cell<Option<Instant>>,
     said: Cell<Option<(Placement, Instant)>>,
+    /// When it was last said that its disk is full, while it is.
+    said_full: Cell<Option<Instant>>,
 }
 
 impl Displaced {
@@ -27,6 +29,7 @@ impl Displaced {
             return;
         }
         self.looked.set(Some(Instant::now()));
+        self.tell_room(file);
         let (placement, said) = (file.placement(), self.said.get());
         if !is_due(placement, said.map(|(placement, at)| (placement, at.elapsed()))) {
             return;
@@ -40,6 +43,20 @@ impl Displaced {
                 eprintln!("{} stands in its place again", file.path().display());
                 self.said.set(None);
             }
+        }
+    }
+
+    fn tell_room(&self, file: &HostFile) {
+        match (file.full_disk_warning(), self.said_full.get()) {
+            (Some(words), said) if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) => {
+                eprintln!("{words}");
+                self.said_full.set(Some(Instant::now()));
+            }
+            (None, Some(_)) => {
+                eprintln!("the disk of {} has room again", file.path().display());
+                self.said_full.set(None);
+            }
+            _ => {}
         }
     }
 }
@@ -71,6 +88,12 @@ impl Watched {
         let files: Vec<Arc<HostFile>> = self.lock().iter().filter_map(|(file, _)| file.upgrade()).collect();
         let placed = files.into_iter().map(|file| (file.path().to_path_buf(), file.placement()));
         placed.filter(|(_, placement)| *placement != Placement::InPlace).collect()
+    }
+
+    /// Those whose disk is full.
+    pub fn on_full_disks(&self) -> Vec<PathBuf> {
+        let files: Vec<Arc<HostFile>> = self.lock().iter().filter_map(|(file, _)| file.upgrade()).collect();
+        files.iter().filter(|file| file.is_out_of_room()).map(|file| file.path().to_path_buf()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Told>> {

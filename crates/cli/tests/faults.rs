@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use imbrex_device::media::file::{FileMedium, Mode};
+use imbrex_testkit::tmpfs::Tmpfs;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -202,34 +203,11 @@ fn a_limit_of_the_length_of_files_is_an_error() {
     assert!(check.status.success(), "{}", said(&check));
 }
 
-/// A file system of so little room that an image soon fills it; unmounted when dropped.
-struct Tiny(TempDir);
-
-impl Tiny {
-    fn mounted(kib: u32) -> Option<Tiny> {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let size = format!("size={kib}k");
-        let words = ["-t", "tmpfs", "-o", &size, "tmpfs", folder.path().to_str().expect("a path")];
-        let mounted =
-            Command::new("mount").args(words).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
-        if !mounted {
-            eprintln!("skipped: a full disk of the host (mounting a tmpfs takes root)");
-        }
-        mounted.then_some(Tiny(folder))
-    }
-}
-
-impl Drop for Tiny {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).status();
-    }
-}
-
 #[test]
 fn a_full_disk_of_the_host_is_named_with_what_to_do() {
-    const REMEDY: &str = "free some and open it again; nothing acknowledged is lost";
-    let Some(tiny) = Tiny::mounted(4096) else { return };
-    let folder = tiny.0.path();
+    const REMEDY: &str = "writes go on once there is some";
+    let Some(tiny) = Tmpfs::mounted(4096, "a full disk of the host") else { return };
+    let folder = tiny.path();
     let words = ["drive", "create", "disk.imbrex", "--drive", "caveat-1g:geometry.tracks=64"];
     assert!(imbrex(folder, &words).status.success());
     // Fill what is left, so that neither an opening for work nor a new image finds room.

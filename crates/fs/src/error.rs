@@ -28,6 +28,9 @@ pub enum FsError {
         "no space left for metadata, which are names and where files lie (df -i shows it): remove files, or parts of files in many pieces"
     )]
     NoMetadataSpace,
+    /// The disk of the host on which a device lies is full.
+    #[error("{0}")]
+    HostFull(String),
     /// A name of more than 255 bytes.
     #[error("the name is longer than 255 bytes")]
     NameTooLong,
@@ -98,7 +101,7 @@ impl FsError {
             FsError::NotDirectory => 20,
             FsError::IsDirectory => 21,
             FsError::NotEmpty => 39,
-            FsError::NoSpace | FsError::NoMetadataSpace => 28,
+            FsError::NoSpace | FsError::NoMetadataSpace | FsError::HostFull(_) => 28,
             FsError::NameTooLong => 36,
             FsError::TooLarge => 27,
             FsError::Invalid(_) => 22,

@@ -22,7 +22,7 @@ const SOURCES: [(&str, &[&str]); 45] = [
     ("cli/src/displaced.rs", &[]),
     ("cli/src/interrupt.rs", &[]),
     ("cli/src/output.rs", &[]),
-    ("device/src/media/host_file.rs", &["warning"]),
+    ("device/src/media/host_file.rs", &["warning", "full_disk_warning"]),
     ("safety/src/survey.rs", &[]),
     ("fs/src/core/members.rs", &[]),
     ("fs/src/core/mount.rs", &[]),

@@ -267,6 +267,9 @@ pub fn prometheus(observed: &Observed) -> String {
     });
     if let Some(file) = observed.front.host_file() {
         placement_prometheus(&mut out, file.placement());
+        let (name, is_full) = ("imbrex_image_disk_full", u8::from(file.is_out_of_room()));
+        let help = "1 while the disk of the served image has no room, so that writes are refused.";
+        let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {is_full}\n");
     }
     if let Some(Visitors { clients, payloads }) = &observed.visitors {
         visitors_prometheus(&mut out, clients, payloads);
@@ -345,6 +348,7 @@ pub fn figures(observed: &Observed) -> Value {
             "drive": front.facts().label,
             "image": Value::Null,
             "placement": Value::Null,
+            "is_disk_full": Value::Null,
             "capacity_bytes": front.facts().capacity_bytes,
             "is_read_only": front.facts().read_only,
             "stopped": drive.store_mut().stopped(),
@@ -360,6 +364,7 @@ pub fn figures(observed: &Observed) -> Value {
     if let Some(file) = front.host_file() {
         figures["image"] = json!(file.path());
         figures["placement"] = json!(file.placement().name());
+        figures["is_disk_full"] = json!(file.is_out_of_room());
     }
     if let Some(Visitors { clients, .. }) = &observed.visitors {
         figures["connections"] = json!(clients.counts().connections);
@@ -383,10 +388,11 @@ fn operations(statistics: &Statistics) -> Vec<Value> {
     statistics.kinds.iter().map(operation).collect()
 }
 
-/// What became of the image's file while it is served, as a sentence; nothing while it is in its place.
+/// What became of the image's file while it is served, or of its disk, as a sentence; nothing while it is in its place and there is
+/// room.
 pub fn displacement(front: &Front) -> Option<String> {
     let file = front.host_file()?;
-    file.placement().warning(file.path())
+    file.placement().warning(file.path()).or_else(|| file.full_disk_warning())
 }
 
 /// The state of the live page (`imbrex.window/1`).

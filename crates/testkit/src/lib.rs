@@ -19,6 +19,7 @@ pub mod program;
 pub mod random;
 pub mod record;
 pub mod server;
+pub mod tmpfs;
 pub mod writer;
 pub mod zones;
 

@@ -19,7 +19,7 @@ use super::{stat, status};
 use crate::serve::cannot_listen;
 
 /// Name, kind, help, where it is in the status, and by what it is multiplied to be in the unit that the name says.
-const METRICS: [(&str, &str, &str, &str, f64); 23] = [
+const METRICS: [(&str, &str, &str, &str, f64); 24] = [
     ("imbrex_fs_bytes", "gauge", "Room for data.", "/blocks", 4096.0),
     ("imbrex_fs_live_bytes", "gauge", "Data of files.", "/live_blocks", 4096.0),
     ("imbrex_fs_dead_bytes", "gauge", "Dead until it is cleaned.", "/dead_blocks", 4096.0),
@@ -34,6 +34,13 @@ const METRICS: [(&str, &str, &str, &str, f64); 23] = [
     ("imbrex_fs_files_written_total", "counter", "Files written.", "/since_mounted/files_written", 1.0),
     ("imbrex_fs_checkpoints_total", "counter", "Checkpoints taken.", "/since_mounted/checkpoints", 1.0),
     ("imbrex_fs_cleaned_bytes_total", "counter", "Copied by the cleaner.", "/since_mounted/blocks_cleaned", 4096.0),
+    (
+        "imbrex_fs_devices_on_full_disks",
+        "gauge",
+        "Devices whose disk of the host is full: writes wait.",
+        "/devices_on_full_disks",
+        1.0,
+    ),
     ("imbrex_fs_devices_displaced", "gauge", "Devices whose file lost its path.", "/devices_displaced", 1.0),
     ("imbrex_fs_hot_zone_bytes", "gauge", "Room of the hot zone.", "/hot_zone/blocks", 4096.0),
     ("imbrex_fs_hot_zone_used_bytes", "gauge", "Files in the hot zone.", "/hot_zone/used_blocks", 4096.0),

@@ -227,6 +227,7 @@ impl Answers for Serving {
         let orders = &self.0;
         let mut document = status::document(fs, &orders.paths.borrow(), Some(&orders.directory));
         let displaced = orders.files.displaced().into_iter();
+        document["devices_on_full_disks"] = json!(orders.files.on_full_disks());
         document["devices_displaced"] =
             displaced.map(|(path, placement)| json!({ "device": path, "placement": placement.name() })).collect();
         document["time_s"] = json!(fs.time_ns() / 1_000_000_000);

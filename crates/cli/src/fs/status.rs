@@ -209,6 +209,8 @@ pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
         format!("{} was {} while it is in use", text("device"), text("placement"))
     });
     lines.push(("lost their path", displaced.collect::<Vec<_>>().join("; ")));
+    let full = document["devices_on_full_disks"].as_array().into_iter().flatten().filter_map(|device| device.as_str());
+    lines.push(("the disk is full of", full.collect::<Vec<_>>().join(", ")));
     let replacing = document["replacing"]
         .as_object()
         .map(|it| format!("drive {}: {} of {} stripe groups", it["drive"], it["groups"], it["groups_in_all"]));

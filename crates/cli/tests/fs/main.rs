@@ -9,6 +9,7 @@ mod bench_page;
 mod common;
 mod copies;
 mod crafted;
+mod full_disk;
 mod kills;
 mod lifetimes;
 mod loads;

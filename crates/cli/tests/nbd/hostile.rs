@@ -7,7 +7,6 @@ use std::os::unix::net::UnixStream;
 use crate::common::*;
 
 const PERMISSION: u32 = 1;
-const IO: u32 = 5;
 const INVALID: u32 = 22;
 const NO_SPACE: u32 = 28;
 const MIB: u32 = 1 << 20;
@@ -247,44 +246,4 @@ fn an_image_is_served_once_and_by_its_own_version() {
     std::fs::write(&image, &bytes).unwrap();
     refused("version 99");
     assert!(std::fs::read(&image).unwrap() == bytes, "a refused image was changed");
-}
-
-#[test]
-fn a_full_host_disk_is_an_error_and_no_damage() {
-    let folder = tempfile::tempdir().unwrap();
-    let layer = imbrex_layer::registry::named("media-cache").expect("it is registered");
-    let mount = folder.path().join("full");
-    std::fs::create_dir(&mount).unwrap();
-    let place = mount.to_str().unwrap().to_string();
-    let mounted = output("mount", &["-t", "tmpfs", "-o", "size=8m", "tmpfs", &place]);
-    if !mounted.status.success() {
-        eprintln!("skipped: a full host disk (tmpfs cannot be mounted here)");
-        return;
-    }
-    let drive = small_drive(folder.path(), layer);
-    let image = image(&mount, &drive);
-    let mut server = Server::start(folder.path(), &[&image, "--time", "none"]);
-    let mut client = Client::connect(&server.socket);
-    let mut acknowledged = 0u64;
-    let error = loop {
-        let error = client.write(acknowledged * 65_536, &[acknowledged as u8 + 1; 65_536]);
-        if error != 0 {
-            break error;
-        }
-        acknowledged += 1;
-        assert!(acknowledged < 1000, "64 MB went into 8");
-    };
-    assert!(error == NO_SPACE || error == IO, "error {error}");
-    assert!(acknowledged > 20, "{acknowledged} writes of 64 KiB fitted into 8 MB");
-    server.kill();
-    // Room again, as the host's owner would make it.
-    run("mount", &["-o", "remount,size=200m", &place]);
-    let server = Server::start(folder.path(), &[&image, "--time", "none"]);
-    let mut client = Client::connect(&server.socket);
-    for block in 0..acknowledged {
-        assert_eq!(client.read(block * 65_536, 65_536), Ok(vec![block as u8 + 1; 65_536]), "block {block}");
-    }
-    assert_eq!(client.write(acknowledged * 65_536, &[3; 65_536]), 0);
-    server.stop();
-    run("umount", &[&place]);
 }

@@ -8,6 +8,7 @@ mod control;
 mod displaced;
 mod failed_sync;
 mod file_system;
+mod full_disk;
 mod holes;
 mod hostile;
 mod kills;

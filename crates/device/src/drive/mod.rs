@@ -60,6 +60,9 @@ use crate::zoned::ZoneCounters;
 
 /// Idle time that never comes: over a hundred years.
 const NEVER_NS: u64 = 1 << 62;
+/// Bytes on the host's disk that requests may take which were begun before it was found full: a queue of 32 MiB, and what cleaning
+/// moves for it.
+const BEGUN_BYTES: u64 = 64 << 20;
 
 /// The engine's observer: what is drawn of the drive, once someone wants to see it.
 #[derive(Default)]
@@ -94,6 +97,8 @@ pub struct EmulatedDrive {
     player: Player,
     /// What it reads from once it has stopped.
     halted: Halted,
+    /// The host's file, once room is kept back for it.
+    keeps_room: Option<Arc<HostFile>>,
 }
 
 impl EmulatedDrive {
@@ -112,7 +117,9 @@ impl EmulatedDrive {
     /// The drive in the image file `path`; `syncs` says whether barriers outlive the host, or only this process.
     pub fn open_file(path: &Path, syncs: bool) -> Result<EmulatedDrive, DeviceError> {
         let media: Box<dyn Media> = Box::new(medium_to_work(path, syncs)?);
-        Store::open(media, &path.display().to_string()).map(EmulatedDrive::new)
+        let mut drive = EmulatedDrive::new(Store::open(media, &path.display().to_string())?);
+        drive.keep_room();
+        Ok(drive)
     }
 
     /// The drive in the image file `path`, to be read only: the file is not changed. What a killed process left half done is
@@ -144,6 +151,7 @@ impl EmulatedDrive {
             submitted: 0,
             player: Player::default(),
             halted: Halted::default(),
+            keeps_room: None,
         };
         drive.take_slow_sectors();
         drive
@@ -197,6 +205,24 @@ impl EmulatedDrive {
         let write_cache_bytes = if is_caveat { 0 } else { write_cache_bytes };
         self.engine.set_caches(write_cache_bytes, read_ahead_bytes);
         self.engine.carrier_mut().is_written_through = write_cache_bytes == 0;
+        if self.keeps_room.is_some() {
+            self.keep_room();
+        }
+    }
+
+    /// Keeps back room on the host's disk for what is under way when the disk is found full: what the volatile cache holds, and
+    /// requests that were begun.
+    fn keep_room(&mut self) {
+        self.keeps_room = self.host_file();
+        if let Some(file) = &self.keeps_room {
+            file.keep_room(BEGUN_BYTES + self.drive().host.write_cache_bytes);
+        }
+    }
+
+    /// Fails while the host's disk is full.
+    fn check_room(&self) -> Result<(), DeviceError> {
+        let Some(file) = &self.keeps_room else { return Ok(()) };
+        file.check_room().map_err(|cause| DeviceError::medium("writing", cause))
     }
 
     /// Begins a new path of the head, of at most `samples_max` samples, which [`EmulatedDrive::timing`] then has.
@@ -289,6 +315,9 @@ impl EmulatedDrive {
             return self.check_running();
         }
         self.check(&io)?;
+        if matches!(io.kind, IoKind::Write { .. }) && !self.has_halted() {
+            self.check_room()?;
+        }
         self.last_arrival = self.last_arrival.max(at);
         if self.has_halted() {
             self.open_view()?;
@@ -395,7 +424,7 @@ impl EmulatedDrive {
 
     /// Lets the drive do one thing, unless it would begin after `until`.
     pub fn step(&mut self, until: SimTime) -> Stepped {
-        if self.has_halted() {
+        if self.has_halted() || self.outstanding() == 0 && self.check_room().is_err() {
             return Stepped::Idle;
         }
         let stepped = match self.engine.step(until) {

@@ -1,5 +1,5 @@
-//! The host's file in which a medium lies: which file it is, whether it still stands at its path, and which parts of it
-//! were written since a copy of it began.
+//! The host's file in which a medium lies: which file it is, whether it still stands at its path, which parts of it were
+//! written since a copy of it began, and what room is kept back for it.
 //!
 //! A file is told by its inode number and the time of its birth: both stay when it is renamed and when the host starts anew,
 //! which device numbers do not.
@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::UNIX_EPOCH;
+
+use super::host_room::HostRoom;
 
 /// Bytes that one note stands for.
 pub const PART_BYTES: u64 = 64 << 10;
@@ -95,6 +97,7 @@ pub struct HostFile {
     is_noting: AtomicBool,
     /// A bit for each part that was written.
     notes: Mutex<Vec<u64>>,
+    room: HostRoom,
 }
 
 impl HostFile {
@@ -108,6 +111,7 @@ impl HostFile {
             identity,
             is_noting: AtomicBool::new(false),
             notes: Mutex::default(),
+            room: HostRoom::default(),
         })
     }
 
@@ -140,6 +144,34 @@ impl HostFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Placement::Renamed,
             Err(_) => Placement::InPlace,
         }
+    }
+
+    /// Keeps back `bytes` of the host's disk, or an eighth of what is free there if that is less: what was begun when the disk is
+    /// found full can be ended.
+    pub fn keep_room(&self, bytes: u64) {
+        self.room.keep(&self.file, &self.path, bytes);
+    }
+
+    /// The disk is full: frees what was kept back. Returns whether there was anything.
+    pub fn use_room(&self) -> bool {
+        self.room.use_up()
+    }
+
+    /// Whether the disk was found full, and has no room yet.
+    pub fn is_out_of_room(&self) -> bool {
+        self.room.is_used()
+    }
+
+    /// The same as a sentence; nothing while there is room.
+    pub fn full_disk_warning(&self) -> Option<String> {
+        let path = self.path.display();
+        self.is_out_of_room()
+            .then(|| format!("the disk of {path} is full: nothing more is written until there is room"))
+    }
+
+    /// Fails while the disk is full. Looks again ten times a second at most.
+    pub fn check_room(&self) -> io::Result<()> {
+        self.room.check(&self.path)
     }
 
     /// Lets other processes open it, after the last write.
@@ -221,6 +253,22 @@ mod tests {
         assert_eq!(file.placement(), Placement::Removed);
         fs::write(&path, "another").expect("written");
         assert_eq!(file.placement(), Placement::Replaced);
+    }
+
+    #[test]
+    fn room_is_used_once_and_kept_back_again() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = opened(&folder.path().join("a"));
+        assert!(!file.use_room() && file.check_room().is_ok(), "none was kept back");
+        file.keep_room(1 << 20);
+        assert!(file.use_room() && file.is_out_of_room());
+        assert!(!file.use_room(), "it is used once");
+        let error = file.check_room().expect_err("nobody has looked whether there is room again");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        let has_room = || file.check_room().is_ok().then_some(());
+        imbrex_testkit::patience::until("room", has_room);
+        assert!(!file.is_out_of_room() && file.use_room(), "it is kept back again");
+        assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 1, "it has no name");
     }
 
     #[test]

@@ -46,6 +46,11 @@ pub trait Source {
 
     /// Delivers what is due at `now_ns`.
     fn deliver(&self, now_ns: u64);
+
+    /// Why it does nothing for those who wait for it, if that may last: its host has no room for it.
+    fn held_up(&self) -> Option<String> {
+        None
+    }
 }
 
 /// No task can ever go on.
@@ -59,6 +64,8 @@ struct Inner {
     timers_made: Cell<u64>,
     now_ns: Cell<u64>,
     sources: RefCell<Vec<Rc<dyn Source>>>,
+    /// A source is held up.
+    hold_ups: Signal,
     /// When the wall clock began; none in virtual time.
     began: Option<Instant>,
     /// What the task that runs just now works for.
@@ -93,6 +100,7 @@ impl Clock {
             timers_made: Cell::new(0),
             now_ns: Cell::new(0),
             sources: RefCell::default(),
+            hold_ups: Signal::default(),
             began,
             cause: Cell::default(),
         }))
@@ -146,6 +154,32 @@ impl Clock {
     /// Drops a source, which makes no events any more.
     pub fn drop_source(&self, source: &Rc<dyn Source>) {
         self.0.sources.borrow_mut().retain(|other| !Rc::ptr_eq(other, source));
+    }
+
+    /// Why a source is held up, if one is.
+    pub fn held_up(&self) -> Option<String> {
+        self.0.sources.borrow().iter().find_map(|source| source.held_up())
+    }
+
+    /// Tells those who wait in [`Clock::unless_held_up`] that a source is held up.
+    pub fn tell_held_up(&self) {
+        self.0.hold_ups.give();
+    }
+
+    /// Waits for `task`, which goes on by itself where a source is held up: then the error says why.
+    pub async fn unless_held_up<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Result<T, String> {
+        let mut task = self.spawn(task);
+        loop {
+            let held_up = self.0.hold_ups.next();
+            if let Some(reason) = self.held_up() {
+                return task.take().ok_or(reason);
+            }
+            let mut outcome = None;
+            first_of(async { outcome = Some((&mut task).await) }, held_up).await;
+            if let Some(outcome) = outcome {
+                return Ok(outcome);
+            }
+        }
     }
 
     /// Drops every task, timer and source. A clock and what runs on it hold each other; whoever is done with both says so.

@@ -41,8 +41,20 @@ impl Fs {
         if self.0.is_read_only {
             return Ok(());
         }
-        self.push(inode).await?;
-        self.commit_all().await
+        let fs = self.clone();
+        let written = async move {
+            fs.push(inode).await?;
+            fs.commit_all().await
+        };
+        self.unless_host_is_full(written).await
+    }
+
+    /// Waits for `written`, which goes on by itself where the disk of the host is full: then that is the error.
+    async fn unless_host_is_full(
+        &self,
+        written: impl Future<Output = Result<(), FsError>> + 'static,
+    ) -> Result<(), FsError> {
+        self.0.clock.unless_held_up(written).await.map_err(FsError::HostFull)?
     }
 
     /// Makes everything durable that was done before this is called, whatever others do meanwhile.
@@ -50,7 +62,8 @@ impl Fs {
         if self.0.is_read_only {
             return Ok(());
         }
-        let outcome = self.write_everything().await;
+        let fs = self.clone();
+        let outcome = self.unless_host_is_full(async move { fs.write_everything().await }).await;
         *self.0.unwritten.borrow_mut() = outcome.clone().err();
         outcome
     }

@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use imbrex_device::media::file::is_full;
 use imbrex_device::media::host_file::HostFile;
 
 use imbrex_safety::survey::busy;
@@ -20,6 +21,8 @@ use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation
 const BYTES: u64 = BLOCK_BYTES as u64;
 /// Zeros of so many blocks and more are left out.
 const HOLE_BLOCKS: usize = 16;
+/// Bytes that a device may have been given when the disk of the host is found full: a queue of writes.
+const BEGUN_BYTES: u64 = 32 << 20;
 
 /// The file, and what it has answered.
 pub struct FileBackend {
@@ -56,6 +59,9 @@ impl FileBackend {
         let bytes = file.seek(SeekFrom::End(0)).map_err(|error| failed("its length cannot be found", error))?;
         let geometry = Geometry { blocks: bytes / BYTES, kind: Kind::Plain };
         let host = HostFile::new(&file, path).map_err(|error| failed("its length cannot be found", error))?;
+        if is_writable {
+            host.keep_room(BEGUN_BYTES);
+        }
         Ok(FileBackend {
             file,
             place,
@@ -93,6 +99,14 @@ impl FileBackend {
         is_worth_it && fallocate(&self.file, hole, block * BYTES, bytes.len() as u64).is_ok()
     }
 
+    /// Writes blocks, on a full disk in the room that is kept back.
+    fn write(&self, block: u64, bytes: &[u8]) -> io::Result<()> {
+        match self.file.write_all_at(bytes, block * BYTES) {
+            Err(error) if is_full(error.kind()) && self.host.use_room() => self.file.write_all_at(bytes, block * BYTES),
+            outcome => outcome,
+        }
+    }
+
     fn perform(&mut self, operation: Operation) -> io::Result<Answer> {
         let refused = |what: &str| Err(io::Error::new(io::ErrorKind::Unsupported, what.to_string()));
         match operation {
@@ -106,7 +120,7 @@ impl FileBackend {
             Operation::Write { block, bytes } => {
                 self.check_synced()?;
                 if !self.leaves_out(block, &bytes) {
-                    self.file.write_all_at(&bytes, block * BYTES)?;
+                    self.write(block, &bytes)?;
                 }
                 self.head = block + bytes.len() as u64 / BYTES;
                 Ok(Answer::Done)

@@ -206,6 +206,9 @@ pub trait Backend {
     }
 }
 
+/// Time between two looks at a full disk of the host.
+const LOOK_FOR_ROOM_NS: u64 = 100_000_000;
+
 /// What was asked of a device so far.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Traffic {
@@ -262,6 +265,10 @@ struct Inner {
     flushing: Cell<u32>,
     /// What it held before it was given to a file system.
     former_contents: RefCell<Vec<Contents>>,
+    /// The file of the host in which it lies.
+    host_file: Option<Arc<HostFile>>,
+    /// When to look again whether the disk of the host has room, while writes wait for it.
+    looks_ns: Cell<Option<u64>>,
 }
 
 /// A device. Cloning gives another handle of the same.
@@ -271,7 +278,7 @@ pub struct Device(Rc<Inner>);
 impl Device {
     /// The device in front of `backend`, called `name` in messages.
     pub fn new(clock: &Clock, name: &str, backend: Box<dyn Backend>) -> Device {
-        let geometry = backend.geometry();
+        let (geometry, host_file) = (backend.geometry(), backend.host_file());
         let inner = Rc::new(Inner {
             clock: clock.clone(),
             name: name.into(),
@@ -285,6 +292,8 @@ impl Device {
             is_dirty: Cell::new(false),
             flushing: Cell::new(0),
             former_contents: RefCell::default(),
+            host_file,
+            looks_ns: Cell::new(None),
         });
         clock.add_source(inner.clone());
         Device(inner)
@@ -346,7 +355,7 @@ impl Device {
 
     /// The file of the host in which it lies, if it lies in one.
     pub fn host_file(&self) -> Option<Arc<HostFile>> {
-        self.0.backend.borrow().host_file()
+        self.0.host_file.clone()
     }
 
     /// Whether both are the same device.
@@ -465,12 +474,18 @@ impl Device {
 impl Inner {
     /// Gives the backend what it takes now.
     fn begin_what_may(&self, now_ns: u64) {
+        let has_room = self.host_file.as_ref().is_none_or(|file| file.check_room().is_ok());
         while let Some((number, operation)) = {
             let mut queue = self.queue.borrow_mut();
-            queue.next(now_ns)
+            queue.next(now_ns, has_room)
         } {
             self.ledger.borrow_mut().begin(now_ns);
             self.backend.borrow_mut().submit(now_ns, number, operation);
+        }
+        let is_held = !has_room && self.queue.borrow().holds_writes();
+        let was_held = self.looks_ns.replace(is_held.then(|| now_ns + LOOK_FOR_ROOM_NS)).is_some();
+        if is_held && !was_held {
+            self.clock.tell_held_up();
         }
     }
 
@@ -490,8 +505,14 @@ impl Inner {
 }
 
 impl Source for Inner {
+    fn held_up(&self) -> Option<String> {
+        let file = self.host_file.as_ref().filter(|_| self.looks_ns.get().is_some())?;
+        file.full_disk_warning()
+    }
+
     fn next_event_ns(&self, now_ns: u64) -> Option<u64> {
-        self.backend.borrow_mut().next_event_ns(now_ns)
+        let next_ns = self.backend.borrow_mut().next_event_ns(now_ns);
+        [next_ns, self.looks_ns.get()].into_iter().flatten().min()
     }
 
     fn deliver(&self, now_ns: u64) {

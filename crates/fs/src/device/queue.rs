@@ -57,6 +57,10 @@ impl Waiting {
         matches!(self.operation, Operation::Read { .. })
     }
 
+    fn is_write(&self) -> bool {
+        matches!(self.operation, Operation::Write { .. })
+    }
+
     /// The blocks that it reads or writes, first and end; none of others.
     fn blocks(&self) -> (u64, u64) {
         match &self.operation {
@@ -114,12 +118,18 @@ impl Queue {
         self.waiting.push_back(Waiting { number, operation, since_ns: now_ns });
     }
 
-    /// What goes to the device now, and under which number, if anything does.
-    pub fn next(&mut self, now_ns: u64) -> Option<(u64, Operation)> {
+    /// Whether a write waits.
+    pub fn holds_writes(&self) -> bool {
+        self.waiting.iter().any(Waiting::is_write)
+    }
+
+    /// What goes to the device now, and under which number, if anything does. Where it has no room writes wait, and what keeps its
+    /// order among them.
+    pub fn next(&mut self, now_ns: u64, has_room: bool) -> Option<(u64, Operation)> {
         if self.at_device.len() >= self.limits.depth.max(1) {
             return None;
         }
-        let index = self.choose(now_ns)?;
+        let index = self.choose(now_ns, has_room)?;
         let first = self.waiting.remove(index).expect("it was found there");
         let number = first.number;
         let (operation, gathered) = match first.operation {
@@ -131,9 +141,10 @@ impl Queue {
     }
 
     /// Which of those that wait goes next.
-    fn choose(&mut self, now_ns: u64) -> Option<usize> {
+    fn choose(&mut self, now_ns: u64, has_room: bool) -> Option<usize> {
         let read = self.oldest(Waiting::is_read);
         let other = self.oldest(|waiting| !waiting.is_read());
+        let other = other.filter(|index| has_room || !self.waiting[*index].is_write());
         let (Some(read), Some(other)) = (read, other) else {
             // What came first of all may always go.
             self.was_overdue = false;
@@ -209,7 +220,7 @@ mod tests {
     fn order(mut queue: Queue) -> Vec<Vec<u64>> {
         let mut order = Vec::new();
         for now_ms in 0.. {
-            let Some((number, _)) = queue.next(now_ms * 1_000_000) else { break };
+            let Some((number, _)) = queue.next(now_ms * 1_000_000, true) else { break };
             let gathered = queue.answered(number);
             order.push([vec![number], gathered].concat());
         }
@@ -253,7 +264,7 @@ mod tests {
         let limits = QueueLimits { gather_blocks: 5, ..PATIENT };
         let operations = || vec![write(4, 2), write(90, 1), write(6, 2), write(8, 1), write(9, 1)];
         let mut gathering = queue(&Kind::Plain, limits, operations());
-        let Some((0, Operation::Write { block: 4, bytes })) = gathering.next(0) else { panic!("{gathering:?}") };
+        let Some((0, Operation::Write { block: 4, bytes })) = gathering.next(0, true) else { panic!("{gathering:?}") };
         let blocks: Vec<u8> = bytes.chunks(BLOCK_BYTES).map(|block| block[0]).collect();
         assert_eq!(blocks, [4, 4, 6, 6, 8]);
         assert_eq!(gathering.answered(0), [2, 3]);
@@ -267,10 +278,32 @@ mod tests {
     fn no_more_is_at_the_device_than_may() {
         let mut two =
             queue(&Kind::Plain, QueueLimits { depth: 2, ..PATIENT }, vec![read(0, 1), read(5, 1), read(9, 1)]);
-        assert!(two.next(0).is_some() && two.next(0).is_some() && two.next(0).is_none());
+        assert!(two.next(0, true).is_some() && two.next(0, true).is_some() && two.next(0, true).is_none());
         two.answered(0);
-        assert!(two.next(0).is_some());
+        assert!(two.next(0, true).is_some());
         let mut one = queue(&Kind::Plain, QueueLimits { depth: 0, ..PATIENT }, vec![read(0, 1)]);
-        assert!(one.next(0).is_some(), "one at least");
+        assert!(one.next(0, true).is_some(), "one at least");
+    }
+
+    #[test]
+    fn without_room_writes_wait_and_reads_of_other_blocks_do_not() {
+        let mut queue = Queue::new(&Kind::Plain);
+        for (number, operation) in [read(0, 1), Operation::Flush, write(8, 1), read(8, 1), read(4, 1), Operation::Flush]
+            .into_iter()
+            .enumerate()
+        {
+            queue.push(0, number as u64, operation);
+        }
+        let next = |queue: &mut Queue, has_room| queue.next(0, has_room).map(|(number, _)| number);
+        let mut begun: Vec<u64> = std::iter::from_fn(|| next(&mut queue, false)).collect();
+        begun.sort_unstable();
+        assert_eq!(begun, [0, 1], "what came before the write; the read of its block keeps those behind it in order");
+        assert!(queue.holds_writes());
+        let rest: Vec<u64> = std::iter::from_fn(|| next(&mut queue, true)).collect();
+        assert_eq!(rest, [2, 3, 4, 5]);
+        assert!(!queue.holds_writes());
+        queue.push(0, 9, write(8, 1));
+        queue.push(0, 10, read(4, 1));
+        assert_eq!((next(&mut queue, false), next(&mut queue, false)), (Some(10), None));
     }
 }

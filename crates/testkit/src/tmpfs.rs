@@ -1,0 +1,35 @@
+//! A file system in memory of so little room that it is soon full.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A mounted tmpfs; unmounted when dropped.
+pub struct Tmpfs(TempDir);
+
+impl Tmpfs {
+    /// One of `kib` KiB. Without the right to mount says that `what` is skipped.
+    pub fn mounted(kib: u32, what: &str) -> Option<Tmpfs> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let size = format!("size={kib}k");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder.path()).stderr(Stdio::null());
+        let is_mounted = mount.status().is_ok_and(|status| status.success());
+        if !is_mounted {
+            eprintln!("skipped: {what} (mounting a tmpfs takes root)");
+        }
+        is_mounted.then_some(Tmpfs(folder))
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).stderr(Stdio::null()).status();
+    }
+}
