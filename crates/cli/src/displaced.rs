@@ -93,7 +93,7 @@ impl Watched {
     /// Those whose disk is full.
     pub fn on_full_disks(&self) -> Vec<PathBuf> {
         let files: Vec<Arc<HostFile>> = self.lock().iter().filter_map(|(file, _)| file.upgrade()).collect();
-        files.iter().filter(|file| file.is_out_of_room()).map(|file| file.path().to_path_buf()).collect()
+        files.iter().filter(|file| file.is_disk_full()).map(|file| file.path().to_path_buf()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Told>> {

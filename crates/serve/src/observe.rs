@@ -267,7 +267,7 @@ pub fn prometheus(observed: &Observed) -> String {
     });
     if let Some(file) = observed.front.host_file() {
         placement_prometheus(&mut out, file.placement());
-        let (name, is_full) = ("imbrex_image_disk_full", u8::from(file.is_out_of_room()));
+        let (name, is_full) = ("imbrex_image_disk_full", u8::from(file.is_disk_full()));
         let help = "1 while the disk of the served image has no room, so that writes are refused.";
         let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {is_full}\n");
     }
@@ -364,7 +364,7 @@ pub fn figures(observed: &Observed) -> Value {
     if let Some(file) = front.host_file() {
         figures["image"] = json!(file.path());
         figures["placement"] = json!(file.placement().name());
-        figures["is_disk_full"] = json!(file.is_out_of_room());
+        figures["is_disk_full"] = json!(file.is_disk_full());
     }
     if let Some(Visitors { clients, .. }) = &observed.visitors {
         figures["connections"] = json!(clients.counts().connections);

@@ -60,8 +60,8 @@ use crate::zoned::ZoneCounters;
 
 /// Idle time that never comes: over a hundred years.
 const NEVER_NS: u64 = 1 << 62;
-/// Bytes on the host's disk that requests may take which were begun before it was found full: a queue of 32 MiB, and what cleaning
-/// moves for it.
+/// Space on the host's disk for requests that have begun when the disk becomes full: a queue of 32 MiB, and as much for the cleaning
+/// that it causes.
 const BEGUN_BYTES: u64 = 64 << 20;
 
 /// The engine's observer: what is drawn of the drive, once someone wants to see it.
@@ -97,8 +97,8 @@ pub struct EmulatedDrive {
     player: Player,
     /// What it reads from once it has stopped.
     halted: Halted,
-    /// The host's file, once room is kept back for it.
-    keeps_room: Option<Arc<HostFile>>,
+    /// The host's file for which space is reserved.
+    host_reserve: Option<Arc<HostFile>>,
 }
 
 impl EmulatedDrive {
@@ -118,7 +118,7 @@ impl EmulatedDrive {
     pub fn open_file(path: &Path, syncs: bool) -> Result<EmulatedDrive, DeviceError> {
         let media: Box<dyn Media> = Box::new(medium_to_work(path, syncs)?);
         let mut drive = EmulatedDrive::new(Store::open(media, &path.display().to_string())?);
-        drive.keep_room();
+        drive.reserve_host_space();
         Ok(drive)
     }
 
@@ -151,7 +151,7 @@ impl EmulatedDrive {
             submitted: 0,
             player: Player::default(),
             halted: Halted::default(),
-            keeps_room: None,
+            host_reserve: None,
         };
         drive.take_slow_sectors();
         drive
@@ -205,24 +205,24 @@ impl EmulatedDrive {
         let write_cache_bytes = if is_caveat { 0 } else { write_cache_bytes };
         self.engine.set_caches(write_cache_bytes, read_ahead_bytes);
         self.engine.carrier_mut().is_written_through = write_cache_bytes == 0;
-        if self.keeps_room.is_some() {
-            self.keep_room();
+        if self.host_reserve.is_some() {
+            self.reserve_host_space();
         }
     }
 
-    /// Keeps back room on the host's disk for what is under way when the disk is found full: what the volatile cache holds, and
-    /// requests that were begun.
-    fn keep_room(&mut self) {
-        self.keeps_room = self.host_file();
-        if let Some(file) = &self.keeps_room {
-            file.keep_room(BEGUN_BYTES + self.drive().host.write_cache_bytes);
+    /// Reserves space on the host's disk for the requests that have begun, and the dirty sectors of the volatile cache, when the disk
+    /// becomes full.
+    fn reserve_host_space(&mut self) {
+        self.host_reserve = self.host_file();
+        if let Some(file) = &self.host_reserve {
+            file.reserve_space(BEGUN_BYTES + self.drive().host.write_cache_bytes);
         }
     }
 
-    /// Fails while the host's disk is full.
-    fn check_room(&self) -> Result<(), DeviceError> {
-        let Some(file) = &self.keeps_room else { return Ok(()) };
-        file.check_room().map_err(|cause| DeviceError::medium("writing", cause))
+    /// Returns an error while the host's disk is full.
+    fn check_host_space(&self) -> Result<(), DeviceError> {
+        let Some(file) = &self.host_reserve else { return Ok(()) };
+        file.check_disk_space().map_err(|cause| DeviceError::medium("writing", cause))
     }
 
     /// Begins a new path of the head, of at most `samples_max` samples, which [`EmulatedDrive::timing`] then has.
@@ -316,7 +316,7 @@ impl EmulatedDrive {
         }
         self.check(&io)?;
         if matches!(io.kind, IoKind::Write { .. }) && !self.has_halted() {
-            self.check_room()?;
+            self.check_host_space()?;
         }
         self.last_arrival = self.last_arrival.max(at);
         if self.has_halted() {
@@ -424,7 +424,7 @@ impl EmulatedDrive {
 
     /// Lets the drive do one thing, unless it would begin after `until`.
     pub fn step(&mut self, until: SimTime) -> Stepped {
-        if self.has_halted() || self.outstanding() == 0 && self.check_room().is_err() {
+        if self.has_halted() || self.outstanding() == 0 && self.check_host_space().is_err() {
             return Stepped::Idle;
         }
         let stepped = match self.engine.step(until) {

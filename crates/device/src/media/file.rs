@@ -99,7 +99,7 @@ fn cut_short(place: &str, bytes: u64, needed: u64) -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, words)
 }
 
-/// Whether the host's disk, or a user's part of it, has no room.
+/// Returns whether an error says that the host's disk, or the user's quota, is full.
 pub fn is_full(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
@@ -143,10 +143,10 @@ fn cannot_open(place: &str, mode: Mode, cause: io::Error) -> DeviceError {
 }
 
 impl FileMedium {
-    /// Writes, on a full disk in the room that is kept back.
+    /// Writes `from` at `offset`. On a full disk the reserve is released for it.
     fn write_all(&self, from: &[u8], offset: u64) -> io::Result<()> {
         match self.file.write_all_at(from, offset) {
-            Err(cause) if is_full(cause.kind()) && self.host.use_room() => self.file.write_all_at(from, offset),
+            Err(cause) if is_full(cause.kind()) && self.host.release_reserve() => self.file.write_all_at(from, offset),
             outcome => outcome,
         }
     }

@@ -1,5 +1,5 @@
 //! The host's file in which a medium lies: which file it is, whether it still stands at its path, which parts of it were
-//! written since a copy of it began, and what room is kept back for it.
+//! written since a copy of it began, and the space that is reserved for it.
 //!
 //! A file is told by its inode number and the time of its birth: both stay when it is renamed and when the host starts anew,
 //! which device numbers do not.
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::UNIX_EPOCH;
 
-use super::host_room::HostRoom;
+use super::host_reserve::HostReserve;
 
 /// Bytes that one note stands for.
 pub const PART_BYTES: u64 = 64 << 10;
@@ -97,7 +97,7 @@ pub struct HostFile {
     is_noting: AtomicBool,
     /// A bit for each part that was written.
     notes: Mutex<Vec<u64>>,
-    room: HostRoom,
+    reserve: HostReserve,
 }
 
 impl HostFile {
@@ -111,7 +111,7 @@ impl HostFile {
             identity,
             is_noting: AtomicBool::new(false),
             notes: Mutex::default(),
-            room: HostRoom::default(),
+            reserve: HostReserve::default(),
         })
     }
 
@@ -146,32 +146,39 @@ impl HostFile {
         }
     }
 
-    /// Keeps back `bytes` of the host's disk, or an eighth of what is free there if that is less: what was begun when the disk is
-    /// found full can be ended.
-    pub fn keep_room(&self, bytes: u64) {
-        self.room.keep(&self.file, &self.path, bytes);
+    /// Reserves `bytes` of the host's disk, or an eighth of its free space if that is less, for requests that have begun when the
+    /// disk becomes full.
+    pub fn reserve_space(&self, bytes: u64) {
+        self.reserve.grow_to(&self.file, &self.path, bytes);
     }
 
-    /// The disk is full: frees what was kept back. Returns whether there was anything.
-    pub fn use_room(&self) -> bool {
-        self.room.use_up()
+    /// Frees the reserved space, on a full disk. Returns whether any was reserved.
+    pub fn release_reserve(&self) -> bool {
+        self.reserve.release()
     }
 
-    /// Whether the disk was found full, and has no room yet.
-    pub fn is_out_of_room(&self) -> bool {
-        self.room.is_used()
+    /// Gives the reserve up: from now on a full disk is an error of the write that meets it.
+    pub fn drop_reserve(&self) {
+        self.reserve.give_up();
     }
 
-    /// The same as a sentence; nothing while there is room.
+    /// Returns whether the disk became full and still is.
+    pub fn is_disk_full(&self) -> bool {
+        self.reserve.is_released()
+    }
+
+    /// Returns a sentence for users while the disk is full.
     pub fn full_disk_warning(&self) -> Option<String> {
         let path = self.path.display();
-        self.is_out_of_room()
-            .then(|| format!("the disk of {path} is full: nothing more is written until there is room"))
+        self.is_disk_full().then(|| format!("the disk of {path} is full: nothing more is written until there is room"))
     }
 
-    /// Fails while the disk is full. Looks again ten times a second at most.
-    pub fn check_room(&self) -> io::Result<()> {
-        self.room.check(&self.path)
+    /// Reserves the space again after the disk was full. Tries ten times a second at most.
+    ///
+    /// # Errors
+    /// The disk is still full.
+    pub fn check_disk_space(&self) -> io::Result<()> {
+        self.reserve.restore(&self.path)
     }
 
     /// Lets other processes open it, after the last write.
@@ -256,18 +263,17 @@ mod tests {
     }
 
     #[test]
-    fn room_is_used_once_and_kept_back_again() {
+    fn the_reserve_is_released_once_and_restored() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = opened(&folder.path().join("a"));
-        assert!(!file.use_room() && file.check_room().is_ok(), "none was kept back");
-        file.keep_room(1 << 20);
-        assert!(file.use_room() && file.is_out_of_room());
-        assert!(!file.use_room(), "it is used once");
-        let error = file.check_room().expect_err("nobody has looked whether there is room again");
+        assert!(!file.release_reserve() && file.check_disk_space().is_ok(), "nothing was reserved");
+        file.reserve_space(1 << 20);
+        assert!(file.release_reserve() && file.is_disk_full());
+        assert!(!file.release_reserve(), "it is released once");
+        let error = file.check_disk_space().expect_err("no attempt to restore it has been made");
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
-        let has_room = || file.check_room().is_ok().then_some(());
-        imbrex_testkit::patience::until("room", has_room);
-        assert!(!file.is_out_of_room() && file.use_room(), "it is kept back again");
+        imbrex_testkit::patience::until("space", || file.check_disk_space().ok());
+        assert!(!file.is_disk_full() && file.release_reserve(), "it is reserved again");
         assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 1, "it has no name");
     }
 

@@ -1,8 +1,8 @@
 //! Media: flat runs of bytes below an image. One file a kind.
 //!
 //! - [`memory`]: in memory, allocated as it is written;
-//! - [`mod@file`]: a sparse file, locked while it is open; [`host_file`] is what is known of that file, `host_room` room that is
-//!   kept back for it;
+//! - [`mod@file`]: a sparse file, locked while it is open; [`host_file`] is what is known of that file, `host_reserve` the
+//!   space that is reserved for it;
 //! - [`crashing`]: knows what is durable and what is not, and can be cut;
 //! - [`faulty`]: fails on schedule or at random, over any other;
 //! - [`shared`]: has several owners;
@@ -24,7 +24,7 @@ pub(crate) mod fail_stop;
 pub mod faulty;
 pub mod file;
 pub mod host_file;
-mod host_room;
+mod host_reserve;
 pub mod memory;
 pub(crate) mod new_file;
 pub mod overlay;

@@ -43,6 +43,11 @@ impl Array {
         self.0.drives.borrow().get(number).is_some_and(Drive::is_there)
     }
 
+    /// Returns the devices of its drives.
+    pub fn devices(&self) -> Vec<Device> {
+        self.0.drives.borrow().all().iter().filter_map(|drive| drive.device.clone()).collect()
+    }
+
     /// Whether `device` is one of its drives.
     pub fn uses(&self, device: &Device) -> bool {
         let drives = self.0.drives.borrow();

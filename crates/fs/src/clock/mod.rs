@@ -47,8 +47,8 @@ pub trait Source {
     /// Delivers what is due at `now_ns`.
     fn deliver(&self, now_ns: u64);
 
-    /// Why it does nothing for those who wait for it, if that may last: its host has no room for it.
-    fn held_up(&self) -> Option<String> {
+    /// Returns why it makes no progress with writes, while the disk of its host is full.
+    fn blocked(&self) -> Option<String> {
         None
     }
 }
@@ -64,8 +64,8 @@ struct Inner {
     timers_made: Cell<u64>,
     now_ns: Cell<u64>,
     sources: RefCell<Vec<Rc<dyn Source>>>,
-    /// A source is held up.
-    hold_ups: Signal,
+    /// Given when a source becomes blocked.
+    blocked_signal: Signal,
     /// When the wall clock began; none in virtual time.
     began: Option<Instant>,
     /// What the task that runs just now works for.
@@ -100,7 +100,7 @@ impl Clock {
             timers_made: Cell::new(0),
             now_ns: Cell::new(0),
             sources: RefCell::default(),
-            hold_ups: Signal::default(),
+            blocked_signal: Signal::default(),
             began,
             cause: Cell::default(),
         }))
@@ -156,26 +156,29 @@ impl Clock {
         self.0.sources.borrow_mut().retain(|other| !Rc::ptr_eq(other, source));
     }
 
-    /// Why a source is held up, if one is.
-    pub fn held_up(&self) -> Option<String> {
-        self.0.sources.borrow().iter().find_map(|source| source.held_up())
+    /// Returns why a source is blocked, if one is.
+    pub fn blocked(&self) -> Option<String> {
+        self.0.sources.borrow().iter().find_map(|source| source.blocked())
     }
 
-    /// Tells those who wait in [`Clock::unless_held_up`] that a source is held up.
-    pub fn tell_held_up(&self) {
-        self.0.hold_ups.give();
+    /// Wakes the tasks that wait in [`Clock::unless_blocked`].
+    pub fn notify_blocked(&self) {
+        self.0.blocked_signal.give();
     }
 
-    /// Waits for `task`, which goes on by itself where a source is held up: then the error says why.
-    pub async fn unless_held_up<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Result<T, String> {
+    /// Spawns `task` and waits for it.
+    ///
+    /// # Errors
+    /// A source is blocked; the error says why. The task continues in the background.
+    pub async fn unless_blocked<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Result<T, String> {
         let mut task = self.spawn(task);
         loop {
-            let held_up = self.0.hold_ups.next();
-            if let Some(reason) = self.held_up() {
+            let blocked = self.0.blocked_signal.next();
+            if let Some(reason) = self.blocked() {
                 return task.take().ok_or(reason);
             }
             let mut outcome = None;
-            first_of(async { outcome = Some((&mut task).await) }, held_up).await;
+            first_of(async { outcome = Some((&mut task).await) }, blocked).await;
             if let Some(outcome) = outcome {
                 return Ok(outcome);
             }

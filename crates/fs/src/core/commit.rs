@@ -49,12 +49,15 @@ impl Fs {
         self.unless_host_is_full(written).await
     }
 
-    /// Waits for `written`, which goes on by itself where the disk of the host is full: then that is the error.
+    /// Spawns `written` and waits for it.
+    ///
+    /// # Errors
+    /// That of `written`, or [`FsError::HostFull`]; `written` then continues once the host's disk has space.
     async fn unless_host_is_full(
         &self,
         written: impl Future<Output = Result<(), FsError>> + 'static,
     ) -> Result<(), FsError> {
-        self.0.clock.unless_held_up(written).await.map_err(FsError::HostFull)?
+        self.0.clock.unless_blocked(written).await.map_err(FsError::HostFull)?
     }
 
     /// Makes everything durable that was done before this is called, whatever others do meanwhile.

@@ -255,7 +255,7 @@ impl Fs {
         }
         let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)?;
         self.check_regular(inode)?;
-        if let Some(reason) = self.0.clock.held_up() {
+        if let Some(reason) = self.0.clock.blocked() {
             return Err(FsError::HostFull(reason));
         }
         // Before anything of this write is done: what cannot be written out is no reason to forget half of it.

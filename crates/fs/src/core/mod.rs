@@ -20,6 +20,7 @@ mod data;
 mod extents;
 mod fill;
 mod hints;
+mod host_disks;
 mod hot;
 mod inspect;
 mod lifetime;

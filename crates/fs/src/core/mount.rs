@@ -235,6 +235,7 @@ impl Fs {
         fs.0.keep_all_preallocated();
         mounted.unnamed = fs.drop_unnamed();
         if !options.read_only {
+            fs.fail_covered_devices_on_full_disks();
             fs.cut_unfinished();
             fs.begin_tasks(options);
             if fs.has_to_settle() {

@@ -21,7 +21,7 @@ use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation
 const BYTES: u64 = BLOCK_BYTES as u64;
 /// Zeros of so many blocks and more are left out.
 const HOLE_BLOCKS: usize = 16;
-/// Bytes that a device may have been given when the disk of the host is found full: a queue of writes.
+/// Space on the host's disk for writes that have begun when the disk becomes full: a queue of 32 MiB.
 const BEGUN_BYTES: u64 = 32 << 20;
 
 /// The file, and what it has answered.
@@ -60,7 +60,7 @@ impl FileBackend {
         let geometry = Geometry { blocks: bytes / BYTES, kind: Kind::Plain };
         let host = HostFile::new(&file, path).map_err(|error| failed("its length cannot be found", error))?;
         if is_writable {
-            host.keep_room(BEGUN_BYTES);
+            host.reserve_space(BEGUN_BYTES);
         }
         Ok(FileBackend {
             file,
@@ -99,10 +99,12 @@ impl FileBackend {
         is_worth_it && fallocate(&self.file, hole, block * BYTES, bytes.len() as u64).is_ok()
     }
 
-    /// Writes blocks, on a full disk in the room that is kept back.
+    /// Writes blocks. On a full disk the reserve is released for them.
     fn write(&self, block: u64, bytes: &[u8]) -> io::Result<()> {
         match self.file.write_all_at(bytes, block * BYTES) {
-            Err(error) if is_full(error.kind()) && self.host.use_room() => self.file.write_all_at(bytes, block * BYTES),
+            Err(error) if is_full(error.kind()) && self.host.release_reserve() => {
+                self.file.write_all_at(bytes, block * BYTES)
+            }
             outcome => outcome,
         }
     }

@@ -206,8 +206,8 @@ pub trait Backend {
     }
 }
 
-/// Time between two looks at a full disk of the host.
-const LOOK_FOR_ROOM_NS: u64 = 100_000_000;
+/// Time between two checks for space on the host's disk.
+const SPACE_CHECK_NS: u64 = 100_000_000;
 
 /// What was asked of a device so far.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -267,8 +267,8 @@ struct Inner {
     former_contents: RefCell<Vec<Contents>>,
     /// The file of the host in which it lies.
     host_file: Option<Arc<HostFile>>,
-    /// When to look again whether the disk of the host has room, while writes wait for it.
-    looks_ns: Cell<Option<u64>>,
+    /// Time of the next check for space on the host's disk, while writes wait for it.
+    next_space_check_ns: Cell<Option<u64>>,
 }
 
 /// A device. Cloning gives another handle of the same.
@@ -293,7 +293,7 @@ impl Device {
             flushing: Cell::new(0),
             former_contents: RefCell::default(),
             host_file,
-            looks_ns: Cell::new(None),
+            next_space_check_ns: Cell::new(None),
         });
         clock.add_source(inner.clone());
         Device(inner)
@@ -356,6 +356,13 @@ impl Device {
     /// The file of the host in which it lies, if it lies in one.
     pub fn host_file(&self) -> Option<Arc<HostFile>> {
         self.0.host_file.clone()
+    }
+
+    /// Lets writes fail, in place of waiting, once the host's disk is full.
+    pub fn fail_on_full_disk(&self) {
+        if let Some(file) = &self.0.host_file {
+            file.drop_reserve();
+        }
     }
 
     /// Whether both are the same device.
@@ -474,18 +481,18 @@ impl Device {
 impl Inner {
     /// Gives the backend what it takes now.
     fn begin_what_may(&self, now_ns: u64) {
-        let has_room = self.host_file.as_ref().is_none_or(|file| file.check_room().is_ok());
+        let has_space = self.host_file.as_ref().is_none_or(|file| file.check_disk_space().is_ok());
         while let Some((number, operation)) = {
             let mut queue = self.queue.borrow_mut();
-            queue.next(now_ns, has_room)
+            queue.next(now_ns, has_space)
         } {
             self.ledger.borrow_mut().begin(now_ns);
             self.backend.borrow_mut().submit(now_ns, number, operation);
         }
-        let is_held = !has_room && self.queue.borrow().holds_writes();
-        let was_held = self.looks_ns.replace(is_held.then(|| now_ns + LOOK_FOR_ROOM_NS)).is_some();
-        if is_held && !was_held {
-            self.clock.tell_held_up();
+        let is_blocked = !has_space && self.queue.borrow().has_waiting_write();
+        let was_blocked = self.next_space_check_ns.replace(is_blocked.then(|| now_ns + SPACE_CHECK_NS)).is_some();
+        if is_blocked && !was_blocked {
+            self.clock.notify_blocked();
         }
     }
 
@@ -505,14 +512,14 @@ impl Inner {
 }
 
 impl Source for Inner {
-    fn held_up(&self) -> Option<String> {
-        let file = self.host_file.as_ref().filter(|_| self.looks_ns.get().is_some())?;
+    fn blocked(&self) -> Option<String> {
+        let file = self.host_file.as_ref().filter(|_| self.next_space_check_ns.get().is_some())?;
         file.full_disk_warning()
     }
 
     fn next_event_ns(&self, now_ns: u64) -> Option<u64> {
         let next_ns = self.backend.borrow_mut().next_event_ns(now_ns);
-        [next_ns, self.looks_ns.get()].into_iter().flatten().min()
+        [next_ns, self.next_space_check_ns.get()].into_iter().flatten().min()
     }
 
     fn deliver(&self, now_ns: u64) {

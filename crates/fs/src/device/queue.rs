@@ -118,18 +118,18 @@ impl Queue {
         self.waiting.push_back(Waiting { number, operation, since_ns: now_ns });
     }
 
-    /// Whether a write waits.
-    pub fn holds_writes(&self) -> bool {
+    /// Returns whether a write waits.
+    pub fn has_waiting_write(&self) -> bool {
         self.waiting.iter().any(Waiting::is_write)
     }
 
-    /// What goes to the device now, and under which number, if anything does. Where it has no room writes wait, and what keeps its
-    /// order among them.
-    pub fn next(&mut self, now_ns: u64, has_room: bool) -> Option<(u64, Operation)> {
+    /// Takes the next operation for the device, with its number. Without space on the host's disk writes wait, and so do the
+    /// operations that keep their order among writes.
+    pub fn next(&mut self, now_ns: u64, has_space: bool) -> Option<(u64, Operation)> {
         if self.at_device.len() >= self.limits.depth.max(1) {
             return None;
         }
-        let index = self.choose(now_ns, has_room)?;
+        let index = self.choose(now_ns, has_space)?;
         let first = self.waiting.remove(index).expect("it was found there");
         let number = first.number;
         let (operation, gathered) = match first.operation {
@@ -141,10 +141,10 @@ impl Queue {
     }
 
     /// Which of those that wait goes next.
-    fn choose(&mut self, now_ns: u64, has_room: bool) -> Option<usize> {
+    fn choose(&mut self, now_ns: u64, has_space: bool) -> Option<usize> {
         let read = self.oldest(Waiting::is_read);
         let other = self.oldest(|waiting| !waiting.is_read());
-        let other = other.filter(|index| has_room || !self.waiting[*index].is_write());
+        let other = other.filter(|index| has_space || !self.waiting[*index].is_write());
         let (Some(read), Some(other)) = (read, other) else {
             // What came first of all may always go.
             self.was_overdue = false;
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_writes_wait_and_reads_of_other_blocks_do_not() {
+    fn without_space_writes_wait_and_reads_of_other_blocks_do_not() {
         let mut queue = Queue::new(&Kind::Plain);
         for (number, operation) in [read(0, 1), Operation::Flush, write(8, 1), read(8, 1), read(4, 1), Operation::Flush]
             .into_iter()
@@ -294,14 +294,14 @@ mod tests {
         {
             queue.push(0, number as u64, operation);
         }
-        let next = |queue: &mut Queue, has_room| queue.next(0, has_room).map(|(number, _)| number);
+        let next = |queue: &mut Queue, has_space| queue.next(0, has_space).map(|(number, _)| number);
         let mut begun: Vec<u64> = std::iter::from_fn(|| next(&mut queue, false)).collect();
         begun.sort_unstable();
         assert_eq!(begun, [0, 1], "what came before the write; the read of its block keeps those behind it in order");
-        assert!(queue.holds_writes());
+        assert!(queue.has_waiting_write());
         let rest: Vec<u64> = std::iter::from_fn(|| next(&mut queue, true)).collect();
         assert_eq!(rest, [2, 3, 4, 5]);
-        assert!(!queue.holds_writes());
+        assert!(!queue.has_waiting_write());
         queue.push(0, 9, write(8, 1));
         queue.push(0, 10, read(4, 1));
         assert_eq!((next(&mut queue, false), next(&mut queue, false)), (Some(10), None));

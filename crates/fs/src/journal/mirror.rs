@@ -171,6 +171,11 @@ impl Mirror {
         copies.iter().map(|copy| (copy.slot, copy.area.device().name().to_string(), copy.state)).collect()
     }
 
+    /// Returns the devices of all copies.
+    pub fn devices(&self) -> Vec<Device> {
+        self.0.copies.borrow().iter().map(|copy| copy.area.device().clone()).collect()
+    }
+
     /// Whether a copy that is written lies on `device`.
     pub fn uses(&self, device: &Device) -> bool {
         let copies = self.0.copies.borrow();
