@@ -86,6 +86,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             waiting.target = self.target(&command);
         }
         self.queued_changes += usize::from(command.operation != Operation::Read);
+        self.queued_for_cache += usize::from(self.is_cacheable(&command));
         if !self.queue.is_empty() {
             self.drive.layer.foresee(command.lba, Coming::Later);
         }

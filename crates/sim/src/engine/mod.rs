@@ -88,6 +88,8 @@ pub struct Engine<S: Source, O: Observer, C: Carrier = Nothing> {
     queue: Queue,
     /// Commands in the queue that are not reads: with none, cached writes cannot overtake one.
     queued_changes: usize,
+    /// Commands in the queue that go through the volatile cache.
+    queued_for_cache: usize,
     cache: WriteCache,
     read_ahead: ReadAhead,
     slow: Slow,
@@ -189,6 +191,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             clock: ArrivalClock::new(options.arrival),
             queue: queue_of(&drive, &options),
             queued_changes: 0,
+            queued_for_cache: 0,
             cache: WriteCache::new(Sectors(options.write_cache_bytes / sector_bytes as u64)),
             read_ahead: ReadAhead::new(Sectors(options.read_ahead_bytes / sector_bytes as u64)),
             slow: Slow::default(),
@@ -371,6 +374,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
         self.read_ahead = ReadAhead::new(sectors(read_ahead_bytes));
         (self.options.write_cache_bytes, self.options.read_ahead_bytes) = (write_cache_bytes, read_ahead_bytes);
+        self.queued_for_cache = self.queue.iter().filter(|waiting| self.is_cacheable(&waiting.command)).count();
     }
 
     /// Sectors dirty in the volatile cache.
@@ -395,6 +399,10 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     fn next_job(&mut self) -> Option<Job> {
         let chosen = match self.queue.in_drive_len() {
             0 | 1 => self.queue.oldest(),
+            // All wait for space in the cache and enter it in their order, wherever the head is.
+            _ if self.queued_for_cache == self.queue.len() && !self.options.schedule.is_stateful() => {
+                self.queue.oldest()
+            }
             _ => self.options.schedule.choose(&self.queue, self.timing.actuator(), self.now),
         };
         let Some(slot) = chosen else { return self.cache.is_filling().then_some(Job::Destage) };

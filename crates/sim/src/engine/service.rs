@@ -18,6 +18,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     pub(super) fn take(&mut self, slot: Slot) -> Waiting {
         let waiting = self.queue.take(slot);
         self.queued_changes -= usize::from(waiting.command.operation != Operation::Read);
+        self.queued_for_cache -= usize::from(self.is_cacheable(&waiting.command));
         waiting
     }
 

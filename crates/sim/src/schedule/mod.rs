@@ -47,6 +47,11 @@ impl Schedule {
         !matches!(self, Schedule::Fifo)
     }
 
+    /// Returns whether a choice depends on earlier choices.
+    pub fn is_stateful(&self) -> bool {
+        matches!(self, Schedule::Elevator(_))
+    }
+
     /// The command to serve next at `now`; none of an empty queue.
     pub fn choose(&mut self, queue: &Queue, actuator: &Actuator, now: SimTime) -> Option<Slot> {
         let chosen = match self {

@@ -32,6 +32,8 @@ pub struct WriteCache {
     ages: Ages,
     /// Where the last destage ended, for destaging in order of address.
     sweep: u64,
+    /// The place of `sweep` in `order`. Later inserts and removals may have moved it.
+    near_sweep: Cursor,
     leaving: Leaving,
     ordered: Option<Ordered>,
 }
@@ -63,6 +65,7 @@ impl WriteCache {
             order: Order::default(),
             ages: Ages::default(),
             sweep: 0,
+            near_sweep: Cursor::default(),
             leaving: Leaving::default(),
             ordered: None,
         }
@@ -190,7 +193,7 @@ impl WriteCache {
 
     /// Takes out the next range in order of address, going round; and the gap that it leaves.
     pub fn take_next(&mut self) -> Option<(Command, Gap)> {
-        let ahead = self.order.find(self.sweep);
+        let ahead = self.order.find_near(self.sweep, self.near_sweep);
         let next = if self.order.at(ahead).is_some() { ahead } else { self.order.find(0) };
         self.order.at(next)?;
         Some(self.take(self.led_by(next)))
@@ -261,7 +264,7 @@ impl WriteCache {
 
     fn take(&mut self, cursor: Cursor) -> (Command, Gap) {
         let (dirty, next) = self.forget(cursor);
-        self.sweep = dirty.end;
+        (self.sweep, self.near_sweep) = (dirty.end, next);
         (as_write(dirty), Gap(next))
     }
 
