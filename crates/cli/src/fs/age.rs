@@ -67,7 +67,7 @@ fn on_devices(args: &AgeArgs, bar: &ProgressBar) -> Result<(Aged, u64, Value), F
     let asked = asked(args, fs.statfs().free * BYTES)?;
     let (own, own_bar, folder) = (fs.clone(), bar.clone(), args.folder.clone());
     let ageing = async move { aged(&own, &folder, &asked, &own_bar).await };
-    let outcome = clock.run(ageing).map_err(Failure::failed)?;
+    let outcome = devices::complete(&clock, ageing)?;
     let ending = fs.clone();
     devices::run(&clock, async move { ending.unmount().await })?;
     devices.shut_down()?;

@@ -39,15 +39,19 @@ pub struct Devices {
     pub paths: Vec<PathBuf>,
 }
 
-/// Runs `task` to its end, or until it waits for space on the host's disk: that is an error.
+/// Runs `task` to its end. An error if it fails, or waits for space on the host's disk.
 pub fn run<T: 'static>(clock: &Clock, task: impl Future<Output = Result<T, FsError>> + 'static) -> Result<T, Failure> {
+    complete(clock, task)?.map_err(Failure::failed)
+}
+
+/// Runs `task` to its end. An error if it waits for space on the host's disk.
+pub fn complete<T: 'static>(clock: &Clock, task: impl Future<Output = T> + 'static) -> Result<T, Failure> {
     let running = clock.clone();
     let outcome = clock.run(async move { running.unless_blocked(task).await }).map_err(Failure::failed)?;
-    let outcome = outcome.map_err(|reason| {
+    outcome.map_err(|reason| {
         Failure::failed(reason)
             .or_try("free some of that disk, and give the same command again; what it did so far stays")
-    })?;
-    outcome.map_err(Failure::failed)
+    })
 }
 
 /// The time of day in nanoseconds since 1970.

@@ -118,7 +118,7 @@ impl EmulatedDrive {
     pub fn open_file(path: &Path, syncs: bool) -> Result<EmulatedDrive, DeviceError> {
         let media: Box<dyn Media> = Box::new(medium_to_work(path, syncs)?);
         let mut drive = EmulatedDrive::new(Store::open(media, &path.display().to_string())?);
-        drive.reserve_host_space();
+        drive.reserve_host_space(drive.drive().host.write_cache_bytes);
         Ok(drive)
     }
 
@@ -206,16 +206,16 @@ impl EmulatedDrive {
         self.engine.set_caches(write_cache_bytes, read_ahead_bytes);
         self.engine.carrier_mut().is_written_through = write_cache_bytes == 0;
         if self.host_reserve.is_some() {
-            self.reserve_host_space();
+            self.reserve_host_space(write_cache_bytes);
         }
     }
 
     /// Reserves space on the host's disk for the requests that have begun, and the dirty sectors of the volatile cache, when the disk
     /// becomes full.
-    fn reserve_host_space(&mut self) {
+    fn reserve_host_space(&mut self, write_cache_bytes: u64) {
         self.host_reserve = self.host_file();
         if let Some(file) = &self.host_reserve {
-            file.reserve_space(BEGUN_BYTES + self.drive().host.write_cache_bytes);
+            file.reserve_space(BEGUN_BYTES + write_cache_bytes);
         }
     }
 

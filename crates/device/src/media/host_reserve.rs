@@ -7,14 +7,16 @@
 //! 1. A process that dies leaves nothing on the disk.
 //! 2. After [`HostReserve::release`], [`HostReserve::restore`] fails until the reserve is allocated again.
 
-use std::fs::File;
+use std::fs::{File, canonicalize};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fstatvfs, open};
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fstatvfs, open, openat};
+use rustix::io::Errno;
 
 /// The reserve is at most this share of the free space of the disk.
 const FREE_SHARE: u64 = 8;
@@ -32,8 +34,10 @@ pub(super) struct HostReserve {
 struct State {
     /// Size of the reserve.
     bytes: u64,
+    /// The folder in which the file really lies, links followed; whatever becomes of its path, it is on the same disk.
+    folder: Option<OwnedFd>,
     /// The file that holds the space; none after a release.
-    file: Option<File>,
+    file: Option<OwnedFd>,
     /// Time of the release, or of the last failed attempt to restore.
     tried: Option<Instant>,
 }
@@ -49,8 +53,9 @@ impl HostReserve {
         if !is_regular || bytes <= state.bytes {
             return;
         }
-        if let Ok(file) = allocate(path, bytes) {
-            *state = State { bytes, file: Some(file), tried: None };
+        let Ok(folder) = folder_of(path) else { return };
+        if let Ok(file) = allocate(&folder, bytes) {
+            *state = State { bytes, folder: Some(folder), file: Some(file), tried: None };
         }
     }
 
@@ -76,7 +81,8 @@ impl HostReserve {
         self.is_released.load(Ordering::Acquire)
     }
 
-    /// Allocates the reserve again after a release; `path` is that of the file. Tries ten times a second at most.
+    /// Allocates the reserve again after a release; `path` is that of the file. Tries ten times a second at most. Does without a
+    /// reserve where the folder is gone.
     ///
     /// # Errors
     /// The disk is still full.
@@ -86,8 +92,12 @@ impl HostReserve {
         }
         let mut state = self.lock();
         if state.tried.is_none_or(|tried| tried.elapsed() >= RETRY_EVERY) {
-            if let Ok(file) = allocate(path, state.bytes) {
-                state.file = Some(file);
+            let allocated = match &state.folder {
+                Some(folder) => allocate(folder, state.bytes),
+                None => Err(Errno::NOENT),
+            };
+            if !matches!(allocated, Err(Errno::NOSPC | Errno::DQUOT)) {
+                state.file = allocated.ok();
                 self.is_released.store(false, Ordering::Release);
                 return Ok(());
             }
@@ -102,10 +112,16 @@ impl HostReserve {
     }
 }
 
-/// Creates an unnamed file of `bytes` in the folder of `path`.
-fn allocate(path: &Path, bytes: u64) -> io::Result<File> {
+/// Opens the folder in which the file at `path` lies, links followed.
+fn folder_of(path: &Path) -> io::Result<OwnedFd> {
+    let path = canonicalize(path)?;
     let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
-    let file = open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)?;
+    Ok(open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// Creates an unnamed file of `bytes` in `folder`.
+fn allocate(folder: &OwnedFd, bytes: u64) -> Result<OwnedFd, Errno> {
+    let file = openat(folder, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)?;
     fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
-    Ok(file.into())
+    Ok(file)
 }

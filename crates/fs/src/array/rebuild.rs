@@ -43,9 +43,10 @@ impl Array {
         self.0.drives.borrow().get(number).is_some_and(Drive::is_there)
     }
 
-    /// Returns the devices of its drives.
+    /// Returns the devices of the drives that are there and take writes.
     pub fn devices(&self) -> Vec<Device> {
-        self.0.drives.borrow().all().iter().filter_map(|drive| drive.device.clone()).collect()
+        let drives = self.0.drives.borrow();
+        drives.all().iter().filter(|drive| drive.is_there()).filter_map(|drive| drive.device.clone()).collect()
     }
 
     /// Whether `device` is one of its drives.

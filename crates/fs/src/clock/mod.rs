@@ -161,7 +161,12 @@ impl Clock {
         self.0.sources.borrow().iter().find_map(|source| source.blocked())
     }
 
-    /// Wakes the tasks that wait in [`Clock::unless_blocked`].
+    /// Waits until another source becomes blocked, counted from now.
+    pub fn next_blocked(&self) -> gate::Waiting {
+        self.0.blocked_signal.next()
+    }
+
+    /// Tells the tasks that wait for it that a source has become blocked.
     pub fn notify_blocked(&self) {
         self.0.blocked_signal.give();
     }
@@ -169,11 +174,14 @@ impl Clock {
     /// Spawns `task` and waits for it.
     ///
     /// # Errors
-    /// A source is blocked; the error says why. The task continues in the background.
+    /// A source is blocked; the error says why. A task that has begun continues in the background.
     pub async fn unless_blocked<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Result<T, String> {
+        if let Some(reason) = self.blocked() {
+            return Err(reason);
+        }
         let mut task = self.spawn(task);
         loop {
-            let blocked = self.0.blocked_signal.next();
+            let blocked = self.next_blocked();
             if let Some(reason) = self.blocked() {
                 return task.take().ok_or(reason);
             }

@@ -67,7 +67,8 @@ impl Fs {
         }
         let fs = self.clone();
         let outcome = self.unless_host_is_full(async move { fs.write_everything().await }).await;
-        *self.0.unwritten.borrow_mut() = outcome.clone().err();
+        let failed = outcome.as_ref().err().filter(|error| !matches!(error, FsError::HostFull(_)));
+        *self.0.unwritten.borrow_mut() = failed.cloned();
         outcome
     }
 

@@ -1,7 +1,8 @@
-//! Full disks of the host. A device waits for space on its disk, unless redundancy covers its loss.
+//! Full disks of the host. A device waits for space on its disk, unless redundancy covers its loss: then it fails, and no writer waits.
 //!
 //! Invariants:
-//! 1. A device that shares its disk with another of its kind waits: a full disk would fail both.
+//! 1. No more devices fail than redundancy still covers, counting those that are missing and those that were let fail before.
+//! 2. A device that shares its disk with another of its kind waits: the full disk would fail both.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +10,27 @@ use super::Fs;
 use crate::device::Device;
 
 impl Fs {
-    /// Lets a full disk fail the only device on it, where that is a drive of an array with parity or one of several copies of the
-    /// metadata: then others take its place, and no writer waits.
-    pub(super) fn fail_covered_devices_on_full_disks(&self) {
-        let core = &self.0;
-        let with_parity = core.data.array().filter(|array| array.shape().parity > 0);
-        let drives = with_parity.map_or(Vec::new(), |array| array.devices());
-        for devices in [drives, core.metadata.devices()] {
-            alone_on_their_disks(&devices)
-                .into_iter()
-                .filter(|_| devices.len() > 1)
-                .for_each(Device::fail_on_full_disk);
+    /// Lets blocked devices fail where redundancy covers them, as long as the file system is mounted.
+    pub(super) async fn fail_covered_devices(self) {
+        loop {
+            let blocked = self.0.clock.next_blocked();
+            let core = &self.0;
+            if let Some(array) = core.data.array() {
+                let covered = usize::from(array.shape().parity).saturating_sub(array.missing().len());
+                fail_blocked(&array.devices(), covered);
+            }
+            let copies = core.metadata.current_devices();
+            fail_blocked(&copies, copies.len().saturating_sub(1));
+            blocked.await;
         }
     }
+}
+
+/// Lets blocked devices fail, at most `covered` of them and of those that were let fail before.
+fn fail_blocked(devices: &[Device], covered: usize) {
+    let failing = devices.iter().filter(|device| device.fails_on_full_disk()).count();
+    let blocked = alone_on_their_disks(devices).into_iter().filter(|device| device.is_blocked());
+    blocked.take(covered.saturating_sub(failing)).for_each(Device::fail_on_full_disk);
 }
 
 /// Returns the devices that share their disk with no other of `devices`.

@@ -235,7 +235,6 @@ impl Fs {
         fs.0.keep_all_preallocated();
         mounted.unnamed = fs.drop_unnamed();
         if !options.read_only {
-            fs.fail_covered_devices_on_full_disks();
             fs.cut_unfinished();
             fs.begin_tasks(options);
             if fs.has_to_settle() {
@@ -262,6 +261,7 @@ impl Fs {
         self.begin_task(Cause::Cleaning, self.clone().clean_when_needed());
         self.begin_task(Cause::Metadata, self.clone().bring_copies_up_to_date());
         self.begin_task(Cause::Hot, self.clone().keep_hot_files());
+        self.begin_task(Cause::Repair, self.clone().fail_covered_devices());
         if options.replaces_by_itself {
             self.begin_task(Cause::Repair, self.clone().replace_by_itself());
         }

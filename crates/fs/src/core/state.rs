@@ -67,7 +67,7 @@ pub struct Status {
     pub checkpoint: (u64, u64),
     /// Bytes that are not yet written.
     pub staged_bytes: u64,
-    /// Why the last attempt to write everything failed, if it did.
+    /// Why writes wait, or why the last attempt to write everything failed.
     pub unwritten: Option<String>,
     /// What was done since it was mounted.
     pub counters: Counters,
@@ -133,7 +133,7 @@ impl Fs {
                 bytes_in_slot(core.superblock.layout.checkpoints[0].1),
             ),
             staged_bytes: core.staged_bytes.get(),
-            unwritten: core.unwritten.borrow().as_ref().map(ToString::to_string),
+            unwritten: core.clock.blocked().or_else(|| core.unwritten.borrow().as_ref().map(ToString::to_string)),
             counters: *core.counters.borrow(),
             traffic: core.data.traffic(),
             array: core.data.counters(),

@@ -269,6 +269,8 @@ struct Inner {
     host_file: Option<Arc<HostFile>>,
     /// Time of the next check for space on the host's disk, while writes wait for it.
     next_space_check_ns: Cell<Option<u64>>,
+    /// Whether writes fail, in place of waiting, while that disk is full.
+    fails_on_full_disk: Cell<bool>,
 }
 
 /// A device. Cloning gives another handle of the same.
@@ -294,6 +296,7 @@ impl Device {
             former_contents: RefCell::default(),
             host_file,
             next_space_check_ns: Cell::new(None),
+            fails_on_full_disk: Cell::new(false),
         });
         clock.add_source(inner.clone());
         Device(inner)
@@ -358,11 +361,22 @@ impl Device {
         self.0.host_file.clone()
     }
 
-    /// Lets writes fail, in place of waiting, once the host's disk is full.
+    /// Returns whether writes wait for space on the host's disk.
+    pub fn is_blocked(&self) -> bool {
+        self.0.next_space_check_ns.get().is_some()
+    }
+
+    /// Lets writes fail, in place of waiting, while the host's disk is full.
     pub fn fail_on_full_disk(&self) {
         if let Some(file) = &self.0.host_file {
             file.drop_reserve();
+            self.0.fails_on_full_disk.set(true);
         }
+    }
+
+    /// Returns whether writes fail while the host's disk is full.
+    pub fn fails_on_full_disk(&self) -> bool {
+        self.0.fails_on_full_disk.get()
     }
 
     /// Whether both are the same device.
@@ -481,15 +495,14 @@ impl Device {
 impl Inner {
     /// Gives the backend what it takes now.
     fn begin_what_may(&self, now_ns: u64) {
-        let has_space = self.host_file.as_ref().is_none_or(|file| file.check_disk_space().is_ok());
-        while let Some((number, operation)) = {
-            let mut queue = self.queue.borrow_mut();
-            queue.next(now_ns, has_space)
-        } {
+        let is_blocked = loop {
+            // Any operation may fill the disk.
+            let has_space = self.host_file.as_ref().is_none_or(|file| file.check_disk_space().is_ok());
+            let next = self.queue.borrow_mut().next(now_ns, has_space);
+            let Some((number, operation)) = next else { break !has_space && self.queue.borrow().has_waiting_write() };
             self.ledger.borrow_mut().begin(now_ns);
             self.backend.borrow_mut().submit(now_ns, number, operation);
-        }
-        let is_blocked = !has_space && self.queue.borrow().has_waiting_write();
+        };
         let was_blocked = self.next_space_check_ns.replace(is_blocked.then(|| now_ns + SPACE_CHECK_NS)).is_some();
         if is_blocked && !was_blocked {
             self.clock.notify_blocked();

@@ -171,9 +171,9 @@ impl Mirror {
         copies.iter().map(|copy| (copy.slot, copy.area.device().name().to_string(), copy.state)).collect()
     }
 
-    /// Returns the devices of all copies.
-    pub fn devices(&self) -> Vec<Device> {
-        self.0.copies.borrow().iter().map(|copy| copy.area.device().clone()).collect()
+    /// Returns the devices of the copies that are current.
+    pub fn current_devices(&self) -> Vec<Device> {
+        self.current().iter().map(|(_, area)| area.device().clone()).collect()
     }
 
     /// Whether a copy that is written lies on `device`.

@@ -266,7 +266,7 @@ fn on_devices(
         let on_devices = Some(OnDevices { before: state, devices, parity, found: Value::Null });
         Ok::<_, LoadError>(Ran { phases, began_ns, rows, on_devices })
     };
-    let outcome = clock.run(work).map_err(Failure::failed)?;
+    let outcome = devices::complete(&clock, work)?;
     let ending = fs.clone();
     devices::run(&clock, async move { ending.unmount().await })?;
     devices.shut_down()?;
