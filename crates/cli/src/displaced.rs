@@ -18,7 +18,7 @@ const SAY_EVERY: Duration = Duration::from_secs(60);
 pub struct Displaced {
     looked: Cell<Option<Instant>>,
     said: Cell<Option<(Placement, Instant)>>,
-    /// When it was last said that its disk is full, while it is.
+    /// Time of the last warning that its disk is full, while it is.
     said_full: Cell<Option<Instant>>,
 }
 
@@ -29,7 +29,7 @@ impl Displaced {
             return;
         }
         self.looked.set(Some(Instant::now()));
-        self.tell_room(file);
+        self.tell_full_disk(file);
         let (placement, said) = (file.placement(), self.said.get());
         if !is_due(placement, said.map(|(placement, at)| (placement, at.elapsed()))) {
             return;
@@ -46,7 +46,8 @@ impl Displaced {
         }
     }
 
-    fn tell_room(&self, file: &HostFile) {
+    /// Prints that the disk of `file` is full, once a minute, and when it has space again.
+    fn tell_full_disk(&self, file: &HostFile) {
         match (file.full_disk_warning(), self.said_full.get()) {
             (Some(words), said) if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) => {
                 eprintln!("{words}");
@@ -90,7 +91,7 @@ impl Watched {
         placed.filter(|(_, placement)| *placement != Placement::InPlace).collect()
     }
 
-    /// Those whose disk is full.
+    /// Returns the paths of the files whose disk is full.
     pub fn on_full_disks(&self) -> Vec<PathBuf> {
         let files: Vec<Arc<HostFile>> = self.lock().iter().filter_map(|(file, _)| file.upgrade()).collect();
         files.iter().filter(|file| file.is_disk_full()).map(|file| file.path().to_path_buf()).collect()

@@ -388,8 +388,7 @@ fn operations(statistics: &Statistics) -> Vec<Value> {
     statistics.kinds.iter().map(operation).collect()
 }
 
-/// What became of the image's file while it is served, or of its disk, as a sentence; nothing while it is in its place and there is
-/// room.
+/// Returns a warning if the image's file lost its path, or its disk is full.
 pub fn displacement(front: &Front) -> Option<String> {
     let file = front.host_file()?;
     file.placement().warning(file.path()).or_else(|| file.full_disk_warning())

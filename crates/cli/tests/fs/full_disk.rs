@@ -86,7 +86,7 @@ fn fills_and_goes_on(store: &str, drive: &str, drives: usize, with_metadata: boo
 
     std::fs::remove_file(&filler).expect("it is ours");
     until("room", || imbrex(&["fs", "sync", place]).status.success().then_some(()));
-    // What was refused in part is there in part, and written anew.
+    // The refused files hold a part of their contents, and are written again.
     for number in [files, files + 1] {
         until("a file", || write(&directory, number).is_ok().then_some(()));
     }

@@ -99,11 +99,6 @@ fn cut_short(place: &str, bytes: u64, needed: u64) -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, words)
 }
 
-/// Returns whether an error says that the host's disk, or the user's quota, is full.
-pub fn is_full(kind: io::ErrorKind) -> bool {
-    matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-}
-
 /// The same failure of `place`; where the host's disk has no room, with what to do.
 fn with_remedy(place: &str, cause: io::Error) -> io::Error {
     let what = match cause.kind() {
@@ -143,14 +138,6 @@ fn cannot_open(place: &str, mode: Mode, cause: io::Error) -> DeviceError {
 }
 
 impl FileMedium {
-    /// Writes `from` at `offset`. On a full disk the reserve is released for it.
-    fn write_all(&self, from: &[u8], offset: u64) -> io::Result<()> {
-        match self.file.write_all_at(from, offset) {
-            Err(cause) if is_full(cause.kind()) && self.host.release_reserve() => self.file.write_all_at(from, offset),
-            outcome => outcome,
-        }
-    }
-
     /// Refuses to go on with a file that has lost its end.
     fn check_length(&self) -> io::Result<()> {
         let bytes = self.file.metadata()?.len();
@@ -202,7 +189,7 @@ impl Media for FileMedium {
             self.check_length()?;
         }
         self.is_synced = false;
-        let written = self.write_all(from, offset);
+        let written = self.host.write_all_at(from, offset);
         self.host.note_write(offset, from.len() as u64);
         written.map_err(|cause| with_remedy(&self.place, cause))?;
         self.len = self.len.max(offset + from.len() as u64);

@@ -11,7 +11,7 @@
 use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -152,8 +152,16 @@ impl HostFile {
         self.reserve.grow_to(&self.file, &self.path, bytes);
     }
 
+    /// Writes `bytes` at `offset`. On a full disk the reserve is released for it.
+    pub fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        match self.file.write_all_at(bytes, offset) {
+            Err(error) if is_full(error.kind()) && self.release_reserve() => self.file.write_all_at(bytes, offset),
+            outcome => outcome,
+        }
+    }
+
     /// Frees the reserved space, on a full disk. Returns whether any was reserved.
-    pub fn release_reserve(&self) -> bool {
+    fn release_reserve(&self) -> bool {
         self.reserve.release()
     }
 
@@ -232,6 +240,11 @@ impl HostFile {
     fn lock(&self) -> MutexGuard<'_, Vec<u64>> {
         self.notes.lock().expect("no thread panics while it holds the notes")
     }
+}
+
+/// Returns whether an error says that the host's disk, or the user's quota, is full.
+fn is_full(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 #[cfg(test)]

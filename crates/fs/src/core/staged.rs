@@ -241,13 +241,13 @@ impl Ahead {
         *self = Ahead { start, generation: self.generation + 1, not_before, ..Ahead::default() };
     }
 
-    /// Returns what is written; the file begins anew in the same room.
+    /// Takes the early writes out. The next ones begin at the first block again, in the same reservation.
     pub fn take(&mut self) -> Ahead {
         let next = Ahead { start: self.start, generation: self.generation + 1, ..Ahead::default() };
         std::mem::replace(self, next)
     }
 
-    /// A write failed: nothing more of the file is written before all of it has come.
+    /// Drops the early writes after an error. No others begin before the file is written back.
     pub fn give_up(&mut self) {
         self.take();
         self.not_before = u64::MAX;

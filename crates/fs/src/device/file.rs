@@ -10,7 +10,6 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use imbrex_device::media::file::is_full;
 use imbrex_device::media::host_file::HostFile;
 
 use imbrex_safety::survey::busy;
@@ -99,16 +98,6 @@ impl FileBackend {
         is_worth_it && fallocate(&self.file, hole, block * BYTES, bytes.len() as u64).is_ok()
     }
 
-    /// Writes blocks. On a full disk the reserve is released for them.
-    fn write(&self, block: u64, bytes: &[u8]) -> io::Result<()> {
-        match self.file.write_all_at(bytes, block * BYTES) {
-            Err(error) if is_full(error.kind()) && self.host.release_reserve() => {
-                self.file.write_all_at(bytes, block * BYTES)
-            }
-            outcome => outcome,
-        }
-    }
-
     fn perform(&mut self, operation: Operation) -> io::Result<Answer> {
         let refused = |what: &str| Err(io::Error::new(io::ErrorKind::Unsupported, what.to_string()));
         match operation {
@@ -122,7 +111,7 @@ impl FileBackend {
             Operation::Write { block, bytes } => {
                 self.check_synced()?;
                 if !self.leaves_out(block, &bytes) {
-                    self.write(block, &bytes)?;
+                    self.host.write_all_at(&bytes, block * BYTES)?;
                 }
                 self.head = block + bytes.len() as u64 / BYTES;
                 Ok(Answer::Done)

@@ -267,8 +267,12 @@ struct Inner {
     former_contents: RefCell<Vec<Contents>>,
     /// The file of the host in which it lies.
     host_file: Option<Arc<HostFile>>,
-    /// Time of the next check for space on the host's disk, while writes wait for it.
+    /// Since when writes wait for space on the host's disk, if they do.
+    blocked_since_ns: Cell<Option<u64>>,
+    /// Time of the next check for that space.
     next_space_check_ns: Cell<Option<u64>>,
+    /// Whether the writes have waited for one check: time enough to let a device fail that redundancy covers.
+    is_blocked_for_long: Cell<bool>,
     /// Whether writes fail, in place of waiting, while that disk is full.
     fails_on_full_disk: Cell<bool>,
 }
@@ -295,7 +299,9 @@ impl Device {
             flushing: Cell::new(0),
             former_contents: RefCell::default(),
             host_file,
+            blocked_since_ns: Cell::new(None),
             next_space_check_ns: Cell::new(None),
+            is_blocked_for_long: Cell::new(false),
             fails_on_full_disk: Cell::new(false),
         });
         clock.add_source(inner.clone());
@@ -363,7 +369,7 @@ impl Device {
 
     /// Returns whether writes wait for space on the host's disk.
     pub fn is_blocked(&self) -> bool {
-        self.0.next_space_check_ns.get().is_some()
+        self.0.blocked_since_ns.get().is_some()
     }
 
     /// Lets writes fail, in place of waiting, while the host's disk is full.
@@ -503,8 +509,12 @@ impl Inner {
             self.ledger.borrow_mut().begin(now_ns);
             self.backend.borrow_mut().submit(now_ns, number, operation);
         };
-        let was_blocked = self.next_space_check_ns.replace(is_blocked.then(|| now_ns + SPACE_CHECK_NS)).is_some();
-        if is_blocked && !was_blocked {
+        self.next_space_check_ns.set(is_blocked.then(|| now_ns + SPACE_CHECK_NS));
+        let since_ns = is_blocked.then(|| self.blocked_since_ns.get().unwrap_or(now_ns));
+        let was_blocked = self.blocked_since_ns.replace(since_ns).is_some();
+        let is_for_long = since_ns.is_some_and(|since_ns| now_ns - since_ns >= SPACE_CHECK_NS);
+        let was_for_long = self.is_blocked_for_long.replace(is_for_long);
+        if is_blocked && !was_blocked || is_for_long && !was_for_long {
             self.clock.notify_blocked();
         }
     }
@@ -526,7 +536,7 @@ impl Inner {
 
 impl Source for Inner {
     fn blocked(&self) -> Option<String> {
-        let file = self.host_file.as_ref().filter(|_| self.next_space_check_ns.get().is_some())?;
+        let file = self.host_file.as_ref().filter(|_| self.is_blocked_for_long.get())?;
         file.full_disk_warning()
     }
 
