@@ -9,7 +9,7 @@ use imbrex_fs::FsError;
 use imbrex_fs::clock::Stalled;
 
 /// The sources of messages, and the functions that are meant where not all of them are.
-const SOURCES: [(&str, &[&str]); 45] = [
+const SOURCES: [(&str, &[&str]); 46] = [
     ("cli/src/fs/check.rs", &[]),
     ("cli/src/fs/scrub.rs", &[]),
     ("cli/src/fs/salvage.rs", &[]),
@@ -18,6 +18,7 @@ const SOURCES: [(&str, &[&str]); 45] = [
     ("cli/src/fs/mount.rs", &["open"]),
     ("cli/src/fs/asking.rs", &["ask", "give"]),
     ("cli/src/fs/stat.rs", &["ask"]),
+    ("cli/src/fs/umount.rs", &["wait_for_end"]),
     ("cli/src/fs/mkfs.rs", &["make_file"]),
     ("cli/src/displaced.rs", &[]),
     ("cli/src/interrupt.rs", &[]),

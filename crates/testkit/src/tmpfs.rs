@@ -22,6 +22,12 @@ impl Tmpfs {
         is_mounted.then_some(Tmpfs(folder))
     }
 
+    /// Makes it one of `kib` KiB.
+    pub fn resize(&self, kib: u32) {
+        let status = Command::new("mount").args(["-o", &format!("remount,size={kib}k")]).arg(self.0.path()).status();
+        assert!(status.is_ok_and(|status| status.success()), "a tmpfs cannot be made {kib} KiB large");
+    }
+
     /// Where it is mounted.
     pub fn path(&self) -> &Path {
         self.0.path()

@@ -1,20 +1,24 @@
 //! `imbrex fs umount`: comes back when the process that served the directory has written everything and ended.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use imbrex::Failure;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde_json::Value;
 
 use super::{stat, sync};
 use crate::error::ExitCode;
 
 /// A program that has just ended, or that another begins, may hold what is open for a moment longer.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// A process that serves and takes longer than this to end may wait for something.
+const LONG: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// Unmounts.
 pub fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
@@ -30,14 +34,27 @@ pub fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     sync::everything(directory, "it is still mounted")?;
     let_go(directory)?;
     if let Some(server) = server {
-        let mut ended = [PollFd::new(&server, PollFlags::IN)];
-        poll(&mut ended, None)
+        wait_for_end(&server, directory, &status)
             .map_err(|error| Failure::failed(format!("waiting for the process that serves: {error}")))?;
     }
     if !quiet {
         eprintln!("{place} is unmounted: everything is written");
     }
     Ok(ExitCode::Done)
+}
+
+/// Waits until the process that serves has ended. If that takes long it says what the process may wait for.
+fn wait_for_end(server: &OwnedFd, directory: &Path, status: &Value) -> Result<(), Errno> {
+    let has_ended = |timeout: Option<&Timespec>| poll(&mut [PollFd::new(server, PollFlags::IN)], timeout);
+    if has_ended(Some(&LONG))? > 0 {
+        return Ok(());
+    }
+    eprintln!(
+        "{}: process {} still writes what is left. If a disk that its devices lie on is full, it waits for space there",
+        directory.display(),
+        status["process"]
+    );
+    has_ended(None).map(drop)
 }
 
 /// Whether something was mounted there by a process that is gone. The kernel keeps attributes, so those do not tell.

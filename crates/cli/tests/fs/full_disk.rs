@@ -4,16 +4,20 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, Instant};
 
-use imbrex_testkit::patience::until;
+use imbrex_testkit::patience::{PATIENCE, until};
 use imbrex_testkit::tmpfs::Tmpfs;
 
 use crate::common::*;
 
 const FILE_BYTES: usize = 3 << 20;
+/// Space that a file takes at first.
+const FILLER_BYTES: u64 = 40 << 20;
+const WRITERS: usize = 4;
 
 /// What the file of this number holds.
 fn contents(number: u64) -> Vec<u8> {
@@ -34,44 +38,102 @@ fn compare(directory: &Path, files: u64) {
     }
 }
 
-/// Fills the host's disk by way of a file system on `drives` of the profile `drive`, with `meta`, and makes room again.
-fn fills_and_goes_on(store: &str, drive: &str, drives: usize, with_metadata: bool) {
-    let Some(host) = has_fuse().then(|| Tmpfs::mounted(96 << 10, "a full disk of the host")).flatten() else { return };
-    let at = |name: &str| host.path().join(name).display().to_string();
-    let (filler, directory) = (host.path().join("filler"), host.path().join("mnt"));
-    std::fs::write(&filler, vec![1; 40 << 20]).expect("there is room yet");
-    std::fs::create_dir(&directory).expect("a directory");
-    let mut devices: Vec<String> = (0..drives).map(|number| at(&format!("drive-{number}"))).collect();
-    devices.iter().for_each(|image| drop(text(&["drive", "create", image, "--drive", drive])));
-    let mut make = vec!["fs", "mkfs", "--store", store];
-    make.extend(devices.iter().map(String::as_str));
-    let meta = at("meta");
-    if with_metadata {
-        File::create(&meta).and_then(|file| file.set_len(16 << 20)).expect("it is sparse");
-        make.extend(["--meta", &meta]);
-    }
-    text(&make);
-    if with_metadata {
-        devices.insert(0, meta.clone());
-    }
-    let place = word(&directory);
-    let mut mount = vec!["fs", "mount"];
-    mount.extend(devices.iter().map(String::as_str).chain([place]));
-    text(&mount);
-    let status = || json(&["fs", "stat", place, "--json"]);
-    let process = status()["process"].clone();
+/// A file system whose devices lie on a small disk of the host, of which a file takes a part.
+struct SmallHost {
+    disk: Tmpfs,
+    store: &'static str,
+    devices: Vec<String>,
+}
 
-    let mut files = 0;
-    let refused = loop {
-        match write(&directory, files) {
-            Ok(()) => files += 1,
-            Err(error) => break error,
+impl SmallHost {
+    /// Makes the file system, on `drives` of the profile `drive`, and mounts it. Without the right to says that it is skipped.
+    fn mounted(store: &'static str, drive: &str, drives: usize, with_metadata: bool) -> Option<SmallHost> {
+        let disk = has_fuse().then(|| Tmpfs::mounted(96 << 10, "a full disk of the host")).flatten()?;
+        let at = |name: &str| disk.path().join(name).display().to_string();
+        std::fs::write(at("filler"), vec![1; FILLER_BYTES as usize]).expect("there is room yet");
+        std::fs::create_dir(at("mnt")).expect("a directory");
+        let mut devices: Vec<String> = (0..drives).map(|number| at(&format!("drive-{number}"))).collect();
+        devices.iter().for_each(|image| drop(text(&["drive", "create", image, "--drive", drive])));
+        let mut make = vec!["fs", "mkfs", "--store", store];
+        make.extend(devices.iter().map(String::as_str));
+        let meta = at("meta");
+        if with_metadata {
+            File::create(&meta).and_then(|file| file.set_len(16 << 20)).expect("it is sparse");
+            make.extend(["--meta", &meta]);
         }
-        assert!(files < 40, "{store}: a disk of 96 MiB never filled");
-    };
-    assert_eq!(refused.raw_os_error(), Some(libc::ENOSPC), "{store}: {refused}");
-    assert!(files > 2, "{store}: only {files} files were written");
-    let full = status()["devices_on_full_disks"].clone();
+        text(&make);
+        if with_metadata {
+            devices.insert(0, meta.clone());
+        }
+        let host = SmallHost { disk, store, devices };
+        host.mount();
+        Some(host)
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.disk.path().join("mnt")
+    }
+
+    fn mount(&self) {
+        let mut mount = vec!["fs", "mount"];
+        mount.extend(self.devices.iter().map(String::as_str));
+        let directory = self.directory();
+        mount.push(word(&directory));
+        text(&mount);
+    }
+
+    fn status(&self) -> serde_json::Value {
+        json(&["fs", "stat", word(&self.directory()), "--json"])
+    }
+
+    /// Writes files of numbers from 0 on until the disk is full; how many were written.
+    fn fill(&self) -> u64 {
+        let (mut files, store) = (0, self.store);
+        let refused = loop {
+            match write(&self.directory(), files) {
+                Ok(()) => files += 1,
+                Err(error) => break error,
+            }
+            assert!(files < 40, "{store}: a disk of 96 MiB never filled");
+        };
+        assert_eq!(refused.raw_os_error(), Some(libc::ENOSPC), "{store}: {refused}");
+        assert!(files > 2, "{store}: only {files} files were written");
+        files
+    }
+
+    /// Frees space until the file that takes it has `bytes`.
+    fn shrink_filler(&self, bytes: u64) {
+        let filler = File::options().write(true).open(self.disk.path().join("filler"));
+        filler.and_then(|filler| filler.set_len(bytes)).expect("it is ours");
+    }
+
+    /// Unmounts and checks; then the first `files` files are read.
+    fn end(&self, files: u64) {
+        let (directory, store) = (self.directory(), self.store);
+        let place = word(&directory);
+        until("an end", || {
+            let is_done = imbrex(&["fs", "umount", place]).status.success();
+            std::thread::sleep(Duration::from_millis(if is_done { 0 } else { 50 }));
+            is_done.then_some(())
+        });
+        let mut check = vec!["fs", "check", "--json"];
+        check.extend(self.devices.iter().map(String::as_str));
+        let checked = json(&check);
+        assert_eq!(checked["is_whole"], true, "{store}: {checked}");
+        self.mount();
+        compare(&directory, files);
+        text(&["fs", "umount", "-q", place]);
+    }
+}
+
+/// Fills the disk of the host of such a file system, and makes room again.
+fn fills_and_goes_on(store: &'static str, drive: &str, drives: usize, with_metadata: bool) {
+    let Some(host) = SmallHost::mounted(store, drive, drives, with_metadata) else { return };
+    let directory = host.directory();
+    let place = word(&directory);
+    let process = host.status()["process"].clone();
+    let mut files = host.fill();
+    let full = host.status()["devices_on_full_disks"].clone();
     assert!(full.as_array().is_some_and(|devices| !devices.is_empty()), "{store}: {full}");
     let refused = write(&directory, files + 1).expect_err("it is still full");
     assert_eq!(refused.raw_os_error(), Some(libc::ENOSPC), "{store}: {refused}");
@@ -84,7 +146,7 @@ fn fills_and_goes_on(store: &str, drive: &str, drives: usize, with_metadata: boo
     assert!(words.contains("free some of that disk"), "{store}: {words}");
     assert!(is_mounted(&directory));
 
-    std::fs::remove_file(&filler).expect("it is ours");
+    host.shrink_filler(0);
     until("room", || imbrex(&["fs", "sync", place]).status.success().then_some(()));
     // The refused files hold a part of their contents, and are written again.
     for number in [files, files + 1] {
@@ -92,21 +154,96 @@ fn fills_and_goes_on(store: &str, drive: &str, drives: usize, with_metadata: boo
     }
     files += 2;
     compare(&directory, files);
-    assert_eq!(status()["devices_on_full_disks"], serde_json::json!([]), "{store}");
-    assert_eq!(status()["process"], process, "{store}: the process that served it still does");
-    until("an end", || {
-        let is_done = imbrex(&["fs", "umount", place]).status.success();
-        std::thread::sleep(Duration::from_millis(if is_done { 0 } else { 50 }));
-        is_done.then_some(())
+    assert_eq!(host.status()["devices_on_full_disks"], serde_json::json!([]), "{store}");
+    assert_eq!(host.status()["process"], process, "{store}: the process that served it still does");
+    host.end(files);
+}
+
+/// Has `WRITERS` threads write files again and again while the disk is full, and one that does everything else to a file; then gives
+/// space in small steps.
+fn refuses_all_at_once(store: &'static str, drive: &str, drives: usize, with_metadata: bool) {
+    let Some(host) = SmallHost::mounted(store, drive, drives, with_metadata) else { return };
+    let directory = host.directory();
+    let files = host.fill();
+    let is_over = AtomicBool::new(false);
+    let attempts: Vec<AtomicU64> = (0..=WRITERS).map(|_| AtomicU64::new(0)).collect();
+    let written: Vec<AtomicU64> = (0..WRITERS).map(|_| AtomicU64::new(0)).collect();
+    let total = |of: &[AtomicU64]| of.iter().map(|it| it.load(SeqCst)).collect::<Vec<u64>>();
+    let shared = &directory;
+    std::thread::scope(|scope| {
+        for (writer, (attempts, written)) in attempts.iter().zip(&written).enumerate() {
+            let number = files + writer as u64;
+            let is_over = &is_over;
+            scope.spawn(move || {
+                while !is_over.load(SeqCst) {
+                    let is_written = write(shared, number).is_ok();
+                    written.fetch_add(u64::from(is_written), SeqCst);
+                    attempts.fetch_add(1, SeqCst);
+                }
+            });
+        }
+        scope.spawn(|| {
+            while !is_over.load(SeqCst) {
+                change_everything(shared);
+                attempts[WRITERS].fetch_add(1, SeqCst);
+            }
+        });
+        let moves_on = |what: &str, counts: &[AtomicU64], by: u64| {
+            let before = total(counts);
+            let begun = Instant::now();
+            while !total(counts).iter().zip(&before).all(|(now, before)| *now >= before + by) {
+                if begun.elapsed() > PATIENCE {
+                    // Otherwise nothing would end the threads.
+                    is_over.store(true, SeqCst);
+                    host.disk.resize(2 << 20);
+                    panic!("{store}, {what}: {before:?}, and 300 s later {:?}", total(counts));
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
+        moves_on("each call returns", &attempts, 5);
+        for step in 1..=10 {
+            host.shrink_filler(FILLER_BYTES - step * (FILLER_BYTES / 10));
+            moves_on("each call returns while there is some space", &attempts, 2);
+        }
+        // What the files leave when they move stays in the images.
+        host.disk.resize(2 << 20);
+        moves_on("each file is written", &written, 1);
+        is_over.store(true, SeqCst);
     });
-    let mut check = vec!["fs", "check", "--json"];
-    check.extend(devices.iter().map(String::as_str));
-    let checked = json(&check);
-    assert_eq!(checked["is_whole"], true, "{store}: {checked}");
-    text(&mount);
-    compare(&directory, files);
-    let unmounted = Command::new(env!("CARGO_BIN_EXE_imbrex")).args(["fs", "umount", "-q", place]).status();
-    assert!(unmounted.is_ok_and(|status| status.success()), "{store}: it cannot be unmounted");
+    for number in files..files + WRITERS as u64 {
+        until("a file", || write(&directory, number).is_ok().then_some(()));
+    }
+    host.end(files + WRITERS as u64);
+}
+
+/// Calls of which each may be refused for want of space, and none may wait for it.
+fn change_everything(directory: &Path) {
+    let (one, other) = (directory.join("one"), directory.join("other"));
+    let refused = |outcome: std::io::Result<()>| {
+        let code = outcome.as_ref().err().and_then(std::io::Error::raw_os_error);
+        assert!(matches!(code, None | Some(libc::ENOSPC | libc::ENOENT | libc::EEXIST)), "{outcome:?}");
+    };
+    refused(std::fs::write(&one, b"some"));
+    let file = File::options().write(true).create(true).truncate(false).open(&one);
+    refused(file.and_then(|file| {
+        file.set_len(9 << 20)?;
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 1 << 20)?;
+        rustix::fs::fallocate(
+            &file,
+            rustix::fs::FallocateFlags::KEEP_SIZE | rustix::fs::FallocateFlags::PUNCH_HOLE,
+            0,
+            1 << 20,
+        )?;
+        rustix::fs::fsetxattr(&file, "user.some", &[7; 999], rustix::fs::XattrFlags::empty())?;
+        file.set_len(0)
+    }));
+    refused(std::fs::rename(&one, &other));
+    refused(std::fs::hard_link(&other, &one));
+    refused(std::fs::create_dir(directory.join("folder")));
+    refused(std::fs::remove_dir(directory.join("folder")));
+    refused(std::fs::remove_file(&other));
+    assert!(std::fs::read_dir(directory).is_ok_and(|entries| entries.count() >= 3), "the directory can be read");
 }
 
 #[test]
@@ -123,4 +260,11 @@ fn a_store_in_zones_goes_on_once_the_hosts_disk_has_room() {
 #[test]
 fn an_array_goes_on_once_the_hosts_disk_has_room() {
     fills_and_goes_on("log", "strict-append", 3, true);
+}
+
+#[test]
+fn no_call_waits_while_the_hosts_disk_is_full() {
+    refuses_all_at_once("caveat", "caveat-1g", 1, false);
+    refuses_all_at_once("strict-append", "strict-append", 1, true);
+    refuses_all_at_once("log", "strict-append", 3, true);
 }

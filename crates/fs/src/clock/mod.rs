@@ -23,7 +23,7 @@ mod tasks;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -179,18 +179,31 @@ impl Clock {
         if let Some(reason) = self.blocked() {
             return Err(reason);
         }
-        let mut task = self.spawn(task);
-        loop {
-            let blocked = self.next_blocked();
-            if let Some(reason) = self.blocked() {
-                return task.take().ok_or(reason);
+        self.wait_unless_blocked(self.spawn(task)).await
+    }
+
+    /// Waits for `wait`, or until a source is blocked. What is ready at once is taken in either case.
+    ///
+    /// # Errors
+    /// A source is blocked; the error says why. `wait` was dropped before it was done.
+    pub async fn wait_unless_blocked<T>(&self, wait: impl Future<Output = T>) -> Result<T, String> {
+        let mut wait = pin!(wait);
+        let mut blocked = pin!(self.next_blocked());
+        std::future::poll_fn(|context| {
+            loop {
+                if let Poll::Ready(outcome) = wait.as_mut().poll(context) {
+                    return Poll::Ready(Ok(outcome));
+                }
+                if let Some(reason) = self.blocked() {
+                    return Poll::Ready(Err(reason));
+                }
+                if blocked.as_mut().poll(context).is_pending() {
+                    return Poll::Pending;
+                }
+                blocked.set(self.next_blocked());
             }
-            let mut outcome = None;
-            first_of(async { outcome = Some((&mut task).await) }, blocked).await;
-            if let Some(outcome) = outcome {
-                return Ok(outcome);
-            }
-        }
+        })
+        .await
     }
 
     /// Drops every task, timer and source. A clock and what runs on it hold each other; whoever is done with both says so.

@@ -66,6 +66,60 @@ fn a_gate_lets_in_one_at_a_time_in_order_of_arrival_and_skips_who_left() {
     assert!(!gate.is_busy());
 }
 
+/// A source that is blocked or not, and makes no events.
+#[derive(Default)]
+struct Blockable(Cell<bool>);
+
+impl Source for Blockable {
+    fn next_event_ns(&self, _: u64) -> Option<u64> {
+        None
+    }
+
+    fn deliver(&self, _: u64) {}
+
+    fn blocked(&self) -> Option<String> {
+        self.0.get().then(|| "full".into())
+    }
+}
+
+/// A waiter is refused at the moment in which the source is blocked, keeps no place in the queue of the gate, and is let in where
+/// it need not wait. A notification without a blocked source refuses nobody.
+#[test]
+fn a_wait_ends_when_a_source_is_blocked() {
+    let clock = Clock::in_virtual_time();
+    let (lines, say) = log();
+    let (source, gate) = (Rc::new(Blockable::default()), Gate::default());
+    clock.add_source(source.clone());
+    for name in ["a", "b", "c"] {
+        let (own, say, gate) = (clock.clone(), say.clone(), gate.clone());
+        clock.spawn(async move {
+            match own.wait_unless_blocked(gate.enter()).await {
+                Ok(_pass) => {
+                    say(name, &own);
+                    own.sleep(10).await;
+                }
+                Err(reason) => say(&format!("{name}: {reason}"), &own),
+            }
+        });
+    }
+    let (own, behind, says) = (clock.clone(), gate.clone(), say.clone());
+    let outcome = clock.run(async move {
+        for (until_ns, is_blocked) in [(5, false), (15, true)] {
+            own.sleep_until(until_ns).await;
+            source.0.set(is_blocked);
+            own.notify_blocked();
+        }
+        own.sleep_until(20).await;
+        assert!(own.wait_unless_blocked(behind.enter()).await.is_ok(), "nobody is inside");
+        let inner = own.clone();
+        assert!(own.unless_blocked(async move { says("begun", &inner) }).await.is_err());
+        own.sleep(1).await;
+    });
+    assert_eq!(outcome, Ok(()));
+    assert_eq!(*lines.borrow(), ["a 0", "b 10", "c: full 15"]);
+    assert!(!gate.is_busy());
+}
+
 #[test]
 fn waiting_for_nothing_is_told() {
     let clock = Clock::in_virtual_time();

@@ -46,18 +46,7 @@ impl Fs {
             fs.push(inode).await?;
             fs.commit_all().await
         };
-        self.unless_host_is_full(written).await
-    }
-
-    /// Spawns `written` and waits for it.
-    ///
-    /// # Errors
-    /// That of `written`, or [`FsError::HostFull`]; `written` then continues once the host's disk has space.
-    async fn unless_host_is_full(
-        &self,
-        written: impl Future<Output = Result<(), FsError>> + 'static,
-    ) -> Result<(), FsError> {
-        self.0.clock.unless_blocked(written).await.map_err(FsError::HostFull)?
+        self.spawn_unless_full(written).await?
     }
 
     /// Makes everything durable that was done before this is called, whatever others do meanwhile.
@@ -66,7 +55,7 @@ impl Fs {
             return Ok(());
         }
         let fs = self.clone();
-        let outcome = self.unless_host_is_full(async move { fs.write_everything().await }).await;
+        let outcome = self.spawn_unless_full(async move { fs.write_everything().await }).await.flatten();
         let failed = outcome.as_ref().err().filter(|error| !matches!(error, FsError::HostFull(_)));
         *self.0.unwritten.borrow_mut() = failed.cloned();
         outcome
@@ -91,15 +80,17 @@ impl Fs {
         outcome
     }
 
-    /// Commits where many records wait. Where the log has no room just now they wait longer: nobody asked for it.
+    /// Commits where many records wait. Where the log has no room just now, or the host's disk is full, they wait longer: nobody
+    /// asked for it.
     pub(super) async fn commit_if_much(&self) -> Result<(), FsError> {
         let log = &self.0.log;
         if log.pending_bytes() < self.0.bounds.pending_bytes {
             return Ok(());
         }
-        let outcome = self.0.commit_record(log.made()).await;
+        let fs = self.clone();
+        let outcome = self.spawn_unless_full(async move { fs.0.commit_record(fs.0.log.made()).await }).await;
         self.free_released();
-        outcome.or_else(|_| log.check())
+        outcome.flatten().or_else(|_| log.check())
     }
 
     /// Gives the store what is free now.

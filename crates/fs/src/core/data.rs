@@ -261,7 +261,7 @@ impl Fs {
         // Before anything of this write is done: what cannot be written out is no reason to forget half of it.
         self.evict().await?;
         let open = self.open_or_new(inode);
-        let _passes = enter_to_write(&open, offset).await;
+        let _passes = self.0.wait_unless_full(enter_to_write(&open, offset)).await?;
         self.write_staged(inode, &open, offset, end, bytes).await?;
         self.write_behind(inode, &open);
         Ok(())
@@ -375,7 +375,7 @@ impl Fs {
         }
         let open = self.open_or_new(inode);
         {
-            let _passes = open.enter().await;
+            let _passes = self.0.wait_unless_full(open.enter()).await?;
             let before = self.0.attr(inode)?.attributes.size;
             if size > before {
                 self.lengthen(inode, &open, before, size).await?;
@@ -453,7 +453,7 @@ impl Fs {
             // What was in memory may have been written, and forgotten, since the piece before.
             let open = self.open_or_new(inode);
             let done = {
-                let _passes = open.enter().await;
+                let _passes = self.0.wait_unless_full(open.enter()).await?;
                 // Blocks that are neither stored nor in memory read as zeros already.
                 next = self.next_there(inode, &open, next, end);
                 // A piece at a time, so that no more is in memory than may be.
@@ -474,7 +474,16 @@ impl Fs {
     /// Reserves room for what is to be kept of bytes `offset` to `end`, or gives up what was.
     async fn allocate_room(&self, inode: Inode, (offset, end): (u64, u64), what: Allocate) -> Result<(), FsError> {
         let open = self.open_or_new(inode);
-        let _passes = open.enter().await;
+        let mut passes = self.0.wait_unless_full(open.enter()).await?;
+        if what != Allocate::PunchHole && self.0.store.reserves_places() {
+            // Which blocks are reserved depends on all of the file.
+            let (fs, held) = (self.clone(), open.clone());
+            let written = async move { (fs.push_held(inode, &held).await, passes) };
+            let outcome;
+            (outcome, passes) = self.spawn_unless_full(written).await?;
+            outcome?;
+        }
+        let _passes = passes;
         let within = (offset, end.min(self.0.attr(inode)?.attributes.size));
         match what {
             Allocate::Room | Allocate::Zeros => self.preallocate(inode, &open, (offset, end), false).await,

@@ -12,7 +12,7 @@
 use super::{Core, Fs};
 use crate::clock::first_of;
 use crate::format::change::Inode;
-use crate::hot::{EXTENSIONS_ATTRIBUTE, HINT_ATTRIBUTE, Hint};
+use crate::hot::{EVERY_FILE, EXTENSIONS_ATTRIBUTE, HINT_ATTRIBUTE, Hint};
 use crate::namespace::{Namespace, ROOT};
 
 /// What is said of a file or directory itself.
@@ -26,9 +26,6 @@ fn hint_by_extension(namespace: &Namespace, directory: Inode, name: &[u8]) -> Hi
     let list = namespace.get(directory).and_then(|node| node.attribute(EXTENSIONS_ATTRIBUTE));
     list.map_or(Hint::None, |list| Hint::of_name(list, name))
 }
-
-/// Stands for every file: none has number 0.
-const EVERY_FILE: Inode = 0;
 
 impl Core {
     /// What is said of a file.
@@ -61,12 +58,17 @@ impl Fs {
         if !core.has_hot_zone() {
             return;
         }
-        loop {
-            let taken = core.hint_taken.next();
-            if core.is_over.get() || core.hot.borrow_mut().rehint(inode) {
-                break;
+        let has_place = async {
+            loop {
+                let taken = core.hint_taken.next();
+                if core.is_over.get() || core.hot.borrow_mut().rehint(inode) {
+                    break;
+                }
+                first_of(taken, core.over.next()).await;
             }
-            first_of(taken, core.over.next()).await;
+        };
+        if core.wait_unless_full(has_place).await.is_err() {
+            core.hot.borrow_mut().rehint(EVERY_FILE);
         }
         core.hot_wanted.give();
     }

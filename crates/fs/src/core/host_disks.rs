@@ -3,13 +3,36 @@
 //! Invariants:
 //! 1. No more devices fail than redundancy still covers, counting those that are missing and those that were let fail before.
 //! 2. A device that shares its disk with another of its kind waits: the full disk would fail both.
+//! 3. While a device waits no operation waits that has done nothing yet: it fails. An operation that has begun continues.
 
 use std::collections::BTreeMap;
 
-use super::Fs;
+use super::{Core, Fs};
 use crate::device::Device;
+use crate::error::FsError;
+
+impl Core {
+    /// Waits for `wait`, which changes nothing and can be dropped at any time.
+    ///
+    /// # Errors
+    /// [`FsError::HostFull`] where `wait` is not ready while a device waits for space.
+    pub(super) async fn wait_unless_full<T>(&self, wait: impl Future<Output = T>) -> Result<T, FsError> {
+        self.clock.wait_unless_blocked(wait).await.map_err(FsError::HostFull)
+    }
+}
 
 impl Fs {
+    /// Spawns `task` and waits for it.
+    ///
+    /// # Errors
+    /// [`FsError::HostFull`] where a device waits for space; `task` then continues in the background, if it has begun.
+    pub(super) async fn spawn_unless_full<T: 'static>(
+        &self,
+        task: impl Future<Output = T> + 'static,
+    ) -> Result<T, FsError> {
+        self.0.clock.unless_blocked(task).await.map_err(FsError::HostFull)
+    }
+
     /// Lets blocked devices fail where redundancy covers them, as long as the file system is mounted.
     pub(super) async fn fail_covered_devices(self) {
         loop {

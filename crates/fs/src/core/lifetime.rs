@@ -100,7 +100,8 @@ impl Fs {
             }
             let below = (generation + GENERATIONS).min(GENERATIONS_END);
             let record = core.record(&[Change::Generations { below }]);
-            core.log.commit(record, &core.data).await?;
+            let fs = self.clone();
+            self.spawn_unless_full(async move { fs.0.log.commit(record, &fs.0.data).await }).await??;
             // Another task may have gone further meanwhile.
             core.generations_below.set(below.max(core.generations_below.get()));
         }

@@ -358,7 +358,7 @@ impl Core {
         if self.is_read_only {
             return Err(FsError::ReadOnly);
         }
-        self.log.room().await
+        self.wait_unless_full(self.log.room()).await?
     }
 
     /// The same for an operation that makes a checkpoint smaller, and so can be done where none can be taken.
@@ -366,7 +366,7 @@ impl Core {
         if self.is_read_only {
             return Err(FsError::ReadOnly);
         }
-        self.log.room_to_free().await
+        self.wait_unless_full(self.log.room_to_free()).await?
     }
 
     /// Fails if a checkpoint would have no room for `bytes` more, and for what is kept back for pieces that zones cut.

@@ -206,7 +206,7 @@ fn merged(mut pieces: Vec<Extent>) -> Vec<Extent> {
 
 impl Fs {
     /// Reserves room for what is not stored of bytes `offset` to `end`. The file becomes `end` bytes long unless it is longer, or
-    /// `keeps_size`. The caller holds the file's gates.
+    /// `keeps_size`. The caller holds the file's gates; what was in memory of it is written, where the store reserves places.
     pub(super) async fn preallocate(
         &self,
         inode: Inode,
@@ -215,10 +215,6 @@ impl Fs {
         keeps_size: bool,
     ) -> Result<(), FsError> {
         let core = &self.0;
-        if core.store.reserves_places() {
-            // Which blocks are reserved depends on all of the file.
-            self.push_held(inode, open).await?;
-        }
         let size = core.attr(inode)?.attributes.size;
         let range = (offset / BYTES) as u32..end.div_ceil(BYTES) as u32;
         let before = core.namespace.borrow().preallocated(inode).as_slice().to_vec();

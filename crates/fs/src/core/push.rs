@@ -59,6 +59,18 @@ impl Fs {
         self.commit_if_much().await
     }
 
+    /// Like [`Fs::push`], for an operation that has done nothing yet.
+    ///
+    /// # Errors
+    /// [`FsError::HostFull`] where a device waits for space; the file is written once there is some.
+    pub(super) async fn push_unless_full(&self, inode: Inode) -> Result<(), FsError> {
+        if self.open_of(inode).is_none() {
+            return Ok(());
+        }
+        let fs = self.clone();
+        self.spawn_unless_full(async move { fs.push(inode).await }).await?
+    }
+
     /// The same, with the file's gate held.
     pub(super) async fn push_held(&self, inode: Inode, open: &Rc<Open>) -> Result<(), FsError> {
         while self.push_portion(inode, open).await? {
@@ -433,7 +445,7 @@ impl Fs {
     pub(super) async fn evict(&self) -> Result<(), FsError> {
         while self.0.staged_bytes.get() > self.0.bounds.cache_bytes || self.check_pieces_fit(1).is_err() {
             let Some(oldest) = self.oldest_staged(u64::MAX) else { return Ok(()) };
-            self.push(oldest).await?;
+            self.push_unless_full(oldest).await?;
         }
         Ok(())
     }

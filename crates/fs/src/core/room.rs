@@ -124,12 +124,13 @@ impl Fs {
         let core = &self.0;
         if core.cleaning.is_busy() {
             // What is being copied counts twice until it is done.
-            drop(core.cleaning.enter().await);
+            drop(core.wait_unless_full(core.cleaning.enter()).await?);
             has_gained = true;
         }
         let last = core.releases.borrow().last_record();
         if let Some(last) = last {
-            core.log.commit(last, &core.data).await?;
+            let fs = self.clone();
+            self.spawn_unless_full(async move { fs.0.log.commit(last, &fs.0.data).await }).await??;
             self.free_released();
             has_gained = true;
             // Of what others delete meanwhile nothing is waited for: that may go on for ever.
