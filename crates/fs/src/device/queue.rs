@@ -14,11 +14,13 @@
 //! 2. A read goes no earlier than a write of the same blocks that came before it, nor a write before such a read.
 //! 3. Writes, flushes, finishes and reports keep their order among themselves, but that a write may go together with an
 //!    earlier one that it follows on the device, and so before writes that came in between: never before one of the
-//!    same blocks, nor before a flush, finish or report. A reset is passed by nothing.
+//!    same blocks, nor before a flush, finish or report. A reset is passed by nothing, as long as the host's disk has space.
 //! 4. While a read waits that may go, no two writes in a row go before it. The write that came first goes, once it has waited
 //!    for [`QueueLimits::deadline_ns`], after one read at most.
+//! 5. Without space on the host's disk a read waits for nothing but writes of its blocks and resets of their zone.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 use super::{BLOCK_BYTES, Kind, Operation};
 
@@ -50,6 +52,8 @@ struct Waiting {
     number: u64,
     operation: Operation,
     since_ns: u64,
+    /// Blocks that it reads, writes or resets.
+    blocks: Range<u64>,
 }
 
 impl Waiting {
@@ -61,18 +65,8 @@ impl Waiting {
         matches!(self.operation, Operation::Write { .. })
     }
 
-    /// The blocks that it reads or writes, first and end; none of others.
-    fn blocks(&self) -> (u64, u64) {
-        match &self.operation {
-            Operation::Read { block, blocks } => (*block, block + blocks),
-            Operation::Write { block, bytes } => (*block, block + (bytes.len() / BLOCK_BYTES) as u64),
-            _ => (0, 0),
-        }
-    }
-
     fn meets(&self, other: &Waiting) -> bool {
-        let ((first, end), (other_first, other_end)) = (self.blocks(), other.blocks());
-        first < other_end && other_first < end
+        self.blocks.start < other.blocks.end && other.blocks.start < self.blocks.end
     }
 
     /// Whether it may go before `earlier`, which came before it.
@@ -115,7 +109,22 @@ impl Queue {
 
     /// An operation comes.
     pub fn push(&mut self, now_ns: u64, number: u64, operation: Operation) {
-        self.waiting.push_back(Waiting { number, operation, since_ns: now_ns });
+        let blocks = self.blocks_of(&operation);
+        self.waiting.push_back(Waiting { number, operation, since_ns: now_ns, blocks });
+    }
+
+    /// Returns the blocks that an operation reads, writes or resets.
+    fn blocks_of(&self, operation: &Operation) -> Range<u64> {
+        match *operation {
+            Operation::Read { block, blocks } => block..block + blocks,
+            Operation::Write { block, ref bytes } => block..block + (bytes.len() / BLOCK_BYTES) as u64,
+            Operation::Reset(zone) => {
+                let zone_blocks = self.zone_blocks.unwrap_or_default();
+                let start = u64::from(zone).saturating_mul(zone_blocks);
+                start..start.saturating_add(zone_blocks)
+            }
+            _ => 0..0,
+        }
     }
 
     /// Returns whether a write waits.
@@ -142,7 +151,7 @@ impl Queue {
 
     /// Which of those that wait goes next.
     fn choose(&mut self, now_ns: u64, has_space: bool) -> Option<usize> {
-        let read = self.oldest(Waiting::is_read);
+        let read = if has_space { self.oldest(Waiting::is_read) } else { self.read_that_need_not_wait() };
         let other = self.oldest(|waiting| !waiting.is_read());
         let other = other.filter(|index| has_space || !self.waiting[*index].is_write());
         let (Some(read), Some(other)) = (read, other) else {
@@ -160,6 +169,14 @@ impl Queue {
         let index = self.waiting.iter().position(is_meant)?;
         let may_go = self.waiting.range(..index).all(|earlier| self.waiting[index].may_pass(earlier));
         may_go.then_some(index)
+    }
+
+    /// The oldest read that no earlier write or reset concerns.
+    fn read_that_need_not_wait(&self) -> Option<usize> {
+        (0..self.waiting.len()).find(|index| {
+            let read = &self.waiting[*index];
+            read.is_read() && self.waiting.range(..*index).all(|earlier| earlier.is_read() || !read.meets(earlier))
+        })
     }
 
     /// The write of `bytes` at `block`, which stood at `index`, together with waiting writes that go on where it ends;
@@ -297,13 +314,24 @@ mod tests {
         let next = |queue: &mut Queue, has_space| queue.next(0, has_space).map(|(number, _)| number);
         let mut begun: Vec<u64> = std::iter::from_fn(|| next(&mut queue, false)).collect();
         begun.sort_unstable();
-        assert_eq!(begun, [0, 1], "what came before the write; the read of its block keeps those behind it in order");
+        assert_eq!(begun, [0, 1, 4], "what came before the write, and the read of another block");
         assert!(queue.has_waiting_write());
         let rest: Vec<u64> = std::iter::from_fn(|| next(&mut queue, true)).collect();
-        assert_eq!(rest, [2, 3, 4, 5]);
+        assert_eq!(rest, [2, 3, 5]);
         assert!(!queue.has_waiting_write());
         queue.push(0, 9, write(8, 1));
         queue.push(0, 10, read(4, 1));
         assert_eq!((next(&mut queue, false), next(&mut queue, false)), (Some(10), None));
+    }
+
+    #[test]
+    fn without_space_a_reset_behind_a_write_holds_up_reads_of_its_zone_alone() {
+        let mut queue = Queue::new(&Kind::Zoned { zone_blocks: 8, zones: 20, conventional: 0, active_max: None });
+        let operations = [write(3, 1), Operation::Reset(2), read(15, 2), read(23, 1), read(24, 1), read(15, 1)];
+        (0..).zip(operations).for_each(|(number, operation)| queue.push(0, number, operation));
+        let begun: Vec<u64> = std::iter::from_fn(|| queue.next(0, false).map(|(number, _)| number)).collect();
+        assert_eq!(begun, [4, 5]);
+        let rest: Vec<u64> = std::iter::from_fn(|| queue.next(0, true).map(|(number, _)| number)).collect();
+        assert_eq!(rest, [0, 1, 2, 3]);
     }
 }
