@@ -23,11 +23,11 @@ const MIBS: u64 = 256;
 /// What is measured: its name, how, and the target of the ratio.
 type Part = (&'static str, fn(&Path, u64) -> io::Result<()>, Option<f64>);
 
-/// Sequential parts have none here: their bound is what the drives can take.
+/// Reading in order has none: it is faster than the other.
 const PARTS: [Part; 5] = [
     ("FUSE: files made, over passthrough_hp", make, Some(1.0)),
     ("FUSE: files looked at, over passthrough_hp", look, Some(1.0)),
-    ("FUSE: 256 MiB written, over passthrough_hp", write, None),
+    ("FUSE: 256 MiB written, over passthrough_hp", write, Some(0.8)),
     ("FUSE: 256 MiB read, over passthrough_hp", read, None),
     ("FUSE: random reads of 4 KiB, over passthrough_hp", read_at_random, Some(0.8)),
 ];

@@ -11,6 +11,7 @@ use imbrex::Failure;
 use imbrex_device::EmulatedDrive;
 use imbrex_device::image;
 use imbrex_fs::core::look;
+use imbrex_fs::device::background::Background;
 use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::device::file::FileBackend;
 use imbrex_fs::device::{BLOCK_BYTES, Backend, DeviceFault};
@@ -89,7 +90,7 @@ fn kind(path: &Path) -> Result<Kind, Failure> {
     Ok(if is_image { Kind::Image } else { Kind::Plain })
 }
 
-fn emulated(path: &Path, purpose: Purpose, is_paced: bool) -> Result<Box<dyn Backend>, Failure> {
+fn emulated(path: &Path, purpose: Purpose, is_paced: bool) -> Result<Box<dyn Backend + Send>, Failure> {
     let drive = match purpose {
         Purpose::Look => EmulatedDrive::open_file_to_look(path)?,
         Purpose::Work => EmulatedDrive::open_file(path, false)?,
@@ -100,14 +101,14 @@ fn emulated(path: &Path, purpose: Purpose, is_paced: bool) -> Result<Box<dyn Bac
 }
 
 #[cfg(target_os = "linux")]
-fn zoned(path: &Path) -> Result<Box<dyn Backend>, Failure> {
+fn zoned(path: &Path) -> Result<Box<dyn Backend + Send>, Failure> {
     let device = imbrex_device::zoned::LinuxZoned::open(path)?;
     let linux = imbrex_fs::device::linux::Linux::new(device);
     linux.map(|linux| Box::new(linux) as _).map_err(|fault| Failure::failed(format!("{}: {fault}", path.display())))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn zoned(path: &Path) -> Result<Box<dyn Backend>, Failure> {
+fn zoned(path: &Path) -> Result<Box<dyn Backend + Send>, Failure> {
     Err(Failure::failed(format!("{}: zoned block devices are for Linux", path.display())))
 }
 
@@ -135,7 +136,7 @@ pub fn open_new(
 pub fn ask_for(path: &Path, consent: Consent) -> Result<(), Failure> {
     match survey_path(path) {
         Ok(survey) => consent::ask(&[survey], consent, "all of it is erased"),
-        Err(failure) if failure.message.contains("in use by another process") => Ok(()),
+        Err(failure) if is_in_use(&failure) => Ok(()),
         Err(failure) => Err(failure),
     }
 }
@@ -163,12 +164,22 @@ pub fn open(clock: &Clock, path: &Path, purpose: Purpose, is_paced: bool) -> Res
             Box::new(file.map_err(|fault: DeviceFault| in_use(Failure::failed(fault)))?)
         }
     };
+    // Who serves others lets them continue while a device works; one that keeps times answers later anyway.
+    let backend: Box<dyn Backend> = match purpose {
+        Purpose::Serve if !is_paced => Box::new(Background::new(backend, clock.notify())),
+        _ => backend,
+    };
     Ok(Device::new(clock, &path.display().to_string(), backend))
+}
+
+/// Returns whether a device was refused because another process has it.
+pub fn is_in_use(failure: &Failure) -> bool {
+    failure.message.contains("in use by another process")
 }
 
 /// The same failure; where another process has the device, with what to do.
 fn in_use(failure: Failure) -> Failure {
-    if failure.message.contains("in use by another process") {
+    if is_in_use(&failure) {
         return failure.or_try("`imbrex fs umount DIR` if it is mounted, `imbrex fs stat DIR` to look at it meanwhile");
     }
     failure

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use imbrex::Failure;
 use imbrex_fs::device::queue::QueueLimits;
@@ -23,6 +24,8 @@ use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
 
+/// A killed process lets go of its devices within this time, unless much memory is to be freed.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Says to a process that it is the one in the background.
 const BACKGROUND: &str = "IMBREX_FS_MOUNT_IN_BACKGROUND";
 /// What it says when the directory is served.
@@ -67,6 +70,22 @@ pub fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
     ended.map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))?;
     shut_down?;
     Ok(ExitCode::Done)
+}
+
+/// Opens the devices. Returns their clock, and the time of day in nanoseconds at which it began. A process that was killed may hold a
+/// device for a moment longer: that is waited for.
+fn open_devices(paths: &[PathBuf], purpose: Purpose, is_paced: bool) -> Result<(Clock, i64, Devices), Failure> {
+    let since = Instant::now();
+    loop {
+        let (clock, epoch_ns) = (Clock::on_the_wall(), devices::now_ns());
+        match Devices::open(&clock, paths, purpose, is_paced) {
+            Err(failure) if devices::is_in_use(&failure) && since.elapsed() < PATIENCE => {
+                clock.forget_all();
+                std::thread::sleep(PATIENCE / 20);
+            }
+            outcome => return outcome.map(|devices| (clock, epoch_ns, devices)),
+        }
+    }
 }
 
 /// Starts this program again and waits until it serves.
@@ -148,10 +167,8 @@ struct Served {
 
 impl Served {
     fn open(paths: &[PathBuf], options: &Options) -> Result<Served, Failure> {
-        let clock = Clock::on_the_wall();
-        let epoch_ns = devices::now_ns();
         let purpose = if options.read_only { Purpose::Look } else { Purpose::Serve };
-        let devices = Devices::open(&clock, paths, purpose, options.is_paced)?;
+        let (clock, epoch_ns, devices) = open_devices(paths, purpose, options.is_paced)?;
         let usual = Bounds::default();
         let queue = QueueLimits {
             depth: options.queue_depth.unwrap_or(usual.queue.depth),

@@ -18,6 +18,7 @@
 
 mod cause;
 mod gate;
+mod notify;
 mod tasks;
 
 use std::cell::{Cell, RefCell};
@@ -25,11 +26,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 pub use self::cause::Cause;
 pub use self::gate::{Gate, Pass, Signal, Waiting};
+pub use self::notify::Notify;
 pub use self::tasks::Joined;
 use self::tasks::Tasks;
 
@@ -68,6 +71,8 @@ struct Inner {
     blocked_signal: Signal,
     /// When the wall clock began; none in virtual time.
     began: Option<Instant>,
+    /// Wakes the thread that waits for the wall clock.
+    notify: Arc<Notify>,
     /// What the task that runs just now works for.
     cause: Cell<Cause>,
 }
@@ -102,8 +107,14 @@ impl Clock {
             sources: RefCell::default(),
             blocked_signal: Signal::default(),
             began,
+            notify: Arc::default(),
             cause: Cell::default(),
         }))
+    }
+
+    /// Returns what wakes the thread that waits for the wall clock: for a source whose events come from another thread.
+    pub fn notify(&self) -> Arc<Notify> {
+        self.0.notify.clone()
     }
 
     /// The time in nanoseconds since it began.
@@ -263,7 +274,7 @@ impl Clock {
         match (self.0.began, next_ns) {
             (_, None) => return Err(Stalled),
             (None, Some(next_ns)) => self.0.now_ns.set(next_ns.max(now_ns)),
-            (Some(_), Some(next_ns)) => std::thread::sleep(Duration::from_nanos(next_ns.saturating_sub(now_ns))),
+            (Some(_), Some(next_ns)) => self.0.notify.wait(Duration::from_nanos(next_ns.saturating_sub(now_ns))),
         }
         Ok(())
     }

@@ -41,6 +41,37 @@ pub enum Seek {
     Hole,
 }
 
+/// What is written to a file.
+#[derive(Debug)]
+pub enum Contents<'a> {
+    /// Any bytes.
+    Bytes(&'a [u8]),
+    /// Whole blocks.
+    Blocks(Vec<Box<[u8; BLOCK_BYTES]>>),
+}
+
+/// A copy on the heap, which never lies on the stack.
+fn boxed(block: &[u8; BLOCK_BYTES]) -> Box<[u8; BLOCK_BYTES]> {
+    block.to_vec().try_into().expect("it has the length of a block")
+}
+
+impl Contents<'_> {
+    /// Copies `bytes` into blocks, if they are whole blocks of a file at `offset`.
+    pub fn blocks_of(offset: u64, bytes: &[u8]) -> Option<Contents<'static>> {
+        let (blocks, rest) = bytes.as_chunks::<BLOCK_BYTES>();
+        let are_whole = rest.is_empty() && !blocks.is_empty() && offset.is_multiple_of(BYTES);
+        are_whole.then(|| Contents::Blocks(blocks.iter().map(boxed).collect()))
+    }
+
+    /// Returns the length in bytes.
+    pub fn length(&self) -> u64 {
+        match self {
+            Contents::Bytes(bytes) => bytes.len() as u64,
+            Contents::Blocks(blocks) => blocks.len() as u64 * BYTES,
+        }
+    }
+}
+
 /// What came of making blocks again.
 #[derive(Default)]
 pub(super) struct Mended {
@@ -249,11 +280,17 @@ impl Fs {
 
     /// Writes `bytes` at `offset`: in memory, until they are pushed. All of it or nothing.
     pub async fn write(&self, inode: Inode, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
+        self.write_contents(inode, offset, Contents::Bytes(bytes)).await
+    }
+
+    /// Like [`Fs::write`]; whole blocks are kept without a copy. `offset` is a multiple of a block then.
+    pub async fn write_contents(&self, inode: Inode, offset: u64, contents: Contents<'_>) -> Result<(), FsError> {
         self.0.begin().await?;
-        if bytes.is_empty() {
+        let length = contents.length();
+        if length == 0 {
             return Ok(());
         }
-        let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)?;
+        let end = offset.checked_add(length).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)?;
         self.check_regular(inode)?;
         if let Some(reason) = self.0.clock.blocked() {
             return Err(FsError::HostFull(reason));
@@ -262,7 +299,7 @@ impl Fs {
         self.evict().await?;
         let open = self.open_or_new(inode);
         let _passes = self.0.wait_unless_full(enter_to_write(&open, offset)).await?;
-        self.write_staged(inode, &open, offset, end, bytes).await?;
+        self.write_staged(inode, &open, (offset, end), contents).await?;
         self.write_behind(inode, &open);
         Ok(())
     }
@@ -282,9 +319,8 @@ impl Fs {
         &self,
         inode: Inode,
         open: &Rc<Open>,
-        offset: u64,
-        end: u64,
-        bytes: &[u8],
+        (offset, end): (u64, u64),
+        contents: Contents<'_>,
     ) -> Result<(), FsError> {
         let size = self.0.attr(inode)?.attributes.size;
         let (first, last) = ((offset / BYTES) as u32, ((end - 1) / BYTES) as u32);
@@ -298,11 +334,18 @@ impl Fs {
         for (at, block) in edges.drain(..) {
             staged.blocks.insert_if_none(at, Block::Bytes(block));
         }
-        for at in first..=last {
-            let block_start = u64::from(at) * BYTES;
-            let (from, to) = (offset.max(block_start), end.min(block_start + BYTES));
-            let piece = &bytes[(from - offset) as usize..(to - offset) as usize];
-            staged.blocks.write(at, (from - block_start) as usize, piece);
+        match contents {
+            Contents::Bytes(bytes) => {
+                for at in first..=last {
+                    let block_start = u64::from(at) * BYTES;
+                    let (from, to) = (offset.max(block_start), end.min(block_start + BYTES));
+                    let piece = &bytes[(from - offset) as usize..(to - offset) as usize];
+                    staged.blocks.write(at, (from - block_start) as usize, piece);
+                }
+            }
+            Contents::Blocks(blocks) => {
+                (first..).zip(blocks).for_each(|(at, block)| staged.blocks.insert(at, Block::Bytes(block)));
+            }
         }
         staged.note_size(staged.size.max(end), self.0.bounds.behind_bytes);
         staged.modified_ns = self.0.time_ns();

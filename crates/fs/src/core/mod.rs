@@ -60,7 +60,7 @@ use std::rc::Rc;
 use uuid::Uuid;
 
 pub use self::attributes::{Attr, SetAttr, SetAttribute};
-pub use self::data::{Allocate, Seek};
+pub use self::data::{Allocate, Contents, Seek};
 use self::lifetime::Lookups;
 pub use self::make::{MakeOptions, Parts, Plan, make, make_on, plan};
 pub use self::make_hot::HotOn;

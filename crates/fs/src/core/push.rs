@@ -26,6 +26,8 @@ const ATTEMPTS_WITHOUT_ROOM: u32 = 4;
 /// Blocks of data that were written: the first, and their checksums; or why they were not.
 pub(super) type WrittenPiece = Result<(u64, Vec<u32>), FsError>;
 
+const ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
+
 /// What is to be written of a file: blocks of it, in order.
 pub(super) struct Work {
     /// The blocks: first and how many.
@@ -122,20 +124,17 @@ impl Fs {
             return all_of_it(Vec::from_iter((end > 0).then_some((0, end))), true);
         }
         let stored = core.extents_of(inode);
-        let mut all = changed.clone();
-        for extent in &stored {
-            all.extend((extent.at..extent.at + extent.blocks).filter(|at| staged.blocks.get(*at).is_none()));
-        }
-        all.sort_unstable();
-        let has_room = all.len() as u64 <= staged.held.blocks.max(changed.len() as u64);
-        let whole = in_pieces(&all);
-        if !changed.is_empty()
-            && !staged.goes_on
-            && !staged.is_begun
-            && has_room
-            && whole.len() <= core.pieces_in_record()
-        {
-            return all_of_it(whole, true);
+        if !changed.is_empty() && !staged.goes_on && !staged.is_begun {
+            let mut all = changed.clone();
+            for extent in &stored {
+                all.extend((extent.at..extent.at + extent.blocks).filter(|at| staged.blocks.get(*at).is_none()));
+            }
+            all.sort_unstable();
+            let has_room = all.len() as u64 <= staged.held.blocks.max(changed.len() as u64);
+            let whole = in_pieces(&all);
+            if has_room && whole.len() <= core.pieces_in_record() {
+                return all_of_it(whole, true);
+            }
         }
         let Some(end) = portion_end(&staged.blocks, core.changes_in_record()).filter(|_| {
             let pieces = stored.len() + 2 * staged.blocks.len() as usize;
@@ -330,13 +329,18 @@ impl Fs {
         buffer: &mut Vec<u8>,
     ) -> Result<(), FsError> {
         let from = buffer.len();
-        buffer.resize(from + count as usize * BLOCK_BYTES, 0);
-        let in_memory = {
+        {
             let staged = open.going().borrow();
-            let staged = staged.as_ref().expect("the gate is held");
-            staged.blocks.range(at as u32..(at + count) as u32).count() as u64
-        };
-        if in_memory < count {
+            let blocks = &staged.as_ref().expect("the gate is held").blocks;
+            let in_memory = || blocks.range(at as u32..(at + count) as u32).map(|(_, block)| block);
+            if in_memory().count() as u64 == count {
+                buffer.reserve(count as usize * BLOCK_BYTES);
+                in_memory().for_each(|block| buffer.extend_from_slice(block.bytes().unwrap_or(&ZEROS)));
+                return Ok(());
+            }
+        }
+        buffer.resize(from + count as usize * BLOCK_BYTES, 0);
+        {
             let is_replaced = |at: u64| {
                 let staged = open.going().borrow();
                 staged.as_ref().is_some_and(|staged| staged.blocks.get(at as u32).is_some())

@@ -120,7 +120,7 @@ impl Fs {
     pub(super) async fn reclaim(&self, own: Inode, open: &Open) -> Result<bool, FsError> {
         let _waits = open.wait_for_room();
         let mut has_gained = self.wait_for_closes(own).await;
-        has_gained |= self.wait_for_forsaken(own).await;
+        has_gained |= self.wait_for_forsaken(own).await?;
         let core = &self.0;
         if core.cleaning.is_busy() {
             // What is being copied counts twice until it is done.
@@ -147,15 +147,15 @@ impl Fs {
     ///
     /// The gates of these files are looked at and never entered: of several who enter one to wait, each would find it busy with
     /// the next, for ever.
-    async fn wait_for_forsaken(&self, own: Inode) -> bool {
+    async fn wait_for_forsaken(&self, own: Inode) -> Result<bool, FsError> {
         let forsaken = self.forsaken(own);
         for (inode, open) in &forsaken {
             while open.gate.is_busy() && !open.waits_for_room() && self.is_forsaken(*inode, open) {
-                self.0.clock.sleep(READERS_NS).await;
+                self.0.wait_unless_full(self.0.clock.sleep(READERS_NS)).await?;
             }
             self.drop_if_unused(*inode);
         }
-        !forsaken.is_empty()
+        Ok(!forsaken.is_empty())
     }
 
     /// Waits until no file but `own` is open, or held by the kernel, without a name, [`super::Bounds::closing_ns`] at most; whether

@@ -56,10 +56,10 @@ impl Blocks {
         self.runs
     }
 
-    /// A block comes to `at`, where none is: it is a run of its own, or lengthens one, or joins two.
+    /// A block has come to `at`, where none was: it is a run of its own, or lengthens one, or joins two.
     fn note_new(&mut self, at: u32) {
-        let has = |at: Option<u32>| at.is_some_and(|at| self.blocks.contains_key(&at));
-        self.runs = self.runs + 1 - u64::from(has(at.checked_sub(1))) - u64::from(has(at.checked_add(1)));
+        let with_neighbours = self.blocks.range(at.saturating_sub(1)..=at.saturating_add(1)).count() as u64;
+        self.runs = self.runs + 2 - with_neighbours;
     }
 
     /// How many take room.
@@ -90,11 +90,10 @@ impl Blocks {
     /// Puts one there.
     pub fn insert(&mut self, at: u32, block: Block) {
         self.with_bytes += u64::from(block.takes_room());
-        if !self.blocks.contains_key(&at) {
-            self.note_new(at);
+        match self.blocks.insert(at, block) {
+            Some(before) => self.with_bytes -= u64::from(before.takes_room()),
+            None => self.note_new(at),
         }
-        let before = self.blocks.insert(at, block);
-        self.with_bytes -= u64::from(before.is_some_and(|block| block.takes_room()));
     }
 
     /// Puts one there, unless one is.
@@ -114,10 +113,8 @@ impl Blocks {
 
     /// The bytes of the block at `at`, made to be there: zeros if it was not.
     pub fn bytes_mut(&mut self, at: u32) -> &mut [u8; BLOCK_BYTES] {
-        if !self.blocks.contains_key(&at) {
-            self.note_new(at);
-        }
-        let block = self.blocks.entry(at).or_insert(Block::Zeros);
+        self.insert_if_none(at, Block::Zeros);
+        let block = self.blocks.get_mut(&at).expect("it was made to be there");
         if !block.takes_room() {
             *block = Block::Bytes(Block::zeros());
             self.with_bytes += 1;

@@ -5,8 +5,9 @@
 //! Invariants:
 //! 1. A block that is here is what its file has stored there, up to the end of the file.
 //! 2. No more blocks are here than [`super::Bounds::written_blocks`].
+//! 3. The order has each block once with the number of its last writing, and no more stale entries than blocks may be here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::Fs;
 use super::staged::{Block, Blocks};
@@ -21,43 +22,45 @@ pub(crate) struct Written {
     blocks_max: usize,
     /// By file and block, with the number of its writing.
     blocks: BTreeMap<(Inode, u32), (u64, Bytes)>,
-    /// The same by the order in which they were written.
-    order: BTreeMap<u64, (Inode, u32)>,
+    /// Their writings in order; stale where the block was written again since, or cut.
+    order: VecDeque<(u64, (Inode, u32))>,
     writings: u64,
 }
 
 impl Written {
     /// At most so many.
     pub(crate) fn new(blocks_max: usize) -> Written {
-        Written { blocks_max, blocks: BTreeMap::new(), order: BTreeMap::new(), writings: 0 }
-    }
-
-    fn take(&mut self, key: (Inode, u32)) {
-        if let Some((writing, _)) = self.blocks.remove(&key) {
-            self.order.remove(&writing);
-        }
+        Written { blocks_max, blocks: BTreeMap::new(), order: VecDeque::new(), writings: 0 }
     }
 
     /// What was in memory of a file is stored now.
     pub(crate) fn keep(&mut self, inode: Inode, staged: Blocks) {
         for (at, block) in staged.into_each() {
-            self.take((inode, at));
-            if let Block::Bytes(bytes) = block {
-                self.writings += 1;
-                self.blocks.insert((inode, at), (self.writings, bytes));
-                self.order.insert(self.writings, (inode, at));
+            let key = (inode, at);
+            match block {
+                Block::Bytes(bytes) => {
+                    self.writings += 1;
+                    self.blocks.insert(key, (self.writings, bytes));
+                    self.order.push_back((self.writings, key));
+                }
+                Block::Zeros => drop(self.blocks.remove(&key)),
             }
         }
         while self.blocks.len() > self.blocks_max {
-            let (_, oldest) = self.order.pop_first().expect("each block that is here was written");
-            self.blocks.remove(&oldest);
+            let (writing, oldest) = self.order.pop_front().expect("each block that is here was written");
+            if is_current(&self.blocks, writing, oldest) {
+                self.blocks.remove(&oldest);
+            }
+        }
+        if self.order.len() > 2 * self.blocks_max {
+            self.order.retain(|(writing, key)| is_current(&self.blocks, *writing, *key));
         }
     }
 
     /// The file has nothing from block `end` on any more.
     pub(crate) fn cut(&mut self, inode: Inode, end: u32) {
         let gone: Vec<_> = self.blocks.range((inode, end)..=(inode, u32::MAX)).map(|(key, _)| *key).collect();
-        gone.into_iter().for_each(|key| self.take(key));
+        gone.iter().for_each(|key| drop(self.blocks.remove(key)));
     }
 
     /// Copies a block, if it is here.
@@ -68,6 +71,11 @@ impl Written {
             true
         })
     }
+}
+
+/// Returns whether block `key` is here as of that writing.
+fn is_current(blocks: &BTreeMap<(Inode, u32), (u64, Bytes)>, writing: u64, key: (Inode, u32)) -> bool {
+    blocks.get(&key).is_some_and(|(last, _)| *last == writing)
 }
 
 impl Fs {
@@ -120,7 +128,13 @@ mod tests {
         assert_eq!((found(&written, 7), found(&written, 8).len()), (vec![(1, 9)], 3), "the oldest goes first");
         written.cut(8, 1);
         assert_eq!((found(&written, 7), found(&written, 8)), (vec![(1, 9)], vec![(0, 4)]));
-        assert_eq!(written.order.len(), written.blocks.len());
+        for round in 0..9 {
+            written.keep(8, staged(&[(0, round + 10), (3, round + 20)]));
+            assert!(written.order.len() <= 8, "stale entries: {:?}", written.order);
+        }
+        assert_eq!((found(&written, 7), found(&written, 8)), (vec![(1, 9)], vec![(0, 18), (3, 28)]));
+        written.keep(9, staged(&[(0, 1), (1, 2)]));
+        assert_eq!((found(&written, 7), found(&written, 8)), (vec![], vec![(0, 18), (3, 28)]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Devices as the core sees them: blocks of 4 KiB that tasks read and write, zones that they reset. What is behind one is
 //! a [`Backend`]: an emulated drive with its times ([`emulated`]), a file or an ordinary block device ([`mod@file`]), a zoned block
 //! device of Linux ([`linux`]), blocks in memory with power cuts ([`model`]) or without
-//! ([`memory`]).
+//! ([`memory`]). With [`background`] large operations are performed by another thread.
 //!
 //! Invariants:
 //! 1. An operation is answered once, under the number it was given. A task that gives up waiting does not undo it.
@@ -9,6 +9,7 @@
 //!    order of the [`queue`].
 
 pub mod area;
+pub mod background;
 pub mod emulated;
 pub mod file;
 #[cfg(target_os = "linux")]
@@ -173,6 +174,11 @@ pub trait Backend {
 
     /// Begins operation `number`.
     fn submit(&mut self, now_ns: u64, number: u64, operation: Operation);
+
+    /// Returns whether it takes no operation now; it takes one again by the time it has answered.
+    fn is_busy(&mut self) -> bool {
+        false
+    }
 
     /// When something happens next, if anything does.
     fn next_event_ns(&mut self, now_ns: u64) -> Option<u64>;
@@ -501,20 +507,30 @@ impl Device {
 impl Inner {
     /// Gives the backend what it takes now.
     fn begin_what_may(&self, now_ns: u64) {
-        let is_blocked = loop {
+        let mut has_space = None;
+        while !self.backend.borrow_mut().is_busy() {
             // Any operation may fill the disk.
-            let has_space = self.host_file.as_ref().is_none_or(|file| file.check_disk_space().is_ok());
-            let next = self.queue.borrow_mut().next(now_ns, has_space);
-            let Some((number, operation)) = next else { break !has_space && self.queue.borrow().has_waiting_write() };
+            let is_free = self.host_file.as_ref().is_none_or(|file| file.check_disk_space().is_ok());
+            has_space = Some(is_free);
+            let Some((number, operation)) = self.queue.borrow_mut().next(now_ns, is_free) else { break };
             self.ledger.borrow_mut().begin(now_ns);
             self.backend.borrow_mut().submit(now_ns, number, operation);
-        };
+        }
+        // What a backend is busy with says nothing of space.
+        if let Some(has_space) = has_space {
+            self.note_blocked(now_ns, !has_space && self.queue.borrow().has_waiting_write());
+        }
+    }
+
+    /// Notes whether writes wait for space now.
+    fn note_blocked(&self, now_ns: u64, is_blocked: bool) {
         self.next_space_check_ns.set(is_blocked.then(|| now_ns + SPACE_CHECK_NS));
         let since_ns = is_blocked.then(|| self.blocked_since_ns.get().unwrap_or(now_ns));
         let was_blocked = self.blocked_since_ns.replace(since_ns).is_some();
         let is_for_long = since_ns.is_some_and(|since_ns| now_ns - since_ns >= SPACE_CHECK_NS);
-        let was_for_long = self.is_blocked_for_long.replace(is_for_long);
-        if is_blocked && !was_blocked || is_for_long && !was_for_long {
+        self.is_blocked_for_long.set(is_for_long);
+        // Told at each check: who waits looks at all sources, and another may have had space at the last one.
+        if is_blocked && !was_blocked || is_for_long {
             self.clock.notify_blocked();
         }
     }

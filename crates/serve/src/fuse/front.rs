@@ -15,7 +15,7 @@ use fuser::{
     ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use imbrex_fs::FsError;
-use imbrex_fs::core::{Attr, Caller, Listed, Rename, Seek, SetAttr, SetAttribute};
+use imbrex_fs::core::{Attr, Caller, Contents, Listed, Rename, Seek, SetAttr, SetAttribute};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::namespace::{NAME_BYTES_MAX, ROOT};
@@ -334,14 +334,16 @@ impl Filesystem for Front {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let bytes = bytes.to_vec();
+        let blocks = Contents::blocks_of(offset, bytes);
+        let (length, bytes) = (bytes.len() as u64, if blocks.is_some() { Vec::new() } else { bytes.to_vec() });
         let is_stranger = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let stranger = Some(Asker::of(request)).filter(|_| is_stranger);
         self.give(move |context| async move {
             let written = async {
-                context.fs.write(number(inode), offset, &bytes).await?;
+                let contents = blocks.unwrap_or(Contents::Bytes(&bytes));
+                context.fs.write_contents(number(inode), offset, contents).await?;
                 operations::drop_privileges(&context.fs, number(inode), stranger).await?;
-                Ok(bytes.len() as u64)
+                Ok(length)
             };
             reply_written(reply, context.settle(written.await).await);
         });
@@ -362,7 +364,11 @@ impl Filesystem for Front {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.give(move |context| async move { reply_done(reply, context.fs.close(number(inode)).await) });
+        self.give(move |context| async move {
+            // The kernel keeps the inode, and what it looked up, until it has this answer; it tells nobody of an error.
+            reply.ok();
+            let _ = context.fs.close(number(inode)).await;
+        });
     }
 
     fn fsync(&self, _request: &Request, inode: INodeNo, _handle: FileHandle, _data_only: bool, reply: ReplyEmpty) {

@@ -147,7 +147,7 @@ impl Mount {
         answers: Rc<dyn Answers>,
     ) -> io::Result<Mount> {
         let context = Rc::new(Context { fs: fs.clone(), answers, is_sync: words.sync });
-        let core = Arc::<Core<Context>>::default();
+        let core = Arc::new(Core::<Context>::new(clock));
         let below = read_ahead::device(directory);
         let mut session = Session::new(Front::new(core.clone()), directory, &config(words))?;
         let unmounter = session.unmount_callable();
@@ -157,7 +157,6 @@ impl Mount {
     /// Serves until the kernel lets go of the directory, or `is_over` says so; then everything is written.
     pub fn serve(self, is_over: impl Fn() -> bool + Send) -> io::Result<()> {
         let Mount { clock, context, core, session, unmounter, directory, below } = self;
-        share_memory();
         let told = core.clone();
         std::thread::Builder::new().name("fuse".into()).spawn(move || {
             let ended = session.run();
@@ -181,14 +180,16 @@ impl Mount {
     }
 }
 
-/// Both threads take memory from the program's own heap. One takes what the other frees, and never at the same time; and the
-/// heaps that glibc makes for threads grow by a system call a page.
-fn share_memory() {
+/// Lets all threads take memory from one heap, which returns little to the system: one takes what another frees, and the heaps that
+/// glibc makes for threads grow by a system call a page. It is called before a second thread begins.
+pub fn share_memory() {
     #[cfg(target_env = "gnu")]
     #[allow(unsafe_code)]
-    // SAFETY: it sets a number under the allocator's own lock.
+    // SAFETY: it sets numbers under the allocator's own lock.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 4 << 20);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 64 << 20);
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! 1. Requests become tasks in the order in which the kernel sent them.
-//! 2. One thread at a time runs the core. Whoever finds it taken rings the bell, and the one that has it looks again.
+//! 2. One thread at a time runs the core. Whoever finds it taken notifies the mounting thread, which looks again.
 //! 3. The session's thread has the core only between the beginning and the end of [`Core::work`]; the thread that works
 //!    there owns every other handle of it.
 
@@ -15,10 +15,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use imbrex_fs::clock::{Clock, Joined};
+use imbrex_fs::clock::{Clock, Joined, Notify};
 
 /// Turns of the core that the session's thread takes for a request before it leaves the rest to the other: while it does,
 /// nobody reads the next one.
@@ -42,42 +42,26 @@ struct Island<C> {
 #[allow(unsafe_code)]
 unsafe impl<C> Send for Island<C> {}
 
-/// What the mounting thread waits for; it has rung, or not.
-#[derive(Default)]
-struct Bell(Mutex<bool>, Condvar);
-
-impl Bell {
-    fn ring(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.1.notify_one();
-    }
-
-    /// Waits until it rings, or `time` is over.
-    fn wait(&self, time: Duration) {
-        let has_rung = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.1.wait_timeout_while(has_rung, time, |has_rung| !*has_rung);
-        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
-    }
-}
-
 /// The core, as both threads see it. Its tasks work with a `C`.
 pub struct Core<C> {
     /// It is there while somebody works.
     island: Mutex<Option<Island<C>>>,
     queue: Mutex<VecDeque<Request<C>>>,
-    bell: Bell,
+    /// Wakes the mounting thread.
+    notify: Arc<Notify>,
     /// When the mounting thread wakes by itself, on the core's clock.
     wakes_ns: AtomicU64,
     has_ended: AtomicBool,
     is_closed: AtomicBool,
 }
 
-impl<C> Default for Core<C> {
-    fn default() -> Core<C> {
+impl<C> Core<C> {
+    /// A core that runs `clock`.
+    pub fn new(clock: &Clock) -> Core<C> {
         Core {
             island: Mutex::new(None),
             queue: Mutex::default(),
-            bell: Bell::default(),
+            notify: clock.notify(),
             wakes_ns: AtomicU64::new(0),
             has_ended: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -92,7 +76,7 @@ impl<C: 'static> Core<C> {
         self.locked_queue().push_back(request);
         match self.island.try_lock() {
             Ok(island) => self.run_requests(&island),
-            Err(TryLockError::WouldBlock) => self.bell.ring(),
+            Err(TryLockError::WouldBlock) => self.notify.notify(),
             // A task panicked, and the program is about to end.
             Err(TryLockError::Poisoned(_)) => self.close(),
         }
@@ -110,7 +94,7 @@ impl<C: 'static> Core<C> {
     /// Says that no more requests will come.
     pub fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
-        self.bell.ring();
+        self.notify.notify();
     }
 
     /// Whether no more will come.
@@ -124,7 +108,7 @@ impl<C: 'static> Core<C> {
         let taken_back = TakenBack(self);
         while !is_over() {
             let wait = self.run_all(look);
-            self.bell.wait(wait);
+            self.notify.wait(wait);
         }
         drop(taken_back);
     }
@@ -137,7 +121,7 @@ impl<C: 'static> Core<C> {
         let is_left = !(0..TURNS_MAX).any(|_| last.take().is_some() || !island.clock.go_on());
         let next_ns = island.clock.next_event_ns().unwrap_or(u64::MAX);
         if is_left || island.clock.has_ready() || next_ns < self.wakes_ns.load(Ordering::Relaxed) {
-            self.bell.ring();
+            self.notify.notify();
         }
     }
 
@@ -193,10 +177,8 @@ impl<C> Drop for TakenBack<'_, C> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-    use std::sync::Arc;
-
     use super::*;
+    use std::cell::RefCell;
 
     const LOOK: Duration = Duration::from_millis(50);
 
@@ -205,7 +187,8 @@ mod tests {
 
     /// Runs `session` on a thread of its own beside the core; what was written down.
     fn notes_of(session: impl FnOnce(&Core<Notes>) + Send + 'static) -> Vec<u32> {
-        let (clock, context, core) = (Clock::on_the_wall(), Rc::new(Notes::default()), Arc::<Core<Notes>>::default());
+        let (clock, context) = (Clock::on_the_wall(), Rc::new(Notes::default()));
+        let core = Arc::new(Core::<Notes>::new(&clock));
         let (shared, told) = (core.clone(), core.clone());
         let thread = std::thread::spawn(move || {
             session(&shared);
@@ -260,7 +243,8 @@ mod tests {
 
     #[test]
     fn what_comes_outside_the_work_waits_until_nobody_will_work() {
-        let (clock, context, core) = (Clock::on_the_wall(), Rc::new(Notes::default()), Core::<Notes>::default());
+        let (clock, context) = (Clock::on_the_wall(), Rc::new(Notes::default()));
+        let core = Core::<Notes>::new(&clock);
         let note = |number| core.give(move |notes: Rc<Notes>| async move { notes.borrow_mut().push(number) });
         note(1);
         assert!(!clock.go_on(), "nobody works");

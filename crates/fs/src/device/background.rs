@@ -1,0 +1,324 @@
+//! A backend whose flushes and large operations are performed by a thread of its own, while tasks continue. A small operation is
+//! performed at once, since a switch of threads takes longer.
+//!
+//! ```text
+//!   submit ─► small: performed here
+//!          ─► large: backend and operation ─► thread ─► backend and answers ─► Notify
+//! ```
+//!
+//! Invariants:
+//! 1. The backend is with one thread at a time. While it is away it takes no operation ([`Backend::is_busy`]), so operations are
+//!    performed in the order in which they were submitted.
+//! 2. Every answer comes with a notification.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use imbrex_device::media::host_file::HostFile;
+use imbrex_safety::Survey;
+
+use super::{BLOCK_BYTES, Backend, DeviceFault, Geometry, Operation, Outcome};
+use crate::clock::Notify;
+
+/// Operations of so many bytes are large: the switch of threads, some 20 us, is a tenth of them.
+const LARGE_BYTES: u64 = 256 << 10;
+
+type Boxed = Box<dyn Backend + Send>;
+
+/// An operation for the thread.
+struct Job {
+    backend: Boxed,
+    now_ns: u64,
+    number: u64,
+    operation: Operation,
+}
+
+/// The backend back from the thread, with its answers.
+struct Done {
+    backend: Boxed,
+    answers: Vec<(u64, Outcome)>,
+}
+
+/// A backend that answers at once, with its thread.
+pub struct Background {
+    /// None while the thread has it.
+    here: Option<Boxed>,
+    /// None until something large comes: who opens a device may not be the process that works with it.
+    thread: Option<(Sender<Job>, Receiver<Done>)>,
+    notify: Arc<Notify>,
+    /// Answers of the thread.
+    answers: Vec<(u64, Outcome)>,
+    geometry: Geometry,
+    host_file: Option<Arc<HostFile>>,
+    head: u64,
+}
+
+impl Background {
+    /// Gives `backend`, which performs each operation as soon as it is submitted, a thread. `notify` wakes the clock.
+    pub fn new(backend: Boxed, notify: Arc<Notify>) -> Background {
+        Background {
+            geometry: backend.geometry(),
+            host_file: backend.host_file(),
+            head: backend.head_position(),
+            here: Some(backend),
+            thread: None,
+            notify,
+            answers: Vec::new(),
+        }
+    }
+
+    /// Takes the backend back if the thread is done.
+    fn look(&mut self) {
+        if self.here.is_none()
+            && let Some((_, done)) = &self.thread
+            && let Ok(done) = done.try_recv()
+        {
+            self.take_back(done);
+        }
+    }
+
+    fn take_back(&mut self, done: Done) {
+        self.head = done.backend.head_position();
+        self.answers.extend(done.answers);
+        self.here = Some(done.backend);
+    }
+
+    /// Returns the backend, once the thread is done.
+    fn backend(&mut self) -> &mut Boxed {
+        if let (None, Some((_, done))) = (&self.here, &self.thread) {
+            let done = done.recv().expect("the thread of a device does not panic");
+            self.take_back(done);
+        }
+        self.here.as_mut().expect("it is here, or the thread has it")
+    }
+}
+
+/// Whether an operation takes much longer than a switch of threads.
+fn is_large(operation: &Operation) -> bool {
+    match operation {
+        Operation::Read { blocks, .. } => blocks * BLOCK_BYTES as u64 >= LARGE_BYTES,
+        Operation::Write { bytes, .. } => bytes.len() as u64 >= LARGE_BYTES,
+        Operation::Flush => true,
+        Operation::Reset(_) | Operation::Finish(_) | Operation::Report => false,
+    }
+}
+
+fn begin_thread(notify: Arc<Notify>) -> io::Result<(Sender<Job>, Receiver<Done>)> {
+    let ((jobs, to_do), (done, results)) = (channel::<Job>(), channel());
+    std::thread::Builder::new().name("device".into()).spawn(move || {
+        for Job { mut backend, now_ns, number, operation } in to_do {
+            let mut answers = Vec::new();
+            backend.submit(now_ns, number, operation);
+            backend.answers(now_ns, &mut answers);
+            if done.send(Done { backend, answers }).is_err() {
+                return;
+            }
+            notify.notify();
+        }
+    })?;
+    Ok((jobs, results))
+}
+
+impl Backend for Background {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn submit(&mut self, now_ns: u64, number: u64, operation: Operation) {
+        if is_large(&operation) && self.thread.is_none() {
+            // Without a thread everything is performed here.
+            self.thread = begin_thread(self.notify.clone()).ok();
+        }
+        match (&self.thread, self.here.take()) {
+            (Some((jobs, _)), Some(backend)) if is_large(&operation) => {
+                let sent = jobs.send(Job { backend, now_ns, number, operation });
+                sent.expect("the thread of a device does not panic");
+            }
+            (_, here) => {
+                self.here = here;
+                self.backend().submit(now_ns, number, operation);
+            }
+        }
+    }
+
+    fn is_busy(&mut self) -> bool {
+        self.look();
+        self.here.is_none()
+    }
+
+    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
+        self.look();
+        match &mut self.here {
+            _ if !self.answers.is_empty() => Some(now_ns),
+            // The notification ends the wait.
+            None => Some(u64::MAX),
+            Some(backend) => backend.next_event_ns(now_ns),
+        }
+    }
+
+    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
+        self.look();
+        answers.append(&mut self.answers);
+        if let Some(backend) = &mut self.here {
+            backend.answers(now_ns, answers);
+        }
+    }
+
+    fn head_position(&self) -> u64 {
+        self.here.as_ref().map_or(self.head, |backend| backend.head_position())
+    }
+
+    fn next_data(&mut self, block: u64) -> u64 {
+        self.backend().next_data(block)
+    }
+
+    fn survey(&mut self, name: &str) -> io::Result<Survey> {
+        self.backend().survey(name)
+    }
+
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        self.host_file.clone()
+    }
+
+    fn shut_down(&mut self) -> Result<(), DeviceFault> {
+        self.backend().shut_down()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+    use std::thread::ThreadId;
+    use std::time::Duration;
+
+    use super::super::{Answer, Device, Kind};
+    use super::*;
+    use crate::clock::Clock;
+
+    /// Operations in the order in which they were performed, each with its thread.
+    type Log = Arc<Mutex<Vec<(&'static str, ThreadId)>>>;
+
+    /// Blocks in memory; writes and flushes take a while.
+    struct Slow {
+        log: Log,
+        blocks: BTreeMap<u64, Vec<u8>>,
+        answers: Vec<(u64, Outcome)>,
+        head: u64,
+    }
+
+    impl Slow {
+        fn perform(&mut self, operation: Operation) -> Outcome {
+            let mut note = |what| self.log.lock().unwrap().push((what, std::thread::current().id()));
+            match operation {
+                Operation::Read { block, blocks } => {
+                    note("read");
+                    let zeros = vec![0; BLOCK_BYTES];
+                    let read = |at| self.blocks.get(&at).unwrap_or(&zeros).clone();
+                    return Ok(Answer::Bytes((block..block + blocks).flat_map(read).collect()));
+                }
+                Operation::Write { block, .. } if block == 7_000 => {
+                    note("refused");
+                    return Err(DeviceFault::new("refused"));
+                }
+                Operation::Write { block, bytes } => {
+                    std::thread::sleep(Duration::from_millis(2));
+                    note("write");
+                    self.head = block + (bytes.len() / BLOCK_BYTES) as u64;
+                    self.blocks.extend((block..).zip(bytes.chunks(BLOCK_BYTES).map(<[u8]>::to_vec)));
+                }
+                Operation::Flush => {
+                    std::thread::sleep(Duration::from_millis(2));
+                    note("flush");
+                }
+                other => panic!("{other:?}"),
+            }
+            Ok(Answer::Done)
+        }
+    }
+
+    impl Backend for Slow {
+        fn geometry(&self) -> Geometry {
+            Geometry { blocks: 10_000, kind: Kind::Plain }
+        }
+
+        fn submit(&mut self, _: u64, number: u64, operation: Operation) {
+            let outcome = self.perform(operation);
+            self.answers.push((number, outcome));
+        }
+
+        fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
+            (!self.answers.is_empty()).then_some(now_ns)
+        }
+
+        fn answers(&mut self, _: u64, answers: &mut Vec<(u64, Outcome)>) {
+            answers.append(&mut self.answers);
+        }
+
+        fn head_position(&self) -> u64 {
+            self.head
+        }
+    }
+
+    fn slow() -> (Log, Box<Slow>) {
+        let log = Log::default();
+        (log.clone(), Box::new(Slow { log, blocks: BTreeMap::new(), answers: Vec::new(), head: 0 }))
+    }
+
+    const LARGE: usize = LARGE_BYTES as usize;
+
+    /// Tasks that begin at once: a large write, then small operations, each of them while the thread has the backend.
+    #[test]
+    fn tasks_continue_while_a_large_write_is_performed_and_operations_keep_their_order() {
+        let clock = Clock::on_the_wall();
+        let (log, slow) = slow();
+        let device = Device::new(&clock, "slow", Box::new(Background::new(slow, clock.notify())));
+        let (large, small) = (device.clone(), device.clone());
+        let writing = clock.spawn(async move { large.write(0, vec![1; LARGE]).await });
+        let other = clock.spawn(async move { small.write(3, vec![2; BLOCK_BYTES]).await });
+        let ticks = clock.clone();
+        let read = clock.run(async move {
+            // Time passes for tasks meanwhile.
+            ticks.sleep(1_000).await;
+            let read = device.read(2, 2).await?;
+            device.flush().await?;
+            Ok::<_, DeviceFault>((read, device.head_position()))
+        });
+        let (read, head) = read.unwrap().unwrap();
+        assert_eq!((writing.take(), other.take()), (Some(Ok(())), Some(Ok(()))));
+        assert_eq!((read[0], read[BLOCK_BYTES], head), (1, 2, 4));
+        let log = log.lock().unwrap();
+        let names: Vec<&str> = log.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["write", "write", "read", "flush"]);
+        let here = std::thread::current().id();
+        let are_here: Vec<bool> = log.iter().map(|(_, thread)| *thread == here).collect();
+        assert_eq!(are_here, [false, true, true, false], "small operations are performed by the thread of the clock");
+    }
+
+    #[test]
+    fn faults_of_the_thread_are_those_of_the_operation_and_the_next_one_is_performed() {
+        let clock = Clock::on_the_wall();
+        let device = Device::new(&clock, "slow", Box::new(Background::new(slow().1, clock.notify())));
+        let outcomes = clock.run(async move {
+            let refused = device.write(7_000, vec![1; LARGE]).await;
+            (refused, device.write(9, vec![1; LARGE]).await, device.close())
+        });
+        assert_eq!(outcomes, Ok((Err(DeviceFault::new("refused")), Ok(()), Ok(()))));
+    }
+
+    #[test]
+    fn an_end_waits_for_the_operation_that_the_thread_performs() {
+        let clock = Clock::in_virtual_time();
+        let (log, slow) = slow();
+        let mut background = Background::new(slow, clock.notify());
+        background.submit(0, 1, Operation::Write { block: 5, bytes: vec![1; LARGE] });
+        assert!(background.here.is_none());
+        assert_eq!(background.shut_down(), Ok(()));
+        assert_eq!(log.lock().unwrap().len(), 1);
+        let mut answers = Vec::new();
+        background.answers(0, &mut answers);
+        assert_eq!(answers, [(1, Ok(Answer::Done))]);
+        assert_eq!(background.head_position(), 5 + LARGE_BYTES / BLOCK_BYTES as u64);
+    }
+}
