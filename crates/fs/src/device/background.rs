@@ -210,7 +210,7 @@ mod tests {
 
     impl Slow {
         fn perform(&mut self, operation: Operation) -> Outcome {
-            let mut note = |what| self.log.lock().unwrap().push((what, std::thread::current().id()));
+            let note = |what| self.log.lock().unwrap().push((what, std::thread::current().id()));
             match operation {
                 Operation::Read { block, blocks } => {
                     note("read");
@@ -218,7 +218,7 @@ mod tests {
                     let read = |at| self.blocks.get(&at).unwrap_or(&zeros).clone();
                     return Ok(Answer::Bytes((block..block + blocks).flat_map(read).collect()));
                 }
-                Operation::Write { block, .. } if block == 7_000 => {
+                Operation::Write { block: 7_000, .. } => {
                     note("refused");
                     return Err(DeviceFault::new("refused"));
                 }
