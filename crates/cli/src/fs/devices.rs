@@ -177,6 +177,11 @@ pub fn is_in_use(failure: &Failure) -> bool {
     failure.message.contains("in use by another process")
 }
 
+/// The same, also of a block device, which the kernel may hold as well.
+pub fn is_held(failure: &Failure) -> bool {
+    is_in_use(failure) || failure.message.contains("in use: another process")
+}
+
 /// The same failure; where another process has the device, with what to do.
 fn in_use(failure: Failure) -> Failure {
     if is_in_use(&failure) {

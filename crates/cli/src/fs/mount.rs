@@ -79,7 +79,7 @@ fn open_devices(paths: &[PathBuf], purpose: Purpose, is_paced: bool) -> Result<(
     loop {
         let (clock, epoch_ns) = (Clock::on_the_wall(), devices::now_ns());
         match Devices::open(&clock, paths, purpose, is_paced) {
-            Err(failure) if devices::is_in_use(&failure) && since.elapsed() < PATIENCE => {
+            Err(failure) if devices::is_held(&failure) && since.elapsed() < PATIENCE => {
                 clock.forget_all();
                 std::thread::sleep(PATIENCE / 20);
             }

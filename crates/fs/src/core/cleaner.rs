@@ -88,7 +88,7 @@ impl Fs {
 
     /// Empties zones until none would gain anything, or `zones` are emptied. Returns how many were.
     pub async fn clean(&self, zones: u64) -> Result<u64, FsError> {
-        self.0.begin().await?;
+        self.0.begin_task().await?;
         let all = async {
             let mut cleaned = 0;
             while cleaned < zones && self.clean_one_or_next().await? {

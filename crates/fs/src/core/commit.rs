@@ -287,7 +287,8 @@ impl Fs {
             return Ok(());
         }
         self.forget_everything();
-        self.sync().await?;
+        // On a full disk of the host it waits: what was written would be lost otherwise.
+        self.write_everything().await?;
         // What the cleaner has under way leaves records too, and it begins nothing more.
         let _pass = self.0.cleaning.enter().await;
         self.write_records().await?;

@@ -37,7 +37,7 @@ impl Fs {
     pub(super) async fn scrub_metadata(&self, repairs: bool, lost: &mut Vec<(Inode, u64)>) -> Result<u64, FsError> {
         let core = &self.0;
         if repairs {
-            self.0.begin().await?;
+            self.0.begin_task().await?;
         }
         let of_labels = core.metadata.mend_labels().await;
         let alone = self.scrub_alone(repairs).await?;
@@ -64,7 +64,7 @@ impl Fs {
         overwrite: bool,
         mut told: impl FnMut(u64, u64) -> bool,
     ) -> Result<u64, FsError> {
-        self.0.begin().await?;
+        self.0.begin_task().await?;
         let metadata = &self.0.metadata;
         let superblock = metadata.superblock();
         let wrong = |reason: String| Err(FsError::format(device.name(), reason));

@@ -290,6 +290,7 @@ impl Fs {
         if length == 0 {
             return Ok(());
         }
+        assert!(matches!(contents, Contents::Bytes(_)) || offset.is_multiple_of(BYTES), "blocks at byte {offset}");
         let end = offset.checked_add(length).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)?;
         self.check_regular(inode)?;
         if let Some(reason) = self.0.clock.blocked() {
@@ -492,6 +493,7 @@ impl Fs {
         }
         let mut next = offset;
         while next < end {
+            // Refused here, the pieces before remain as they are: a range is not changed as a whole.
             self.evict().await?;
             // What was in memory may have been written, and forgotten, since the piece before.
             let open = self.open_or_new(inode);
@@ -516,17 +518,17 @@ impl Fs {
 
     /// Reserves room for what is to be kept of bytes `offset` to `end`, or gives up what was.
     async fn allocate_room(&self, inode: Inode, (offset, end): (u64, u64), what: Allocate) -> Result<(), FsError> {
-        let open = self.open_or_new(inode);
-        let mut passes = self.0.wait_unless_full(open.enter()).await?;
-        if what != Allocate::PunchHole && self.0.store.reserves_places() {
-            // Which blocks are reserved depends on all of the file.
-            let (fs, held) = (self.clone(), open.clone());
-            let written = async move { (fs.push_held(inode, &held).await, passes) };
-            let outcome;
-            (outcome, passes) = self.spawn_unless_full(written).await?;
-            outcome?;
+        // Which blocks are reserved depends on all of the file.
+        let is_written_first = what != Allocate::PunchHole && self.0.store.reserves_places();
+        if is_written_first {
+            self.push_unless_full(inode).await?;
         }
-        let _passes = passes;
+        let open = self.open_or_new(inode);
+        let _passes = self.0.wait_unless_full(open.enter()).await?;
+        if is_written_first {
+            // Mostly nothing is left of it.
+            self.push_held(inode, &open).await?;
+        }
         let within = (offset, end.min(self.0.attr(inode)?.attributes.size));
         match what {
             Allocate::Room | Allocate::Zeros => self.preallocate(inode, &open, (offset, end), false).await,

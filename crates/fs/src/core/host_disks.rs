@@ -11,6 +11,9 @@ use super::{Core, Fs};
 use crate::device::Device;
 use crate::error::FsError;
 
+/// Time between two attempts of an operation that has begun.
+const RETRY_NS: u64 = 100_000_000;
+
 impl Core {
     /// Waits for `wait`, which changes nothing and can be dropped at any time.
     ///
@@ -31,6 +34,11 @@ impl Fs {
         task: impl Future<Output = T> + 'static,
     ) -> Result<T, FsError> {
         self.0.clock.unless_blocked(task).await.map_err(FsError::HostFull)
+    }
+
+    /// Waits a while for space on the host's disk, for an operation that has begun.
+    pub async fn wait_for_space(&self) {
+        self.0.clock.sleep(RETRY_NS).await;
     }
 
     /// Lets blocked devices fail where redundancy covers them, as long as the file system is mounted.

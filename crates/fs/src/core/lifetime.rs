@@ -98,6 +98,9 @@ impl Fs {
             if generation < core.generations_below.get() {
                 return Ok(());
             }
+            if let Some(reason) = core.clock.blocked() {
+                return Err(FsError::HostFull(reason));
+            }
             let below = (generation + GENERATIONS).min(GENERATIONS_END);
             let record = core.record(&[Change::Generations { below }]);
             let fs = self.clone();

@@ -353,7 +353,12 @@ impl Core {
         self.bounds.piece_blocks.next_multiple_of(self.store.row_blocks(block))
     }
 
-    /// Waits until an operation may change something.
+    /// Waits until a task in the background, or one that takes long, may change something.
+    pub async fn begin_task(&self) -> Result<(), FsError> {
+        if self.is_read_only { Err(FsError::ReadOnly) } else { self.log.room().await }
+    }
+
+    /// Waits until an operation may change something. Refused while the host's disk is full and the log has no room.
     pub async fn begin(&self) -> Result<(), FsError> {
         if self.is_read_only {
             return Err(FsError::ReadOnly);
@@ -366,7 +371,10 @@ impl Core {
         if self.is_read_only {
             return Err(FsError::ReadOnly);
         }
-        self.wait_unless_full(self.log.room_to_free()).await?
+        match self.wait_unless_full(self.log.room()).await.flatten() {
+            Err(_) if self.log.has_room_to_free() => self.log.check(),
+            outcome => outcome,
+        }
     }
 
     /// Fails if a checkpoint would have no room for `bytes` more, and for what is kept back for pieces that zones cut.

@@ -64,7 +64,7 @@ impl Fs {
     /// Like [`Fs::push`], for an operation that has done nothing yet.
     ///
     /// # Errors
-    /// [`FsError::HostFull`] where a device waits for space; the file is written once there is some.
+    /// [`FsError::HostFull`] where a device waits for space. The file stays in memory, and is written once there is some.
     pub(super) async fn push_unless_full(&self, inode: Inode) -> Result<(), FsError> {
         if self.open_of(inode).is_none() {
             return Ok(());

@@ -97,7 +97,7 @@ impl Fs {
     /// Adds `device`, called `uuid`, to the array, so that new groups lie on it too, and returns its number. What it
     /// holds is lost; one that holds a file system is refused unless `overwrite`.
     pub async fn add_drive(&self, device: &Device, uuid: Uuid, overwrite: bool) -> Result<u8, FsError> {
-        self.0.begin().await?;
+        self.0.begin_task().await?;
         self.join_drive(device, uuid, None, overwrite).await
     }
 
@@ -159,7 +159,7 @@ impl Fs {
         overwrite: bool,
         told: impl FnMut(Replaced) -> bool,
     ) -> Result<Replaced, FsError> {
-        self.0.begin().await?;
+        self.0.begin_task().await?;
         let _pass = self.0.replacing.enter().await;
         let held = self.replace_held(old, device, overwrite, told);
         let outcome = self.0.clock.for_cause(Cause::Repair, held).await;

@@ -64,7 +64,7 @@ impl Fs {
 
     async fn scrub_groups(&self, repairs: bool, mut told: impl FnMut(u64, u64) -> bool) -> Result<Scrubbed, FsError> {
         if repairs {
-            self.0.begin().await?;
+            self.0.begin_task().await?;
         }
         let array = self.array()?;
         let mut scrubbed = Scrubbed { is_repaired: repairs, ..Scrubbed::default() };

@@ -16,7 +16,7 @@ impl Fs {
     /// Keeps `device`, called `uuid`, for a drive of the array that fails. What it holds is lost; one that holds a file system is
     /// refused unless `overwrite`.
     pub async fn add_spare(&self, device: &Device, uuid: Uuid, overwrite: bool) -> Result<(), FsError> {
-        self.0.begin().await?;
+        self.0.begin_task().await?;
         let array = self.array()?;
         if array.shape().parity == 0 {
             return Err(FsError::NotSupported("an array without parity can make nothing again on a spare"));

@@ -5,7 +5,7 @@
 //! Invariants:
 //! 1. A block that is here is what its file has stored there, up to the end of the file.
 //! 2. No more blocks are here than [`super::Bounds::written_blocks`].
-//! 3. The order has each block once with the number of its last writing, and no more stale entries than blocks may be here.
+//! 3. The order has each block once with the number of its last writing, and at most twice as many entries as blocks may be here.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -13,7 +13,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use imbrex_device::media::host_file::HostFile;
 use imbrex_safety::Survey;
@@ -70,11 +70,11 @@ impl Background {
 
     /// Takes the backend back if the thread is done.
     fn look(&mut self) {
-        if self.here.is_none()
-            && let Some((_, done)) = &self.thread
-            && let Ok(done) = done.try_recv()
-        {
-            self.take_back(done);
+        let (None, Some((_, done))) = (&self.here, &self.thread) else { return };
+        match done.try_recv() {
+            Ok(done) => self.take_back(done),
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => panic!("the thread of a device has panicked"),
         }
     }
 
@@ -104,9 +104,21 @@ fn is_large(operation: &Operation) -> bool {
     }
 }
 
+/// Wakes the clock when the thread ends too, so that a panic there ends the program.
+struct NotifyAtEnd(Arc<Notify>);
+
+impl Drop for NotifyAtEnd {
+    fn drop(&mut self) {
+        self.0.notify();
+    }
+}
+
 fn begin_thread(notify: Arc<Notify>) -> io::Result<(Sender<Job>, Receiver<Done>)> {
     let ((jobs, to_do), (done, results)) = (channel::<Job>(), channel());
     std::thread::Builder::new().name("device".into()).spawn(move || {
+        let notify = NotifyAtEnd(notify);
+        // Dropped before that: who is woken by it finds the channel closed.
+        let (to_do, done) = (to_do, done);
         for Job { mut backend, now_ns, number, operation } in to_do {
             let mut answers = Vec::new();
             backend.submit(now_ns, number, operation);
@@ -114,7 +126,7 @@ fn begin_thread(notify: Arc<Notify>) -> io::Result<(Sender<Job>, Receiver<Done>)
             if done.send(Done { backend, answers }).is_err() {
                 return;
             }
-            notify.notify();
+            notify.0.notify();
         }
     })?;
     Ok((jobs, results))
@@ -200,9 +212,10 @@ mod tests {
     /// Operations in the order in which they were performed, each with its thread.
     type Log = Arc<Mutex<Vec<(&'static str, ThreadId)>>>;
 
-    /// Blocks in memory; writes and flushes take a while.
+    /// Blocks in memory. The first write waits until it may be performed, a few seconds at most.
     struct Slow {
         log: Log,
+        may_write: Option<Receiver<()>>,
         blocks: BTreeMap<u64, Vec<u8>>,
         answers: Vec<(u64, Outcome)>,
         head: u64,
@@ -223,15 +236,12 @@ mod tests {
                     return Err(DeviceFault::new("refused"));
                 }
                 Operation::Write { block, bytes } => {
-                    std::thread::sleep(Duration::from_millis(2));
-                    note("write");
+                    let waited = self.may_write.take().map(|may| may.recv_timeout(Duration::from_secs(9)));
+                    note(if waited.is_some_and(|waited| waited.is_err()) { "write in vain" } else { "write" });
                     self.head = block + (bytes.len() / BLOCK_BYTES) as u64;
                     self.blocks.extend((block..).zip(bytes.chunks(BLOCK_BYTES).map(<[u8]>::to_vec)));
                 }
-                Operation::Flush => {
-                    std::thread::sleep(Duration::from_millis(2));
-                    note("flush");
-                }
+                Operation::Flush => note("flush"),
                 other => panic!("{other:?}"),
             }
             Ok(Answer::Done)
@@ -263,24 +273,26 @@ mod tests {
 
     fn slow() -> (Log, Box<Slow>) {
         let log = Log::default();
-        (log.clone(), Box::new(Slow { log, blocks: BTreeMap::new(), answers: Vec::new(), head: 0 }))
+        (log.clone(), Box::new(Slow { log, may_write: None, blocks: BTreeMap::new(), answers: Vec::new(), head: 0 }))
     }
 
     const LARGE: usize = LARGE_BYTES as usize;
 
-    /// Tasks that begin at once: a large write, then small operations, each of them while the thread has the backend.
+    /// The thread has the backend until a task lets it continue, so the other operations come meanwhile.
     #[test]
     fn tasks_continue_while_a_large_write_is_performed_and_operations_keep_their_order() {
         let clock = Clock::on_the_wall();
-        let (log, slow) = slow();
+        let (log, mut slow) = slow();
+        let (let_write, may_write) = channel();
+        slow.may_write = Some(may_write);
         let device = Device::new(&clock, "slow", Box::new(Background::new(slow, clock.notify())));
         let (large, small) = (device.clone(), device.clone());
         let writing = clock.spawn(async move { large.write(0, vec![1; LARGE]).await });
         let other = clock.spawn(async move { small.write(3, vec![2; BLOCK_BYTES]).await });
         let ticks = clock.clone();
         let read = clock.run(async move {
-            // Time passes for tasks meanwhile.
             ticks.sleep(1_000).await;
+            let_write.send(()).unwrap();
             let read = device.read(2, 2).await?;
             device.flush().await?;
             Ok::<_, DeviceFault>((read, device.head_position()))
@@ -305,6 +317,22 @@ mod tests {
             (refused, device.write(9, vec![1; LARGE]).await, device.close())
         });
         assert_eq!(outcomes, Ok((Err(DeviceFault::new("refused")), Ok(()), Ok(()))));
+    }
+
+    #[test]
+    #[should_panic(expected = "the thread of a device has panicked")]
+    fn a_panic_of_the_thread_ends_the_wait() {
+        let clock = Clock::on_the_wall();
+        let mut slow = slow().1;
+        slow.log = Log::default();
+        let poisoned = slow.log.clone();
+        let _ = std::thread::spawn(move || {
+            let _held = poisoned.lock();
+            panic!("on purpose");
+        })
+        .join();
+        let device = Device::new(&clock, "slow", Box::new(Background::new(slow, clock.notify())));
+        let _ = clock.run(async move { device.write(0, vec![1; LARGE]).await });
     }
 
     #[test]

@@ -557,8 +557,10 @@ impl Source for Inner {
     }
 
     fn next_event_ns(&self, now_ns: u64) -> Option<u64> {
-        let next_ns = self.backend.borrow_mut().next_event_ns(now_ns);
-        [next_ns, self.next_space_check_ns.get()].into_iter().flatten().min()
+        let mut backend = self.backend.borrow_mut();
+        // A busy backend takes nothing, whatever space there is.
+        let space_check_ns = self.next_space_check_ns.get().filter(|_| !backend.is_busy());
+        [backend.next_event_ns(now_ns), space_check_ns].into_iter().flatten().min()
     }
 
     fn deliver(&self, now_ns: u64) {

@@ -199,12 +199,9 @@ impl Log {
         self.check()
     }
 
-    /// The same for an operation that makes a checkpoint smaller: it may take of what is kept back where there can be none.
-    pub async fn room_to_free(&self) -> Result<(), FsError> {
-        match self.room().await {
-            Err(_) if self.keeps_back(2 * KEPT_BACK) => self.check(),
-            outcome => outcome,
-        }
+    /// Whether an operation that makes a checkpoint smaller may take of what is kept back where there can be none.
+    pub fn has_room_to_free(&self) -> bool {
+        self.keeps_back(2 * KEPT_BACK)
     }
 
     /// Asks for a checkpoint, and waits for it; why there is none if it could not be taken.

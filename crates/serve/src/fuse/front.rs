@@ -342,7 +342,8 @@ impl Filesystem for Front {
             let written = async {
                 let contents = blocks.unwrap_or(Contents::Bytes(&bytes));
                 context.fs.write_contents(number(inode), offset, contents).await?;
-                operations::drop_privileges(&context.fs, number(inode), stranger).await?;
+                let fs = &context.fs;
+                operations::later(fs, async || operations::drop_privileges(fs, number(inode), stranger).await).await?;
                 Ok(length)
             };
             reply_written(reply, context.settle(written.await).await);

@@ -52,10 +52,10 @@ pub async fn make(fs: &Fs, new: &New) -> Result<Attr, FsError> {
         fs.make_node(new.parent, &new.name, mode, new.rdev, new.caller).await?
     };
     if let Some(list) = list {
-        fs.set_attribute(attr.inode, ACCESS, &list.encode(), SetAttribute::Any).await?;
+        later(fs, async || fs.set_attribute(attr.inode, ACCESS, &list.encode(), SetAttribute::Any).await).await?;
     }
     if let Some(default) = default.filter(|_| is_directory) {
-        fs.set_attribute(attr.inode, DEFAULT, &default, SetAttribute::Any).await?;
+        later(fs, async || fs.set_attribute(attr.inode, DEFAULT, &default, SetAttribute::Any).await).await?;
     }
     fs.attr(attr.inode)
 }
@@ -70,14 +70,26 @@ pub async fn set_attributes(fs: &Fs, inode: Inode, mut set: SetAttr, asker: Aske
     }
     let mut attr = fs.set_attr(inode, &set).await?;
     if set.size.is_some() && set.mode.is_none() {
-        drop_privileges(fs, inode, Some(asker).filter(Asker::is_stranger)).await?;
+        let stranger = Some(asker).filter(Asker::is_stranger);
+        later(fs, async || drop_privileges(fs, inode, stranger).await).await?;
         attr = fs.attr(inode)?;
     }
     if let Some(list) = set.mode.and_then(|_| access_list(fs, inode)) {
         let list = list.with_mode(attr.attributes.mode);
-        fs.set_attribute(inode, ACCESS, &list.encode(), SetAttribute::Any).await?;
+        later(fs, async || fs.set_attribute(inode, ACCESS, &list.encode(), SetAttribute::Any).await).await?;
     }
     Ok(attr)
+}
+
+/// Performs a later step of a request that has begun. It waits where a first step would be refused for want of space on the host's
+/// disk: half a request is worse than one that waits.
+pub async fn later<T>(fs: &Fs, mut step: impl AsyncFnMut() -> Result<T, FsError>) -> Result<T, FsError> {
+    loop {
+        match step().await {
+            Err(FsError::HostFull(_)) => fs.wait_for_space().await,
+            outcome => return outcome,
+        }
+    }
 }
 
 fn access_list(fs: &Fs, inode: Inode) -> Option<AccessList> {
@@ -126,9 +138,9 @@ pub async fn set_attribute(
     let mode = before.mode & 0o7000 & !lost | list.mode();
     fs.set_attr(inode, &SetAttr { mode: Some(mode), ..SetAttr::default() }).await?;
     if !list.is_minimal() {
-        return fs.set_attribute(inode, name, value, how).await;
+        return later(fs, async || fs.set_attribute(inode, name, value, how).await).await;
     }
-    match fs.remove_attribute(inode, name).await {
+    match later(fs, async || fs.remove_attribute(inode, name).await).await {
         Err(FsError::NoAttribute) => Ok(()),
         other => other,
     }
