@@ -9,6 +9,9 @@
 //! also says how many were durable when it was written, and the state how many were at the latest barrier. A gap before
 //! that number is damage to both copies: the image is refused, for to go on would drop what was acknowledged.
 //!
+//! A record also says in which era it was written. It may survive a cut that the state of that era does not; then it is the witness
+//! that every earlier era had ended.
+//!
 //! Invariants:
 //! 1. Records are written in order, each once.
 //! 2. A checkpoint is durable before the state names its journal, and nothing of it is read before.
@@ -27,8 +30,8 @@ use crate::media::Media;
 /// Tags from here on are notes of the store, not of a layer.
 pub const STORE_TAGS: u8 = 240;
 
-/// Bytes of a record: checksum 4, epoch 4, number 8, tag 1, nothing 7, four fields of 8, how many records
-/// were durable when this one was written 8.
+/// Bytes of a record: checksum 4, epoch 4, number 8, tag 1, era 7, four fields of 8, how many records
+/// were durable when this one was written 8. Earlier versions of this program wrote 0 for the era.
 pub const RECORD_BYTES: usize = 64;
 /// The journal, open for appending.
 #[derive(Debug)]
@@ -57,14 +60,20 @@ pub struct Record {
     pub epoch: u32,
     /// How many records were durable then.
     pub durable: u64,
+    /// The era in which it was written: all that was written in an earlier one was durable then.
+    pub era: u64,
 }
+
+/// Eras below this one fit a record.
+const ERA_END: u64 = 1 << 56;
 
 impl Record {
     pub(crate) fn encode(&self, salt: Salt, number: u64, bytes: &mut [u8]) {
         bytes.fill(0);
         bytes[4..8].copy_from_slice(&self.epoch.to_le_bytes());
         bytes[8..16].copy_from_slice(&number.to_le_bytes());
-        bytes[16] = self.note.tag;
+        let era = self.era.min(ERA_END - 1);
+        bytes[16..24].copy_from_slice(&(u64::from(self.note.tag) | era << 8).to_le_bytes());
         for (index, field) in self.note.fields.iter().enumerate() {
             bytes[24 + index * 8..32 + index * 8].copy_from_slice(&field.to_le_bytes());
         }
@@ -82,6 +91,7 @@ impl Record {
             note: Note { tag: bytes[16], fields: [long(24), long(32), long(40), long(48)] },
             epoch: word(4),
             durable: long(56),
+            era: long(16) >> 8,
         })
     }
 }
@@ -140,8 +150,14 @@ impl Journal {
         let mut checkpoint_records = 0;
         // Behind the end stands what a cut or an earlier use left; one that knew of more is the witness of damage.
         let mut known = state.journal_records;
-        let mut halves = Vec::new();
+        let (mut halves, mut era) = (Vec::new(), 0);
         for_each_place(space, regions, |salt, number, copies| {
+            // Also one that does not count was written when every earlier era had ended.
+            era = copies
+                .iter()
+                .filter_map(|copy| Record::decode(salt, copy, number))
+                .map(|it| it.era)
+                .fold(era, u64::max);
             let Some(record) = latest(salt, number, copies).filter(|record| record.epoch >= epoch) else {
                 return Ok(());
             };
@@ -161,6 +177,7 @@ impl Journal {
             }
             Ok(())
         })?;
+        space.note_begun(era);
         if known > next {
             return Err(DeviceError::damaged(
                 place,
@@ -291,7 +308,8 @@ impl Journal {
             return Err(DeviceError::Refused("the journal is full".into()));
         }
         let mut record = [0; RECORD_BYTES];
-        Record { note: *note, epoch: self.epoch, durable: self.durable }.encode(space.journal, self.next, &mut record);
+        let (epoch, durable, era) = (self.epoch, self.durable, space.state().era);
+        Record { note: *note, epoch, durable, era }.encode(space.journal, self.next, &mut record);
         space.write_raw(&self.regions.map(|region| (region, self.next * RECORD_BYTES as u64, &record[..])))?;
         self.next += 1;
         Ok(())
@@ -312,12 +330,12 @@ impl Journal {
         }
         let other = 1 - space.state().journal;
         let (regions, epoch, salt) = (regions_of(other), self.epoch + 1, space.journal);
-        let batch_records = space.bounds().journal_batch.max(1);
+        let (batch_records, era) = (space.bounds().journal_batch.max(1), space.state().era);
         for (index, batch) in notes.chunks(batch_records).enumerate() {
             let first = (index * batch_records) as u64;
             self.buffer.resize(batch.len() * RECORD_BYTES, 0);
             for (offset, (note, record)) in batch.iter().zip(self.buffer.chunks_exact_mut(RECORD_BYTES)).enumerate() {
-                Record { note: *note, epoch, durable: 0 }.encode(salt, first + offset as u64, record);
+                Record { note: *note, epoch, durable: 0, era }.encode(salt, first + offset as u64, record);
             }
             space.write_raw(&regions.map(|region| (region, first * RECORD_BYTES as u64, &self.buffer[..])))?;
         }

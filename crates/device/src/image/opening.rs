@@ -153,7 +153,8 @@ impl<M: Media> Space<M> {
             return Ok(());
         }
         self.settle_witnesses()?;
-        let (since, mut newest) = (self.state.era, self.state.era);
+        let since = self.state.era.max(self.begun_era);
+        let mut newest = since;
         let mut open: Vec<OpenBlock> = Vec::new();
         self.for_each_table(&mut |space, SlotHead { slot, chunk, region, bytes }| {
             let (before, table) = bytes.split_at(space.layout.table_offset());

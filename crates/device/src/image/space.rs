@@ -61,6 +61,8 @@ pub struct Space<M> {
     prepared: u64,
     /// Whether anything was written since the last barrier.
     pub(super) is_changed: bool,
+    /// The latest era that is known to have begun from elsewhere than the state; 0 if none is.
+    pub(super) begun_era: u64,
     /// What the opening found amiss and could do without.
     pub(super) notices: Vec<String>,
     /// Blocks of sector tables that were written and whose digests were not, by slot and number.
@@ -104,6 +106,7 @@ impl<M: Media> Space<M> {
             prepared: 0,
             is_changed: false,
             notices: Vec::new(),
+            begun_era: 0,
             undigested: BTreeSet::new(),
             restore_end: 0,
             scratch: super::scratch::Scratch::default(),
@@ -178,6 +181,11 @@ impl<M: Media> Space<M> {
         let chunks = self.layout.chunks_of(region);
         let last = self.directory.chunks_with_slot(chunks.clone()).last();
         last.map_or(0, |last| (last + 1 - chunks.start) * self.layout.chunk_bytes)
+    }
+
+    /// Era `era` had begun, whatever the state says: all that was written in an earlier one was durable.
+    pub(super) fn note_begun(&mut self, era: u64) {
+        self.begun_era = self.begun_era.max(era);
     }
 
     /// Makes all that was written durable; `journal_records` is how many records there are now.

@@ -190,14 +190,15 @@ fn a_header_of_a_slot_needs_its_magic_though_it_sums_up() {
 fn a_record_is_read_by_its_number_and_whole() {
     let salt = Salt::new(Uuid::from_u128(7), What::Journal);
     let note = Note { tag: 0x21, fields: [0x0102_0304, u64::MAX, 5, 0x0600_0000_0000_0007] };
-    let record = Record { note, epoch: 0x0a0b_0c0d, durable: 0x0e0f };
+    let record = Record { note, epoch: 0x0a0b_0c0d, durable: 0x0e0f, era: 0x0010_1112_1314_1516 };
     let encoded = |record: &Record| {
         let mut bytes = [0xee; RECORD_BYTES];
         record.encode(salt, 300, &mut bytes);
         bytes
     };
     let bytes = encoded(&record);
-    assert_eq!(bytes[4..18], [0x0d, 0x0c, 0x0b, 0x0a, 0x2c, 1, 0, 0, 0, 0, 0, 0, 0x21, 0]);
+    assert_eq!(bytes[4..18], [0x0d, 0x0c, 0x0b, 0x0a, 0x2c, 1, 0, 0, 0, 0, 0, 0, 0x21, 0x16]);
+    assert_eq!(bytes[17..24], [0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0x10]);
     assert_eq!((&bytes[24..28], &bytes[32..40], bytes[40]), (&[4, 3, 2, 1][..], &[0xff; 8][..], 5));
     assert_eq!((bytes[48], bytes[55], &bytes[56..58]), (7, 6, &[0x0f, 0x0e][..]));
     assert_eq!(Record::decode(salt, &bytes, 300), Some(record));

@@ -216,7 +216,7 @@ fn the_books_are_closed_by_a_seal_and_opened_by_work() {
 /// Writes a record as it was.
 fn append_back(space: &mut Space<Memory>, number: u64) {
     let mut bytes = [0; RECORD_BYTES];
-    let record = super::super::journal::Record { note: note(number), epoch: space.state().epoch, durable: 0 };
+    let record = super::super::journal::Record { note: note(number), epoch: space.state().epoch, durable: 0, era: 0 };
     record.encode(space.journal, number, &mut bytes);
     let pieces = COPIES.map(|region| (region, number * RECORD_BYTES as u64, &bytes[..]));
     space.write_raw(&pieces).expect("memory fails nobody");

@@ -3,11 +3,14 @@
 //! block is put back to each version that it had.
 
 use imbrex_disk::{Extent, Pba, Sectors};
+use imbrex_layer::Note;
 
 use super::super::bounds::Bounds;
-use super::super::layout::Region;
+use super::super::journal::Journal;
+use super::super::layout::{COPIES, Region};
 use super::super::scrub::Flaw;
 use super::super::space::Space;
+use super::super::state::STATE_BYTES;
 use super::super::transfer::{Given, Write};
 use super::header;
 use crate::media::Media;
@@ -185,4 +188,39 @@ fn a_torn_sector_is_restored() {
         seen.insert(values);
     }
     assert!(seen.len() > 2, "one is torn, the other, both: {seen:?}");
+}
+
+/// A sector is copied, the copy made durable, and a record says where it lies. The host's disk dropped the copy, and the cut takes the
+/// state of the next era, but not the record, which no dropped write explains. Without a record the cut may have come first.
+#[test]
+fn a_record_is_the_witness_that_the_eras_before_it_have_ended() {
+    let header = header(SECTOR as u32, SECTORS, 0, 4096, 8192);
+    let mut media = Memory::new();
+    header.write(&mut media).expect("memory fails nobody");
+    let mut space = Space::create(media, &header, Bounds::default()).expect("memory fails nobody");
+    let mut journal = Journal::replay(&mut space, 8192, "image", |_| Ok(())).expect("it is new");
+    journal.begin_epoch(&mut space).expect("memory fails nobody");
+    write(&mut space, 0, 1, Some(1), SECTOR);
+    space.barrier(0).expect("memory fails nobody");
+    let before = space.media().clone();
+    write(&mut space, 0, 1, Some(2), SECTOR);
+    space.barrier(0).expect("memory fails nobody");
+    for (has_record, expected) in [(false, (1, 0)), (true, (2, 1))] {
+        if has_record {
+            journal.append(&mut space, &Note::new(9, &[7])).expect("memory fails nobody");
+        }
+        let layout = *space.layout();
+        let mut cut = put_back(space.media(), &before, layout.content(0, 0), SECTOR).expect("it was written over");
+        for (copy, at) in (0..COPIES).flat_map(|copy| [(copy, 0), (copy, 1)]) {
+            cut = put_back(&cut, &before, layout.state(copy, at), STATE_BYTES).unwrap_or(cut);
+        }
+        let mut opened = Space::open(cut, &header, "image", Bounds::default()).expect("its facts are whole");
+        let mut journal = Journal::replay(&mut opened, 8192, "image", |_| Ok(())).expect("it is whole");
+        opened.settle().expect("memory fails nobody");
+        journal.begin_epoch(&mut opened).expect("memory fails nobody");
+        let (mut bytes, mut faults) = ([2; SECTOR], Vec::new());
+        opened.read(Region::Disk, Pba(0), &mut bytes, &mut faults).expect("memory fails nobody");
+        let held = if faults.is_empty() { bytes[0] } else { 2 };
+        assert_eq!((held, faults.len()), expected, "with a record: {has_record}");
+    }
 }
