@@ -164,7 +164,7 @@ pub fn open(clock: &Clock, path: &Path, purpose: Purpose, is_paced: bool) -> Res
             Box::new(file.map_err(|fault: DeviceFault| in_use(Failure::failed(fault)))?)
         }
     };
-    // Who serves others lets them continue while a device works; one that keeps times answers later anyway.
+    // A mounted file system goes on while a device works. A paced drive answers later by itself.
     let backend: Box<dyn Backend> = match purpose {
         Purpose::Serve if !is_paced => Box::new(Background::new(backend, clock.notify())),
         _ => backend,
@@ -177,7 +177,7 @@ pub fn is_in_use(failure: &Failure) -> bool {
     failure.message.contains("in use by another process")
 }
 
-/// The same, also of a block device, which the kernel may hold as well.
+/// Returns whether a device was refused because another process, or the kernel, has it. The kernel can have a block device only.
 pub fn is_held(failure: &Failure) -> bool {
     is_in_use(failure) || failure.message.contains("in use: another process")
 }

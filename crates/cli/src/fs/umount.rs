@@ -17,7 +17,7 @@ use crate::error::ExitCode;
 
 /// A program that has just ended, or that another begins, may hold what is open for a moment longer.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// A process that serves and takes longer than this to end may wait for something.
+/// Time after which a message says that the server process still writes.
 const LONG: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// Unmounts.
@@ -43,7 +43,7 @@ pub fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// Waits until the process that serves has ended. If that takes long it says what the process may wait for.
+/// Waits until the server process has ended. After [`LONG`] it prints a message that a full disk may be the cause.
 fn wait_for_end(server: &OwnedFd, directory: &Path, status: &Value) -> Result<(), Errno> {
     let has_ended = |timeout: Option<&Timespec>| poll(&mut [PollFd::new(server, PollFlags::IN)], timeout);
     if has_ended(Some(&LONG))? > 0 {

@@ -287,7 +287,7 @@ impl Fs {
             return Ok(());
         }
         self.forget_everything();
-        // On a full disk of the host it waits: what was written would be lost otherwise.
+        // Staged data would be lost if an unmount were refused on a full disk of the host, so it waits.
         self.write_everything().await?;
         // What the cleaner has under way leaves records too, and it begins nothing more.
         let _pass = self.0.cleaning.enter().await;

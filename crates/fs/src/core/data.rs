@@ -41,7 +41,7 @@ pub enum Seek {
     Hole,
 }
 
-/// What is written to a file.
+/// The contents of a write.
 #[derive(Debug)]
 pub enum Contents<'a> {
     /// Any bytes.
@@ -50,7 +50,7 @@ pub enum Contents<'a> {
     Blocks(Vec<Box<[u8; BLOCK_BYTES]>>),
 }
 
-/// A copy on the heap, which never lies on the stack.
+/// Returns a copy of `block` on the heap. It is never built on the stack.
 fn boxed(block: &[u8; BLOCK_BYTES]) -> Box<[u8; BLOCK_BYTES]> {
     block.to_vec().try_into().expect("it has the length of a block")
 }
@@ -493,7 +493,7 @@ impl Fs {
         }
         let mut next = offset;
         while next < end {
-            // Refused here, the pieces before remain as they are: a range is not changed as a whole.
+            // A refusal here leaves the pieces before as they are: a range is not zeroed atomically.
             self.evict().await?;
             // What was in memory may have been written, and forgotten, since the piece before.
             let open = self.open_or_new(inode);

@@ -3,7 +3,7 @@
 //! Invariants:
 //! 1. No more devices fail than redundancy still covers, counting those that are missing and those that were let fail before.
 //! 2. A device that shares its disk with another of its kind waits: the full disk would fail both.
-//! 3. While a device waits no operation waits that has done nothing yet: it fails. An operation that has begun continues.
+//! 3. An operation that has changed nothing fails while a device waits. An operation that has begun continues.
 
 use std::collections::BTreeMap;
 

@@ -353,12 +353,15 @@ impl Core {
         self.bounds.piece_blocks.next_multiple_of(self.store.row_blocks(block))
     }
 
-    /// Waits until a task in the background, or one that takes long, may change something.
+    /// Waits until the log has room, for a background task or a long command: it is never refused for a full disk of the host.
     pub async fn begin_task(&self) -> Result<(), FsError> {
         if self.is_read_only { Err(FsError::ReadOnly) } else { self.log.room().await }
     }
 
-    /// Waits until an operation may change something. Refused while the host's disk is full and the log has no room.
+    /// Waits until the log has room for an operation.
+    ///
+    /// # Errors
+    /// [`FsError::ReadOnly`], or [`FsError::HostFull`] if the log has no room while the host's disk is full.
     pub async fn begin(&self) -> Result<(), FsError> {
         if self.is_read_only {
             return Err(FsError::ReadOnly);

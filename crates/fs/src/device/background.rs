@@ -44,7 +44,7 @@ struct Done {
 pub struct Background {
     /// None while the thread has it.
     here: Option<Boxed>,
-    /// None until something large comes: who opens a device may not be the process that works with it.
+    /// None until the first large operation, so that a device that is only looked at has no thread.
     thread: Option<(Sender<Job>, Receiver<Done>)>,
     notify: Arc<Notify>,
     /// Answers of the thread.
@@ -68,7 +68,7 @@ impl Background {
         }
     }
 
-    /// Takes the backend back if the thread is done.
+    /// Takes the backend back if the thread has returned it.
     fn look(&mut self) {
         let (None, Some((_, done))) = (&self.here, &self.thread) else { return };
         match done.try_recv() {
@@ -94,7 +94,7 @@ impl Background {
     }
 }
 
-/// Whether an operation takes much longer than a switch of threads.
+/// Returns whether an operation takes much longer than a switch of threads.
 fn is_large(operation: &Operation) -> bool {
     match operation {
         Operation::Read { blocks, .. } => blocks * BLOCK_BYTES as u64 >= LARGE_BYTES,
@@ -104,7 +104,7 @@ fn is_large(operation: &Operation) -> bool {
     }
 }
 
-/// Wakes the clock when the thread ends too, so that a panic there ends the program.
+/// Wakes the clock when the thread ends. After a panic of the thread the clock then panics too, in place of waiting for ever.
 struct NotifyAtEnd(Arc<Notify>);
 
 impl Drop for NotifyAtEnd {
@@ -117,7 +117,7 @@ fn begin_thread(notify: Arc<Notify>) -> io::Result<(Sender<Job>, Receiver<Done>)
     let ((jobs, to_do), (done, results)) = (channel::<Job>(), channel());
     std::thread::Builder::new().name("device".into()).spawn(move || {
         let notify = NotifyAtEnd(notify);
-        // Dropped before that: who is woken by it finds the channel closed.
+        // The channel is dropped before `notify`, so the thread that is woken finds it closed.
         let (to_do, done) = (to_do, done);
         for Job { mut backend, now_ns, number, operation } in to_do {
             let mut answers = Vec::new();

@@ -58,7 +58,7 @@ pub const HINT_ATTRIBUTE: &[u8] = b"user.imbrex.hot";
 /// `db=always tmp=never`; that of the uppermost directory is for all files of which nothing else is said.
 pub const EXTENSIONS_ATTRIBUTE: &[u8] = b"user.imbrex.hot.extensions";
 
-/// Stands for every file where one is to be judged anew: none has number 0.
+/// Number that stands for all files in the queue of changed hints. No file has number 0.
 pub const EVERY_FILE: Inode = 0;
 
 impl Hint {
@@ -311,8 +311,8 @@ impl HotZone {
         suspects
     }
 
-    /// What is said of a file or directory has changed; false if as many wait to be judged for that as may. There is always a place
-    /// for [`EVERY_FILE`].
+    /// Queues a file or directory whose hint has changed, to be judged anew. Returns whether it is in the queue: a full queue takes
+    /// only [`EVERY_FILE`].
     pub fn rehint(&mut self, inode: Inode) -> bool {
         let has_room = inode == EVERY_FILE || self.rehinted.len() < self.limits.files.max(1);
         if has_room {
