@@ -113,13 +113,15 @@ fn a_caveat_disk_is_whole_whatever_its_host_destroyed() {
     assert!(check["is_whole"] == true && check["schema"] == "imbrex.drive-check/1");
 }
 
-/// Spoils every byte of the first run of `pattern` in `path`.
-fn spoil(path: &Path, pattern: &[u8]) {
+/// Spoils the first journal record in `path` that says that zone 5 has two sectors written.
+fn spoil_a_record(path: &Path) {
     let bytes = std::fs::read(path).expect("it is there");
-    let at = bytes.windows(pattern.len()).position(|window| window == pattern).expect("the pattern is there");
+    // Its tag, 7 bytes that name its era, then the operands.
+    let operands: Vec<u8> = [5u64, 2].iter().flat_map(|operand| operand.to_le_bytes()).collect();
+    let at = bytes.windows(24).position(|window| window[0] == 1 && window[8..] == operands).expect("a record is there");
     let mut file = OpenOptions::new().write(true).open(path).expect("it is there");
     file.seek(SeekFrom::Start(at as u64)).expect("it is that long");
-    file.write_all(&vec![0xee; pattern.len()]).expect("there is room");
+    file.write_all(&[0xee; 24]).expect("there is room");
 }
 
 #[test]
@@ -131,10 +133,7 @@ fn damage_is_found_and_exits_with_three() {
         device.flush().expect("the file takes it");
     }
     drop(device);
-    // A journal record of zone 5 with two sectors written: tag, then the operands.
-    let mut record = vec![1, 0, 0, 0, 0, 0, 0, 0];
-    record.extend(5u64.to_le_bytes().into_iter().chain(2u64.to_le_bytes()));
-    spoil(&image.path, &record);
+    spoil_a_record(&image.path);
     let output = imbrex(&["drive", "check", image.word(), "--json"]);
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(output.status.code(), Some(3), "{document}");
