@@ -78,6 +78,33 @@ fn checksums_are_read_ahead_of_whoever_reads_in_order() {
     assert!(reads_in_order(31, 1) >= 31);
 }
 
+#[test]
+fn reads_write_no_page_of_checksums() {
+    for checksum_pages in [1, 3, 64] {
+        let clock = Clock::in_virtual_time();
+        let own = clock.clone();
+        let work = async move {
+            let bounds = Bounds { checksum_pages, cache_bytes: 4096, ..Bounds::default() };
+            let (fs, devices) = made(&own, 30 * PAGE_SUMS, 0, bounds).await;
+            let page = vec![7; PAGE_SUMS as usize * BLOCK_BYTES];
+            let inode = create(&fs, "f").await;
+            for at in 0..8 {
+                fs.write(inode, at * page.len() as u64, &page).await.unwrap();
+            }
+            fs.fsync(inode).await.unwrap();
+            let before = devices[1].traffic();
+            for at in [3, 0, 7, 1, 5, 2, 6, 4, 0, 7] {
+                assert!(fs.read(inode, at * page.len() as u64, page.len()).await.unwrap() == page, "page {at}");
+            }
+            let after = devices[1].traffic();
+            assert_eq!(after.writes, before.writes, "of {checksum_pages} pages in memory");
+            assert!(checksum_pages > 3 || after.reads > before.reads, "no page had left memory");
+        };
+        clock.run(work).unwrap();
+        clock.forget_all();
+    }
+}
+
 /// Tasks that rewrite and read files of their own, which share pages of checksums, for `rounds` rounds each, and one that reads
 /// all of them in order, again and again.
 fn at_once(seed: u64, checksum_pages: usize, rounds: u64) {

@@ -21,6 +21,7 @@
 //! 1. At most `pages_max` pages are in memory, and those besides that each task has just read.
 //! 2. A page leaves memory only when it is on the medium as it is.
 //! 3. Of two versions of a page the one that was written later has the higher stamp.
+//! 4. A read of checksums writes no page: it need not wait for space on the host's disk.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -156,9 +157,10 @@ impl Checksums {
             // They are set in order: none of this page is set yet.
             let is_fresh = next == page * PAGE_SUMS && next + PAGE_SUMS <= fresh.end();
             if !self.pages.borrow().contains_key(&page) {
+                self.make_room(1).await?;
                 if is_fresh {
                     // Nobody needs what the medium has of it.
-                    self.begin_page(page).await?;
+                    self.begin_page(page);
                 } else {
                     self.load(page).await?;
                 }
@@ -174,12 +176,10 @@ impl Checksums {
     }
 
     /// Sees to it that page `number` is in memory, as one that was never written if it is not there.
-    async fn begin_page(&self, number: u64) -> Result<(), FsError> {
-        self.make_room(1).await?;
+    fn begin_page(&self, number: u64) {
         self.uses.set(self.uses.get() + 1);
         let blank = || Page::new(vec![0; BLOCK_BYTES].into(), self.uses.get());
         self.pages.borrow_mut().entry(number).or_insert_with(blank);
-        Ok(())
     }
 
     /// From now on a page that does not match its checksum may have been torn by a cut of the power.
@@ -305,7 +305,7 @@ impl Checksums {
     /// Reads `count` pages, none of which is in memory, from `number` on, and keeps those that are whole. False where that
     /// is to be tried again.
     async fn read_pages(&self, number: u64, count: u64) -> Result<bool, FsError> {
-        self.make_room(count).await?;
+        self.evict_clean(count);
         let copies = self.area.read_copies(self.first + number, count).await;
         // Another task may have loaded it meanwhile, and changed it.
         if self.pages.borrow().contains_key(&number) {
@@ -342,31 +342,55 @@ impl Checksums {
         true
     }
 
-    /// Lets those pages leave that were not used for longest, until there is room for `count` more.
+    /// Removes the least recently used pages from memory until there is room for `count` more. Writes those that are not clean.
     async fn make_room(&self, count: u64) -> Result<(), FsError> {
-        while self.pages.borrow().len() + count as usize > self.pages_max {
-            let mut oldest: Vec<(u64, u64)> =
-                self.pages.borrow().iter().map(|(number, page)| (page.used, *number)).collect();
+        while self.pages_too_many(count) > 0 {
             let mut has_left = false;
-            // Some at a time: to find the oldest all are looked at.
-            let some = (self.pages_max / 16).max(count as usize).min(oldest.len());
-            oldest.select_nth_unstable(some - 1);
-            oldest.truncate(some);
-            for (_, number) in oldest {
+            for number in self.oldest(count, |_| true) {
                 self.write_page(number).await?;
-                let mut pages = self.pages.borrow_mut();
-                // It may have been changed again while it was written, or somebody else still writes it.
-                if pages.get(&number).is_some_and(Page::is_clean) {
-                    pages.remove(&number);
-                    has_left = true;
-                }
+                has_left |= self.evict(number);
             }
             if !has_left {
-                // Whoever writes them lets them leave.
+                // The tasks that write them evict them.
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Removes clean pages, as many as there are, until there is room for `count` more (invariant 4).
+    fn evict_clean(&self, count: u64) {
+        if self.pages_too_many(count) > 0 {
+            for number in self.oldest(count, Page::is_clean) {
+                self.evict(number);
+            }
+        }
+    }
+
+    /// Returns how many pages have to leave before there is room for `count` more.
+    fn pages_too_many(&self, count: u64) -> usize {
+        (self.pages.borrow().len() + count as usize).saturating_sub(self.pages_max)
+    }
+
+    /// Returns the least recently used pages that `may_leave`: a sixteenth of the bound, or as many as have to leave for `count` more.
+    fn oldest(&self, count: u64, may_leave: impl Fn(&Page) -> bool) -> Vec<u64> {
+        let pages = self.pages.borrow();
+        let candidates = pages.iter().filter(|(_, page)| may_leave(page));
+        let mut oldest: Vec<(u64, u64)> = candidates.map(|(number, page)| (page.used, *number)).collect();
+        // Several at a time, because each search looks at all pages.
+        let some = (self.pages_max / 16).max(self.pages_too_many(count)).min(oldest.len());
+        if some > 0 {
+            oldest.select_nth_unstable(some - 1);
+        }
+        oldest.truncate(some);
+        oldest.into_iter().map(|(_, number)| number).collect()
+    }
+
+    /// Removes a page from memory if it is clean, and returns whether it was. Another task may have changed it, or may be writing it.
+    fn evict(&self, number: u64) -> bool {
+        let mut pages = self.pages.borrow_mut();
+        let is_clean = pages.get(&number).is_some_and(Page::is_clean);
+        is_clean && pages.remove(&number).is_some()
     }
 }
 
