@@ -1,8 +1,9 @@
-//! How far groups are written when an array is assembled, and which of them are appended to then.
+//! How far groups are written when an array is assembled, and which groups are appended to again.
 //!
-//! A zone with a pointer tells it itself. Where a drive has none for its zone, the metadata may know how many rows there are
-//! ([`Groups::rows`](crate::namespace::Groups::rows)): they are told when the file system is unmounted in order, and forgotten, durably,
-//! before anything is appended. So what they say is never less than what was written, and no row is written twice.
+//! A zone with a write pointer reports its length itself. For a zone without one the metadata may hold the number of
+//! rows ([`Groups::rows`](crate::namespace::Groups::rows)). That number is recorded at an orderly unmount, and deleted
+//! durably before anything is appended. So it is never less than the rows written, and no row is written
+//! twice.
 
 use super::drives::{self, Drives};
 use super::zone_header::ZoneHeader;
@@ -10,8 +11,8 @@ use super::{Array, GroupLayout, ZoneOf};
 use crate::device::Device;
 
 impl Array {
-    /// The rows of each group that could be appended to and of which some drive does not tell how far it is written. Nothing more
-    /// is appended to these groups: they are sealed.
+    /// Seals the groups that could be appended to and have a zone without a write pointer. Returns number and rows of
+    /// each.
     pub fn seal_untold(&self) -> Vec<(u32, u32)> {
         let rows_max = self.0.shape.rows();
         let drives = self.0.drives.borrow();
@@ -26,27 +27,29 @@ impl Array {
         told
     }
 
-    /// The metadata tell rows of no group any more, and that is durable.
+    /// Records that the metadata no longer hold the rows of any group, durably: groups may be appended to again.
     pub fn trust_no_more(&self) {
         self.0.groups.borrow_mut().values_mut().for_each(|group| group.is_trusted = false);
     }
 
-    /// Whether some zone of a group does not tell how far it is written.
+    /// Returns whether a zone of the group has no write pointer.
     pub(super) fn has_untold(&self, layout: &GroupLayout) -> bool {
         has_untold(&self.0.drives.borrow(), layout)
     }
 
-    /// How many rows a group has by all its zones, where `told` is what the metadata know of those without a pointer; nothing where
-    /// they are not equally long, where a drive is not there, or where nobody knows.
+    /// Returns the number of rows of a group if all its zones agree on it. `told` is the number in the metadata for
+    /// zones without a write pointer. `None` if the zones differ in length, if a drive is missing or if a length is
+    /// unknown.
     pub(super) fn rows_of(&self, layout: &GroupLayout, told: Option<u32>) -> Option<u64> {
-        let told = told.map(u64::from).filter(|rows| (1..=self.0.shape.rows()).contains(rows));
+        // An append that would leave a single row takes that row too, so no group is recorded with one row left.
+        let told = told.map(u64::from).filter(|rows| (1..self.0.shape.rows().saturating_sub(1)).contains(rows));
         let drives = self.0.drives.borrow();
         let mut lengths = layout.members.iter().map(|&at| rows_in(&drives, at, told));
         let first = lengths.next()??;
         lengths.all(|length| length == Some(first)).then_some(first)
     }
 
-    /// Zones without a pointer hold so many rows, and nothing behind them that is to be read.
+    /// Sets the length of the group's zones without a write pointer to `rows` rows; blocks behind them are not read.
     pub(super) fn set_untold(&self, layout: &GroupLayout, rows: u64) {
         let mut drives = self.0.drives.borrow_mut();
         for &at in &layout.members {
@@ -56,8 +59,8 @@ impl Array {
         }
     }
 
-    /// Looks at groups that could be appended to, and seals those whose zones are not what the metadata say: a drive
-    /// that was away, or was put back as it had once been, has zones of another time.
+    /// Checks the groups that could be appended to, and seals those whose zones differ from the metadata. A drive that
+    /// was absent, or was restored from an old copy, has zones of an earlier time.
     pub(super) async fn look_at_open_groups(&self, is_read_only: bool) {
         let numbers: Vec<u32> = self.0.groups.borrow().keys().copied().collect();
         for group in numbers {
@@ -88,14 +91,14 @@ impl Array {
         true
     }
 
-    /// Whether the last row of a group agrees with its parity: rows are written in order, so a drive that has it has those before
-    /// it. Asked only of groups with a zone that does not tell how far it is written.
+    /// Returns whether the last row of a group agrees with its parity, or every zone has a write pointer. Rows are
+    /// written in order, so a drive that has the last row has all rows before it.
     async fn ends_right(&self, layout: &GroupLayout, rows: u64) -> bool {
         let Some(last) = rows.checked_sub(1) else { return true };
         !self.has_untold(layout) || matches!(self.agrees_with_parity(layout, last).await, Ok(true))
     }
 
-    /// Reads the header of the zone of column `column`.
+    /// Reads the header of the zone of column `column`; `None` if it is unreadable or belongs to another place.
     async fn header(&self, layout: &GroupLayout, column: usize) -> Option<ZoneHeader> {
         let at = layout.members[column];
         let device = self.0.drives.borrow().reader(at.drive)?;
@@ -104,8 +107,9 @@ impl Array {
         (header.file_system == self.0.file_system && usize::from(header.column) == column).then_some(header)
     }
 
-    /// Closes partly written zones of no group, for they count against a drive's limit of open zones. They are reset
-    /// only when they are used: if old metadata were given by mistake, what these zones hold is still wanted.
+    /// Finishes partly written zones that belong to no group, since they count against a drive's limit of open zones.
+    /// They are reset only when they are used: if old metadata were mounted by mistake, the data in these zones are
+    /// still wanted.
     pub(super) async fn close_free_zones(&self) {
         let partly: Vec<(ZoneOf, Device)> = {
             let drives = self.0.drives.borrow();
@@ -117,7 +121,7 @@ impl Array {
         }
     }
 
-    /// Closes the zones of a sealed group: those that are partly written count against a drive's limit of open zones.
+    /// Finishes the partly written zones of a sealed group, since they count against a drive's limit of open zones.
     pub(super) async fn finish_zones(&self, layout: &GroupLayout) {
         for &at in &layout.members {
             let is_partly = |zone: &drives::Zone| zone.has_pointer && zone.written < self.0.shape.zone_blocks;
@@ -126,7 +130,7 @@ impl Array {
                 drives.zone(at).filter(|zone| is_partly(zone) && zone.written > 0).and_then(|_| drives.device(at.drive))
             };
             if let Some(device) = device {
-                // One that cannot be closed stays open: then fewer others can be, and nothing is lost.
+                // A zone that cannot be finished stays open: then fewer others can be open, and nothing is lost.
                 let _ = device.finish(at.zone).await;
             }
         }
@@ -137,7 +141,8 @@ fn has_untold(drives: &Drives, layout: &GroupLayout) -> bool {
     !layout.members.iter().all(|at| drives.zone(*at).is_some_and(|zone| zone.has_pointer))
 }
 
-/// Rows in a zone, if it is there: by its own pointer, or as it is `told` where it keeps none.
+/// Returns the number of rows in a zone by its write pointer, or `told` if it has none. `None` if the zone is bad or
+/// its drive cannot be written.
 fn rows_in(drives: &Drives, at: ZoneOf, told: Option<u64>) -> Option<u64> {
     drives.device(at.drive)?;
     let zone = drives.zone(at).filter(|zone| !zone.is_bad)?;
