@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out
 
-.PHONY: help build demo check test test-guest test-long judge-fs mutants probe-nightly bench bench-fuse reproduce clean
+.PHONY: help build demo check test hooks test-guest test-long judge-fs mutants probe-nightly bench bench-fuse reproduce clean
 
 help:            ## Say what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -22,6 +22,9 @@ check:           ## Format, lints, the fast tests: for people at work
 test:            ## Install what is needed and run everything
 	@scripts/install.sh test
 	scripts/test.sh
+
+hooks:           ## Install the check of commit subjects into this clone
+	ln -sf ../../scripts/commit-msg .git/hooks/commit-msg
 
 test-guest:      ## The tests that boot a kernel in QEMU: ublk and its file systems
 	scripts/guest/test.sh

@@ -15,6 +15,7 @@ step() { # NAME COMMAND…
 
 step "format" cargo fmt --all --check
 step "wording" scripts/words.py
+step "links" scripts/links.py
 step "lint" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 

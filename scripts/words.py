@@ -61,7 +61,7 @@ OPENINGS = re.compile(r"(?:What|Who|Whoever|Whose|It|They|Them|These|Those|That|
 # Verbs in the third person end with s. These nouns and others do, too.
 NOT_VERBS = {
     "Access", "Address", "Addresses", "Always", "As", "Bands", "Bits", "Blocks", "Bytes", "Class", "Extents", "Files", "Its", "Less",
-    "Names", "Options", "Pages", "Plus", "Pieces", "Places", "Requests", "Runs", "Seconds", "Sectors", "This", "Tracks", "Units",
+    "Names", "Options", "Pages", "Plus", "Pieces", "Places", "Requests", "Seconds", "Sectors", "This", "Tracks", "Units",
     "Us", "Various", "Words", "Zones",
 }
 VERB_BEGINNINGS = re.compile(r"(?:Like|Does|Do not|Always|Never|Also|Only|Then|Asynchronously)\b")
@@ -159,7 +159,7 @@ def findings(path):
     for block in blocks:
         if block.kind == "message" and is_test:
             continue
-        text = re.sub(r"`[^`]*`|\{\w*\}", "`x`", block.text)
+        text = re.sub(r"`[^`]*`|\{\w*\}|(?<=\])\([^)]*\)", "`x`", block.text)
         for phrase, reason in PHRASES:
             match = re.search(phrase, text, re.IGNORECASE)
             if match:
