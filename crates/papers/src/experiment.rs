@@ -1,22 +1,22 @@
-//! What an experiment is: a name, a title and a function that runs it.
+//! An experiment: a name, a title and a function that runs it.
 
 use imbrex::{Failure, Progress};
 
 use crate::report::Report;
 use crate::sources;
 
-/// An experiment of a paper.
+/// An experiment: a table or figure of a paper, or tables for a page of the documentation.
 pub struct Experiment {
-    /// `paper/figure`.
+    /// Name of the experiment: `paper/figure`.
     pub name: &'static str,
-    /// What it shows, in one line.
+    /// Title: the result or subject of the experiment, in one line.
     pub title: &'static str,
-    /// Runs it.
+    /// Function that runs the experiment.
     pub(crate) run: fn(&Progress) -> Result<Report, Failure>,
 }
 
 impl Experiment {
-    /// Runs it, and marks among its claims those that a parameter was set by.
+    /// Executes the experiment and marks the claims whose numbers set a parameter of the run as fitted.
     pub fn report(&self, progress: &Progress) -> Result<Report, Failure> {
         let mut report = (self.run)(progress)?;
         sources::mark(self.name, &mut report);

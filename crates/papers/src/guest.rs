@@ -1,11 +1,13 @@
-//! A run of the guest of `scripts/guest`, a stock kernel in QEMU, with emulated drives of this process as its disks: for what takes
-//! parts of a kernel that the host need not have. It takes QEMU and the scripts, which lie in the folder of the sources.
+//! Runs the guest of `scripts/guest`, a stock kernel in QEMU, whose disks are emulated drives of this process.
+//! Experiments use the guest for kernel modules that the host's kernel may lack. Needs QEMU and the scripts, which lie
+//! in the source tree.
 //!
-//! The drives are paced, so the guest's clock is theirs times the pace. From the line of the guest that begins what is measured they are
-//! looked at many times, each with its own time: so what a drive did in any stretch is known afterwards.
+//! The drives are paced: the drives' time is the guest's time multiplied by the pace. From the guest's line that
+//! begins the measurement on, this module samples each drive's time and counters every 20 ms. So the work of a drive
+//! in any interval can be computed afterwards.
 //!
 //! Invariants:
-//! 1. A run that did not come to its end, or failed, is an error with the end of what the guest said.
+//! 1. A run that failed or did not end is an error that has the last lines of the guest's output.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -20,68 +22,68 @@ use serde::{Deserialize, Serialize};
 
 use crate::served::Served;
 
-/// How often the drives are looked at.
+/// Interval between two samples of the drives.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Where the scripts are, below the folder of the sources.
+/// Folder of the scripts, relative to the source tree.
 const SCRIPTS: &str = "scripts/guest";
-/// Says where they are, if not there.
+/// Environment variable that names another folder of the scripts.
 const SCRIPTS_VARIABLE: &str = "IMBREX_GUEST_SCRIPTS";
 const QEMU: &str = "qemu-system-x86_64";
-/// Lines of what the guest said that an error has.
+/// Number of lines of the guest's output in an error.
 const LINES_TOLD: usize = 5;
 
-/// What is run.
+/// Options of a run.
 pub struct Asked<'a> {
-    /// The guest's main script, in `scripts/guest/inside`.
+    /// Main script of the guest, in `scripts/guest/inside`.
     pub script: &'a str,
-    /// What it is told, as `GUEST_ONLY`.
+    /// Words for the script, in its variable `GUEST_ONLY`.
     pub words: String,
-    /// The drives: `/dev/vda`, `/dev/vdb`, …
+    /// Drives of the guest: `/dev/vda`, `/dev/vdb`, …
     pub drives: &'a [String],
-    /// How fast they are, of their own speed.
+    /// Speed of the drives, as a multiple of their own speed.
     pub pace: f64,
-    /// Memory of the guest.
+    /// Memory of the guest, as QEMU writes it (`1G`).
     pub memory: &'a str,
-    /// How long it may take on the wall clock.
+    /// Longest duration of the run on the wall clock, in seconds.
     pub seconds: u64,
-    /// The line with which what is measured begins.
+    /// Line of output with which the measurement begins.
     pub begins: &'a str,
-    /// The line with which it ends.
+    /// Line of output with which the measurement ends.
     pub ends: &'a str,
 }
 
-/// What a run came to.
+/// Result of a run.
 pub struct Ran {
-    /// What the guest said.
+    /// Output of the guest.
     pub said: String,
-    /// Of each drive, how it stood over time.
+    /// For each drive, samples of its counters over time.
     pub drives: Vec<Vec<Sample>>,
-    /// From the first of the two lines to the second, in time of the drives.
+    /// Time from the line that begins the measurement to the line that ends it, in nanoseconds of the drives.
     pub between_ns: u64,
 }
 
-/// How a drive stood.
+/// Sample of a drive's time and counters.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Sample {
-    /// Its time.
+    /// Time of the drive, in nanoseconds.
     pub at_ns: u64,
-    /// What it had done.
+    /// Work that the drive had done by then.
     pub did: Did,
 }
 
-/// What a drive did.
+/// Work of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Did {
-    /// How long it had something to answer.
+    /// Time during which the drive had requests in flight, in nanoseconds.
     pub busy_ns: u64,
-    /// Bytes that were read.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes that were written.
+    /// Bytes written.
     pub written_bytes: u64,
 }
 
 impl Did {
-    /// What was done since it was `before`.
+    /// Returns the work done since the counters were at `before`.
     pub fn since(self, before: Did) -> Did {
         Did {
             busy_ns: self.busy_ns - before.busy_ns,
@@ -92,7 +94,8 @@ impl Did {
 }
 
 impl Ran {
-    /// What drive `number` did from `from_ns` to `to_ns` after what is measured began.
+    /// Returns the work of drive `number` from `from_ns` to `to_ns`, in time of the drives since the measurement
+    /// began.
     pub fn did(&self, number: usize, from_ns: u64, to_ns: u64) -> Did {
         let samples = &self.drives[number];
         let begun_ns = samples.first().map_or(0, |sample| sample.at_ns);
@@ -104,7 +107,7 @@ impl Ran {
     }
 }
 
-/// Runs it.
+/// Boots the guest, runs its script and returns the output and the samples of the drives.
 pub fn run(asked: &Asked, progress: &Progress, tell: &dyn Fn(&str)) -> Result<Ran, Failure> {
     let scripts = scripts()?;
     let folder = tempfile::tempdir().map_err(Failure::failed)?;
@@ -118,7 +121,7 @@ pub fn run(asked: &Asked, progress: &Progress, tell: &dyn Fn(&str)) -> Result<Ra
         let mut child = start(asked, &scripts, &drives, &sockets, &log)?;
         let watched = watch(asked, &mut child, &drives, &log, progress, tell);
         if watched.is_err() {
-            // It may have ended by itself.
+            // QEMU may have ended by itself.
             let _ = kill_process_group(Pid::from_child(&child), Signal::TERM);
         }
         let status = child.wait().map_err(Failure::failed)?;
@@ -133,7 +136,7 @@ pub fn run(asked: &Asked, progress: &Progress, tell: &dyn Fn(&str)) -> Result<Ra
     ran
 }
 
-/// The text of a main script: what a run hangs on besides its words.
+/// Returns the text of a main script. A kept result is valid only for this text, besides the words and drives.
 pub fn script_text(name: &str) -> Result<String, Failure> {
     let path = scripts()?.join("inside").join(name);
     std::fs::read_to_string(&path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
@@ -174,7 +177,8 @@ fn start(asked: &Asked, scripts: &Path, drives: &[Served], sockets: &[PathBuf], 
         .map_err(|error| Failure::failed(format!("{}: {error}", scripts.join("run.sh").display())))
 }
 
-/// Looks at the drives from the one line to the other, then waits for the end.
+/// Samples the drives from the line that begins the measurement until the guest ends. Returns the samples and the
+/// measured time in nanoseconds of the drives.
 fn watch(
     asked: &Asked,
     child: &mut Child,
@@ -215,7 +219,7 @@ fn look(front: &Front) -> Sample {
     Sample { at_ns, did }
 }
 
-/// What the guest has said so far: nothing while it boots.
+/// Returns the output of the guest so far: empty while the guest boots.
 fn said(log: &Path) -> String {
     let bytes = std::fs::read(log).unwrap_or_default();
     String::from_utf8_lossy(&bytes).replace('\r', "")
@@ -232,7 +236,7 @@ fn last_lines(said: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: what a drive did in a stretch is what lies between how it stood. Method: samples by hand.
+    //! Goal: the work in an interval is the difference of two samples. Method: samples written here.
 
     use super::*;
 

@@ -1,9 +1,9 @@
-//! Pages with words of their own around tables that experiments make: the guide "what shingling costs"
-//! (`imbrex reproduce costs`) and "validation" (`imbrex reproduce validation`).
+//! Pages with text of their own around tables that experiments make: the guide `what-shingling-costs.md`
+//! (`imbrex reproduce costs`) and `validation.md` (`imbrex reproduce validation`).
 //!
 //! Invariants:
-//! 1. Only what stands between the marks of an experiment is ever replaced; every mark of a page is an experiment's,
-//!    and every experiment of `costs` and `validation` has its marks.
+//! 1. An experiment replaces only the text between its two marks. Every mark of a page belongs to an experiment, and
+//!    every experiment of `costs` and `validation` has its marks.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,7 +12,8 @@ use super::{Experiment, Report, Table};
 use imbrex::error::Failure;
 use imbrex::files::replace;
 
-/// A page: the first word of its experiments, its file, and its text as it was built in, for a folder that has none.
+/// A page: the first word of its experiments' names, its file name, and the text built into the program, used if the
+/// folder has no such file.
 struct Page {
     experiments: &'static str,
     file: &'static str,
@@ -36,12 +37,17 @@ fn page_of(experiment: &Experiment) -> Option<&'static Page> {
     PAGES.iter().find(|page| experiment.name.starts_with(page.experiments))
 }
 
-/// Whether the experiment is one of these pages'.
+/// Returns whether the experiment makes a part of one of these pages.
 pub fn has(experiment: &Experiment) -> bool {
     page_of(experiment).is_some()
 }
 
-/// Puts the tables of `report` into its page in `folder`. One that came to no table leaves the page as it is.
+/// Puts the tables and claims of `report` into the page in `folder`. A report without tables and claims leaves the
+/// page as it is.
+///
+/// # Errors
+///
+/// The page has no marks of the experiment, or the file cannot be written.
 pub fn renew(folder: &Path, experiment: &Experiment, report: &Report) -> Result<(), Failure> {
     let page = page_of(experiment).expect("called only for experiments of a page");
     if report.tables.is_empty() && report.claims.is_empty() {
@@ -56,7 +62,7 @@ pub fn renew(folder: &Path, experiment: &Experiment, report: &Report) -> Result<
     Ok(replace(&path, renewed.as_bytes())?)
 }
 
-/// `text` with what stands between the marks of `name` replaced by `part`; `None` without the marks.
+/// Returns `text` with the part between the marks of `name` replaced by `part`, or `None` without the marks.
 fn with_part(text: &str, name: &str, part: &str) -> Option<String> {
     let (opening, closing) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
     let from = text.find(&opening)? + opening.len();
@@ -85,7 +91,7 @@ fn as_markdown(report: &Report) -> String {
     text
 }
 
-/// A table as Markdown.
+/// Returns a table as Markdown.
 pub fn as_markdown_table(table: &Table) -> String {
     let mut text = format!("\n**{}**\n\n| {} |\n|{}\n", table.heading, table.columns.join(" | "), rule(table));
     for row in &table.rows {
@@ -94,13 +100,14 @@ pub fn as_markdown_table(table: &Table) -> String {
     text
 }
 
-/// The first column to the left, numbers to the right.
+/// Returns the Markdown ruler below the heads: the first column aligned to the left, the others, of numbers, to the
+/// right.
 fn rule(table: &Table) -> String {
     let rest = "---:|".repeat(table.columns.len().saturating_sub(1));
     format!("---|{rest}")
 }
 
-/// A table for the terminal.
+/// Returns a table as text for the terminal.
 pub fn as_text(table: &Table) -> String {
     let width = |column: usize| {
         let cells = table.rows.iter().filter_map(|row| row.get(column)).chain(&table.columns[column..=column]);
@@ -120,7 +127,7 @@ pub fn as_text(table: &Table) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: invariant 1. Method: a small guide by hand, and the marks of the one that is built in.
+    //! Goal: invariant 1. Method: a small page written here, and the marks of the built-in pages.
 
     use super::super::all;
     use super::*;

@@ -1,14 +1,16 @@
-//! The top of the page: how many claims there are by kind and how many hold, and what of each paper is here and where.
+//! The index of the reproduction: how many claims hold by kind, and a table for each paper that links its figures to
+//! our pages.
 
 use std::fmt::Write as _;
 
 use super::report::{ClaimKind, Verdict};
 use super::results::Results;
 
-/// A figure or table of a paper: what it is, what it shows, and the experiment that has it, or why none has.
+/// A figure or table of a paper: its number, its subject, and the experiment that repeats it, or the reason why none
+/// does.
 type Figure = (&'static str, &'static str, Result<&'static str, &'static str>);
 
-/// A paper: the first word of its experiments, what it is called, its figures.
+/// A paper: the first word of its experiments' names, its title, its figures.
 type Paper = (&'static str, &'static str, &'static [Figure]);
 
 const NO_VALUES: &str = "a drawing";
@@ -98,7 +100,7 @@ const PAPERS: &[Paper] = &[
     ),
 ];
 
-/// How many claims of a kind there are by verdict.
+/// Returns the number of claims of a paper that have this kind and this verdict.
 fn count(results: &[Results], paper: &str, kind: ClaimKind, verdict: Verdict) -> usize {
     let of_paper = results.iter().filter(|results| results.experiment.starts_with(&format!("{paper}/")));
     of_paper.flat_map(|results| &results.claims).filter(|claim| claim.kind == kind && claim.verdict == verdict).count()
@@ -107,10 +109,10 @@ fn count(results: &[Results], paper: &str, kind: ClaimKind, verdict: Verdict) ->
 const VERDICTS: [Verdict; 5] =
     [Verdict::Yes, Verdict::No, Verdict::HangsOnArrival, Verdict::BaselineNotMet, Verdict::NotJudged];
 
-/// The counts, by paper and kind.
+/// Returns the table of counts: a row for each paper, a column for each kind.
 pub fn counts(results: &[Results]) -> String {
     let mut text = String::from(
-        "\n## How many hold\n\nOf the kinds that count, those that hold of all there are; of the others, how many there are.\n\n\
+        "\n## How many claims hold\n\nFor kinds that count: the claims that hold, of all. For the other kinds: the number of claims.\n\n\
          | | derived | predicted | shape | fitted | by construction | not reproducible |\n|---|---|---|---|---|---|---|\n",
     );
     let mut sums = [[0usize; VERDICTS.len()]; ClaimKind::ALL.len()];
@@ -149,17 +151,23 @@ fn cells(rows: &[[usize; VERDICTS.len()]; ClaimKind::ALL.len()]) -> Vec<String> 
     ClaimKind::ALL.iter().zip(rows).map(cell).collect()
 }
 
-/// One table a paper: its figures, and whether and where ours are.
+/// Returns a table for each paper: each figure with a link to our page and the claims that hold there.
 pub fn papers(results: &[Results]) -> String {
-    let mut text = String::from("\n## What is here of each paper\n");
+    let mut text = String::from("\n## Figures and tables of each paper\n");
     for (_, title, figures) in PAPERS {
-        let _ = write!(text, "\n**{title}**\n\n| theirs | what | ours | holds |\n|---|---|---|---|\n");
+        let _ = write!(
+            text,
+            "\n**{title}**\n\n| figure, table or section | subject | our page | claims that hold |\n|---|---|---|---|\n"
+        );
         for (figure, what, ours) in *figures {
             let (place, holds) = match ours {
                 Err(reason) => (reason.to_string(), "–".to_string()),
                 Ok(name) => {
                     let found = results.iter().find(|results| results.experiment == *name);
-                    (format!("`{name}`"), found.map_or("not run yet".to_string(), held))
+                    (
+                        format!("[{name}](reproduction/{}.md)", name.replace('/', "-")),
+                        found.map_or("not run yet".to_string(), held),
+                    )
                 }
             };
             let _ = writeln!(text, "| {figure} | {what} | {place} | {holds} |");
@@ -168,7 +176,7 @@ pub fn papers(results: &[Results]) -> String {
     text
 }
 
-/// `7 of 9`, of the claims that count.
+/// Returns, for example, `7 of 9`: the claims that hold, of those that count.
 fn held(results: &Results) -> String {
     let counted: Vec<_> = results.claims.iter().filter(|claim| claim.kind.is_counted()).collect();
     match counted.len() {

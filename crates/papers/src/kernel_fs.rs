@@ -1,8 +1,9 @@
-//! A file system of the kernel's on an emulated drive: the drive is served over NBD, `nbdfuse` makes a file of it, a loop
-//! device makes a disk of that, and the file system is made and mounted on it. It needs root and these programs.
+//! A kernel file system on an emulated drive. The drive is served over NBD, `nbdfuse` presents the drive as a file, a
+//! loop device makes a block device of the file, and the file system is made and mounted there. Needs root and these
+//! programs.
 //!
-//! The drive answers at once and keeps its own time, which goes on while it has something to do: so the time it tells is
-//! what the same requests would have taken a real one.
+//! The drive answers at once and keeps its own simulated time, which advances only while the drive has work. So the
+//! drive's time is the time that a real drive would take for the same requests.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -16,21 +17,21 @@ use imbrex_serve::Front;
 
 use crate::served::Served;
 
-/// How long `nbdfuse` may take until its file is there, in tenths of a second.
+/// How long to wait for the file of `nbdfuse`, in tenths of a second.
 const TENTHS_MAX: u32 = 100;
 
-/// Programs that come with distributions' packages of the same names, or these.
+/// Programs that are needed, each with the package of the distribution that has it.
 const PROGRAMS: [(&str, &str); 4] =
     [("nbdfuse", "nbdfuse"), ("losetup", "mount"), ("mkfs.ext4", "e2fsprogs"), ("fusermount3", "fuse3")];
 
-/// One that is mounted.
+/// A mounted kernel file system.
 pub struct KernelFs {
     front: Arc<Front>,
-    /// What there is to undo, the newest last.
+    /// Steps to undo when the file system is taken down, the latest last.
     undo: Vec<Undo>,
 }
 
-/// What was set up, and is to be taken down.
+/// A step of the setup that is to be undone.
 enum Undo {
     Folder(tempfile::TempDir),
     Server(Served),
@@ -40,13 +41,13 @@ enum Undo {
 }
 
 impl KernelFs {
-    /// ext4, new, on the drive that `words` name, as new. Nothing of it is made later than it is used: neither the tables
-    /// of inodes nor the journal, whose making in the background would count as the application's.
+    /// Makes and mounts a new ext4 on a new drive, described by `words`. Inode tables and journal are not initialised
+    /// in the background, since those writes would count as the application's.
     pub fn ext4(words: &str) -> Result<KernelFs, Failure> {
         KernelFs::ext4_in_part(words, None)
     }
 
-    /// The same on the first `bytes` of the drive, as on a partition of its.
+    /// Like [`KernelFs::ext4`], on the first `bytes` of the drive, as if on a partition.
     pub fn ext4_in_part(words: &str, bytes: Option<u64>) -> Result<KernelFs, Failure> {
         require()?;
         let folder = tempfile::tempdir().map_err(Failure::failed)?;
@@ -71,14 +72,14 @@ impl KernelFs {
         Ok(())
     }
 
-    /// Unmounts it and mounts it again: the kernel keeps nothing of it in memory.
+    /// Unmounts the file system and mounts it again, so that the kernel caches nothing of it.
     pub fn remount(&mut self) -> Result<(), Failure> {
         let place = self.directory().to_path_buf();
         self.undo.pop().expect("it is mounted as long as it is there").take_down()?;
         self.mount(place)
     }
 
-    /// Its block device.
+    /// Returns the path of the block device.
     pub fn device(&self) -> PathBuf {
         let device = self.undo.iter().find_map(|undo| match undo {
             Undo::Loop(device) => Some(PathBuf::from(device)),
@@ -87,7 +88,7 @@ impl KernelFs {
         device.expect("it has a device as long as it is there")
     }
 
-    /// Where it is mounted.
+    /// Returns the mount point.
     pub fn directory(&self) -> &Path {
         let mounted = self.undo.iter().find_map(|undo| match undo {
             Undo::Mounted(place) => Some(place.as_path()),
@@ -96,7 +97,7 @@ impl KernelFs {
         mounted.expect("it is mounted as long as it is there")
     }
 
-    /// The drive's own time.
+    /// Returns the drive's own simulated time, in nanoseconds.
     pub fn drive_ns(&self) -> u64 {
         self.front.with(|drive, _| drive.now().0)
     }
@@ -152,7 +153,7 @@ impl Undo {
     }
 }
 
-/// That everything is there that it takes.
+/// Checks that the process is root and that the programs are installed.
 fn require() -> Result<(), Failure> {
     if !rustix::process::geteuid().is_root() {
         return Err(Failure::failed("a file system of the kernel's is mounted by root alone"));
@@ -167,7 +168,7 @@ fn require() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a program prints; an error has what it complains of.
+/// Calls a program and returns its standard output. An error carries its standard error.
 fn run<A: AsRef<OsStr>>(program: &str, arguments: impl IntoIterator<Item = A>) -> Result<String, Failure> {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     let output = output.map_err(|error| Failure::failed(format!("{program}: {error}")))?;

@@ -1,4 +1,5 @@
-//! What several experiments share: runs of one drive under one workload, with measurements that a summary does not have.
+//! Code that several experiments share: runs of one drive under one workload, with measurements that a summary does
+//! not have.
 
 use imbrex::drives::fresh;
 use imbrex::{Failure, Progress, Run};
@@ -7,28 +8,28 @@ use imbrex_sim::{Arrival, Drive, DriveResult, IoRecord, Observer, Options};
 use imbrex_trace::Source;
 use imbrex_trace::generators::{Generator, WorkloadSpec};
 
-/// A run to be made.
+/// Settings of a run: the drive, the warm-up, the arrivals.
 pub struct Bench<'a> {
-    /// `PROFILE+LAYER:key=value,…`.
+    /// Drive, as `PROFILE+LAYER:key=value,…`.
     pub drive: &'a str,
-    /// Requests served before measuring begins.
+    /// Number of requests served before measuring begins.
     pub warmup_requests: u64,
     /// How requests arrive.
     pub arrival: Arrival,
 }
 
 impl<'a> Bench<'a> {
-    /// `drive`, flat out: as Cassuto 2010 §III.B counts.
+    /// Returns a run of `drive` without pauses between requests, as Cassuto 2010 §III.B counts.
     pub fn flat_out(drive: &'a str) -> Bench<'a> {
         Bench { drive, warmup_requests: 0, arrival: Arrival::FlatOut }
     }
 
-    /// The drive, fresh.
+    /// Returns the drive, newly built.
     pub fn drive(&self) -> Result<Drive, Failure> {
         fresh(self.drive)
     }
 
-    /// Runs `words` on it; `each` sees every request served.
+    /// Simulates the workload `words` on a new drive; calls `each` for every request served.
     pub fn run(
         &self,
         words: &str,
@@ -42,7 +43,7 @@ impl<'a> Bench<'a> {
         self.run_source(drive, &mut source, progress, each)
     }
 
-    /// Runs `source` on `drive`.
+    /// Simulates the requests of `source` on `drive`; calls `each` for every request served.
     pub fn run_source(
         &self,
         drive: Drive,
@@ -70,19 +71,19 @@ impl Observer for Notebook<'_> {
     }
 }
 
-/// Completions counted in windows of one width.
+/// Numbers of completions in consecutive time windows of equal width.
 pub struct Counts {
     width_ns: u64,
     counts: Vec<u32>,
 }
 
 impl Counts {
-    /// Windows of `seconds`.
+    /// Returns empty counts in windows of `seconds`.
     pub fn every(seconds: u64) -> Counts {
         Counts { width_ns: seconds * 1_000_000_000, counts: Vec::new() }
     }
 
-    /// Counts a completion.
+    /// Counts a completion at the time `at`.
     pub fn see(&mut self, at: SimTime) {
         let index = (at.0 / self.width_ns) as usize;
         if index >= self.counts.len() {
@@ -91,14 +92,15 @@ impl Counts {
         self.counts[index] += 1;
     }
 
-    /// The whole windows from `from` on, up to `to`; the last of all, cut short by the end, is left out.
+    /// Returns the counts of the whole windows between `from` and `to`. The last window that has completions is left
+    /// out, since the end of the run may cut it short.
     pub fn between(&self, from: SimTime, to: SimTime) -> &[u32] {
         let first = (from.0.div_ceil(self.width_ns) as usize).min(self.counts.len());
         let last = ((to.0 / self.width_ns) as usize).min(self.counts.len().saturating_sub(1));
         &self.counts[first..last.max(first)]
     }
 
-    /// (seconds, requests a second) of every window: the points of a chart.
+    /// Returns (seconds, requests a second) for every window: the points of a chart.
     pub fn points(&self) -> Vec<(f64, f64)> {
         let seconds = self.width_ns as f64 / 1e9;
         let rates = self.counts.iter().enumerate();
@@ -106,7 +108,7 @@ impl Counts {
     }
 }
 
-/// The mean of counts, zero where there is none.
+/// Returns the mean of `counts`, or zero if there are none.
 pub fn mean(counts: &[u32]) -> f64 {
     if counts.is_empty() {
         return 0.0;

@@ -1,4 +1,5 @@
-//! The papers' tables and figures as experiments, ours beside theirs. One experiment a file, one line in [`all`].
+//! Experiments that repeat the tables and figures of the papers and set our numbers beside the paper's. Each
+//! experiment has one file and one line in [`all`].
 //!
 //! ```
 //! let progress = imbrex::Progress::silent();
@@ -9,10 +10,12 @@
 //! # Ok::<(), imbrex::Failure>(())
 //! ```
 //!
-//! Every claim has a [`ClaimKind`], and kinds are never mixed up: what counts (*derived*, *predicted*, *shape*) says something of
-//! the code; what was *fitted* to the paper or is so *by construction* is shown and not counted (`sources`).
+//! Every claim has a [`ClaimKind`]. Three kinds count, because they test the code: *derived*, *predicted* and *shape*.
+//! The reports also show, without counting them, claims whose numbers were *fitted* to the paper or hold *by
+//! construction* (`sources`).
 //!
-//! The experiments of `costs` and `validation` are no paper's: they make the tables of pages of ours ([`guide`]).
+//! The experiments of `costs` and `validation` come from no paper: they make the tables of two pages of the
+//! documentation ([`guide`]).
 
 mod aghayev;
 mod cassuto;
@@ -41,13 +44,17 @@ pub use results::Results;
 
 use imbrex::Failure;
 
-/// Every experiment.
+/// Returns all experiments.
 pub fn all() -> Vec<&'static Experiment> {
     [cassuto::ALL, singh::ALL, jin::ALL, aghayev::ALL, hajkazemi::ALL, later_drives::ALL, validation::ALL, costs::ALL]
         .concat()
 }
 
-/// The experiments that `word` names: one, all of a paper, or without a word all there are.
+/// Returns the experiments that `word` names: one experiment, or all of a paper. Returns all experiments for `None`.
+///
+/// # Errors
+///
+/// No experiment has that name.
 pub fn choose(word: Option<&str>) -> Result<Vec<&'static Experiment>, Failure> {
     let Some(word) = word else { return Ok(all()) };
     let prefix = format!("{word}/");

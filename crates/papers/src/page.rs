@@ -1,10 +1,11 @@
-//! The reproduction page: one section an experiment, written only for those that ran; the others keep theirs.
+//! The pages of the reproduction: one page for each experiment, and an index of all.
 //!
-//! `docs/reproduction.md` is put together from `docs/reproduction/PAPER-FIGURE.json`, what each experiment came to, so that
-//! running one figure renews its section alone. The sections stand by themselves beside, as `PAPER-FIGURE.md`.
+//! A run of an experiment writes its results to `docs/reproduction/PAPER-FIGURE.json` and its page to
+//! `PAPER-FIGURE.md`. The index, `docs/reproduction.md`, is made from the JSON files of all experiments. So the run of
+//! one experiment changes only its own page and the index.
 //!
 //! Invariants:
-//! 1. A section is a function of its results: page and results never differ (by test).
+//! 1. A page depends only on the JSON results beside it (by test).
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,7 +17,7 @@ use imbrex::error::Failure;
 use imbrex::files::ours::refuse_foreign;
 use imbrex::files::replace;
 
-/// A report as it is printed.
+/// Returns a report as text for the terminal.
 pub fn as_text(experiment: &Experiment, report: &Report) -> String {
     let mut text = format!("\n{}: {}\n", experiment.name, experiment.title);
     for claim in &report.claims {
@@ -33,14 +34,14 @@ pub fn as_text(experiment: &Experiment, report: &Report) -> String {
     text.trim_end().to_string()
 }
 
-/// Reports as JSON.
+/// Returns reports as one JSON document (`imbrex.reproduce/2`).
 pub fn as_json(reports: &[(&Experiment, Report)]) -> Result<String, Failure> {
     let experiments: Vec<_> = reports.iter().map(|(experiment, report)| Results::of(experiment, report)).collect();
     let document = serde_json::json!({"schema": "imbrex.reproduce/2", "experiments": experiments});
     serde_json::to_string_pretty(&document).map_err(Failure::failed)
 }
 
-/// Writes the section of `report`, its figures, and the page made of all sections there are, into `folder`.
+/// Writes the page of `report`, its figures, and the index of all pages into `folder`.
 pub fn write(folder: &Path, experiment: &Experiment, report: &Report) -> Result<(), Failure> {
     let sections = folder.join("reproduction");
     let figures = folder.join("figures");
@@ -58,12 +59,12 @@ pub fn write(folder: &Path, experiment: &Experiment, report: &Report) -> Result<
         let results = Results::of(experiment, report);
         let json = serde_json::to_string_pretty(&results).map_err(Failure::failed)?;
         replace(&sections.join(file(experiment, "json")), format!("{json}\n").as_bytes())?;
-        replace(&sections.join(file(experiment, "md")), results.section().as_bytes())?;
+        replace(&sections.join(file(experiment, "md")), results.page().as_bytes())?;
     }
     Ok(replace(&folder.join("reproduction.md"), page(&kept(folder)?).as_bytes())?)
 }
 
-/// The results that lie in `folder`, in the order of the experiments.
+/// Returns the results that `folder` keeps, in the order of the experiments. Skips experiments without a results file.
 pub fn kept(folder: &Path) -> Result<Vec<Results>, Failure> {
     let mut kept = Vec::new();
     for experiment in all() {
@@ -76,33 +77,28 @@ pub fn kept(folder: &Path) -> Result<Vec<Results>, Failure> {
     Ok(kept)
 }
 
-/// The page made of `results`.
+/// Returns the index of the pages of `results`.
 pub fn page(results: &[Results]) -> String {
     let mut page = String::from(HEADER);
     page.push_str(&index::counts(results));
     page.push_str(&index::papers(results));
-    for results in results {
-        page.push('\n');
-        page.push_str(&results.section().replace("](../figures/", "](figures/"));
-    }
     page
 }
 
-const HEADER: &str = "# Reproduction\n\nThe papers' tables and figures, ours beside theirs, written by `imbrex reproduce`. \
-What a claim is:\n\n\
-- *derived*: it follows from the algorithm and the code under test computes it: equal, or within the stated tolerance;\n\
-- *predicted*: the paper measured it, and nothing that feeds our run was set by it or by a number that determines it;\n\
-- *shape*: drive or workload are not given, and the sentence of the paper (ordering, cliff, side of a ratio, factor) must \
-hold as it is written;\n\
-- *fitted*: a parameter of the run was set by this number, or by one that determines it: shown, not counted;\n\
-- *by construction*: the workload was made to it: shown, not counted;\n\
-- *not reproducible*: it needs their trace or hardware; the closest thing is run instead.\n\n\
-A claim about time on a stand-in holds only where it holds with arrivals from each of four sources \
-([workloads](workloads.md)); else it *hangs on arrival*. Where the conventional drive that the paper compares with is not \
-what the paper's was, the row says *baseline not met*. What stands in brackets under *theirs* is how we read the paper's words, or its plots, in numbers. Claims that do not hold are \
-explained in [findings](findings.md). \
-Results stand beside as `reproduction/PAPER-FIGURE.json`. The stand-ins alone take more than an hour of two cores; where \
-`IMBREX_KEPT_RUNS` names a folder, what a run of theirs came to is kept there and not run again.\n";
+const HEADER: &str = "# Reproduction\n\nThis is the index of the papers' tables and figures and our runs of them. `imbrex reproduce` writes \
+it, and a page for each experiment. The kinds of claims are:\n\n\
+- *derived*: the number follows from the algorithm, and the code under test computes it: equal, or within the stated tolerance;\n\
+- *predicted*: the paper measured the number, and no parameter of our run was set by it or by a number that determines it;\n\
+- *shape*: the paper does not give the drive or the workload; its sentence (an order, a cliff, a factor) must hold as written;\n\
+- *fitted*: a parameter of our run was set by this number, or by one that determines it: shown, not counted;\n\
+- *by construction*: the workload was made to give this number: shown, not counted;\n\
+- *not reproducible*: the claim needs the authors' trace or hardware; our run is the closest possible.\n\n\
+The traces of the papers are not public, so [stand-ins](workloads.md) replace them. A claim about time on a stand-in holds only if it \
+holds with arrivals from each of four sources; otherwise the verdict is *hangs on arrival*. The verdict *baseline not met* means that our \
+conventional drive differs from that of the paper. Text in brackets under *theirs* is our reading of the paper's words or plots as numbers. \
+[Findings](findings.md) explains the claims that do not hold.\n\n\
+The stand-ins alone take more than an hour on two cores. If `IMBREX_KEPT_RUNS` names a folder, `imbrex reproduce` keeps the results of their \
+runs there and does not run them again.\n";
 
 fn file(experiment: &Experiment, extension: &str) -> String {
     format!("{}.{extension}", experiment.name.replace('/', "-"))

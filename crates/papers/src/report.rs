@@ -1,27 +1,28 @@
-//! What an experiment came to: claims with the figure of the paper beside ours, measurements, charts and remarks.
+//! The report of an experiment: claims with the paper's figure beside ours, measurements, charts and remarks.
 
 use serde::{Deserialize, Serialize};
 
-/// What sort of claim it is.
+/// Kind of a claim: how the paper's number relates to our run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimKind {
-    /// Follows from the algorithm and is computed by the code under test: equal, or within the stated tolerance.
+    /// The number follows from the algorithm, and the code under test computes it: equal, or within the stated
+    /// tolerance.
     Derived,
-    /// The paper measured it, and nothing that feeds our run was set by it or by a number that determines it.
+    /// The paper measured the number, and no parameter of our run was set by this number or by one that determines it.
     Predicted,
-    /// Drive or workload are not given: the sentence of the paper must hold as written.
+    /// The paper does not give the drive or the workload: its sentence must hold as written.
     Shape,
-    /// A parameter of the run was set by this very number, or by one that determines it.
+    /// A parameter of our run was set by this very number, or by one that determines it.
     Fitted,
-    /// The workload was made to it.
+    /// The workload was made to give this number.
     ByConstruction,
-    /// Needs what the paper had and we have not.
+    /// The claim needs the authors' trace or hardware, which we do not have.
     NotReproducible,
 }
 
 impl ClaimKind {
-    /// All of them, those that count first.
+    /// All kinds, those that count first.
     pub const ALL: [ClaimKind; 6] = [
         ClaimKind::Derived,
         ClaimKind::Predicted,
@@ -31,7 +32,7 @@ impl ClaimKind {
         ClaimKind::NotReproducible,
     ];
 
-    /// Its name.
+    /// Returns the name of the kind, as reports print it.
     pub fn name(self) -> &'static str {
         match self {
             ClaimKind::Derived => "derived",
@@ -43,7 +44,7 @@ impl ClaimKind {
         }
     }
 
-    /// Whether a claim of this kind says something of the code: the others are shown and not counted.
+    /// Returns whether claims of this kind test the code. Claims of other kinds are shown, but not counted.
     pub fn is_counted(self) -> bool {
         matches!(self, ClaimKind::Derived | ClaimKind::Predicted | ClaimKind::Shape)
     }
@@ -53,20 +54,20 @@ impl ClaimKind {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It holds.
+    /// The claim holds.
     Yes,
-    /// It does not.
+    /// The claim does not hold.
     No,
-    /// It holds with arrivals from one source and not with those from another.
+    /// The claim holds with arrivals from some sources, and not with arrivals from the others.
     HangsOnArrival,
-    /// The drive that it is compared with is not what the paper's was, so it is not reproduced.
+    /// The conventional drive, the base of the comparison, differs from the paper's, so the claim is not reproduced.
     BaselineNotMet,
-    /// It cannot be judged.
+    /// The claim cannot be judged.
     NotJudged,
 }
 
 impl Verdict {
-    /// Its name.
+    /// Returns the name of the verdict, as reports print it.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Yes => "yes",
@@ -77,7 +78,7 @@ impl Verdict {
         }
     }
 
-    /// `yes` or `no`; not judged where there is no answer.
+    /// Returns [`Verdict::Yes`] or [`Verdict::No`], and [`Verdict::NotJudged`] for `None`.
     pub fn of(holds: Option<bool>) -> Verdict {
         match holds {
             Some(true) => Verdict::Yes,
@@ -87,28 +88,28 @@ impl Verdict {
     }
 }
 
-/// One claim: theirs beside ours.
+/// One claim: the paper's number beside ours.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Claim {
-    /// What is claimed.
+    /// Text of the claim.
     pub claim: String,
-    /// What sort of claim it is.
+    /// Kind of the claim.
     pub kind: ClaimKind,
-    /// The paper's figure.
+    /// Number or sentence of the paper.
     pub theirs: String,
-    /// Ours.
+    /// Our number.
     pub ours: String,
-    /// Whether it holds.
+    /// Whether the claim holds.
     pub verdict: Verdict,
-    /// For one that is fitted, the parameter and where the paper has its value.
+    /// For a fitted claim, the parameter that was set, its value, and the paper's figure that set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fitted_by: Option<String>,
 }
 
-/// Measurements, as text.
+/// Table of measurements, as text.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Table {
-    /// What is measured.
+    /// Heading of the table: the measured quantity.
     pub heading: String,
     /// Heads of the columns.
     pub columns: Vec<String>,
@@ -116,10 +117,10 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// What an experiment came to.
+/// Report of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// How it was run: what a reader needs to judge it.
+    /// How the experiment was run: the facts that a reader needs to judge the claims.
     pub method: String,
     /// The claims.
     pub claims: Vec<Claim>,
@@ -127,7 +128,7 @@ pub struct Report {
     pub tables: Vec<Table>,
     /// (file name, SVG) of the figures.
     pub figures: Vec<(String, String)>,
-    /// What else is to be said: deviations, reasons.
+    /// Further remarks: deviations from the paper, reasons for differences.
     pub remarks: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What an experiment came to, as it is kept, and its section of the page.
+//! The results of an experiment as a JSON file keeps them, and the experiment's page.
 
 use std::fmt::Write as _;
 
@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 use super::report::{Claim, ClaimKind, Report, Table};
 use super::{Experiment, guide};
 
-/// What an experiment came to, as it is kept.
+/// Results of an experiment, as a JSON file in `docs/reproduction` keeps them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Results {
-    /// Its name.
+    /// Name of the experiment.
     pub experiment: String,
-    /// What it shows.
+    /// Title of the experiment.
     pub title: String,
-    /// How it was run.
+    /// How the experiment was run.
     pub method: String,
     /// The claims.
     pub claims: Vec<Claim>,
     /// Measurements.
     pub tables: Vec<Table>,
-    /// Files of its figures.
+    /// File names of the figures.
     pub figures: Vec<String>,
-    /// What else is to be said.
+    /// Further remarks.
     pub remarks: Vec<String>,
 }
 
 impl Results {
-    /// Of a report.
+    /// Returns the results to keep of a report: its contents, with the names of the figures in place of their SVG.
     pub fn of(experiment: &Experiment, report: &Report) -> Results {
         Results {
             experiment: experiment.name.into(),
@@ -40,9 +40,9 @@ impl Results {
         }
     }
 
-    /// Its section of the page.
-    pub fn section(&self) -> String {
-        let mut text = format!("## {}: {}\n\n{}\n", self.experiment, self.title, self.method);
+    /// Returns the page of the experiment.
+    pub fn page(&self) -> String {
+        let mut text = format!("# {}: {}\n\n{}\n", self.experiment, self.title, self.method);
         if !self.claims.is_empty() {
             text.push_str("\n| claim | kind | theirs | ours | holds |\n|---|---|---|---|---|\n");
         }

@@ -1,4 +1,4 @@
-//! An emulated drive that is served over NBD at a Unix socket, in this process: so what it did is at hand.
+//! An emulated drive that this process serves over NBD at a Unix socket, so that its statistics can be read here.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use imbrex::Failure;
 use imbrex::drives::emulated;
 use imbrex_serve::{Address, Front, Limits, Server};
 
-/// One that is served.
+/// A drive that is being served.
 pub struct Served {
     front: Arc<Front>,
     should_stop: Arc<AtomicBool>,
@@ -18,7 +18,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// The drive that `words` name, as new, at `pace` as `imbrex serve --time` has it.
+    /// Serves a new drive, described by `words`, at `socket`. `pace` is a value of `imbrex serve --time`.
     pub fn start(words: &str, pace: &str, socket: &Path) -> Result<Served, Failure> {
         let (front, pacer) = Front::start(emulated(words)?, pace.parse().map_err(Failure::usage)?, false);
         let address: Address = format!("unix:{}", socket.display()).parse().map_err(Failure::failed)?;
@@ -29,12 +29,12 @@ impl Served {
         Ok(Served { front, should_stop, server, pacer })
     }
 
-    /// The drive.
+    /// Returns the served drive.
     pub fn front(&self) -> &Arc<Front> {
         &self.front
     }
 
-    /// No more is served; what the drive's volatile cache holds is written back.
+    /// Stops the server and writes the dirty data of the drive's volatile cache back.
     pub fn stop(self) -> Result<(), Failure> {
         self.should_stop.store(true, Ordering::Relaxed);
         let served = self.server.join().expect("a server does not panic");

@@ -1,30 +1,31 @@
-//! Which parameters of the runs were set by a figure of a paper, and which claims such a figure is or determines: those are
-//! fitted, and not counted.
+//! The parameters of our runs that were set by a figure of a paper, and the claims that state or follow from such a
+//! figure: those claims are fitted, and not counted.
 //!
-//! An entry names the parameter, where its value stands (a profile, or a layer's defaults), the figure that set it, and the
-//! claims that the figure is or determines. What an experiment calls `derived`, `predicted` or `shape` becomes `fitted` here.
+//! An entry names the parameter, its place (a profile, or the defaults of a layer), the figure that set it, and the
+//! claims that state this figure or follow from it. [`mark`] changes the kind of these claims to `fitted`.
 //!
 //! Invariants:
-//! 1. Every parameter stands where the entry says, and every entry names a claim that is on the page (by test).
+//! 1. Every parameter has its value in the place that the entry says, and every entry names a claim of a page (by
+//!    test).
 //! 2. No claim that counts has a number that set a parameter of its drive (by test).
 
 use super::report::{ClaimKind, Report};
 
-/// A parameter that a figure of a paper has set.
+/// A parameter that was set by a figure of a paper.
 pub(crate) struct Source {
-    /// `profile: key`, or `layer: key` for a default.
+    /// Name of the parameter: `profile: key`, or `layer: key` for a default of a layer.
     pub parameter: &'static str,
-    /// What stands there.
+    /// Value of the parameter.
     pub value: &'static str,
-    /// The figure of the paper.
+    /// Figure of the paper that set the value.
     pub figure: &'static str,
-    /// Claims that it is or determines: (experiment, a part of the claim's words).
+    /// Claims that state this figure or follow from it: (experiment, a part of the claim's text).
     pub claims: &'static [(&'static str, &'static str)],
 }
 
 const LATER: &str = "measured 2026, unrefereed";
 
-/// All of them.
+/// All parameters that a figure has set.
 pub(crate) const SOURCES: &[Source] = &[
     Source {
         parameter: "cassuto-307g: min_ns",
@@ -298,7 +299,7 @@ pub(crate) const SOURCES: &[Source] = &[
     },
 ];
 
-/// Marks what is fitted among the claims of `experiment`.
+/// Changes the kind of the fitted claims of `experiment` to [`ClaimKind::Fitted`] and notes the parameters they set.
 pub(crate) fn mark(experiment: &str, report: &mut Report) {
     for claim in &mut report.claims {
         let by: Vec<_> = SOURCES.iter().filter(|source| source.sets(experiment, &claim.claim)).collect();
@@ -320,8 +321,8 @@ impl Source {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the invariants. Method: the profiles and the layers' defaults as they are built in, and the results that are kept
-    //! in the documentation.
+    //! Goal: the invariants. Method: the built-in profiles, the layers' defaults, and the results kept in the
+    //! documentation.
 
     use std::path::Path;
 
@@ -333,7 +334,7 @@ mod tests {
         kept(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")).expect("the results can be read")
     }
 
-    /// Where the parameter has that value, if it does.
+    /// Returns whether the place named by the parameter has the entry's value.
     fn stands(source: &Source) -> bool {
         let (place, key) = source.parameter.split_once(": ").expect("place and key");
         if let Some((_, text)) = imbrex_disk::profile::BUILT_IN.iter().find(|(name, _)| *name == place) {
@@ -371,7 +372,7 @@ mod tests {
         }
     }
 
-    /// Numbers with their units: `182,270`, `25 ms`.
+    /// Returns the numbers of a text with their units: `182,270`, `25 ms`.
     fn figures(text: &str) -> Vec<String> {
         const UNITS: [&str; 5] = ["ms", "s", "MiB", "GiB", "h"];
         let words: Vec<&str> =

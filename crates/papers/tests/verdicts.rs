@@ -1,8 +1,8 @@
-//! Goal: no verdict changes unseen, nor a page without its results. Method: the results that are kept in the documentation
-//! against the verdicts pinned here, those that do not hold too, and the pages made of the results anew. A run that comes out
-//! otherwise changes `docs/reproduction/*.json`, and this test says which claim it is.
+//! Goal: no verdict changes unnoticed, and every page agrees with its results. Method: compare the results kept in the
+//! documentation with the verdicts pinned here, including those that do not hold, and render the pages from the
+//! results again. If a run gives other verdicts, `docs/reproduction/*.json` changes, and this test names the claims.
 //!
-//! `IMBREX_PIN_VERDICTS=1 cargo test -p imbrex-papers --test verdicts` writes the pinned file from the results.
+//! `IMBREX_PIN_VERDICTS=1 cargo test -p imbrex-papers --test verdicts` rewrites the pinned file from the results.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ fn results() -> Vec<Results> {
     kept(&docs()).expect("the results can be read")
 }
 
-/// One line a claim: experiment, kind, verdict, words.
+/// Returns one line for each claim: experiment, kind, verdict, text.
 fn verdicts(results: &[Results]) -> String {
     let line = |results: &Results| -> Vec<String> {
         let claims = results.claims.iter();
@@ -58,7 +58,7 @@ fn pages_are_those_of_the_results() {
     let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
     for results in &results {
         let path = docs().join("reproduction").join(format!("{}.md", results.experiment.replace('/', "-")));
-        assert!(text(&path) == results.section(), "{} is not made of its results", path.display());
+        assert!(text(&path) == results.page(), "{} is not made of its results", path.display());
     }
     assert!(text(&docs().join("reproduction.md")) == page(&results), "reproduction.md is not made of the results");
 }

@@ -1,5 +1,5 @@
-//! Figs 4 and 5: test 1, random writes in a small region tell shingled drives from conventional ones, and where the
-//! Seagate's head is meanwhile; §4.3's first write, §4.3.1's bursts.
+//! Figs 4 and 5: test 1. Latencies of random writes in a small region distinguish shingled from conventional drives;
+//! fig. 5 shows the Seagate's head meanwhile. Also the first write of §4.3 and the bursts of §4.3.1.
 
 use imbrex_disk::{Command, SimDuration, SimTime};
 
@@ -11,20 +11,21 @@ use imbrex::drives::fresh;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/fig04-05",
     title: "the latency of random writes in a small region tells the type of a drive",
     run,
 };
 
-/// Writes a drive; past the second merge of the map.
+/// Number of writes on each drive: enough to pass the second merge of the map.
 const WRITES: usize = 500;
-/// The region of test 1, in MiB, and one that one cache band of Emulated-SMR-1 takes.
+/// Region of test 1, in MiB; then a region, in MiB, that maps to one cache band of Emulated-SMR-1.
 const REGION_MIB: u64 = 1024;
 const ONE_BAND_MIB: u64 = 8;
-/// Writes of a burst (Aghayev 2015 §4.3.1). Inferred: its 216 ms are a seek of 16 ms from the inner diameter, where the
-/// head was parked (§4.3), and eight packets of 25 ms, which at depth 31 take 31 writes each.
+/// Number of writes in a burst (Aghayev 2015 §4.3.1). The number is inferred from the burst's time, 216 ms. Of these,
+/// 16 ms are a seek from the inner diameter, where the head was parked (§4.3); the rest are eight packets of 25 ms. At
+/// depth 31 a packet takes 31 writes.
 const BURST: usize = 248;
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
@@ -121,7 +122,7 @@ fn conventional_claim(report: &mut Report, latencies: &[f64]) {
     );
 }
 
-/// How long the head stays away from the cache at the first merge.
+/// Adds the claim of how long the head stays away from the cache at the first merge of the map.
 fn centre_claim(report: &mut Report, trial: &Observed) {
     let middle = trial.head.iter().map(|sample| sample.radial_track).max().unwrap_or(0) / 2;
     let away: Vec<_> = trial.head.iter().skip_while(|sample| sample.radial_track < middle).collect();
@@ -139,7 +140,8 @@ fn centre_claim(report: &mut Report, trial: &Observed) {
     );
 }
 
-/// The head at the inner diameter before every write: a read there stands in for parking.
+/// Adds the claim for a write with the head at the inner diameter. A read there before every write stands in for
+/// parking.
 fn first_write(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
     let end = capacity_sectors(&fresh(SEAGATE)?);
     let mut dice = Dice(43);

@@ -1,4 +1,4 @@
-//! Figs 6 and 7: packets of the Seagate's journal grow in half tracks; §4.3.1's re-reads.
+//! Figs 6 and 7: the packets of the Seagate's journal grow in half tracks. Also the repeated reads of §4.3.1.
 
 use imbrex_disk::{Command, SimDuration};
 
@@ -9,20 +9,20 @@ use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/fig07",
     title: "internal writes grow in half tracks with the size of host writes",
     run,
 };
 
-/// The deepest queue (Aghayev 2015 §4.3.1).
+/// Depth of the queue (Aghayev 2015 §4.3.1).
 const DEPTH: u32 = 31;
-/// Sizes of fig. 7, in KiB: from, to, step.
+/// Write sizes of fig. 7, in KiB: first, last, step.
 const SIZES_KIB: (u64, u64, usize) = (4, 96, 2);
-/// Bursts of 31 writes a size.
+/// Number of bursts of 31 writes for each size.
 const BURSTS: u64 = 5;
-/// Writes read again.
+/// Number of blocks that are written and then read back.
 const AGAIN: usize = 200;
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
@@ -44,7 +44,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Median latency in ms by size in KiB.
+/// Returns (size in KiB, median latency in ms) for each size.
 fn by_size(progress: &Progress) -> Result<Vec<(u64, f64)>, Failure> {
     let (from, to, step) = SIZES_KIB;
     let sizes: Vec<u64> = (from..=to).step_by(step).collect();
@@ -91,7 +91,7 @@ fn size_claims(report: &mut Report, latencies: &[(u64, f64)]) {
     );
 }
 
-/// Writes of 256 KiB: fewer than 31 complete at once.
+/// Adds the claim for writes of 256 KiB: fewer than 31 complete together.
 fn large_claim(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
     let mut dice = Dice(71);
     let mut script = Script::default();

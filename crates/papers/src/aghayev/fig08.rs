@@ -1,4 +1,4 @@
-//! Figs 8 and 9: test 2, fragmented reads tell where the cache lies.
+//! Figs 8 and 9: test 2. Latencies of fragmented reads show where the cache lies.
 
 use imbrex_disk::SimDuration;
 
@@ -10,14 +10,14 @@ use imbrex::drives::fresh;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/fig08-09",
     title: "fragmented reads at low, middle and high addresses tell where the cache lies",
     run,
 };
 
-/// Blocks written, every other one; twice as many are read.
+/// Number of blocks written, every second one of a region. All blocks of the region are read: twice as many.
 pub const WRITTEN: u64 = 512;
 const PLACES: [&str; 3] = ["low", "middle", "high"];
 
@@ -48,7 +48,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// The script of test 2, at `lba`.
+/// Returns the writes of test 2, from `lba` on.
 pub fn write_every_other(lba: u64) -> Script {
     let mut script = Script::default();
     script.write_blocks((0..WRITTEN).map(|index| lba + 2 * index * BLOCK_SECTORS));
@@ -122,7 +122,8 @@ fn flash_claim(report: &mut Report, trials: &[Observed]) {
     );
 }
 
-/// What the camera saw: back and forth between the outer diameter and the data.
+/// Adds the claims of fig. 9, in which a camera saw the head move back and forth between the outer diameter and the
+/// data.
 fn head_claims(report: &mut Report, trials: &[Observed]) {
     let tracks = radial_tracks(SEAGATE);
     let mut reached = Vec::new();

@@ -1,5 +1,5 @@
-//! Figs 10 and 11: test 3, a pause before fragmented reads tells aggressive cleaning from lazy, and how the Seagate
-//! cleans a band.
+//! Figs 10 and 11: test 3. A pause before fragmented reads distinguishes aggressive from lazy cleaning; fig. 11 shows
+//! how the Seagate cleans a band.
 
 use imbrex_disk::{SimDuration, SimTime};
 use imbrex_layer::{Cause, Kind, StepOp};
@@ -12,16 +12,17 @@ use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/fig10-11",
     title: "a pause before fragmented reads tells aggressive cleaning from lazy",
     run,
 };
 
-/// 2.5 TB, a multiple of every band size of the emulated drives; on the Seagate it lands within a band.
+/// Offset of the test: 2.5 TB in MiB, a multiple of every band size of the emulated drives. On the Seagate the offset
+/// lies within a band.
 const OFFSET_MIB: u64 = 2_384_200;
-/// Between writes and reads, and too short for the Seagate to finish a band.
+/// Pause between writes and reads; then a pause too short for the Seagate to clean a band.
 const PAUSE: SimDuration = SimDuration(3_000_000_000);
 const SHORT_PAUSE: SimDuration = SimDuration(2_000_000_000);
 
@@ -82,7 +83,7 @@ fn last_write(trial: &Observed) -> SimTime {
     trial.served[WRITTEN as usize - 1].io.end
 }
 
-/// Fig. 11's stages, in ms: idle, reading the band, at the cache, rewriting.
+/// Returns the stages of fig. 11, in ms: idle, reading the band, working at the cache, rewriting the band.
 fn stages(trial: &Observed) -> [f64; 4] {
     let work = &trial.background;
     let start = |is: fn(&Background) -> bool| work.iter().find(|phase| is(phase)).map_or(SimTime::ZERO, |p| p.start);
@@ -126,7 +127,7 @@ fn cleaning_claims(report: &mut Report, trial: &Observed) {
     );
 }
 
-/// Reads that begin before the cleaning is through find everything as it was.
+/// Adds the claim for reads that begin before the band is cleaned: those reads still find the region fragmented.
 fn interrupted_claim(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
     let trial = test_3(SEAGATE, 31, SHORT_PAUSE, progress)?;
     let latencies: Vec<f64> = trial.reads().iter().skip(1).map(|served| served.latency_ms()).collect();

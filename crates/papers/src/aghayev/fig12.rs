@@ -1,4 +1,4 @@
-//! Figs 12 and 13: tests 4 and 5, the Seagate cleans the band of the oldest block first.
+//! Figs 12 and 13: tests 4 and 5. The Seagate cleans the band of the oldest block first.
 
 use imbrex_disk::SimDuration;
 use imbrex_sim::Drive;
@@ -11,19 +11,19 @@ use imbrex::drives::fresh;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/fig12-13",
     title: "cleaning goes through the cache in the order of writing, band by band",
     run,
 };
 
-/// Blocks of test 4.
+/// Number of blocks in test 4.
 const BLOCKS: usize = 4096;
-/// Pauses of test 4, in minutes, and the minutes of pause there were by then.
+/// Pauses of test 4, in minutes, each with the total pause so far in words.
 const PAUSES: [(u64, &str); 4] =
     [(0, "at once"), (10, "after 10 minutes"), (20, "after 30 minutes"), (20, "after 50 minutes")];
-/// Blocks of each step of test 5, the region of steps 1 and 3.
+/// Number of blocks in each step of test 5; then the region of steps 1 and 3, in MiB.
 const STEP: usize = 128;
 const REGION_MIB: u64 = 256;
 
@@ -50,7 +50,8 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Which reads were served from the native place, told by a drive on which nothing was written.
+/// Returns for each read whether it was served from the block's native place. `drive` is a drive without writes, so
+/// its map has every block at its native place.
 fn native(drive: &Drive, reads: &[&Served]) -> Vec<bool> {
     let mut pieces = Vec::new();
     let is_native = |served: &&Served| {
@@ -113,7 +114,7 @@ fn test_4(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Bands that the cleaned blocks lie in: 20 tracks and a guard on one surface.
+/// Returns the number of bands that the cleaned blocks lie in. A band is 20 tracks and a guard track on one surface.
 fn bands(drive: &Drive, cleaned: &[bool], lbas: &[u64]) -> usize {
     let mut pieces = Vec::new();
     let mut bands = std::collections::BTreeSet::new();

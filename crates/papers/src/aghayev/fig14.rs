@@ -1,26 +1,27 @@
-//! Fig. 14: three ways to make a toy drive clean: raw space, map, payload.
+//! Fig. 14: three ways to make a toy drive clean: use up the raw space, the map, or the payload.
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::observed::writes_until_cleaning;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/fig14",
     title: "a toy drive starts cleaning when raw space, map or payload run out",
     run,
 };
 
-/// Tracks of four blocks of 4 KiB without skew, so that a half track is the two blocks by which a packet grows;
-/// two blocks of out-of-band data, payload up to 16; 36 blocks raw and a map of 12 entries.
+/// A drive whose tracks hold four blocks of 4 KiB without skew, so a half track, by which a packet grows, is two
+/// blocks. A packet has two blocks of out-of-band data and a payload of at most 16 blocks. The cache has 36 raw
+/// blocks, the map 12 entries.
 const TOY: &str = "seagate-st5000as0011:geometry.tracks=4000,geometry.stroke_tracks_od=400,geometry.stroke_tracks_id=400,\
                    geometry.track_sectors_od=32,geometry.track_sectors_id=32,geometry.track_skew_ns=0,\
                    geometry.head_skew_ns=0,cache_size=144KiB,map_entries=12,\
                    out_of_band=1,half_track_payload=8KiB,packet_writes=4,large_write=1MiB,map_merge_every=0,\
                    map_merge_tracks=1,collect_per_block=0,stream_size=1MiB";
 
-/// (case, size of a write in KiB, depth, the paper's writes, what runs out).
+/// Cases: (name, size of a write in KiB, depth, number of writes in the paper, resource that is used up).
 const CASES: [(&str, u64, u32, u64, &str); 3] = [
     ("a: depth 1, writes of one block", 4, 1, 9, "raw space"),
     ("b: depth 4, writes of one block", 4, 4, 12, "the map"),

@@ -1,4 +1,4 @@
-//! Figs 15 and 16: test 9, the granularity of cleaning tells the size of a band.
+//! Figs 15 and 16: test 9. The granularity of cleaning shows the size of a band.
 
 use imbrex_disk::{Command, SimDuration};
 
@@ -10,19 +10,20 @@ use imbrex::drives::fresh;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { name: "aghayev/fig15-16", title: "consecutive reads served from their band tell its size", run };
 
-/// 2.5 TB.
+/// Offset of the test: 2.5 TB, in MiB.
 const OFFSET_MIB: u64 = 2_384_200;
-/// Blocks a MiB apart: a hundred times 50 MiB, and less where the cache has to be filled first.
+/// Number of blocks written, one in each MiB: enough for 100 bands of 50 MiB. Fewer are written where the cache must
+/// be filled first.
 const BLOCKS: u64 = 5000;
 const BLOCKS_LAZY: u64 = 500;
-/// Time that cleaning has.
+/// Pause in which the drive can clean.
 const PAUSE: SimDuration = SimDuration(5_000_000_000);
 
-/// A drive, where in MiB, what its band measures in the paper.
+/// Case: a drive, the offset in MiB, the size of the drive's band there in the paper, in MiB.
 type Case = (&'static str, u64, f64);
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
@@ -72,7 +73,8 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
 
 fn test_9(drive: &str, offset_mib: u64, progress: &Progress) -> Result<Observed, Failure> {
     let rounds = match drive {
-        // A cache band of as many blocks as the band has, and one block a MiB: 256 rounds fill it.
+        // A cache band holds as many blocks as a band, 256 in each MiB. A round writes one block in each MiB, so 256
+        // rounds fill the cache band.
         EMULATED_1 | EMULATED_2 => 256,
         _ => 1,
     };
@@ -84,7 +86,7 @@ fn test_9(drive: &str, offset_mib: u64, progress: &Progress) -> Result<Observed,
         script.write_blocks(lbas.iter().copied());
     }
     if rounds > 1 {
-        // The middle of the region, between the blocks that will be read.
+        // Middle of the region, between two blocks that will be read.
         let lba = (offset_mib + blocks / 2) * MIB_SECTORS + MIB_SECTORS / 2;
         script.push(Command::write(lba, BLOCK_SECTORS as u32));
     }
@@ -94,7 +96,8 @@ fn test_9(drive: &str, offset_mib: u64, progress: &Progress) -> Result<Observed,
     Observed::run(drive, depth, script, progress)
 }
 
-/// The longest run of reads each served a MiB after the one before: its first and how many.
+/// Returns the longest run of reads of which each was served 1 MiB after the one before: its first index and its
+/// length.
 fn longest_run(reads: &[&Served]) -> (usize, usize) {
     let place = |served: &Served| served.step.map_or(0, |step| step.pba.0);
     let (mut best, mut from) = ((0, 0), 0);

@@ -1,4 +1,4 @@
-//! Fig. 17: test 10, switching between tracks of two bands tells static from dynamic mapping.
+//! Fig. 17: test 10. Reads that switch between tracks of two bands distinguish static from dynamic mapping.
 
 use imbrex_disk::{Command, SimDuration};
 
@@ -9,19 +9,20 @@ use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/fig17",
     title: "a band read again after cleaning tells static from dynamic mapping",
     run,
 };
 
-/// The paper's track and block for this test, in MiB and sectors.
+/// Track size that the paper assumes for this test, in MiB; then its block size, in sectors.
 const TRACK_MIB: u64 = 2;
 const READ_SECTORS: u64 = 32;
-/// Where band a begins, in MiB, for both drives a multiple of the band's size; and how far off band b is.
+/// Offset of band a, in MiB: a multiple of the band size of Emulated-SMR-3, 20 MiB. On the Seagate the offset lies
+/// within a band.
 const OFFSET_MIB: u64 = 2_384_200;
-/// Time that cleaning has.
+/// Pause in which the drive can clean.
 const PAUSE: SimDuration = SimDuration(20_000_000_000);
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
@@ -51,7 +52,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Latencies of the reads before and after cleaning, in ms.
+/// Returns the latencies of the reads before and after cleaning, in ms.
 fn test_10(drive: &str, band_mib: u64, progress: &Progress) -> Result<(Vec<f64>, Vec<f64>), Failure> {
     let a = OFFSET_MIB * MIB_SECTORS;
     let b = a + band_mib * MIB_SECTORS;
@@ -63,7 +64,7 @@ fn test_10(drive: &str, band_mib: u64, progress: &Progress) -> Result<(Vec<f64>,
     let trial = Observed::run(drive, 1, script, progress)?;
     let latencies: Vec<f64> = trial.reads().iter().map(|served| served.latency_ms()).collect();
     let half = latencies.len() / 2;
-    // The first of each half comes from elsewhere.
+    // Before the first read of each half the head is elsewhere, so that read is left out.
     Ok((latencies[1..half].to_vec(), latencies[half + 1..].to_vec()))
 }
 

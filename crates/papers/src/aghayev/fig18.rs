@@ -1,4 +1,5 @@
-//! Figs 18 and 19: test 11, sequential reads show the Seagate's zones and how the head goes through them.
+//! Figs 18 and 19: test 11. Sequential reads show the Seagate's zones and the path of the head through the zones. A
+//! plateau is a stretch of equal throughput in fig. 18: the part of a zone that lies on one surface.
 
 use imbrex_disk::{Command, Lba, Sectors, SimDuration};
 use imbrex_sim::Drive;
@@ -11,29 +12,29 @@ use imbrex::drives::fresh;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/fig18-19",
     title: "sequential reads show horizontal zones, and the head going to and fro with them",
     run,
 };
 
-/// Samples over the drive, and MiB between samples of the part shown in detail.
+/// Number of samples over the drive; then the distance in MiB between samples of the parts shown in detail.
 const SAMPLES: u64 = 2000;
 const DETAIL_STEP_MIB: u64 = 512;
-/// The part in detail: two passes over the eight surfaces.
+/// Size in MiB of the outer part shown in detail: two passes over the eight surfaces.
 const DETAIL_MIB: u64 = 16 * 20 * 1024;
-/// MiB read at once: what look-ahead makes of reads of a MiB.
+/// Size of a sampled read, in MiB: look-ahead turns sequential reads of 1 MiB into reads of this size.
 const READ_MIB: u64 = 16;
 
-/// What a place on the drive looks like.
+/// Throughput and position of the head at one address.
 #[derive(Clone, Copy)]
 struct Sample {
     mib: u64,
     bytes_per_second: f64,
     track: u32,
     surface: u8,
-    /// The outermost track of its zone.
+    /// Outermost track of the zone.
     zone: u32,
 }
 
@@ -84,7 +85,7 @@ fn sample(
     let places: Vec<u64> = (from_mib..to_mib).step_by(step_mib as usize).collect();
     let mut script = Script::default();
     for mib in &places {
-        // A read before takes the head there: what is measured is the stream alone.
+        // The read before moves the head to the place, so that the measured time is that of the sequential transfer.
         script.push(Command::read(mib * MIB_SECTORS, 8));
         script.push(Command::read(mib * MIB_SECTORS + 8, (READ_MIB * MIB_SECTORS) as u32));
     }
@@ -102,7 +103,8 @@ fn sample(
     Ok(samples)
 }
 
-/// Where the conventional part at the middle diameter is, in MiB of addresses.
+/// Returns the address, in MiB, at which the middle diameter begins, where the drive has a conventional part. The
+/// result is exact to 1 GiB.
 fn middle(drive: &Drive, end_mib: u64) -> u64 {
     let half = drive.disk.geometry.radial_tracks() / 2;
     let is_inside = |mib: u64| track_at(drive, mib).0 >= half;
@@ -118,7 +120,7 @@ fn middle(drive: &Drive, end_mib: u64) -> u64 {
     low
 }
 
-/// Track of an address, and the plateau it is in: its zone and surface.
+/// Returns the track of an address and the plateau of the address: the zone's outermost track and the surface.
 fn track_at(drive: &Drive, mib: u64) -> (u32, (u32, u8)) {
     let mut pieces = Vec::new();
     drive.layer.lookup(Lba(mib * MIB_SECTORS), Sectors(1), &mut pieces);
@@ -141,7 +143,8 @@ fn throughput_claims(report: &mut Report, whole: &[Sample], outer: &[Sample]) {
     );
     let strokes = strokes(outer);
     let surfaces: Vec<u8> = strokes.iter().map(|stroke| stroke[0].surface).collect();
-    // The last plateau descending and the first ascending are on one surface.
+    // The head passes the surfaces downwards and then upwards. The plateaus at a turn lie on the same surface, so
+    // neighbours in this list are at most one surface apart.
     let mirrored = surfaces.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) > 1).count() == 0;
     report.claim(
         ClaimKind::Shape,
@@ -164,12 +167,12 @@ fn throughput_claims(report: &mut Report, whole: &[Sample], outer: &[Sample]) {
     );
 }
 
-/// Samples that follow each other on one surface of one zone.
+/// Returns the samples grouped by plateau: consecutive samples on one surface of one zone.
 fn strokes(samples: &[Sample]) -> Vec<&[Sample]> {
     samples.chunk_by(|a, b| (a.surface, a.zone) == (b.surface, b.zone)).collect()
 }
 
-/// Sizes of plateaus at the two ends.
+/// Adds the claim for the sizes of plateaus at the two ends of the drive.
 fn zone_claims(report: &mut Report, drive: &Drive, end_mib: u64) {
     let outer = zone_sizes(drive, 0, 400 * 1024);
     let inner = zone_sizes(drive, end_mib - 100 * 1024, end_mib);
@@ -188,7 +191,7 @@ fn zone_claims(report: &mut Report, drive: &Drive, end_mib: u64) {
     );
 }
 
-/// GiB of whole plateaus between two addresses.
+/// Returns the sizes, in GiB, of the whole plateaus between two addresses.
 fn zone_sizes(drive: &Drive, from_mib: u64, to_mib: u64) -> Vec<f64> {
     let mut edges = Vec::new();
     let (_, mut last) = track_at(drive, from_mib);
@@ -218,7 +221,7 @@ fn head_claims(report: &mut Report, outer: &[Sample], inner: &[Sample]) {
     );
 }
 
-/// (seconds, sample) as reading everything would have it.
+/// Returns each sample with the time, in seconds, at which a sequential read at the sampled rates reaches the sample.
 fn timed(samples: &[Sample]) -> Vec<(f64, Sample)> {
     let mut seconds = 0.0;
     let mut last: Option<Sample> = None;

@@ -1,8 +1,8 @@
 //! Aghayev and Desnoyers 2015, "Skylight—A Window on Shingled Disk Operation": tests 1 to 11 on the three emulated
-//! drives and on the 5 TB Seagate, each as the profiles have them.
+//! drives and on the 5 TB Seagate, each as its profile describes it.
 //!
-//! Volatile cache and look-ahead are off, as in §4.2; where the paper turns them on, the experiment says what stands
-//! in.
+//! The volatile cache and look-ahead are off, as in §4.2. Where the paper turns them on, the text of the
+//! experiment's method names the substitute.
 
 mod fig04;
 mod fig07;

@@ -1,9 +1,9 @@
-//! A trial: requests written out one by one, run on a fresh drive, with all that was seen of it: every request and
-//! where it was served, every phase of background work, the head's path.
+//! A trial: requests listed one by one, run on a fresh drive. The trial records every request and where it was served,
+//! every phase of background work, and the head's path.
 //!
 //! Invariants:
-//! 1. The head's path is that of the run: its plans are timed again, from the same starts, on an arm that keeps a
-//!    log.
+//! 1. The head's path is that of the run: a second model of the arm, with a log, times each plan of the run again,
+//!    from the time at which the plan started.
 
 use imbrex::drives::fresh;
 use imbrex::{Failure, Progress, Run};
@@ -16,32 +16,33 @@ use imbrex_trace::{Recorded, Request, When};
 
 use super::under_test::BLOCK_SECTORS;
 
-/// Samples kept of the head's path.
+/// Number of samples kept of the head's path.
 const HEAD_SAMPLES: usize = 1 << 16;
 
-/// Requests in the making.
+/// List of requests that a test is building.
 #[derive(Default)]
 pub struct Script {
     requests: Vec<Request>,
 }
 
 impl Script {
-    /// `command` as soon as the queue takes it.
+    /// Adds `command`, issued as soon as the queue has a free place.
     pub fn push(&mut self, command: Command) {
         self.requests.push(Request { when: When::Free(SimDuration::ZERO), device: 0, command });
     }
 
-    /// `command` after a `pause` in which nothing is asked; with none, when everything before it has completed.
+    /// Adds `command`, issued `pause` after all earlier requests have completed.
     pub fn after(&mut self, pause: SimDuration, command: Command) {
         self.requests.push(Request { when: When::Drained(pause), device: 0, command });
     }
 
-    /// Writes of a block at each of `lbas`.
+    /// Adds a write of one block at each of `lbas`.
     pub fn write_blocks(&mut self, lbas: impl IntoIterator<Item = u64>) {
         lbas.into_iter().for_each(|lba| self.push(Command::write(lba, BLOCK_SECTORS as u32)));
     }
 
-    /// Reads of a block at each of `lbas`, one after the other, the first after a pause.
+    /// Adds reads of one block at each of `lbas`, each issued when the one before has completed. The first is issued
+    /// after `pause`.
     pub fn read_blocks(&mut self, pause: SimDuration, lbas: impl IntoIterator<Item = u64>) {
         for (index, lba) in lbas.into_iter().enumerate() {
             let pause = if index == 0 { pause } else { SimDuration::ZERO };
@@ -50,11 +51,11 @@ impl Script {
     }
 }
 
-/// Random numbers of a script: SplitMix64.
+/// Random number generator of a script: SplitMix64.
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// A number below `bound`; its bias is far below what a few thousand draws can show.
+    /// Returns a number below `bound`. Its bias is far below the resolution of a few thousand draws.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -62,14 +63,14 @@ impl Dice {
         (((mixed ^ (mixed >> 31)) as u128 * bound as u128) >> 64) as u64
     }
 
-    /// `things` in random order.
+    /// Puts `things` into random order.
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for last in (1..things.len()).rev() {
             things.swap(last, self.below(last as u64 + 1) as usize);
         }
     }
 
-    /// `count` different blocks out of `blocks`, as LBAs from `first` on, in random order.
+    /// Returns `count` different blocks out of `blocks` in random order, as LBAs; `first` is the LBA of block 0.
     pub fn blocks(&mut self, first: u64, blocks: u64, count: usize) -> Vec<u64> {
         let mut seen = std::collections::BTreeSet::new();
         let mut chosen = Vec::with_capacity(count);
@@ -83,43 +84,43 @@ impl Dice {
     }
 }
 
-/// A request served.
+/// Request that has been served.
 #[derive(Clone, Copy)]
 pub struct Served {
-    /// When and how long.
+    /// Record of the request: its command and times.
     pub io: IoRecord,
-    /// The first step of its plan that touched a medium.
+    /// First step of the request's plan that touched a medium.
     pub step: Option<Step>,
 }
 
 impl Served {
-    /// From entry to completion.
+    /// Returns the time from entry to completion, in ms.
     pub fn latency_ms(&self) -> f64 {
         self.io.end.since(self.io.entry).as_millis_f64()
     }
 }
 
-/// A phase of background work.
+/// Phase of background work.
 #[derive(Clone, Copy)]
 pub struct Background {
-    /// From when.
+    /// Time at which the phase began.
     pub start: SimTime,
-    /// What it begins with.
+    /// First step of the phase that touched a medium.
     pub step: Step,
 }
 
-/// What was seen.
+/// Records of a trial.
 pub struct Observed {
-    /// Requests, in the order of their completion.
+    /// Requests in the order of completion.
     pub served: Vec<Served>,
-    /// Background work, in order.
+    /// Background work in the order of time.
     pub background: Vec<Background>,
-    /// Where the head was when transfers began.
+    /// Positions of the head at the beginning of transfers.
     pub head: Vec<HeadSample>,
 }
 
 impl Observed {
-    /// Runs `script` on a fresh `drive`, `depth` requests outstanding.
+    /// Executes `script` on a fresh `drive` with a queue depth of `depth`.
     pub fn run(drive: &str, depth: u32, script: Script, progress: &Progress) -> Result<Observed, Failure> {
         let drive = fresh(drive)?;
         let mut shadow = Timing::new(drive.disk.clone(), false);
@@ -132,30 +133,31 @@ impl Observed {
         Ok(Observed { served: watch.served, background: watch.background, head })
     }
 
-    /// The reads, in order.
+    /// Returns the reads in the order of completion.
     pub fn reads(&self) -> Vec<&Served> {
         self.served.iter().filter(|served| served.io.command.operation == imbrex_disk::Operation::Read).collect()
     }
 
-    /// The head's path: (seconds since `from`, tracks from the outer diameter).
+    /// Returns the head's path from `from` to `to`: (seconds since `from`, tracks from the outer diameter).
     pub fn path(&self, from: SimTime, to: SimTime) -> Vec<(f64, f64)> {
         let within = self.head.iter().filter(|sample| sample.time >= from && sample.time <= to);
         within.map(|sample| (sample.time.since(from).as_secs_f64(), sample.radial_track as f64)).collect()
     }
 }
 
-/// Tracks of the drive called `words`, from the outer to the inner diameter.
+/// Returns the number of tracks from the outer to the inner diameter of the drive with the profile `words`.
 pub fn radial_tracks(words: &str) -> f64 {
     let profile = imbrex_disk::Profile::named(words).expect("experiments name built-in profiles");
     profile.disk().geometry.radial_tracks() as f64
 }
 
-/// The drive's sectors of 512 bytes.
+/// Returns the capacity of the drive in sectors of 512 bytes.
 pub fn capacity_sectors(drive: &Drive) -> u64 {
     drive.capacity_bytes() / 512
 }
 
-/// Experiments of this paper run in the order of arrival, the volatile cache off (Aghayev 2015 §4.2).
+/// Observer of a trial. It takes the latest plan for the plan of each completed request, since these experiments serve
+/// requests in order of arrival, without a volatile cache (Aghayev 2015 §4.2).
 struct Watch {
     shadow: Timing,
     served: Vec<Served>,
@@ -185,7 +187,8 @@ impl Observer for Watch {
     }
 }
 
-/// Writes that `words` make on a fresh `drive` before one of them has to wait for cleaning; `None` if none has to.
+/// Returns the number of writes of the workload `words` that a fresh `drive` serves before one has to wait for
+/// cleaning, or `None` if none has to wait.
 pub fn writes_until_cleaning(
     drive: &str,
     depth: u32,
@@ -221,26 +224,26 @@ impl Observer for Wait {
     }
 }
 
-/// The middle of `values`.
+/// Returns the median of `values`: of an even number the upper of the two in the middle, of none 0.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// The mean of `values`.
+/// Returns the mean of `values`, or 0 if there are none.
 pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let (sum, count) = values.into_iter().fold((0.0, 0u64), |(sum, count), value| (sum + value, count + 1));
     sum / count.max(1) as f64
 }
 
-/// The share of `values` within `tolerance` (a share) of `centre`.
+/// Returns the share of `values` that are near `centre`: within `tolerance`, a share of `centre`.
 pub fn share_near(values: &[f64], centre: f64, tolerance: f64) -> f64 {
     let near = values.iter().filter(|&&value| is_near(value, centre, tolerance)).count();
     near as f64 / values.len().max(1) as f64
 }
 
-/// Whether `value` is within `tolerance` (a share) of `centre`.
+/// Returns whether `value` is within `tolerance`, a share of `centre`, of `centre`.
 pub fn is_near(value: f64, centre: f64, tolerance: f64) -> bool {
     (value / centre - 1.0).abs() <= tolerance
 }

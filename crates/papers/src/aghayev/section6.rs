@@ -1,4 +1,4 @@
-//! §6: what the drive is good for. Sequential writes without the volatile cache, random writes with a deep queue.
+//! §6: uses of the drive. Sequential writes without the volatile cache, and random writes with a deep queue.
 
 use imbrex_disk::{Command, SimTime};
 
@@ -8,18 +8,18 @@ use super::under_test::{BLOCK_SECTORS, CONVENTIONAL, SEAGATE};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/section6",
     title: "sequential writes without the volatile cache are slow, random writes with a deep queue fast",
     run,
 };
 
-/// Writes of each run.
+/// Number of writes in each run.
 const WRITES: u64 = 1000;
 /// Sizes of sequential writes, in KiB.
 const SIZES_KIB: [u64; 4] = [4, 64, 512, 1024];
-/// Blocks that random writes are spread over, on both drives.
+/// Number of blocks over which random writes are spread, on both drives.
 const BLOCKS: u64 = 900_000_000;
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
@@ -74,7 +74,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// What `commands` take.
+/// Returns the simulated time, in seconds, that `commands` take on a fresh `drive`.
 fn seconds(
     drive: &str,
     depth: u32,

@@ -1,4 +1,4 @@
-//! Table 2: tests 6 to 8, writes until cleaning starts.
+//! Table 2: tests 6 to 8, the number of writes until cleaning starts.
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::observed::writes_until_cleaning;
@@ -6,18 +6,19 @@ use super::under_test::{EMULATED_1, EMULATED_2, EMULATED_3, SEAGATE};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/table2",
     title: "random writes until cleaning starts tell the cache's size, its raw size and its map's",
     run,
 };
 
-/// A row: drive, size of a write in KiB, depth, the paper's count, how far ours may lie below and above it.
+/// Row: drive, size of a write in KiB, depth, the paper's count, the shares by which our count may lie below and above
+/// the paper's.
 type Row = (&'static str, u64, u32, u64, f64, f64);
 
-/// The paper's rows. It read the cliff of emulated drives off in steps of about 1 GiB (9,175,056 is 35 GiB), so
-/// theirs may be too low by as much.
+/// Rows of the paper. For the emulated drives the authors read the start of cleaning off in steps of about 1 GiB
+/// (9,175,056 writes are 35 GiB). So their counts may be too low by as much as a step.
 const ROWS: [Row; 8] = [
     (SEAGATE, 4, 1, 22_800, 0.02, 0.02),
     (SEAGATE, 4, 31, 182_270, 0.02, 0.02),

@@ -1,4 +1,4 @@
-//! Tables 1 and 3: what the probe says of the drives, which it has not seen the profiles of.
+//! Tables 1 and 3: properties of the drives as the probe measures them, without access to the profiles.
 
 use imbrex_probe::{ProbeOptions, Simulated, Verdict, probe};
 
@@ -9,7 +9,7 @@ use imbrex::drives::fresh;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/table3",
     title: "the probe recovers the properties of both Seagates, and of the emulated drives",
@@ -19,13 +19,13 @@ pub const EXPERIMENT: Experiment = Experiment {
 const SEAGATE_8TB: &str = "seagate-st8000as0011";
 const GIB: f64 = (1u64 << 30) as f64;
 const MIB: f64 = (1u64 << 20) as f64;
-/// Sizes may differ by this share.
+/// Share by which our sizes may differ from the paper's.
 const NEAR: f64 = 0.05;
 
-/// A column of table 3.
+/// Column of table 3.
 struct Column {
     drive: &'static str,
-    /// What the paper extrapolates from what it observed.
+    /// Number of map entries that the paper extrapolates from its measurements.
     map_entries: f64,
     band_mib: (f64, f64),
     zone_gib: (f64, f64),
@@ -36,7 +36,7 @@ const COLUMNS: [Column; 2] = [
     Column { drive: SEAGATE_8TB, map_entries: 250_000.0, band_mib: (15.0, 40.0), zone_gib: (5.0, 40.0) },
 ];
 
-/// A row of table 1: drive, medium, size of the cache, place, cleaning, size of a band, mapping.
+/// Row of table 1: drive, cache medium, cache size in GiB, place of the cache, cleaning, band size in MiB, mapping.
 type Row = (&'static str, &'static str, f64, Option<&'static str>, &'static str, f64, &'static str);
 
 const ROWS: [Row; 3] = [

@@ -12,14 +12,14 @@ use imbrex::error::Failure;
 use imbrex::human;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "cassuto/definition4",
     title: "write overloading by definition, and table I on a workload like its trace",
     run,
 };
 
-/// The paper's counts: (measurement, non-shingled, set-associative).
+/// Counts of the paper: (measurement, non-shingled drive, set-associative drive).
 const TABLE_I: [(&str, &str, &str); 7] = [
     ("reads", "435,285", "438,758"),
     ("writes", "75,615", "77,713"),
@@ -73,7 +73,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
             None,
         );
     }
-    // What is written beyond the host's blocks is whole native regions of 50,000 blocks.
+    // All blocks written beyond the host's belong to whole native regions of 50,000 blocks.
     let merged = |medium: u64, host: u64| medium.saturating_sub(host) as f64 / 50_000.0;
     report.claim(
         ClaimKind::ByConstruction,
@@ -94,13 +94,13 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Counters of so many adjusted reads and writes.
+/// Returns counters with these numbers of adjusted reads and writes.
 fn adjusted(reads: u64, writes: u64) -> Counters {
     let of = |adjusted| Counter { adjusted, ..Counter::default() };
     Counters { reads: of(reads), writes: of(writes) }
 }
 
-/// Adjusted commands of the two drives side by side, theirs and ours.
+/// Returns a chart of the adjusted commands of the two drives, the paper's beside ours.
 fn chart(results: &[DriveResult]) -> String {
     let ours = |drive: usize| [results[drive].medium.adjusted_reads, results[drive].medium.adjusted_writes];
     let groups = ["reads, paper", "reads, ours", "writes, paper", "writes, ours"].map(String::from).to_vec();

@@ -7,15 +7,15 @@ use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "cassuto/fig05",
     title: "write overloading and slowdown fall, convex, as the cache grows from 1 to 10 %",
     run,
 };
 
-/// A stand-in for the paper's write-intensive PC trace: half writes, nine tenths of them to a tenth of the drive, sizes
-/// as table I's means.
+/// Stand-in for the paper's write-intensive PC trace. Half of the requests write, nine tenths of the requests go to a
+/// tenth of the drive, and sizes have the means of table I.
 const WORKLOAD: &str = "rw=randrw,rwmixread=50,bssplit=4k/40:16k/40:64k/20,random_distribution=zoned:90/10:10/90,\
 percentage_random=70,number_ios=6000000,seed=5";
 
@@ -60,8 +60,8 @@ fn falls(curve: &[(f64, f64)]) -> bool {
     curve.windows(2).all(|pair| pair[1].1 <= pair[0].1)
 }
 
-/// Whether the first half falls more steeply than the second, and no chord lies under the curve by over 5 % of its fall: a
-/// run has the grain of whole collections.
+/// Returns whether the curve is convex: its first half falls more steeply than its second, and no point lies above the
+/// chord of its neighbours. A point may lie above by 5 % of the whole fall, since a run counts only whole collections.
 fn is_convex(curve: &[(f64, f64)]) -> bool {
     let first = curve[0].1 - curve[4].1;
     let second = curve[5].1 - curve[9].1;

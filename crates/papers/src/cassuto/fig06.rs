@@ -10,29 +10,30 @@ use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "cassuto/fig06-08",
     title: "random 4 KiB writes: high and flat, then the cliff; small regions leave no gaps",
     run,
 };
 
-/// Writes that fill a cache of 1 % of 6·10⁸ blocks, eight blocks each.
+/// Number of writes that fill a cache of 1 % of 6·10⁸ blocks, with eight blocks a write.
 const CACHE_WRITES: f64 = 750_000.0;
 
-/// Enough that every cache region is collected once.
+/// Number of writes in a run: enough for one collection of every cache region.
 const WRITES: u64 = 1_050_000;
 
-/// Regions of 10,000 blocks, and tracks for the guards of 60,000 of them: 60,000 · (10,000 + 2,999) / 3000.
+/// Parameters for regions of 10,000 blocks. The tracks, of 3000 blocks each, have room for the guards, of 2,999
+/// blocks, of 60,000 regions: 60,000 · (10,000 + 2,999) / 3000.
 const SMALL_REGIONS: &str = "region_size=5120000,geometry.tracks=259980";
 
-/// "Many" windows: a fifth of them.
+/// Smallest share of windows that counts as "many".
 const MANY: f64 = 0.2;
 
-/// What one run showed.
+/// Measurements of one run.
 struct Run {
     counts: Counts,
-    /// Number of the write that found its cache region full, for each region's first time.
+    /// Number of the write that first found a cache region full, for each region, in rising order.
     first_collections: Vec<u64>,
     cliff: SimTime,
     end: SimTime,
@@ -103,7 +104,7 @@ fn cliff_claims(report: &mut Report, run: &Run, blocks: u64, (least, most): (f64
         format!("at {median:.0} writes"),
         Some((median / CACHE_WRITES - 1.0).abs() <= 0.01),
     );
-    // The paper gives the time for regions of 50,000 blocks alone.
+    // The paper gives this time only for regions of 50,000 blocks.
     if blocks != 50_000 {
         return;
     }

@@ -1,4 +1,4 @@
-//! Fig. 9: sequential read throughput against how full the cache is, after random and after sequential writes.
+//! Fig. 9: throughput of sequential reads by fill of the cache, after random and after sequential writes.
 
 use super::super::lab::Bench;
 use super::super::{ClaimKind, Experiment, Report};
@@ -7,18 +7,19 @@ use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "cassuto/fig09",
     title: "sequential reads suffer from cached random writes, not from sequential ones",
     run,
 };
 
-/// Writes of 4 KiB that fill the cache up to the first collection (fig. 6: 2–5 % before 750,000).
+/// Number of 4 KiB writes that fill the cache up to the first collection, which comes 2–5 % before 750,000 writes
+/// (fig. 6).
 const FULL: u64 = 715_000;
-/// How full, in fifths.
+/// Number of steps from an empty to a full cache.
 const STEPS: u64 = 5;
-/// 8 GiB read in order, 1 MiB at a time, from where sequential writes began.
+/// Reads of 8 GiB in order, 1 MiB at a time, from the address at which sequential writes began.
 const READ: &str = "rw=read,bs=1m,offset=0,number_ios=8192";
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
@@ -27,7 +28,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         let writes = FULL * step / STEPS;
         let fill = step as f64 / STEPS as f64;
         random.push((fill, throughput(SET_ASSOCIATIVE, "rw=randwrite,bs=4k", writes, progress)?));
-        // The same bytes in order; a block a write, as the random ones.
+        // As many bytes in order, in writes of one block like the random writes.
         sequential.push((fill, throughput(SET_ASSOCIATIVE, "rw=write,bs=4k,offset=0", writes, progress)?));
     }
     let conventional = throughput(CONVENTIONAL, "rw=write,bs=4k", 0, progress)?;
@@ -68,7 +69,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Bytes a second of the reads after `writes` writes.
+/// Returns the throughput, in bytes a second, of the reads after `writes` writes.
 fn throughput(drive: &str, fill: &str, writes: u64, progress: &Progress) -> Result<f64, Failure> {
     let words = if writes == 0 { READ.to_string() } else { format!("{fill},number_ios={writes};{READ}") };
     let bench = Bench { warmup_requests: writes, ..Bench::flat_out(drive) };

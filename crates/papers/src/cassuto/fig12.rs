@@ -1,4 +1,4 @@
-//! Figs 12–14: random 4 KiB writes on S-blocks, and two ways to choose what to destage.
+//! Figs 12–14: random 4 KiB writes on S-blocks, with two policies that choose the S-block to destage.
 
 use imbrex_disk::SimTime;
 use imbrex_sim::IoRecord;
@@ -14,27 +14,27 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 use imbrex::run::many;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "cassuto/fig12-14",
     title: "S-blocks sustain random writes; the destage policy decides the longest of them",
     run,
 };
 
-/// The drive of §V.D with each of the two policies.
+/// Drive of §V.D with each of the two policies.
 const CLOSEST: &str = "cassuto-307g+s-blocks:policy=closest-to-tail";
 const MOST: &str = "cassuto-307g+s-blocks:policy=most-cached-blocks";
 
-/// Well past the cliff: 4,000 s of it and more.
+/// Number of writes in a run: enough for more than 4,000 s after the cliff.
 const WRITES: u64 = 1_150_000;
-/// What is looked at after the cliff.
+/// Length of the interval after the cliff that is judged, in seconds.
 const AFTER_SECONDS: u64 = 4_000;
 
-/// Until the rate is steady: the caches fill (750,000 writes), then the S-block buffers turn twice, 300,000 S-blocks each time.
-/// An S-block has 2.5 writes in a full cache on average, and 5 when its turn to be destaged comes round.
+/// Number of writes until the rate is steady. The caches fill in 750,000 writes; then each of the 300,000 S-blocks is
+/// destaged twice. In a full cache an S-block has 2.5 writes on average, and 5 when its turn to be destaged comes.
 const WRITES_TO_STEADY: u64 = 750_000 + 2 * 300_000 * 5;
 
-/// The same drive with one thing changed each: what the rate after the cliff hangs on.
+/// Changes to the drive, made one at a time, to find the parameters that determine the rate after the cliff.
 const VARIANTS: [(&str, &str); 6] = [
     ("500 sections of three times the size", "sections=500"),
     ("150 sections of ten times the size", "sections=150"),
@@ -44,15 +44,15 @@ const VARIANTS: [(&str, &str); 6] = [
     ("four S-blocks more destaged before each cache defrag", "extra_destages=4"),
 ];
 
-/// "Around 50" and "around 80" IOPS: within a fifth.
+/// Share by which a rate may differ from "around 50" and "around 80" IOPS.
 const NEAR: f64 = 0.2;
 
-/// "Under 50 ms", "over 7 s": the longest writes of figs 13 and 14, and how far apart they are.
+/// Bounds of the longest writes in figs 13 and 14 ("under 50 ms", "over 7 s"), and the ratio of these bounds.
 const SHORT_MS: f64 = 50.0;
 const LONG_MS: f64 = 7_000.0;
 const RATIO: f64 = 140.0;
 
-/// What one run showed.
+/// Measurements of one run.
 struct Run {
     counts: Counts,
     cliff: SimTime,
@@ -135,16 +135,16 @@ fn sustained(report: &mut Report, closest: &Run, set_associative: &Run) {
     );
 }
 
-/// What became of the rate after the cliff, by means of a thousand seconds.
+/// Course of the rate after the cliff, in mean IOPS of consecutive intervals of 1,000 s.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Rise {
-    /// The lowest.
+    /// Lowest mean.
     drop: f64,
-    /// How many thousand seconds from there until the rate was that of the end.
+    /// Number of intervals from the lowest mean until a mean reaches `end`.
     thousands: usize,
-    /// The highest from there on.
+    /// Highest mean from the lowest on.
     peak: f64,
-    /// Of the last quarter.
+    /// Mean of the last quarter of the intervals.
     end: f64,
 }
 
@@ -165,14 +165,15 @@ impl Rise {
         }
     }
 
-    /// Around 50 at the drop, around 80 in the end, and slowly: over more than one of the thousand seconds.
+    /// Returns whether the rise is the paper's: around 50 IOPS at the drop, around 80 at the end, in more than one
+    /// interval.
     fn is_as_theirs(&self) -> bool {
         let is_near = |mean: f64, theirs: f64| (mean / theirs - 1.0).abs() <= NEAR;
         is_near(self.drop, 50.0) && is_near(self.end, 80.0) && self.thousands > 1
     }
 }
 
-/// Mean IOPS of every whole thousand seconds.
+/// Returns the mean IOPS of every whole 1,000 s. A window is 1 s.
 fn by_thousand(windows: &[u32]) -> Vec<f64> {
     windows.chunks_exact(1000).map(mean).collect()
 }
@@ -209,7 +210,7 @@ fn longest(report: &mut Report, closest: &Run, most: &Run) {
     claim("the longest writes of the two, one over the other", theirs, format!("{ratio:.0}"), ratio >= RATIO);
 }
 
-/// The same under each of [`VARIANTS`].
+/// Returns a table of the measurements for each of [`VARIANTS`].
 fn variants(progress: &Progress) -> Result<Table, Failure> {
     let columns =
         ["", "IOPS by thousand seconds after the cliff", "1 s windows at zero", "longest write", "most-cached-blocks"];
@@ -227,10 +228,10 @@ fn variants(progress: &Progress) -> Result<Table, Failure> {
     Ok(table)
 }
 
-/// The real trace, and where it is looked for.
+/// Path of the real trace.
 const REAL: &str = "../shared/traces/cloudPhysicsIO.vscsi";
 
-/// What changes how much S-blocks write on a real trace.
+/// Drives run on the real trace, to find the parameters that determine how much S-blocks write there.
 const ON_REAL: [(&str, &str); 9] = [
     ("set-associative, the paper's steps", SET_ASSOCIATIVE),
     ("set-associative, power-safe", "cassuto-307g+set-associative"),
@@ -243,7 +244,8 @@ const ON_REAL: [(&str, &str); 9] = [
     ("the other policy", MOST),
 ];
 
-/// Why S-blocks write more than set-associative on a real trace: one thing changed each. None where the trace is not there.
+/// Returns a table that compares S-blocks with set-associative on a real trace, one change at a time. Returns `None`
+/// if the trace's file is missing.
 fn real_trace(progress: &Progress) -> Result<Option<Table>, Failure> {
     if !std::path::Path::new(REAL).exists() {
         return Ok(None);
@@ -276,7 +278,8 @@ fn throughput_chart(closest: &Run) -> String {
     chart.thin(1500).svg(Style::Standalone)
 }
 
-/// Bars of a histogram, each a factor of 1.25 wide: the paper's own axis changes its scale three times.
+/// Returns a histogram whose bars are each a factor of 1.25 wide. The scale of the paper's own axis changes three
+/// times.
 fn latency_chart(id: &str, policy: &str, run: &Run) -> String {
     let bar_of = |ns: u64| ((ns.max(1) as f64).ln() / 1.25f64.ln()).floor() as i32;
     let mut bars = std::collections::BTreeMap::new();
@@ -297,7 +300,8 @@ fn latency_chart(id: &str, policy: &str, run: &Run) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the predicates are the sentences they print. Method: curves by hand for which each fails.
+    //! Goal: the predicates agree with the sentences they are printed with. Method: curves written here that fail one
+    //! predicate each.
 
     use rand_core::{RngCore, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
@@ -321,8 +325,9 @@ mod tests {
         assert_eq!(rise, Rise { drop: 50.0, thousands: 3, peak: 90.0, end: 72.0 });
     }
 
-    /// Writes that a destage makes room for, by quarters of turns: a section of 200 S-blocks with room for 500 writes, which come
-    /// at random; when there is none, S-blocks are destaged in turn.
+    /// Returns the mean number of writes that a destage frees, for each quarter of a turn. The model is a section of
+    /// 200 S-blocks with room for 500 writes, which come at random. When the room is used up, S-blocks are destaged in
+    /// turn.
     fn freed_by_turns(random: &mut Xoshiro256PlusPlus) -> Vec<f64> {
         const SBLOCKS: usize = 200;
         const ROOM: usize = 500;

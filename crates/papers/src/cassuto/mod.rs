@@ -1,7 +1,7 @@
 //! Cassuto et al. 2010, "Indirection Systems for Shingled-Recording Disk Drives".
 //!
-//! All runs are on the profile `cassuto-307g`, flat out, with `safety=paper`: the paper counts neither spare copies nor
-//! journal records.
+//! All runs use the profile `cassuto-307g`, without pauses between requests, with `safety=paper`: the paper counts
+//! neither spare copies nor journal records.
 
 mod definition4;
 mod fig05;

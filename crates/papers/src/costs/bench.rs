@@ -1,10 +1,10 @@
-//! The bench of the guide: a drive as it is sold, a workload, and what a buyer asks of it.
+//! The test bench of the guide: a drive in its state as sold, a workload, and the measurements that a buyer asks for.
 //!
 //! Invariants:
-//! 1. Every drive has a volatile cache of 64 MiB and reads ahead up to half of it, whatever its profile says, unless the
-//!    run says that the volatile cache is off; every flush empties it.
-//! 2. The cliff is the first time that a request of the host has to wait until the layer has cleaned something; it is
-//!    told from the plans, so that a volatile cache does not hide it.
+//! 1. Every drive has a volatile cache of 64 MiB and reads ahead up to half of that, whatever its profile says, unless
+//!    the run turns the volatile cache off. Every flush empties the cache.
+//! 2. The cliff is the first time that a host request has to wait until the layer has cleaned something. It is found
+//!    in the plans of the layer, since a volatile cache hides it from the host.
 
 use imbrex::drives::fresh;
 use imbrex::{Failure, Progress, Run};
@@ -14,62 +14,62 @@ use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, IoRecord, Observer, O
 use imbrex_trace::Source;
 use imbrex_trace::generators::{self, Generator, WorkloadSpec};
 
-/// The volatile cache: what drives of the time have.
+/// Size of the volatile cache in bytes, as drives of the time have it.
 const WRITE_CACHE_BYTES: u64 = 64 << 20;
 
-/// What is read ahead at most: half of it, as the profiles of drives as sold have it.
+/// Limit of read-ahead in bytes: half of the volatile cache, as in the profiles of drives as sold.
 const READ_AHEAD_BYTES: u64 = WRITE_CACHE_BYTES / 2;
 
-/// A run to be made.
+/// Settings of a run.
 #[derive(Clone, Copy)]
 pub struct Case<'a> {
-    /// `PROFILE+LAYER:key=value,…`.
+    /// Drive, as `PROFILE+LAYER:key=value,…`.
     pub drive: &'a str,
-    /// A built-in workload, or words.
+    /// Name of a built-in workload, or words that describe one.
     pub workload: &'a str,
     /// Whether the volatile cache is on.
     pub has_write_cache: bool,
-    /// Requests after the cliff at which the run ends; the workload's own end if `None`.
+    /// Number of requests after the cliff at which the run ends. `None` runs the workload to its end.
     pub past_cliff: Option<u64>,
 }
 
-/// The cliff.
+/// Time and number of the request at which the cliff was reached.
 #[derive(Clone, Copy, Default)]
 pub struct Cliff {
-    /// Requests completed before it.
+    /// Number of requests completed before the cliff.
     pub requests: u64,
-    /// When.
+    /// Simulated time of the cliff.
     pub at: SimTime,
 }
 
-/// What a run came to.
+/// Results of a run.
 pub struct Cost {
-    /// The summary, as `imbrex simulate` has it.
+    /// Summary, as `imbrex simulate` gives it.
     pub result: DriveResult,
     /// Completions over time.
     pub series: DriveSeries,
-    /// The cliff, if the run came to it.
+    /// Cliff, if the run reached one.
     pub cliff: Option<Cliff>,
-    /// The stretches between pauses of the workload of a second or more.
+    /// Bursts of the workload, in order. A pause of a second or more separates two bursts.
     pub bursts: Vec<Burst>,
 }
 
-/// A stretch of the workload without a pause.
+/// Part of a workload between two pauses.
 #[derive(Clone, Copy)]
 pub struct Burst {
-    /// Requests completed in it before one had to wait for cleaning; all of them if none had to.
+    /// Number of requests completed before one had to wait for cleaning: all of the burst if none had to wait.
     pub free: u64,
-    /// Whether one had to.
+    /// Whether a request of the burst had to wait for cleaning.
     pub has_waited: bool,
 }
 
 impl<'a> Case<'a> {
-    /// `workload` on `drive` as it is sold, to the workload's end.
+    /// Returns a run of the whole `workload` on `drive` as sold.
     pub fn new(drive: &'a str, workload: &'a str) -> Case<'a> {
         Case { drive, workload, has_write_cache: true, past_cliff: None }
     }
 
-    /// Makes it.
+    /// Simulates the run and returns its results.
     pub fn make(&self, progress: &Progress) -> Result<Cost, Failure> {
         let drive = fresh(self.drive)?;
         let (mut source, arrival) = open(self.workload, drive.capacity_bytes() / 512)?;
@@ -86,7 +86,11 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The workload called or worded `text`, on a drive of `device_sectors` sectors of 512 bytes.
+/// Opens the workload that `text` names or describes, on a drive of `device_sectors` sectors of 512 bytes.
+///
+/// # Errors
+///
+/// The workload does not exist, or does not keep a queue full.
 fn open(text: &str, device_sectors: u64) -> Result<(Box<dyn Source>, Arrival), Failure> {
     let (source, arrival) = match generators::named(text) {
         Some(entry) => {
@@ -106,17 +110,17 @@ fn open(text: &str, device_sectors: u64) -> Result<(Box<dyn Source>, Arrival), F
 }
 
 impl Cost {
-    /// Simulated seconds in all.
+    /// Returns the simulated duration of the run, in seconds.
     pub fn seconds(&self) -> f64 {
         self.result.duration_ns as f64 / 1e9
     }
 
-    /// Requests a second over the whole run.
+    /// Returns the number of requests a second over the whole run.
     pub fn rate(&self) -> f64 {
         self.result.completed as f64 / self.seconds()
     }
 
-    /// Requests a second before the cliff, or over the whole run.
+    /// Returns the number of requests a second before the cliff, or over the whole run if there was no cliff.
     pub fn rate_before(&self) -> f64 {
         match self.cliff {
             Some(cliff) if cliff.requests > 0 => cliff.requests as f64 / (cliff.at.0 as f64 / 1e9),
@@ -125,20 +129,20 @@ impl Cost {
         }
     }
 
-    /// Requests a second after the cliff, if there was one.
+    /// Returns the number of requests a second after the cliff, if there was one.
     pub fn rate_after(&self) -> Option<f64> {
         let cliff = self.cliff?;
         let seconds = self.seconds() - cliff.at.0 as f64 / 1e9;
         (seconds > 0.0).then(|| (self.result.completed - cliff.requests) as f64 / seconds)
     }
 
-    /// Bytes a second, read and written.
+    /// Returns the number of bytes read and written a second.
     pub fn bytes_per_second(&self) -> f64 {
         let host = &self.result.host;
         (host.read_blocks + host.write_blocks) as f64 * 512.0 / self.seconds()
     }
 
-    /// (seconds, requests a second) of every window.
+    /// Returns (seconds, requests a second) for every window.
     pub fn points(&self) -> Vec<(f64, f64)> {
         let width = self.series.window_ns as f64 / 1e9;
         let windows = self.series.windows.iter().enumerate();
@@ -155,7 +159,7 @@ struct Watch {
     last_end: SimTime,
 }
 
-/// A pause of the workload as long as this begins a burst.
+/// Shortest pause of the workload that separates two bursts.
 const PAUSE: SimDuration = SimDuration::from_secs(1);
 
 impl Observer for Watch {

@@ -1,4 +1,4 @@
-//! The cliff: random 4 KiB writes without a pause, until caches are full and beyond.
+//! The cliff: random 4 KiB writes without a pause, until the caches are full, and some after.
 
 use super::super::{Experiment, Report};
 use super::bench::{Case, Cost};
@@ -9,17 +9,17 @@ use imbrex::error::Failure;
 use imbrex::human;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { name: "costs/cliff", title: "random 4 KiB writes until caches are full, and beyond", run };
 
-/// As the built-in `random-4k`, but long enough for the largest cache.
+/// Workload like the built-in `random-4k`, but long enough to fill the largest cache.
 const WORDS: &str = "rw=randwrite,bs=4k,number_ios=10000000,iodepth=31";
-/// Writes after the cliff.
+/// Number of writes after the cliff at which a run ends.
 const PAST_CLIFF: u64 = 100_000;
-/// Writes of a drive that has no cliff, or stands on it from the start.
+/// Workload for drives that have no persistent cache, and so no cliff or a cliff from the start.
 const WITHOUT: &str = "random-4k";
-/// Drives of which the chart shows the throughput.
+/// Drives whose throughput the chart shows.
 const SHOWN: [&str; 5] = ["cmr-5900", "st5000as0011", "st8000as0022", "emulated-smr-2", "imr-1t"];
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
@@ -60,7 +60,7 @@ fn measure(drive: &str, progress: &Progress) -> Result<Cost, Failure> {
     }
 }
 
-/// Writes and time before the cliff, writes a second before and after it.
+/// Returns four cells: writes and time before the cliff, then writes a second before and after the cliff.
 pub fn before_and_after(cost: &Cost) -> [String; 4] {
     let none = || "–".to_string();
     match cost.cliff {
@@ -74,7 +74,7 @@ pub fn before_and_after(cost: &Cost) -> [String; 4] {
     }
 }
 
-/// Means of ten windows, none of zero: a logarithm cannot show one.
+/// Returns the means of ten windows each. A mean of zero becomes 0.1, since the axis of the chart is logarithmic.
 fn smoothed(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mean = |chunk: &[(f64, f64)]| chunk.iter().map(|point| point.1).sum::<f64>() / chunk.len() as f64;
     points.chunks(10).map(|chunk| (chunk[0].0.max(1.0), mean(chunk).max(0.1))).collect()

@@ -1,6 +1,6 @@
 //! The drives that the guide compares.
 
-/// Every drive of the guide: its name here, and its words.
+/// Drives of the guide: (name in the guide, name of the profile).
 pub(super) const DRIVES: [(&str, &str); 12] = [
     ("cmr-7200", "cmr-7200"),
     ("cmr-5900", "cmr-5900"),

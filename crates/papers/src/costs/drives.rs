@@ -8,11 +8,11 @@ use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { name: "costs/drives", title: "mail, database, resilver and backup on every drive", run };
 
-/// The built-in workloads, with what each is called.
+/// Built-in workloads: (name, heading).
 pub const WORKLOADS: [(&str, &str); 5] = [
     ("mail-server", "Mail server"),
     ("database", "Database"),
@@ -32,7 +32,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// A table for each workload, and a chart of throughput over the first drive's.
+/// Adds a table for each workload, and a chart of each drive's throughput divided by the first drive's.
 pub fn compare(report: &mut Report, id: &str, drives: &[(&str, &str)], progress: &Progress) -> Result<(), Failure> {
     let mut relative = vec![Vec::new(); drives.len()];
     for (workload, heading) in WORKLOADS {
@@ -58,7 +58,7 @@ pub fn compare(report: &mut Report, id: &str, drives: &[(&str, &str)], progress:
     Ok(())
 }
 
-/// The row of a run: throughput, latency, cost.
+/// Returns the row of a run: throughput, latency, cost.
 pub fn row(name: &str, cost: &Cost) -> Vec<String> {
     let mut row = vec![name.to_string(), rate(cost.rate()), megabytes(cost.bytes_per_second())];
     row.extend(cells(cost));

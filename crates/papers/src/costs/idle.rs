@@ -1,4 +1,4 @@
-//! What an idle period buys: the cache is filled by random writes, the drive is left alone, and writes go on.
+//! The benefit of idle time: random writes fill the cache, the drive is idle, and more writes follow.
 
 use super::super::{Experiment, Report};
 use super::bench::{Burst, Case};
@@ -7,11 +7,11 @@ use imbrex::error::Failure;
 use imbrex::human;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { name: "costs/idle", title: "writes that a pause buys a drive whose cache is full", run };
 
-/// Drives, with the writes that fill their cache from all over, and the writes tried after the pause.
+/// Drives: (name, profile, number of random writes). As many writes fill the cache and follow each pause.
 const DRIVES: [(&str, &str, u64); 4] = [
     ("st5000as0011", "seagate-st5000as0011", 250_000),
     ("st8000as0011", "seagate-st8000as0011", 300_000),
@@ -19,7 +19,7 @@ const DRIVES: [(&str, &str, u64); 4] = [
     ("st8000dm004", "seagate-st8000dm004", 450_000),
 ];
 const PAUSES: [(&str, &str); 5] = [("1 min", "1m"), ("10 min", "10m"), ("1 h", "1h"), ("8 h", "8h"), ("24 h", "24h")];
-/// Where the writes go: all over, or to a part as large as a busy directory.
+/// Regions to which the writes go: (heading, size). The second is as large as a busy directory.
 const PLACES: [(&str, &str); 2] = [("the whole drive", "100%"), ("10 GiB", "10G")];
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
@@ -44,7 +44,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// What each pause buys `drive`, on one run.
+/// Returns for each pause how many writes `drive` takes after it without waiting for cleaning. One run has all pauses.
 fn bought(drive: &str, writes: u64, size: &str, progress: &Progress) -> Result<Vec<String>, Failure> {
     let mut words = format!("rw=randwrite,bs=4k,size={size},number_ios={writes},iodepth=31");
     for (_, pause) in PAUSES {

@@ -1,7 +1,7 @@
-//! The layers side by side, each family on one geometry.
+//! The layers compared, each family on one geometry.
 //!
-//! The shingled geometry is that of Cassuto 2010, whose caches of 3 GB fill within a run. `media-cache` is not among the
-//! layers there, since it is made for bands of tracks: the Seagates have it.
+//! The shingled geometry is that of Cassuto 2010, whose caches of 3 GB fill within a run. `media-cache` is not
+//! compared, since it is made for bands of tracks; the Seagate drives use `media-cache`.
 
 use super::super::{Experiment, Report};
 use super::bench::Case;
@@ -11,11 +11,11 @@ use super::table::{COLUMNS, cells, table};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const SHINGLED: Experiment =
     Experiment { name: "costs/layers-shingled", title: "the layers for shingled disks on one geometry", run: shingled };
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const INTERLACED: Experiment = Experiment {
     name: "costs/layers-interlaced",
     title: "the layers for interlaced disks on one geometry",
@@ -43,7 +43,7 @@ const ON_INTERLACED: [(&str, &str); 9] = [
     ("write-buffer", "imr-1t+write-buffer"),
 ];
 
-/// Writes of the first table.
+/// Workload of the first table, for shingled disks.
 const WORDS: &str = "rw=randwrite,bs=4k,number_ios=1000000,iodepth=31";
 
 fn shingled(progress: &Progress) -> Result<Report, Failure> {

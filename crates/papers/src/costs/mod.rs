@@ -1,7 +1,7 @@
-//! What shingling costs: the same workloads on every drive and every layer, for the guide of that name.
+//! The costs of shingling: the same workloads on every drive and every layer, for the guide `what-shingling-costs.md`.
 //!
-//! Nothing here is a paper's: the experiments have tables and no claims. Each renews its part of the guide, between the
-//! marks that bear its name; the words around the tables are the guide's own.
+//! These experiments come from no paper: they have tables and no claims. Each replaces its own part of the guide,
+//! between the marks with its name. The text around the tables belongs to the guide.
 
 mod bench;
 mod cliff;

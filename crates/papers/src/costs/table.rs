@@ -1,19 +1,19 @@
-//! Tables of the guide, and numbers as they stand in them.
+//! Tables of the guide, and the format of numbers in these tables.
 
 use super::super::Table;
 use super::bench::Cost;
 use imbrex::human;
 
-/// Columns of latency and cost that every table of a workload has.
+/// Columns of latency and cost in every table of a workload.
 pub const COLUMNS: [&str; 7] = ["mean", "median", "99 %", "99.9 %", "longest", "longest stall", "writes ×"];
 
-/// A table of `heading` with these columns, before its rows.
+/// Returns an empty table with `heading` and `columns`.
 pub fn table(heading: &str, columns: &[&str]) -> Table {
     let columns = columns.iter().map(|column| column.to_string()).collect();
     Table { heading: heading.into(), columns, rows: Vec::new() }
 }
 
-/// The cells under [`COLUMNS`].
+/// Returns the cells under [`COLUMNS`].
 pub fn cells(cost: &Cost) -> Vec<String> {
     let (latency, result) = (&cost.result.latency_ns.all, &cost.result);
     let times = [latency.mean, latency.p50, latency.p99, latency.p999, latency.max];
@@ -27,17 +27,17 @@ fn stall(ns: u64) -> String {
     if ns == 0 { "–".into() } else { human::duration_ns(ns) }
 }
 
-/// A rate with the digits that tell something.
+/// Returns a rate as text, with as many digits as matter.
 pub fn rate(value: f64) -> String {
     human::ratio(value)
 }
 
-/// Megabytes a second.
+/// Returns a rate in megabytes a second as text.
 pub fn megabytes(bytes_per_second: f64) -> String {
     human::ratio(bytes_per_second / 1e6)
 }
 
-/// A time in words.
+/// Returns a time as text with its unit.
 pub fn seconds(seconds: f64) -> String {
     human::duration_ns((seconds * 1e9) as u64)
 }

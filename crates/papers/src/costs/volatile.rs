@@ -1,4 +1,4 @@
-//! What the volatile cache is worth: synchronous writers with it and without.
+//! The benefit of the volatile cache: synchronous writes with and without it.
 
 use super::super::{Experiment, Report};
 use super::bench::Case;
@@ -6,7 +6,7 @@ use super::table::{COLUMNS, cells, megabytes, rate, table};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { name: "costs/volatile-cache", title: "the volatile cache on and off, one write at a time", run };
 

@@ -1,5 +1,5 @@
-//! §6 leaves open whether conventional latency can be had at a controller's memory: every layer of interlaced disks that
-//! there is, the paper's and those beyond it, on every machine.
+//! §6 leaves open whether an interlaced drive can have conventional latency with a controller's memory. This
+//! experiment runs every layer for interlaced disks, the paper's and others, on the smaller machines.
 
 use imbrex_layer::registry;
 use imbrex_trace::generators::Arrivals;
@@ -13,35 +13,36 @@ use super::workloads::{Case, machines};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "hajkazemi/section6",
     title: "beyond the paper: which layer gives conventional latency on which machine",
     run,
 };
 
-/// Mean and tail within a tenth of the conventional drive's.
+/// Largest ratio to the conventional drive's mean and tail latency that counts as conventional latency.
 const REACHED: f64 = 1.1;
 
-/// What a drive's controller has for the map of 20 TB: a little more than track-map takes (§2.4).
+/// Memory that a drive's controller has for the map of 20 TB, in bytes: a little more than track-map needs (§2.4).
 const CONTROLLER_BYTES: u64 = 16_000_000;
 
-/// Bytes of a layer's map for a drive of 20 TB.
+/// Returns the size of a layer's map for a drive of 20 TB, in bytes.
 fn map_bytes(layer: &str) -> Result<u64, Failure> {
     Ok(imbrex::drives::fresh(&format!("imr-20t+{layer}"))?.layer.memory().formula_bytes)
 }
 
-/// The paper's layers, ours of the same names, and after them all others of interlaced disks that are registered.
+/// Returns the paper's layers, our versions of the same names, and all other registered layers for interlaced disks.
 fn layers() -> Vec<&'static str> {
     let others = registry::all().into_iter().filter(|info| info.recordings.contains(&"interlaced"));
     let others = others.map(|info| info.name).filter(|name| !COMPARED.contains(name));
     COMPARED.into_iter().chain(OURS).chain(others).collect()
 }
 
-/// Machines of fewer requests than this: enough to tell layers apart, and runs of an hour fewer.
+/// Bound on a machine's number of requests. The machines below it suffice to tell layers apart, and save an hour of
+/// runs.
 const REQUESTS_MAX: u64 = 12_000_000;
 
-/// The machines that are run, with arrivals from the first source.
+/// Returns the stand-ins with fewer requests than the bound, with arrivals from the first source.
 pub(super) fn smaller_machines() -> Vec<Case> {
     machines(Arrivals::default()).into_iter().filter(|case| case.requests() < REQUESTS_MAX).collect()
 }
@@ -82,7 +83,8 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Mean and tail of every layer over the conventional drive's, and what it writes.
+/// Returns a table of each layer's mean and tail latency, divided by the conventional drive's, and its write
+/// amplification.
 fn times_conventional(view: &View, layers: &[&str], names: &[&str]) -> Table {
     let columns = std::iter::once("").chain(layers[1..].iter().copied()).map(String::from).collect();
     let heading = "Mean and tail latency over the conventional drive's; write amplification in sectors".to_string();
@@ -114,7 +116,8 @@ fn reached(view: &View, memory: &[(&str, u64)], name: &str) -> Vec<String> {
     vec![name.to_string(), listed(&reached), near]
 }
 
-/// What is left of the cost of interlacing.
+/// Returns the remaining cost of a layer as text: its write amplification and busy share beside the conventional
+/// drive's.
 fn limit(view: &View, name: &str, layer: &str) -> String {
     let (result, conventional) = (view.of(name, layer), view.of(name, CONVENTIONAL));
     format!(

@@ -1,4 +1,4 @@
-//! Claims of figs 8 and 9 that do not hold: what was varied to find out why.
+//! Claims of figs 8 and 9 that do not hold: variations of the workload that look for the reason.
 
 use imbrex_trace::generators::{Arrivals, Choices};
 
@@ -10,9 +10,9 @@ use super::workloads::Case;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Machines on which the paper has write amplification nearly eliminated.
+/// Machines on which the paper finds write amplification nearly eliminated.
 const ELIMINATED: [&str; 3] = ["w56", "w39", "w106"];
-/// Machines whose tails grow by tens of thousands.
+/// Machines whose tail latency grows by a factor of tens of thousands.
 const WORST: [&str; 2] = ["w39", "w56"];
 
 fn case(name: &'static str, change: fn(&mut Choices)) -> Case {
@@ -21,13 +21,14 @@ fn case(name: &'static str, change: fn(&mut Choices)) -> Case {
     case
 }
 
-/// The machine's numbers on the layers.
+/// Returns the numbers of a workload on each of the layers.
 fn numbers<const N: usize>(case: Case, labels: [&str; N], progress: &Progress) -> Result<[Numbers; N], Failure> {
     let runs = runs::all(&[case], &labels, progress)?;
     Ok(labels.map(|label| runs[&(case, label.to_string())].numbers.clone()))
 }
 
-/// What track-map leaves of RMW's excess in sectors, where pages lie or stay hot otherwise.
+/// Returns a table of the share of RMW's excess writes, in sectors, that remains with track-map. The rows vary where
+/// used pages lie and how long pages stay hot.
 pub fn eliminated(progress: &Progress) -> Result<Table, Failure> {
     type Change = (&'static str, fn(&mut Choices));
     const CHANGES: [Change; 4] = [
@@ -53,7 +54,8 @@ pub fn eliminated(progress: &Progress) -> Result<Table, Failure> {
     Ok(table)
 }
 
-/// Tails of writes on the worst machines, where requests come faster or the cache is smaller.
+/// Returns a table of the tails of writes on the worst machines, with requests at shorter intervals and with a smaller
+/// cache.
 pub fn fallen_behind(progress: &Progress) -> Result<Table, Failure> {
     let columns = [
         "",

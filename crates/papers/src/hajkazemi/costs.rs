@@ -1,5 +1,6 @@
-//! §2: what operations cost in seeks and rotations, and what the maps take, by the paper's accounting (`half`) and on
-//! mechanics in which the platter has an angle (`exact`).
+//! §2: the cost of operations in seeks and rotations, and the size of the maps. Costs are counted as in the paper,
+//! which charges half a rotation for each wait (`half`), and on mechanics that know the angle of the platter
+//! (`exact`).
 
 use imbrex_disk::Command;
 
@@ -10,27 +11,29 @@ use super::under_test::{CACHE, CONVENTIONAL, FLIP, MAP, RMW};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { name: "hajkazemi/section2", title: "costs in seeks and rotations, and memory", run };
 
-/// Writes at random places, for each cost.
+/// Number of writes at random places, for each cost.
 const WRITES: usize = 10_000;
-/// Moves, for each cost.
+/// Number of moves, for each cost.
 const MOVES: u32 = 100;
-/// Tracks of a group of the drive.
+/// Number of tracks in a track group of the drive.
 const GROUP_TRACKS: u32 = 256;
 const TRACK_SECTORS: u64 = 4096;
-/// The paper's accounting, and every seek takes a second, so that seeks can be counted apart from rotations.
+/// Parameters for the paper's accounting. Every seek takes a second, so that seeks can be told from rotations in a
+/// sum.
 const HALF: &str = "mechanics.rotation=half,mechanics.seek.min_ns=1000000000,mechanics.seek.max_ns=1000000000";
 const COUNTED_SEEK_NS: u64 = 1_000_000_000;
 const ROTATION_NS: u64 = 10_000_000;
-/// The accounting leaves the transfer of the sectors themselves out: eight of a track of 4096 at most.
+/// Largest transfer that the accounting leaves out, in rotations: eight sectors of a track of 4096.
 const NEGLECTED: f64 = 8.0 / TRACK_SECTORS as f64;
-/// The others: a bottom beside a track that holds nothing has one neighbour to back up, one whose neighbours' sectors lie
-/// across the end of their track has more pieces, and a place by chance next to the last needs no seek.
+/// Share of operations whose cost must be exact. The others differ for three reasons. A bottom track beside an empty
+/// track has one neighbour to back up; sectors of the neighbours that lie across the end of a track make more pieces;
+/// a random place next to the one before needs no seek.
 const EXACT_SHARE: f64 = 0.998;
-/// Host writes of an interval, so that one track is moved for every few of them.
+/// Parameters for intervals of eight host writes that move at most one track each.
 const EAGER: &str = "interval=8,hot_tracks=1,hotness=reset,payback=0";
 
 fn run(_bars: &Progress) -> Result<Report, Failure> {
@@ -63,7 +66,7 @@ fn run(_bars: &Progress) -> Result<Report, Failure> {
 /// Costs of operations of one kind.
 #[derive(Default)]
 struct Costs {
-    /// (seeks, rotations) of each, as the paper counts.
+    /// Cost of each operation in the paper's accounting: (seeks, rotations).
     each: Vec<(u64, f64)>,
 }
 
@@ -73,7 +76,8 @@ impl Costs {
         self.each.push((whole_ns / COUNTED_SEEK_NS, rotations));
     }
 
-    /// How many are `seeks` and `rotations`, but for what is transferred.
+    /// Returns the number of operations that cost `seeks` and `rotations`, with up to [`NEGLECTED`] rotations more for
+    /// the transfer.
     fn exact(&self, seeks: u64, rotations: f64) -> usize {
         let range = rotations..=rotations + NEGLECTED;
         self.each.iter().filter(|cost| cost.0 == seeks && range.contains(&cost.1)).count()
@@ -87,7 +91,7 @@ impl Costs {
     }
 }
 
-/// Which tracks.
+/// Kind of tracks in which places are chosen.
 #[derive(Clone, Copy)]
 enum Wanted {
     Any,
@@ -95,7 +99,7 @@ enum Wanted {
     Top,
 }
 
-/// `count` LBAs at random sectors of tracks that are `wanted`.
+/// Returns `count` random LBAs on tracks of the kind `wanted`.
 fn places(trial: &TimedLayer, dice: &mut Dice, count: usize, wanted: Wanted) -> Vec<u64> {
     let mut places = Vec::with_capacity(count);
     while places.len() < count {
@@ -144,7 +148,8 @@ fn host_costs(report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Bottom tracks in different groups, away from their ends and from what is set aside, each with both neighbours: LBAs.
+/// Returns bottom tracks in different track groups, not near the ends of a group and not reserved. Each is given as
+/// three LBAs: outer neighbour, bottom track, inner neighbour.
 fn hot_tracks(trial: &TimedLayer, dice: &mut Dice) -> Vec<[u64; 3]> {
     let groups = trial.disk.geometry.radial_tracks() / GROUP_TRACKS;
     let mut found = Vec::new();
@@ -164,7 +169,8 @@ fn hot_tracks(trial: &TimedLayer, dice: &mut Dice) -> Vec<[u64; 3]> {
     found
 }
 
-/// An interval in which `hot` takes most writes, and each of its neighbours one; then the head goes elsewhere.
+/// Serves an interval in which `hot` takes most writes and each of its neighbours one. A read at a far place then
+/// moves the head away.
 fn heat(trial: &mut TimedLayer, [outer, hot, inner]: [u64; 3]) {
     for lba in [outer, inner, hot, hot, hot, hot, hot, hot] {
         trial.serve(Command::write(lba, 1));
@@ -173,7 +179,7 @@ fn heat(trial: &mut TimedLayer, [outer, hot, inner]: [u64; 3]) {
     trial.serve(Command::read(far, 1));
 }
 
-/// Costs of the phases of every move: one list a move.
+/// Returns the costs of the phases of every move: a list for each move.
 fn moves(layer: &str, dice: &mut Dice) -> Result<Vec<Vec<super::timed_layer::Cost>>, Failure> {
     let mut trial = TimedLayer::new(layer)?;
     let mut moves = Vec::new();
@@ -184,17 +190,17 @@ fn moves(layer: &str, dice: &mut Dice) -> Result<Vec<Vec<super::timed_layer::Cos
     Ok(moves)
 }
 
-/// The moves of each layer: words, what is measured, which phases of those of a move, and the paper's seeks and rotations.
+/// Kind of move: its layer, the paper's cost in seeks and rotations, and the phases that this cost covers.
 struct Moved {
     layer: &'static str,
     parameters: &'static str,
     name: &'static str,
-    /// Phases of a move with them, the first of them and one past the last.
+    /// Number of phases that a move of this kind has; then the first phase counted and the end of the counted range.
     phases: (usize, usize, usize),
     theirs: &'static str,
     seeks: u64,
     rotations: f64,
-    /// Passes of whole tracks among the rotations.
+    /// Number of passes over whole tracks among the rotations.
     passes: f64,
 }
 
@@ -256,7 +262,7 @@ impl Moved {
         let words = format!("{}:{EAGER},{},{mechanics}", self.layer, self.parameters);
         let (count, first, end) = self.phases;
         let moves = moves(&words, &mut Dice(22))?;
-        // The first promotion finds a free slot and evicts nothing.
+        // The first promotion finds a free slot and evicts nothing, so it has fewer phases and is left out.
         let of_kind = moves.into_iter().filter(|phases| phases.len() == count);
         Ok(of_kind.map(|phases| phases[first..end].iter().fold(Default::default(), |sum, &cost| sum + cost)).collect())
     }
@@ -271,7 +277,7 @@ fn move_costs(report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whole moves under `exact`: long seeks, and passes and switches.
+/// Adds the claims for whole moves under `exact`: seeks, passes over whole tracks, and switches.
 fn exact_moves(report: &mut Report) -> Result<(), Failure> {
     for moved in &MOVED {
         let costs = moved.measured("mechanics.rotation=exact")?;
@@ -295,7 +301,7 @@ fn exact_moves(report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Random and sequential bottom writes under `exact`, with one backup region and with sixteen.
+/// Adds the claims for random writes to bottom tracks under `exact`, with one backup region and with sixteen.
 fn exact_writes(report: &mut Report) -> Result<(), Failure> {
     for regions in [1, 16] {
         let mut trial = TimedLayer::new(&format!("{RMW}:backup_regions={regions},mechanics.rotation=exact"))?;
@@ -343,9 +349,9 @@ fn exact_writes(report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The maps of 20 TB in tracks of 1.5 MB, and the log of an interval.
+/// Adds the claims for the maps of 20 TB in tracks of 1.5 MB, and for the log of an interval.
 fn memory(report: &mut Report) -> Result<(), Failure> {
-    /// One more than 20 TB make, for tracks come in pairs.
+    /// Number of tracks: one more than 20 TB fill, since tracks come in pairs.
     const TRACKS: u64 = 13_333_334;
     for (layer, name, theirs, expected) in [
         (FLIP, "3 bits a bottom track", "about 2.5 MB", 2_500_000),
@@ -364,7 +370,7 @@ fn memory(report: &mut Report) -> Result<(), Failure> {
     let mut trial = TimedLayer::new(FLIP)?;
     let before = trial.memory().measured_bytes;
     let mut dice = Dice(24);
-    // One write less than an interval has, each to a sector of two tracks.
+    // One write fewer than an interval has. Each write lies across the end of a track, so it counts for two tracks.
     for _ in 0..19_999 {
         let track = dice.below(trial.capacity() / TRACK_SECTORS - 2) + 1;
         trial.serve(Command::write(track * TRACK_SECTORS - 1, 2));

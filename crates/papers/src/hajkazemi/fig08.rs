@@ -20,14 +20,14 @@ use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "hajkazemi/fig08-09",
     title: "write amplification, mean and tail latency of fifteen machines",
     run,
 };
 
-/// Where the choices of ours were made before the first run.
+/// Commit that has our choices, made before the first run.
 const CHOSEN: &str = "a946c34";
 /// Machines that interlacing does not slow down (§4).
 const UNAFFECTED: [&str; 4] = ["w08", "w24", "w31", "w43"];
@@ -68,14 +68,14 @@ fn method() -> String {
         "The fifteen stand-ins, whole, on `imr-1t` with the paper's own layers and steps (`safety=paper`, the hottest k of an \
          interval of 20,000 writes, counts reset) and on the conventional drive of the same tracks; a queue of 64, served in order \
          of arrival. What the paper does not give is ours, chosen by rule before the first run (commit {CHOSEN}; \
-         [workloads](workloads.md)): k is 100 and a track is moved where it is twice as hot as the one it displaces (20 and 500, 1 \
+         [workloads](../workloads.md)): k is 100 and a track is moved where it is twice as hot as the one it displaces (20 and 500, 1 \
          and 4 beside), the write cache has 64 MiB (8 beside), the tail is the 99.9th percentile. Every claim is judged with arrivals \
          from each of four sources; the tables are of the first, `cloudphysics`, where they name none. Whether write amplification \
          counts sectors or operations the paper does not say: both are judged."
     )
 }
 
-/// What the figures show: title, file, measure, unit of the axis.
+/// Returns the measures of the figures: (title, file name, measure, unit of the axis).
 fn measures() -> [(&'static str, Option<&'static str>, Measure, Unit); 4] {
     [
         ("Write amplification in sectors", Some("hajkazemi-fig08"), amplification, Unit::Ratio),
@@ -135,12 +135,13 @@ fn amplification_claims(report: &mut Report, runs: &Runs) {
     }
 }
 
-/// Machines on which `layer` at least halves the measure of RMW.
+/// Returns the machines on which the measure with `layer` is at most half of that with RMW.
 fn halved(view: &View, layer: &str, measure: Measure) -> Vec<&'static str> {
     view.where_(|name| is_halved(view.ratio(name, RMW, layer, measure)))
 }
 
-/// Machines and layers that write more than RMW, and how much.
+/// Returns, as text, the layers whose measure exceeds RMW's on some machine, with the number of machines and the
+/// largest ratio.
 fn worse(view: &View, measure: Measure) -> Vec<String> {
     let worse_with = |layer: &&str| {
         let names = view.where_(|name| view.ratio(name, layer, RMW, measure) > 1.0);
@@ -204,7 +205,8 @@ fn times(ratios: &[f64]) -> String {
     ratios.iter().map(|ratio| format!("{}×", figure(*ratio))).collect::<Vec<_>>().join(", ")
 }
 
-/// `holds` where the conventional drive's mean is that of the paper.
+/// Returns the outcome `holds` if the conventional drive's mean is about the paper's 0.1 ms, and otherwise
+/// [`Outcome::NoBaseline`].
 fn on_baseline(mean_ms: f64, holds: bool) -> Outcome {
     if is_about_a_tenth_of_a_millisecond(mean_ms) { Outcome::Holds(holds) } else { Outcome::NoBaseline }
 }
@@ -243,7 +245,7 @@ fn tail_claims(report: &mut Report, runs: &Runs) {
     });
 }
 
-/// The cases in which RMW cannot keep up at all.
+/// Adds the claims for a machine on which RMW cannot keep up with the requests.
 fn worst_case_claims(report: &mut Report, runs: &Runs, name: &str, of: &str, mean: Measure, tail: Measure) {
     let words = format!("{name}: tail latency of {of} with RMW over the conventional drive's, whose mean is 0.1 ms");
     claim(report, runs, &words, "tens of thousands of times", |view| {
@@ -285,7 +287,7 @@ fn unaffected_claims(report: &mut Report, runs: &Runs) {
     }
 }
 
-/// How the main claims come out with other values for what is ours, and with our own layers.
+/// Returns a table of the main claims with other values for our choices, and with our versions of the layers.
 fn second_values(runs: &Runs, progress: &Progress) -> Result<Table, Failure> {
     let arrivals = Arrivals::default();
     let cached = |label: &str| format!("{label}:{SMALL_CACHE}");
@@ -336,7 +338,8 @@ fn second_values(runs: &Runs, progress: &Progress) -> Result<Table, Failure> {
     Ok(table)
 }
 
-/// The real traces that are at hand: what the paper says of its own, that no case is worse off than with RMW.
+/// Adds tables for the real traces whose files exist, and the claim that the paper makes for its own traces: no layer
+/// writes more than RMW.
 fn real_traces(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
     let cases = real();
     if cases.is_empty() {

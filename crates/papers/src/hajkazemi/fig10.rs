@@ -11,19 +11,20 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 use imbrex_trace::generators::Arrivals;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { name: "hajkazemi/fig10-11", title: "how many tracks are hot, and whether their neighbours are", run };
 
-/// Sectors of a track of 2 MiB.
+/// Number of sectors in a track of 2 MiB.
 const TRACK_SECTORS: u64 = 4096;
-/// Fig. 2 shows so many of the hottest.
+/// Number of hottest tracks in fig. 2.
 const SHOWN: usize = 3000;
-/// Fig. 4 shows so many with their neighbours.
+/// Number of hottest tracks in fig. 4, where each is shown with its neighbours.
 const HOTTEST: usize = 20;
-/// The tracks that the cache of the paper holds.
+/// Number of tracks that the cache of the paper holds.
 const CACHED: usize = 100;
-/// Machine, the share of its writes to its hottest tracks by the paper, of how many.
+/// Cases: (machine, number of its hottest tracks, share of writes to these tracks in the paper's words, accepted range
+/// of our share).
 const SHARES: [(&str, usize, &str, std::ops::Range<f64>); 4] = [
     ("w106", CACHED, "80 % (§2.2)", 0.75..0.85),
     ("w39", 10, "half, to a handful of tracks", 0.4..0.6),
@@ -31,15 +32,15 @@ const SHARES: [(&str, usize, &str, std::ops::Range<f64>); 4] = [
     ("w87", CACHED, "around 15 %", 0.1..0.2),
 ];
 
-/// Few of the hottest tracks have neighbours on both sides as hot: a quarter of them at most.
+/// Returns whether few of the hottest tracks have neighbours on both sides that are as hot: at most a quarter.
 fn is_few(crowded: usize) -> bool {
     crowded * 4 <= CACHED
 }
 
-/// Writes to each track of 2 MiB, by address.
+/// Number of writes to each track of addresses: 2 MiB of consecutive LBAs.
 struct Heat {
     writes: Vec<u64>,
-    /// Tracks, hottest first, of equals the lower.
+    /// Tracks in the order of their writes, the hottest first; the lower of two equal tracks first.
     ranked: Vec<usize>,
 }
 
@@ -121,13 +122,13 @@ impl Heat {
         Ok(Heat { writes, ranked })
     }
 
-    /// The share of writes that the hottest `tracks` take.
+    /// Returns the share of writes that go to the hottest `tracks`.
     fn share(&self, tracks: usize) -> f64 {
         let hot: u64 = self.ranked.iter().take(tracks).map(|&track| self.writes[track]).sum();
         hot as f64 / self.writes.iter().sum::<u64>() as f64
     }
 
-    /// Of the hottest, those whose neighbours all took over half as many writes.
+    /// Returns how many of the hottest tracks have two neighbours that each took over half as many writes.
     fn crowded(&self, neighbours: impl Fn(usize) -> [Option<usize>; 2]) -> usize {
         let is_hot = |track: usize, neighbour: Option<usize>| {
             let writes = neighbour.and_then(|neighbour| self.writes.get(neighbour)).copied().unwrap_or(0);
@@ -138,7 +139,7 @@ impl Heat {
     }
 }
 
-/// The tracks of addresses that lie beside that of a track of addresses.
+/// Returns the tracks of addresses that the drive places beside a track of addresses.
 fn physical_neighbours(drive: &TimedLayer, track: usize) -> [Option<usize>; 2] {
     let (radial, _) = drive.track_of(track as u64 * TRACK_SECTORS);
     let at = |radial: Option<u32>| {

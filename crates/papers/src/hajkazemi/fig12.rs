@@ -1,4 +1,5 @@
-//! Figs 12 and 13: distribution of write latencies, and how far the run falls behind the conventional drive's, on w46 and w28.
+//! Figs 12 and 13: the distribution of write latencies, and how far the run falls behind that on the conventional
+//! drive, for w46 and w28.
 
 use imbrex_trace::generators::Arrivals;
 
@@ -12,14 +13,14 @@ use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "hajkazemi/fig12-13",
     title: "distribution of latencies, and issue time disparity, on w46 and w28",
     run,
 };
 
-/// The machines of the figures.
+/// Machines of the figures.
 const NAMES: [&str; 2] = ["w46", "w28"];
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
@@ -52,7 +53,7 @@ fn of<'a>(runs: &'a Runs, arrivals: Arrivals, name: &'static str, layer: &str) -
     run.curves.as_ref().expect("the curves of these machines are kept")
 }
 
-/// (ns, share of writes that take no longer), rising.
+/// Returns the cumulative distribution of a histogram: (ns, share of writes that take at most as long), rising.
 fn distribution(buckets: &[(u64, u64)]) -> Vec<(u64, f64)> {
     let total = buckets.iter().map(|bucket| bucket.1).sum::<u64>() as f64;
     let mut sum = 0;
@@ -63,7 +64,7 @@ fn distribution(buckets: &[(u64, u64)]) -> Vec<(u64, f64)> {
     buckets.collect()
 }
 
-/// The largest share by which `slow` lags behind `fast`.
+/// Returns the largest difference between two cumulative distributions, `fast` minus `slow`.
 fn share_slowed(slow: &[(u64, u64)], fast: &[(u64, u64)]) -> f64 {
     let (slow, fast) = (distribution(slow), distribution(fast));
     let at = |steps: &[(u64, f64)], ns: u64| match steps.partition_point(|step| step.0 <= ns) {
@@ -73,7 +74,7 @@ fn share_slowed(slow: &[(u64, u64)], fast: &[(u64, u64)]) -> f64 {
     fast.iter().map(|&(ns, share)| share - at(&slow, ns)).fold(0.0, f64::max)
 }
 
-/// The share of writes that a layer slows.
+/// Returns the share of writes that are slower on a layer than on the conventional drive.
 fn slowed(runs: &Runs, arrivals: Arrivals, name: &'static str, layer: &str) -> f64 {
     let writes = |layer: &str| of(runs, arrivals, name, layer).writes.as_slice();
     share_slowed(writes(layer), writes(CONVENTIONAL))
@@ -102,7 +103,7 @@ fn distribution_claims(report: &mut Report, runs: &Runs, name: &'static str) {
     });
 }
 
-/// What §4 says of w56 beside the figures.
+/// Adds the claims of §4 about w56, which is in neither figure.
 fn w56_claims(report: &mut Report, runs: &Runs) {
     claim(report, runs, "w56: share of writes that RMW slows", "fewer, roughly 10 % (5 to 15)", |view| {
         let rmw = slowed(runs, view.arrivals, "w56", RMW);
@@ -118,7 +119,7 @@ fn w56_claims(report: &mut Report, runs: &Runs) {
     });
 }
 
-/// (number of the request, ns later than on the conventional drive).
+/// Returns (number of the request, ns by which it enters the queue later than on the conventional drive).
 fn disparity(runs: &Runs, arrivals: Arrivals, name: &'static str, layer: &str) -> Vec<(f64, f64)> {
     let ours = &of(runs, arrivals, name, layer).issues;
     let base = &of(runs, arrivals, name, CONVENTIONAL).issues;
@@ -144,7 +145,7 @@ fn disparity_claims(report: &mut Report, runs: &Runs, name: &'static str) {
     });
 }
 
-/// Whether disparities with RMW, track-flip, track-cache and track-map stand to each other as in fig. 13.
+/// Returns whether the disparities with RMW, track-flip, track-cache and track-map have the order of fig. 13.
 fn is_disparity_theirs(name: &str, [rmw, flip, cache, map]: [f64; 4]) -> bool {
     let map_is_least = map <= flip && map <= cache;
     match name {
@@ -184,7 +185,7 @@ fn disparity_chart(id: &str, runs: &Runs, name: &'static str) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: what is measured of curves is what is meant. Method: distributions and disparities by hand.
+    //! Goal: the curves are measured as described. Method: distributions and disparities written here.
 
     use super::*;
 

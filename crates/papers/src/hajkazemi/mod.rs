@@ -1,5 +1,5 @@
 //! Hajkazemi et al. 2019, "Track-Based Translation Layers for Interlaced Magnetic Recording": the costs of §2, and
-//! figures 2 to 13 on stand-ins for its fifteen traces, which are not at hand.
+//! figures 2 to 13 on stand-ins for the paper's fifteen traces, which are not public.
 //!
 //! All runs are on the profile `imr-1t`: 6000 rpm, tracks of 2 MiB, seeks of 2 to 20 ms, a queue of 64 served in order of
 //! arrival, and a write cache (§3).

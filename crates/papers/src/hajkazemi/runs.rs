@@ -1,11 +1,12 @@
-//! Runs of workloads on drives: as many at once as there are cores, each made once however many experiments ask for it.
+//! Runs of workloads on drives. As many runs go on at once as there are cores. Each is made once, however many
+//! experiments need its results.
 //!
-//! Some hundred runs of some ten million requests take an hour. Where `IMBREX_KEPT_RUNS` names a folder, what a run came to is
-//! kept there, and a run that is kept is not made again: for taking up what was interrupted. What is kept is of the program
-//! that made it; another program wants another folder.
+//! Some hundred runs of some ten million requests take an hour. If `IMBREX_KEPT_RUNS` names a folder, results are kept
+//! there, and a run with kept results is not repeated, so an interrupted experiment can continue. Kept results are
+//! valid only for the program that made them: another version of the program needs another folder.
 //!
 //! Invariants:
-//! 1. Results do not depend on which run ends first, nor on whether they were kept.
+//! 1. Results depend neither on the order in which runs end, nor on whether they were kept.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,73 +23,75 @@ use serde::{Deserialize, Serialize};
 use super::under_test;
 use super::workloads::Case;
 
-/// The queue of Hajkazemi 2019 §3.
+/// Depth of the queue (Hajkazemi 2019 §3).
 const QUEUE: u32 = 64;
 
-/// The folder for what runs came to.
+/// Environment variable that names the folder of kept results.
 const KEPT_FOLDER: &str = "IMBREX_KEPT_RUNS";
 
-/// Of these machines the curves are kept as well (§4, figs 12 and 13).
+/// Machines whose curves are kept, too (§4, figs 12 and 13).
 pub const WITH_CURVES: [&str; 3] = ["w46", "w28", "w56"];
 
-/// What a run came to.
+/// Results of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Measured {
-    /// Its numbers.
+    /// Numbers of the run.
     pub numbers: Numbers,
-    /// Its curves, where they are asked for.
+    /// Curves of the run, for the machines of [`WITH_CURVES`].
     pub curves: Option<Curves>,
 }
 
-/// The numbers of a run.
+/// Numbers of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Numbers {
-    /// Requests completed, and those of them that write.
+    /// Number of requests completed.
     pub requests: u64,
-    /// Requests that write.
+    /// Number of writes among the completed requests.
     pub writes: u64,
-    /// Sectors written at the medium for each the host wrote.
+    /// Sectors written at the medium for each sector that the host wrote.
     pub amplification: f64,
-    /// Operations that write at the medium, for each of the host's.
+    /// Operations that write at the medium, for each write of the host.
     pub operations: f64,
     /// Mean latency in milliseconds.
     pub mean_ms: f64,
-    /// 99 % of the requests are faster, in milliseconds.
+    /// 99th percentile of latency, in milliseconds.
     pub p99_ms: f64,
-    /// 99.9 % of the requests are faster, in milliseconds.
+    /// 99.9th percentile of latency, in milliseconds.
     pub p999_ms: f64,
     /// Mean latency of writes in milliseconds.
     pub write_mean_ms: f64,
-    /// 99.9 % of the writes are faster, in milliseconds.
+    /// 99.9th percentile of the latency of writes, in milliseconds.
     pub write_p999_ms: f64,
     /// Mean latency of reads in milliseconds.
     pub read_mean_ms: f64,
-    /// Simulated seconds from the first request to the last completion.
+    /// Simulated time from the first request to the last completion, in seconds.
     pub seconds: f64,
-    /// Share of them in which the drive works.
+    /// Share of the simulated time in which the drive is busy.
     pub busy: f64,
-    /// When the last request entered, in seconds.
+    /// Simulated time at which the last request entered the queue, in seconds.
     pub last_issue_seconds: f64,
-    /// Seconds of the wall clock.
+    /// Duration of the run on the wall clock, in seconds.
     pub wall_seconds: f64,
 }
 
-/// The curves of a run.
+/// Curves of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Curves {
-    /// Latencies of writes: (at most so many ns, how many writes), rising.
+    /// Histogram of the latencies of writes: (upper bound in ns, number of writes), rising.
     pub writes: Vec<(u64, u64)>,
-    /// (number of the request, when it entered in ns): the same numbers on every drive of one workload.
+    /// Samples: (number of the request, time at which it entered the queue, in ns). Every drive of one workload has
+    /// samples of the same requests.
     pub issues: Vec<(u64, u64)>,
 }
 
-/// Runs by workload and label of the layer.
+/// Results by workload and label of the layer.
 pub type Runs = BTreeMap<(Case, String), Arc<Measured>>;
 
-/// What has been run by this process: the experiments share it.
+/// Results of this process's runs, shared by the experiments.
 static KEPT: Mutex<Runs> = Mutex::new(BTreeMap::new());
 
-/// The runs of every one of `cases` on every one of `labels`.
+/// Returns the results of every workload in `cases` on every layer in `labels`, after making the runs that are
+/// missing.
 pub fn all(cases: &[Case], labels: &[&str], progress: &Progress) -> Result<Runs, Failure> {
     let pairs: Vec<_> =
         cases.iter().flat_map(|case| labels.iter().map(move |label| (*case, label.to_string()))).collect();
@@ -125,7 +128,7 @@ fn to_file(pair: &(Case, String), run: &Measured) -> Result<(), Failure> {
     Ok(imbrex::files::replace(&file, text.as_bytes())?)
 }
 
-/// The drive of §3 with the layer called `label`, no smaller than the workload.
+/// Returns the drive of §3 with the layer called `label`, grown if the workload needs more space.
 fn drive(case: &Case, label: &str) -> Result<Drive, Failure> {
     let drive = fresh(&under_test::drive(label))?;
     let Some(sectors) = case.reach_sectors() else { return Ok(drive) };

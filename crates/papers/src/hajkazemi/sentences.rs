@@ -1,104 +1,105 @@
-//! What the paper's words mean in numbers: each predicate is the sentence that is printed beside it, by the paper's own use of
-//! its words where it has one.
+//! The paper's words as numbers. Each predicate is the sentence that reports print beside it. Where the paper itself
+//! gives a word a number, the predicate uses that number.
 
-/// "About half" of the fifteen workloads.
+/// Returns whether a count of the fifteen workloads is "about half": 6 to 9.
 pub fn is_about_half(count: usize) -> bool {
     (6..=9).contains(&count)
 }
 
-/// "Over half", "most", "the majority" of the fifteen workloads.
+/// Returns whether a count of the fifteen workloads is "over half", "most" or "the majority".
 pub fn is_over_half(count: usize) -> bool {
     count >= 8
 }
 
-/// "Several" workloads.
+/// Returns whether a number of workloads is "several": at least 3.
 pub fn is_several(count: usize) -> bool {
     count >= 3
 }
 
-/// "By a factor of 2 or more".
+/// Returns whether a measure falls "by a factor of 2 or more".
 pub fn is_halved(before_over_after: f64) -> bool {
     before_over_after >= 2.0
 }
 
-/// "Significant": "more than 2x" (§4).
+/// Returns whether a ratio is "significant": "more than 2x" (§4).
 pub fn is_significant(ratio: f64) -> bool {
     ratio > 2.0
 }
 
-/// "Modest": a gain, and less than what the paper calls significant.
+/// Returns whether a ratio is a "modest" gain: over 1, and below the paper's "significant".
 pub fn is_modest(ratio: f64) -> bool {
     ratio > 1.0 && !is_significant(ratio)
 }
 
-/// "About twice".
+/// Returns whether a ratio is "about twice": 1.5 to 2.5.
 pub fn is_about_twice(ratio: f64) -> bool {
     (1.5..=2.5).contains(&ratio)
 }
 
-/// "Noticeably higher": by a quarter and more.
+/// Returns whether a ratio is "noticeably higher": at least 1.25.
 pub fn is_noticeable(ratio: f64) -> bool {
     ratio >= 1.25
 }
 
-/// "Not affected": neither noticeably higher nor noticeably lower.
+/// Returns whether a ratio means "not affected": neither noticeably higher nor noticeably lower.
 pub fn is_unaffected(ratio: f64) -> bool {
     !is_noticeable(ratio) && !is_noticeable(1.0 / ratio)
 }
 
-/// "Similar": not noticeably higher.
+/// Returns whether a ratio means "similar": not noticeably higher.
 pub fn is_similar(ratio: f64) -> bool {
     !is_noticeable(ratio)
 }
 
-/// "Nearly eliminated", "virtually eliminated": a tenth of the excess is left at most.
+/// Returns whether an excess is "nearly eliminated" or "virtually eliminated": at most a tenth of the excess is left.
 pub fn is_eliminated(share_left: f64) -> bool {
     share_left <= 0.1
 }
 
-/// "A factor of tens of thousands".
+/// Returns whether a ratio is "a factor of tens of thousands".
 pub fn is_tens_of_thousands(ratio: f64) -> bool {
     (10_000.0..100_000.0).contains(&ratio)
 }
 
-/// "Double digits".
+/// Returns whether a ratio has "double digits".
 pub fn is_double_digits(ratio: f64) -> bool {
     (10.0..100.0).contains(&ratio)
 }
 
-/// "About 0.1 ms": the conventional drive of §4, on whose cache the worst cases live.
+/// Returns whether a mean is "about 0.1 ms": that of the conventional drive in §4, on which the paper's worst cases
+/// are based.
 pub fn is_about_a_tenth_of_a_millisecond(ms: f64) -> bool {
     (0.05..=0.15).contains(&ms)
 }
 
-/// "About 2.4 s".
+/// Returns whether a time is "about 2.4 s": 1.8 to 3 s.
 pub fn is_about_2_4_seconds(seconds: f64) -> bool {
     (1.8..=3.0).contains(&seconds)
 }
 
-/// "Roughly 2/3".
+/// Returns whether a share is "roughly 2/3", to within 0.1.
 pub fn is_roughly_two_thirds(share: f64) -> bool {
     (share - 2.0 / 3.0).abs() <= 0.1
 }
 
-/// "Roughly 25 %".
+/// Returns whether a share is "roughly 25 %", to within 0.1.
 pub fn is_roughly_a_quarter(share: f64) -> bool {
     (share - 0.25).abs() <= 0.1
 }
 
-/// "Roughly 10 %".
+/// Returns whether a share is "roughly 10 %", to within 0.05.
 pub fn is_roughly_a_tenth(share: f64) -> bool {
     (share - 0.1).abs() <= 0.05
 }
 
-/// "Considerably" less: half at most.
+/// Returns whether `part` is "considerably" less than `whole`: at most a half.
 pub fn is_considerably_less(part: f64, whole: f64) -> bool {
     part <= 0.5 * whole
 }
 
 #[cfg(test)]
 mod tests {
-    //! Goal: each predicate is its sentence. Method: numbers on both sides of it.
+    //! Goal: each predicate agrees with its sentence. Method: numbers on both sides of each bound.
 
     use super::*;
 

@@ -1,7 +1,9 @@
-//! The runs of the machines on the layers, judged as the paper's sentences are: for each source of arrivals, and then together.
+//! Judgement of the paper's sentences on the runs of the machines on the layers: for each source of arrivals, and for
+//! all sources together.
 //!
 //! Invariants:
-//! 1. A claim holds where it holds with arrivals from every source; where it does with some alone, it hangs on arrival.
+//! 1. A claim holds if it holds with arrivals from every source. If it holds only with some sources, its verdict is
+//!    "hangs on arrival".
 
 use imbrex_trace::generators::Arrivals;
 
@@ -10,57 +12,57 @@ use super::runs::{Numbers, Runs};
 use super::under_test::CONVENTIONAL;
 use super::workloads::{Case, MACHINES};
 
-/// The runs of all machines with arrivals from one source.
+/// Runs of all machines with arrivals from one source.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
-    /// The source.
+    /// Source of the arrivals.
     pub arrivals: Arrivals,
     runs: &'a Runs,
 }
 
-/// A measure of a run.
+/// Function that reads one measure of a run.
 pub type Measure = fn(&Numbers) -> f64;
 
-/// Sectors written at the medium for each the host wrote.
+/// Returns the sectors written at the medium for each sector that the host wrote.
 pub fn amplification(numbers: &Numbers) -> f64 {
     numbers.amplification
 }
 
-/// Operations that write at the medium, for each of the host's.
+/// Returns the operations that write at the medium, for each write of the host.
 pub fn operations(numbers: &Numbers) -> f64 {
     numbers.operations
 }
 
-/// Mean latency of writes in milliseconds.
+/// Returns the mean latency of writes, in milliseconds.
 pub fn write_mean_ms(numbers: &Numbers) -> f64 {
     numbers.write_mean_ms
 }
 
-/// The tail of writes: 99.9 %, in milliseconds.
+/// Returns the tail latency of writes, the 99.9th percentile, in milliseconds.
 pub fn write_tail_ms(numbers: &Numbers) -> f64 {
     numbers.write_p999_ms
 }
 
-/// Mean latency in milliseconds.
+/// Returns the mean latency, in milliseconds.
 pub fn mean_ms(numbers: &Numbers) -> f64 {
     numbers.mean_ms
 }
 
-/// The tail: 99.9 %, in milliseconds.
+/// Returns the tail latency, the 99.9th percentile, in milliseconds.
 pub fn tail_ms(numbers: &Numbers) -> f64 {
     numbers.p999_ms
 }
 
-/// What one source makes of a claim.
+/// Judgement of a claim with arrivals from one source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It holds, or does not.
+    /// Whether the claim holds.
     Holds(bool),
-    /// The conventional drive is not what the paper's was.
+    /// The conventional drive differs from the paper's, so the claim is not judged.
     NoBaseline,
 }
 
-/// What all sources make of it together.
+/// Returns the verdict on a claim from the judgements with all sources.
 pub fn together(outcomes: &[Outcome]) -> Verdict {
     let all = |wanted: Outcome| outcomes.iter().all(|outcome| *outcome == wanted);
     if all(Outcome::Holds(true)) {
@@ -75,34 +77,34 @@ pub fn together(outcomes: &[Outcome]) -> Verdict {
 }
 
 impl<'a> View<'a> {
-    /// The runs with arrivals from `arrivals`.
+    /// Returns a view of `runs` with arrivals from `arrivals`.
     pub fn new(arrivals: Arrivals, runs: &'a Runs) -> View<'a> {
         View { arrivals, runs }
     }
 
-    /// The numbers of a machine on the layer called `label`.
+    /// Returns the numbers of a machine on the layer called `label`.
     pub fn of(&self, name: &str, label: &str) -> &'a Numbers {
         let name = MACHINES.iter().find(|known| **known == name).expect("only machines are asked for");
         &self.runs[&(Case::of(name, self.arrivals), label.to_string())].numbers
     }
 
-    /// The measure on `label` over that on `base`.
+    /// Returns the measure on the layer `label` divided by that on the layer `base`.
     pub fn ratio(&self, name: &str, label: &str, base: &str, measure: Measure) -> f64 {
         measure(self.of(name, label)) / measure(self.of(name, base))
     }
 
-    /// What `label` leaves of what `base` takes above the conventional drive, as a share.
+    /// Returns the excess of `label` over the conventional drive, as a share of the excess of `base`.
     pub fn excess_left(&self, name: &str, label: &str, base: &str, measure: Measure) -> f64 {
         let excess = |label: &str| measure(self.of(name, label)) - measure(self.of(name, CONVENTIONAL));
         excess(label) / excess(base)
     }
 
-    /// The machines for which `holds`.
+    /// Returns the machines for which `holds` is true.
     pub fn where_(&self, holds: impl Fn(&str) -> bool) -> Vec<&'static str> {
         MACHINES.into_iter().filter(|name| holds(name)).collect()
     }
 
-    /// One line a machine, one column a layer.
+    /// Returns a Markdown table of a measure: a row for each machine, a column for each layer.
     pub fn markdown(&self, title: &str, labels: &[&str], measure: Measure) -> String {
         let heads = labels.join(" | ");
         let mut text = format!("{title}:\n\n| | {heads} |\n|---|{}\n", "---|".repeat(labels.len()));
@@ -113,18 +115,18 @@ impl<'a> View<'a> {
         text.trim_end().to_string()
     }
 
-    /// One value a machine, for a chart.
+    /// Returns a measure on one layer for each machine, for a chart.
     pub fn column(&self, label: &str, measure: Measure) -> Vec<f64> {
         MACHINES.iter().map(|name| measure(self.of(name, label))).collect()
     }
 
-    /// Whether mean and tail on `label` are at most `factor` times those of the conventional drive.
+    /// Returns whether mean and tail latency on `label` are at most `factor` times the conventional drive's.
     pub fn is_near_conventional(&self, name: &str, label: &str, factor: f64) -> bool {
         [mean_ms as Measure, tail_ms].iter().all(|measure| self.ratio(name, label, CONVENTIONAL, *measure) <= factor)
     }
 }
 
-/// Adds a claim of the paper: what `judge` makes of it with arrivals from each source.
+/// Adds a claim of the paper, judged by `judge` with arrivals from each source.
 pub fn claim(report: &mut Report, runs: &Runs, claim: &str, theirs: &str, judge: impl Fn(&View) -> (String, Outcome)) {
     let judged = Arrivals::ALL.map(|arrivals| (arrivals, judge(&View::new(arrivals, runs))));
     let outcomes = judged.each_ref().map(|(_, (_, outcome))| *outcome);
@@ -140,7 +142,7 @@ pub fn claim(report: &mut Report, runs: &Runs, claim: &str, theirs: &str, judge:
     report.judged(ClaimKind::Shape, claim, theirs, ours, together(&outcomes));
 }
 
-/// Three digits.
+/// Returns a number as text with three significant digits: 142, 1.42.
 pub fn figure(value: f64) -> String {
     let digits = match value.abs() {
         value if value >= 100.0 => 0,
@@ -151,7 +153,7 @@ pub fn figure(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// `a, b and c`, or `none`.
+/// Returns names as text: `a, b and c`, or `none`.
 pub fn listed(names: &[&str]) -> String {
     match names {
         [] => "none".into(),

@@ -1,4 +1,5 @@
-//! Table 1 and figs 5 to 7: the workloads themselves. Of table 1 and the figures only what the text states is left.
+//! Table 1 and figs 5 to 7: the workloads themselves. The values of table 1 and of the figures are lost, except those
+//! that the text states.
 
 use imbrex_disk::{Operation, SimTime};
 use imbrex_trace::When;
@@ -12,7 +13,7 @@ use super::workloads::{Case, MACHINES, machines};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "hajkazemi/table1",
     title: "the workloads: their size, gaps between requests, time dilation",
@@ -67,7 +68,8 @@ fn sizes(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gaps of the two machines of which fig. 6 is described, by source.
+/// Adds the claims for the gaps between requests of the two machines that the text on fig. 6 describes, with arrivals
+/// from each source.
 fn gaps(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
     let by_source = |name: &'static str, writes_alone: bool, told: fn(&[u64]) -> (String, bool)| {
         let mut all = (Vec::new(), true);
@@ -97,17 +99,18 @@ fn gaps(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
     Ok(())
 }
 
-/// "In the 100 µs range": between half and twice of it.
+/// Returns whether a time is "in the 100 µs range": 50 to 200 µs.
 fn is_in_the_range_of_100_us(us: f64) -> bool {
     (50.0..=200.0).contains(&us)
 }
 
-/// "80 %": within five of a hundred.
+/// Returns whether a share is "80 %", to within 0.05.
 fn is_four_fifths(share: f64) -> bool {
     (share - 0.8).abs() <= 0.05
 }
 
-/// Nanoseconds from one request to the next, or to the next write, from small to large.
+/// Returns the times, in ns, from the preceding request to each request, or to each write if `writes_alone`, in rising
+/// order.
 fn sorted_gaps(case: &Case, writes_alone: bool, progress: &Progress) -> Result<Vec<u64>, Failure> {
     let mut source = case.open()?;
     let bar = progress.requests(&case.key(), source.expected_requests());
@@ -124,7 +127,7 @@ fn sorted_gaps(case: &Case, writes_alone: bool, progress: &Progress) -> Result<V
     Ok(gaps)
 }
 
-/// Fig. 7: the text gives two figures and does not say which workloads have them.
+/// Adds the claim of fig. 7, of which the text gives two values without the names of the workloads.
 fn dilation(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
     let cases: Vec<Case> = Arrivals::ALL.into_iter().flat_map(machines).collect();
     let runs = runs::all(&cases, &[CONVENTIONAL, RMW], progress)?;

@@ -1,7 +1,9 @@
-//! A layer on the drive of the paper without its host side: operations one by one, their cost in seeks and rotations.
+//! A layer on the drive of the paper, without the drive's host side: serves single operations and counts their cost in
+//! seeks and rotations.
 //!
 //! Invariants:
-//! 1. Seeks are counted from the head's own path by eq. 1 of the paper, not from what the mechanics say they took.
+//! 1. Seeks are counted on the head's recorded path, and timed by eq. 1 of the paper, not by the mechanics of the
+//!    simulation.
 
 use imbrex_disk::{Actuator, HeadLog, HeadSample};
 use imbrex_disk::{Command, Pba, Sectors, SharedDisk, SimTime};
@@ -11,23 +13,23 @@ use imbrex_sim::timing::Timing;
 use super::under_test::{CONVENTIONAL, PROFILE, RMW};
 use imbrex::error::Failure;
 
-/// Samples of the head's path that a trial may make before any is left out.
+/// Number of samples of the head's path that a trial can keep.
 const HEAD_SAMPLES: usize = 1 << 20;
-/// A change of at most so many tracks is a switch: from one neighbour of a bottom track to the other.
+/// Largest distance of a seek that counts as a switch: from one neighbour of a bottom track to the other.
 const SWITCH_TRACKS: u32 = 2;
 
-/// What an operation cost.
+/// Cost of an operation.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Cost {
-    /// All of it.
+    /// Duration of the operation, in ns.
     pub whole_ns: u64,
-    /// Seeks over more tracks than a switch.
+    /// Number of seeks longer than a switch.
     pub seeks: u64,
-    /// What they took by eq. 1.
+    /// Time of these seeks by eq. 1, in ns.
     pub seek_ns: u64,
-    /// Switches.
+    /// Number of switches.
     pub switches: u64,
-    /// What they took by eq. 1.
+    /// Time of the switches by eq. 1, in ns.
     pub switch_ns: u64,
 }
 
@@ -45,12 +47,12 @@ impl std::ops::Add for Cost {
     }
 }
 
-/// A layer and the mechanics below it.
+/// A layer, and the timing of the mechanics below it.
 pub struct TimedLayer {
-    /// The disk.
+    /// Disk below the layer.
     pub disk: SharedDisk,
     layer: Box<dyn Layer>,
-    /// The same tracks with nothing moved: where LBAs are at home.
+    /// Layer on the same disk that moves no track: its map gives the home of every LBA.
     home: Box<dyn Layer>,
     timing: Timing,
     now: SimTime,
@@ -59,7 +61,7 @@ pub struct TimedLayer {
 }
 
 impl TimedLayer {
-    /// `layer` (with `:key=value,…`) on the drive of the paper.
+    /// Builds `layer`, with its parameters as `:key=value,…`, on the drive of the paper.
     pub fn new(layer: &str) -> Result<TimedLayer, Failure> {
         let drive = imbrex::drives::fresh(&format!("{PROFILE}+{layer}"))?;
         let unmoved = if drive.layer.name() == CONVENTIONAL { CONVENTIONAL } else { RMW };
@@ -70,14 +72,14 @@ impl TimedLayer {
         Ok(TimedLayer { disk, layer, home, timing, now: SimTime::ZERO, plan: Plan::new(), samples_seen: 0 })
     }
 
-    /// Serves `command`.
+    /// Serves `command` and returns its cost.
     pub fn serve(&mut self, command: Command) -> Cost {
         self.plan.clear();
         self.layer.plan(&[command], &mut self.plan);
         self.run()
     }
 
-    /// A phase of background work; none where there is nothing to do.
+    /// Serves one phase of background work and returns its cost, or `None` if there is no work.
     pub fn idle(&mut self) -> Option<Cost> {
         self.plan.clear();
         self.layer.idle(&mut self.plan).then(|| self.run())
@@ -109,12 +111,13 @@ impl TimedLayer {
         self.timing.actuator().head_log().expect("it was given one").samples()
     }
 
-    /// The head's path in the operation served last.
+    /// Returns the head's path during the last operation.
     pub fn path(&self) -> &[HeadSample] {
         &self.head()[self.samples_seen..]
     }
 
-    /// Eq. 1: 2 ms, and 18 ms more over the whole disk.
+    /// Returns the time of a seek over `distance` tracks by eq. 1, in ns: 2 ms, and up to 18 ms more in proportion to
+    /// the distance.
     pub fn seek_ns(&self, distance: u32) -> u64 {
         let span = self.disk.geometry.radial_tracks() as u64 - 1;
         if distance == 0 {
@@ -123,17 +126,17 @@ impl TimedLayer {
         2_000_000 + 18_000_000 * distance as u64 / span
     }
 
-    /// Sectors that the layer offers.
+    /// Returns the capacity of the layer, in sectors.
     pub fn capacity(&self) -> u64 {
         self.layer.capacity().0
     }
 
-    /// Bytes of mapping state, by formula and as measured.
+    /// Returns the size of the mapping state, in bytes, by formula and as measured.
     pub fn memory(&self) -> imbrex_layer::MapMemory {
         self.layer.memory()
     }
 
-    /// The LBA at home in the first sector of a track; none where the track is set aside.
+    /// Returns the LBA whose home is the first sector of a track, or `None` for a track that is reserved.
     pub fn lba_of_track(&self, radial_track: u32) -> Option<u64> {
         let wanted = self.disk.geometry.pba(radial_track, 0, 0);
         let (mut low, mut high) = (0, self.home.capacity().0);
@@ -148,13 +151,13 @@ impl TimedLayer {
         (low < self.capacity().min(self.home.capacity().0) && place(self.home.as_ref(), low) == wanted).then_some(low)
     }
 
-    /// Whether the sector lies at home on a bottom track.
+    /// Returns whether the sector now lies on a bottom track.
     pub fn is_bottom(&self, lba: u64) -> bool {
         let pba = place(self.layer.as_ref(), lba);
         self.disk.geometry.is_bottom(self.disk.geometry.locate(pba).radial_track)
     }
 
-    /// Where the sector lies: its track, and the sector of the track.
+    /// Returns the present place of the sector: its track, and its number within the track.
     pub fn track_of(&self, lba: u64) -> (u32, u64) {
         let pba = place(self.layer.as_ref(), lba);
         let found = self.disk.geometry.locate(pba);

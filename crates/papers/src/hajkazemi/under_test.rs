@@ -1,13 +1,15 @@
-//! The drive of the paper, and the layers that it compares on it: what the paper gives of them, and what is ours because
-//! the paper gives none.
+//! The drive of the paper and the layers that the paper compares on it. Where the paper gives no value, the value here
+//! is our choice.
 //!
-//! A layer is named by a *label*: `track-map` is the paper's own algorithm, `track-map:hot_tracks=20` the same with another
-//! value beside, `track-map:ours` what we made of it, with its defaults, `track-map:watched` that with moves that stop where they
-//! do not pay.
+//! A layer is named by a *label*:
+//! - `track-map`: the paper's own algorithm;
+//! - `track-map:hot_tracks=20`: the paper's algorithm with another value of a parameter;
+//! - `track-map:ours`: our version of the layer, with its defaults;
+//! - `track-map:watched`: our version, which also stops moves that cost more than they save.
 
-/// The drive of §3.
+/// Profile of the drive of §3.
 pub(super) const PROFILE: &str = "imr-1t";
-/// The conventional drive ("CMR").
+/// Conventional drive ("CMR").
 pub(super) const CONVENTIONAL: &str = "conventional";
 /// Read-modify-write (§2.1).
 pub(super) const RMW: &str = "imr-rmw";
@@ -17,29 +19,32 @@ pub(super) const FLIP: &str = "track-flip";
 pub(super) const CACHE: &str = "track-cache";
 /// Dynamic track mapping (§2.4).
 pub(super) const MAP: &str = "track-map";
-/// What the paper proposes.
+/// Layers that the paper proposes.
 pub(super) const PROPOSED: [&str; 3] = [FLIP, CACHE, MAP];
-/// What the paper compares.
+/// Layers that the paper compares.
 pub(super) const COMPARED: [&str; 5] = [CONVENTIONAL, RMW, FLIP, CACHE, MAP];
-/// The same layers as we made them: power-safe, with counts that fade, and moves that pay.
+/// Our versions of [`PROPOSED`]: power-safe, with counts that decay, and without moves that save too little.
 pub(super) const OURS: [&str; 3] = ["track-flip:ours", "track-cache:ours", "track-map:ours"];
 
-/// Ours, with moves that stop where they do not pay, and the cache where it moves no address.
+/// Our version of [`CACHE`] that also stops moves that cost more than they save. Its cache lies at the inner diameter,
+/// where it shifts no other address.
 pub(super) const WATCHED: &str = "track-cache:watched";
 
-/// The steps of §2 and its choice of tracks: "the hottest k bottom tracks over the last interval", counts reset after each.
+/// Parameters for the steps of §2 and its choice of tracks: "the hottest k bottom tracks over the last interval", with
+/// counts reset after each interval.
 const PAPERS_MOVES: &str = "safety=paper,hotness=reset,payback=0,hot_tracks=100,hot_ratio=2";
-/// How many tracks an interval moves at most is not given: 100 is ours, as many as its cache holds; these stand beside.
-/// Nor is how much hotter a track must be than the one it displaces: 2 is ours.
+/// Second values for two parameters that the paper does not give. The first is the largest number of tracks that an
+/// interval moves: we chose 100, as many as the paper's cache holds. The other is how many times hotter a track must
+/// be than the track that it displaces: we chose 2.
 pub(super) const SECOND_VALUES: [&str; 4] = ["hot_tracks=20", "hot_tracks=500", "hot_ratio=1", "hot_ratio=4"];
 
-/// The write cache of the drive, which the paper has (§4) and whose size is lost with its table 2: 64 MiB, as desktop drives of
-/// 4 TB are sold (Seagate ST4000DM000 data sheet: 64 MB); 8 MiB beside.
+/// Size of the drive's write cache in bytes. The paper's drive has one (§4), but its size is lost with table 2. We
+/// chose 64 MiB, as desktop drives of 4 TB have (Seagate ST4000DM000 data sheet: 64 MB).
 const WRITE_CACHE: &str = "host.write_cache_bytes=67108864";
-/// Another value for it.
+/// Second value for the size of the write cache: 8 MiB.
 pub(super) const SMALL_CACHE: &str = "host.write_cache_bytes=8388608";
 
-/// The drive with the layer called `label`, in the words of `--drive`.
+/// Returns the drive with the layer called `label`, in the words of `--drive`.
 pub(super) fn drive(label: &str) -> String {
     let (name, more) = label.split_once(':').unwrap_or((label, ""));
     let papers = match name {
@@ -50,7 +55,7 @@ pub(super) fn drive(label: &str) -> String {
         FLIP | CACHE | MAP => PAPERS_MOVES,
         _ => "",
     };
-    // What comes later replaces what came before.
+    // A later parameter replaces an earlier one.
     let mut parameters: Vec<(&str, &str)> = Vec::new();
     for parameter in [WRITE_CACHE, papers, more].into_iter().flat_map(|words| words.split(',')) {
         let Some((key, value)) = parameter.split_once('=') else { continue };

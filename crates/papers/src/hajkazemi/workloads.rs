@@ -1,5 +1,5 @@
-//! What runs: the fifteen stand-ins, whole, with their arrivals from each of four sources, and real traces where their files
-//! lie beside the repository.
+//! The workloads: the fifteen stand-ins, whole, with arrivals from each of four sources, and those real traces whose
+//! files lie beside the repository.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,34 +9,34 @@ use imbrex_trace::{Input, Source, TraceOptions};
 
 use imbrex::error::Failure;
 
-/// The machines of Hajkazemi 2019 table 1, in its order.
+/// Machines of Hajkazemi 2019 table 1, in the table's order.
 pub const MACHINES: [&str; 15] =
     ["w08", "w09", "w17", "w24", "w28", "w31", "w35", "w39", "w43", "w46", "w56", "w61", "w84", "w87", "w106"];
 
-/// Real traces: a machine of the same collection that the paper does not name, and two servers.
+/// Files of real traces: a machine of the paper's collection that the paper does not name, and two servers.
 pub const REAL: [&str; 3] =
     ["cloudPhysicsIO.vscsi", "blkreplay-linux-mysql.load.gz", "blkreplay-windows-mssql.load.gz"];
 const SAMPLE_FOLDER: &str = "../shared/traces";
 
-/// The seed of every stand-in.
+/// Seed of every stand-in.
 const SEED: u64 = 1;
 
-/// A workload.
+/// Workload: a machine's stand-in or a real trace.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Case {
-    /// The machine, as the paper calls it, or the file of a real trace.
+    /// Name of the machine in the paper, or file of a real trace.
     pub name: &'static str,
-    /// How the stand-in is made; of no effect on a real trace.
+    /// Options of the stand-in, ignored for a real trace.
     pub choices: Choices,
 }
 
 impl Case {
-    /// A machine with arrivals from `arrivals`.
+    /// Returns the stand-in of a machine, or a real trace, with arrivals from `arrivals`.
     pub fn of(name: &'static str, arrivals: Arrivals) -> Case {
         Case { name, choices: Choices { arrivals, ..Choices::default() } }
     }
 
-    /// What it is called in results.
+    /// Returns the name of the workload in results.
     pub fn key(&self) -> String {
         let mut key = self.name.to_string();
         if !self.is_real() {
@@ -58,18 +58,18 @@ impl Case {
         REAL.contains(&self.name)
     }
 
-    /// One past the last sector of 512 bytes that it touches, where it is known.
+    /// Returns the end of the highest sector that the workload touches, in sectors of 512 bytes, if it is known.
     pub fn reach_sectors(&self) -> Option<u64> {
         generators::named(&stand_in(self.name)).and_then(|entry| entry.reach_sectors)
     }
 
-    /// About how many requests it has: what takes longest runs first.
+    /// Returns about how many requests the workload has, so that the longest runs can start first; 0 for a real trace.
     pub fn requests(&self) -> u64 {
         let source = generators::stand_in(&stand_in(self.name), self.choices, SEED);
         source.and_then(|source| source.expected_requests()).unwrap_or(0)
     }
 
-    /// Its requests, all of them.
+    /// Opens the workload and returns a source of all its requests.
     pub fn open(&self) -> Result<Box<dyn Source>, Failure> {
         if let Some(source) = generators::stand_in(&stand_in(self.name), self.choices, SEED) {
             return Ok(source);
@@ -80,12 +80,12 @@ impl Case {
     }
 }
 
-/// All machines, with arrivals from `arrivals`.
+/// Returns the stand-ins of all machines, with arrivals from `arrivals`.
 pub fn machines(arrivals: Arrivals) -> Vec<Case> {
     MACHINES.iter().map(|name| Case::of(name, arrivals)).collect()
 }
 
-/// The real traces that are there.
+/// Returns the real traces whose files exist.
 pub fn real() -> Vec<Case> {
     let there = REAL.into_iter().filter(|name| real_path(name).exists());
     there.map(|name| Case::of(name, Arrivals::default())).collect()

@@ -1,72 +1,80 @@
-//! What the paper does not give and an experiment must have: chosen once, before the first run.
+//! Values that an experiment needs and the paper does not give. All were chosen once, before the first run.
 
-/// Of all choices of a load.
+/// Seed of all random choices of a load.
 pub const SEED: u64 = 1;
 
-/// Fig. 2: the numbers of files. Jin 2014 §II.B: "ranging from 50K to 800K"; the steps are ours.
+/// Fig. 2: numbers of files. Jin 2014 §II.B: "ranging from 50K to 800K"; the steps are ours.
 pub const FILES: [u64; 5] = [50_000, 100_000, 200_000, 400_000, 800_000];
-/// Fig. 2: bytes of a file. The paper gives none; a block of ext4 makes each file exactly one read of data.
+/// Fig. 2: size of a file in bytes. The paper gives none. With one block of ext4, each file is exactly one read of
+/// data.
 pub const FILE_BYTES: usize = 4096;
-/// Fig. 2: files and directories in a directory: `meandirwidth` of filebench 1.4.9, `fileserver.f`.
+/// Fig. 2: number of files and directories in a directory, `meandirwidth` in `fileserver.f` of filebench 1.4.9.
 pub const WIDTH: u64 = 20;
-/// Fig. 2: memory of the reader, page cache and inodes included; the second stands beside. The paper gives none. 128 MiB is to
-/// the 3.3 GB of 800,000 files what 4 GB, the memory of table I, is to as many of `fileserver.f`'s 128 KiB.
+/// Fig. 2: memory of the reader in bytes, page cache and inodes included; the second is a variant. The paper gives
+/// none. A file of `fileserver.f` has 128 KiB, 32 times as much as a file here. So 128 MiB here correspond to 4 GB, the
+/// memory of table I: in both cases 800,000 files have 24 times as many bytes.
 pub const MEMORY_BYTES: [u64; 2] = [128 << 20, 256 << 20];
-/// Fig. 2: files read before counting begins, so that the count does not begin with an empty cache.
+/// Fig. 2: number of files read before counting begins, so that the cache is not empty at first.
 pub const WARM_READS: usize = 10_000;
-/// Fig. 2: files read while it counts.
+/// Fig. 2: number of files read while I/Os are counted.
 pub const READS: usize = 10_000;
-/// Fig. 2: the disk. The paper says "a hard disk drive"; what is counted does not depend on its speed.
+/// Fig. 2: disk. The paper says "a hard disk drive"; the counts do not depend on its speed.
 pub const PC_DISK: &str = "cmr-7200";
 
-/// Figs 6, 7: the disk. Theirs is a Seagate ST380013AS of 7200 rpm without shingles, on which bands are only kept apart
-/// (§II.D.2); ours is the disk that the SMRfs of Singh 2014 has here, of 7200 rpm and with its unshingled partition. The second
-/// is without a write cache, and stands beside.
+/// Figs 6, 7: disk. The paper's is a Seagate ST380013AS of 7200 rpm, not shingled, on which bands are only kept apart
+/// (§II.D.2). Ours is the disk of our SMRfs of Singh 2014, of 7200 rpm, with an unshingled partition. The second is a
+/// variant without a write cache.
 pub const DISKS: [&str; 2] = ["strict-append-2t", "strict-append-2t:host.write_cache_bytes=0"];
-/// Figs 6, 7: bytes of the unshingled partition: 32 bands of 1 GiB, as the profile has them.
+/// Figs 6, 7: size of the unshingled partition in bytes: 32 bands of 1 GiB, as in the profile.
 pub const PARTITION_BYTES: u64 = 32 << 30;
-/// Figs 6, 7: flash for metadata; theirs is a STEC ZeusIOPS of 73 GB (table I).
+/// Figs 6, 7: flash for metadata. The paper's is a STEC ZeusIOPS of 73 GB (table I).
 pub const FLASH: &str = "flash-2010";
-/// Figs 6, 7: the page cache: all of the 4 GB of table I.
+/// Figs 6, 7: size of the page cache in bytes: all of the 4 GB of table I.
 pub const PAGE_CACHE_BYTES: u64 = 4 << 30;
-/// Figs 6, 7: filebench's personalities with their own sizes. The paper names the first two and no sizes; `fileserver` is fig. 9's and
-/// stands beside.
+/// Figs 6, 7: personalities of filebench with their own sizes. The paper names the first two and gives no sizes.
+/// `fileserver` belongs to fig. 9 and is a variant here.
 pub const LOADS: [&str; 3] = ["createfiles", "varmail", "fileserver"];
 
-/// Fig. 9: what the paper has so many times as much of: files, bytes of flash, bytes of memory, and bytes of ext4's journal. So the
-/// shares of the data that memory and flash hold are the paper's. The drives keep their size.
+/// Fig. 9: factor by which our run is smaller than the paper's in four numbers: files, bytes of flash, bytes of
+/// memory, bytes of ext4's journal. So memory and flash hold the same shares of the data as in the paper. The drives
+/// keep their size.
 pub const SMALLER: u64 = 40;
-/// Fig. 9: files; the paper says 200K (§III.B).
+/// Fig. 9: number of files; the paper says 200K (§III.B).
 pub const SERVER_FILES: u64 = 200_000 / SMALLER;
-/// Fig. 9: rounds of the load, half as many as files, so that the emulation comes to its end. The paper does not say how long it ran.
+/// Fig. 9: number of rounds of the load: half the number of files, so that the emulation ends in acceptable time. The
+/// paper does not give the duration of its run.
 pub const SERVER_ROUNDS: u64 = SERVER_FILES / 2;
-/// Fig. 9: flash that may be used; the paper says 1 GB of 16 (§III.B).
+/// Fig. 9: flash that the cache may use, in bytes; the paper says 1 GB of 16 (§III.B).
 pub const FLASH_BYTES: u64 = (1 << 30) / SMALLER;
-/// Fig. 9: memory; table II says 2 GB.
+/// Fig. 9: memory in bytes; table II says 2 GB.
 pub const SERVER_MEMORY_BYTES: u64 = (2 << 30) / SMALLER;
-/// Fig. 9: memory of the load itself, which is no smaller: 82 MiB of a run in memory (50 threads have 1 MiB each that they write), and what
-/// 50 threads wait for that they read.
+/// Fig. 9: memory of the load's own process in bytes, which does not shrink with the files. A run in memory takes 82
+/// MiB, since each of 50 threads has 1 MiB to write. The rest is for the data that 50 threads wait to read.
 pub const LOAD_BYTES: u64 = 96 << 20;
-/// Fig. 9: of the memory, the share in percent of what is written and not yet on the drives: `vm.dirty_ratio`, as Linux has it.
+/// Fig. 9: largest share of the memory, in percent, that holds dirty data: `vm.dirty_ratio`, with the default of
+/// Linux.
 pub const DIRTY_PERCENT: u64 = 20;
-/// Fig. 9: of the memory, the share in percent of what HiSMRfs keeps of what it wrote; the rest is the page cache in front of it.
+/// Fig. 9: share of the memory, in percent, in which HiSMRfs caches data that it has written. The remaining memory is
+/// the page cache in front of HiSMRfs.
 pub const WRITTEN_PERCENT: u64 = 10;
-/// Fig. 9: ext4's journal: what `mke2fs` gives a file system of 1 TB, 1 GiB.
+/// Fig. 9: size of ext4's journal in bytes. `mke2fs` makes 1 GiB for a file system of 1 TB.
 pub const JOURNAL_BYTES: u64 = (1 << 30) / SMALLER;
-/// Fig. 9: the disks, by the name of table II's own.
+/// Fig. 9: profile of the disks, after the model in table II.
 pub const RAID_DISK: &str = "maxline-250g";
-/// Fig. 9: how many there are (table II).
+/// Fig. 9: number of disks (table II).
 pub const RAID_DISKS: usize = 5;
-/// Fig. 9: how many may be lost: "RAID 5" (table II).
+/// Fig. 9: number of disks that may fail: "RAID 5" (table II).
 pub const RAID_PARITY: u8 = 1;
-/// Fig. 9: the flash, of 16 GB. Theirs is an MTRON MOBI 3500 of 2008 (table II), whose data sheet was not found; of the profiles
-/// this is the one of its time and kind. Both systems have the same; HiSMRfs lays its table of checksums out for all of the array.
+/// Fig. 9: flash, of 16 GB. The paper's is an MTRON MOBI 3500 of 2008 (table II), whose data sheet was not found; this
+/// profile is the closest in age and kind. Both systems use the same flash. HiSMRfs reserves a table of checksums on
+/// it for all blocks of the array.
 pub const CACHE_FLASH: &str = "flash-2010:geometry.tracks=15258";
-/// Fig. 9: how fast the drives of the guest are, of their own speed. An emulated processor is too slow for drives as fast as they are.
+/// Fig. 9: speed of the guest's drives, as a multiple of their own. An emulated processor is too slow for drives at
+/// full speed.
 pub const PACE: f64 = 0.1;
-/// Fig. 9: what a processor may be busy at most, in percent, if what the guest's clock tells is to count.
+/// Fig. 9: load of the guest's processor, in percent, below which times by the guest's clock count.
 pub const PROCESSOR_PERCENT: f64 = 30.0;
-/// Fig. 9: memory of the guest; the load is bounded within it.
+/// Fig. 9: memory of the guest. The memory of the load is bounded further within the guest.
 pub const GUEST_MEMORY: &str = "1G";
-/// Fig. 9: how long a run of the guest may take on the wall clock.
+/// Fig. 9: longest duration of a run of the guest on the wall clock, in seconds.
 pub const GUEST_SECONDS: u64 = 5400;

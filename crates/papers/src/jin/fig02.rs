@@ -1,8 +1,8 @@
-//! Fig. 2: how many I/Os for metadata ext4 needs to read a file, by the number of files there are.
+//! Fig. 2: the number of metadata I/Os that ext4 needs to read a file, by the number of files.
 //!
-//! A file is one block and is read once since it was mounted, so each costs one I/O for its data, and all others that the
-//! device counts are for metadata: directories and inodes that are read, inodes with their time of access and the journal that
-//! are written. The device counts as blktrace does: what comes to it, merged.
+//! A file is one block and is read once after the mount, so each file costs one I/O for its data. All other I/Os of
+//! the device are for metadata: reads of directories and inodes, writes of access times and of the journal. The device
+//! counts I/Os as blktrace does: after merging.
 
 use std::io::Write;
 use std::path::Path;
@@ -19,21 +19,22 @@ use crate::kernel_fs::KernelFs;
 use crate::report::Table;
 use crate::{ClaimKind, Experiment, Report};
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { name: "jin/fig02", title: "metadata I/O per file read on ext4, by the number of files", run };
 
-/// Reads a list of files, one after the other, within the bound whose door is its first word.
+/// Shell script that reads a list of files one after the other. Its first argument is the `cgroup.procs` file of the
+/// group that bounds its memory.
 const READER: &str = "echo $$ > \"$0\" && exec xargs -d '\\n' cat";
 
-/// What the device did.
+/// Numbers of I/Os at the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Counted {
     reads: u64,
     writes: u64,
 }
 
-/// What was counted for one number of files.
+/// Counts for one number of files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Point {
     files: u64,
@@ -41,13 +42,13 @@ struct Point {
 }
 
 impl Point {
-    /// I/Os for metadata per file read.
+    /// Returns the number of metadata I/Os per file read.
     fn metadata(&self) -> f64 {
         let [reads, writes] = self.parts();
         reads + writes
     }
 
-    /// Those that read, those that write.
+    /// Returns the metadata I/Os per file read: reads, then writes.
     fn parts(&self) -> [f64; 2] {
         let metadata_reads = self.counted.reads.saturating_sub(READS as u64);
         [metadata_reads, self.counted.writes].map(|count| count as f64 / READS as f64)
@@ -95,7 +96,7 @@ fn method() -> String {
     )
 }
 
-/// What the device did for the counted reads, for each size of memory.
+/// Returns the device's I/Os during the counted reads, for each size of memory.
 fn count(files: u64, tell: &dyn Fn(&str)) -> Result<Vec<Counted>, Failure> {
     tell("made");
     let mut kernel = KernelFs::ext4(PC_DISK)?;
@@ -125,7 +126,7 @@ fn make(directory: &Path, files: u64) -> std::io::Result<()> {
     (0..files).try_for_each(|number| std::fs::write(directory.join(tree_path(number, WIDTH)), contents))
 }
 
-/// As many different files as are read in all, in random order.
+/// Returns, in random order, the numbers of as many different files as all reads need.
 fn order(files: u64) -> Vec<u64> {
     let mut choices = Choices::new(SEED);
     let mut numbers: Vec<u64> = (0..files).collect();
@@ -138,7 +139,7 @@ fn order(files: u64) -> Vec<u64> {
     numbers
 }
 
-/// Reads files, and waits until all that this wrote is on the device.
+/// Reads files, then waits until all dirty data and metadata are on the device.
 fn read(directory: &Path, bound: &MemoryBound, numbers: &[u64]) -> Result<(), Failure> {
     let mut reader = Command::new("sh")
         .args(["-c", READER])
@@ -167,18 +168,19 @@ fn device_counts(device: &Path) -> Result<Counted, Failure> {
         .ok_or_else(|| Failure::failed(format!("/sys/block/{name}/stat: '{text}' is not what it should be")))
 }
 
-/// Reads and writes done, the first and fifth of the fields of `/sys/block/DEVICE/stat`.
+/// Returns the completed reads and writes: fields 1 and 5 of `/sys/block/DEVICE/stat`.
 fn parse_counts(text: &str) -> Option<Counted> {
     let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
     Some(Counted { reads: *fields.first()?, writes: *fields.get(4)? })
 }
 
-/// Whether it grows at every step: all of them must be there.
+/// Returns whether the metadata I/O grows at every step, or `None` if a number of files was not run.
 fn grows(points: &[Point]) -> Option<bool> {
     (points.len() == FILES.len()).then(|| points.windows(2).all(|pair| pair[1].metadata() > pair[0].metadata()))
 }
 
-/// Whether it is three, to the nearest whole number, with the most files.
+/// Returns whether the metadata I/O with the most files is three, to the nearest whole number, or `None` if it was not
+/// run.
 fn is_three(points: &[Point]) -> Option<bool> {
     let most = points.iter().find(|point| Some(&point.files) == FILES.last())?;
     Some((2.5..3.5).contains(&most.metadata()))
@@ -236,7 +238,7 @@ fn chart(curves: &[Vec<Point>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: what is counted is what the device did beyond the data, and a claim can fail. Method: cases by hand.
+    //! Goal: the counts are the device's I/Os beyond the data, and a claim can fail. Method: cases written here.
 
     use super::*;
 

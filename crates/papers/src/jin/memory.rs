@@ -1,22 +1,22 @@
-//! A bound on the memory that a program of the host may have, what the kernel keeps in memory for it included: a control group
-//! within the one we are in. It takes root and a kernel with the memory controller.
+//! A bound on a program's memory, including its page cache and inodes: a control group within the group of this
+//! process. Needs root and a kernel with the memory controller.
 
 use std::path::{Path, PathBuf};
 
 use imbrex::Failure;
 
-/// Where version 1 of control groups has its memory controller.
+/// Folder of the memory controller in version 1 of control groups.
 const VERSION_1: &str = "/sys/fs/cgroup/memory";
-/// Where version 2 is.
+/// Folder of control groups of version 2.
 const VERSION_2: &str = "/sys/fs/cgroup";
 
-/// A group that is bounded; it is gone when this is.
+/// Control group with bounded memory. Dropping the value removes the group.
 pub struct MemoryBound {
     folder: PathBuf,
 }
 
 impl MemoryBound {
-    /// One of so many bytes.
+    /// Makes a group that is bounded to `bytes`.
     pub fn new(bytes: u64) -> Result<MemoryBound, Failure> {
         let own = std::fs::read_to_string("/proc/self/cgroup").map_err(Failure::failed)?;
         let (above, key) = place(&own, Path::new(VERSION_1).is_dir());
@@ -31,7 +31,7 @@ impl MemoryBound {
         Ok(bound)
     }
 
-    /// The file that a process writes its number to, to be in it.
+    /// Returns the path of the file to which a process writes its process ID to join the group.
     pub fn door(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
@@ -45,8 +45,9 @@ impl Drop for MemoryBound {
     }
 }
 
-/// Where our group may have one within it, and the name of the bound there; `own` is `/proc/self/cgroup`. In version 2 a group with
-/// processes has no bounded ones within it: there it is made at the top.
+/// Returns the folder in which the group can be made, and the name of the file that sets its bound. `own` is the text
+/// of `/proc/self/cgroup`. In version 2 a group with processes cannot have bounded groups within it, so the group is
+/// made at the top.
 fn place(own: &str, is_version_1: bool) -> (PathBuf, &'static str) {
     let group = own.lines().find_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;

@@ -1,5 +1,6 @@
-//! Jin 2014, "HiSMRfs: a High Performance File System for Shingled Storage Array": how much metadata a file read costs (§II.B),
-//! HiSMRfs against SMRfs (§III.A), and against ext4 with a flash cache (§III.B), on the file systems of `imbrex-fs` and ext4 of a kernel.
+//! Jin 2014, "HiSMRfs: a High Performance File System for Shingled Storage Array": the metadata I/Os of a file read
+//! (§II.B), HiSMRfs against SMRfs (§III.A), and HiSMRfs against ext4 with a flash cache (§III.B). Runs on the file
+//! systems of `imbrex-fs` and on ext4 of a Linux kernel.
 
 mod choices;
 mod fig02;
@@ -12,8 +13,8 @@ use super::Experiment;
 /// The experiments, in the paper's order.
 pub const ALL: &[&Experiment] = &[&fig02::EXPERIMENT, &fig06::EXPERIMENT, &fig09::EXPERIMENT];
 
-/// The commit that has what was chosen, before anything was run.
+/// Commit that has our choices, made before the first run.
 const CHOSEN: &str = "7f5c567";
 
-/// The same for fig. 9.
+/// Like [`CHOSEN`], for fig. 9.
 const CHOSEN_FIG09: &str = "203d485";

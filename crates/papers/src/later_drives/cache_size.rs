@@ -1,4 +1,5 @@
-//! How much is written until the first write stalls, by size of write: entries of the map for small ones, space for large.
+//! The amount of data written until the first write stalls, by size of write. Entries of the map limit small writes,
+//! space limits large ones.
 
 use super::super::aghayev::observed::{is_near, writes_until_cleaning};
 use super::super::{ClaimKind, Experiment, Report};
@@ -6,7 +7,7 @@ use super::measured::{DRIVES, SOURCE};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "later-drives/cache-size",
     title: "the effective size of the cache is set by its map for small writes, by its space for large ones",

@@ -1,4 +1,4 @@
-//! Cleaning in idle time: when it begins, and how long a full cache takes.
+//! Cleaning in idle time: when it begins, and how long the drive needs to drain a full cache.
 
 use imbrex_disk::SimDuration;
 
@@ -9,11 +9,11 @@ use super::scattered_writes::write_blocks;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { name: "later-drives/draining", title: "a cache left alone for hours drains in hours", run };
 
-/// Time that the drive is left alone for.
+/// Time in which the drive gets no requests.
 const PAUSE: SimDuration = SimDuration(24 * 3600 * 1_000_000_000);
 
 fn run(progress: &Progress) -> Result<Report, Failure> {

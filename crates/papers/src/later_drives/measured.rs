@@ -1,22 +1,22 @@
-//! What was measured of two later drives.
+//! Published measurements of two later drives.
 
-/// What was measured of a drive.
+/// Measurements of a drive.
 pub(super) struct LaterDrive {
-    /// Its profile.
+    /// Profile of the drive.
     pub profile: &'static str,
-    /// The cache, in GiB.
+    /// Size of the cache, in GiB.
     pub cache_gib: u64,
-    /// GiB written until it stalls, by size of write in KiB.
+    /// Effective size of the cache: (size of a write in KiB, GiB written until a write stalls).
     pub effective_gib: &'static [(u64, f64)],
-    /// Hours without commands before it cleans.
+    /// Hours without requests before the drive begins to clean.
     pub idle_hours: u64,
-    /// Hours in which a full cache drains.
+    /// Hours that the drive needs to drain a full cache.
     pub drain_hours: f64,
-    /// MB/s into the cache.
+    /// Rate of random writes into the cache, in MB/s.
     pub megabytes_per_second: f64,
 }
 
-/// Both.
+/// Measurements of both drives.
 pub(super) const DRIVES: [LaterDrive; 2] = [
     LaterDrive {
         profile: "seagate-st8000as0022",
@@ -36,5 +36,5 @@ pub(super) const DRIVES: [LaterDrive; 2] = [
     },
 ];
 
-/// How their figures are marked.
+/// Mark of these measurements in reports.
 pub(super) const SOURCE: &str = "2026, unrefereed";

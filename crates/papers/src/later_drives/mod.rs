@@ -1,7 +1,7 @@
-//! Two later drives, whose cache is overwritten in place, as measured in public in 2026. That source is not refereed, and
-//! every claim says so.
+//! Two later drives, which overwrite their cache in place, compared with public measurements of 2026. The source is
+//! not refereed, and every claim says so.
 //!
-//! Volatile cache and look-ahead are off, so that the persistent cache is seen alone.
+//! The volatile cache and look-ahead are off, so that only the persistent cache has an effect.
 
 mod cache_size;
 mod draining;

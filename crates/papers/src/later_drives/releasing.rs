@@ -1,4 +1,4 @@
-//! A full cache lets one waiting write go on for each block it frees.
+//! A full cache releases one stalled write for each block that it frees.
 
 use imbrex_disk::SimDuration;
 
@@ -9,14 +9,14 @@ use super::scattered_writes::{MIB_SECTORS, write_blocks};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "later-drives/releasing",
     title: "a full cache releases one stalled write for each block it frees",
     run,
 };
 
-/// Writes beyond what the cache holds.
+/// Number of writes beyond the capacity of the cache.
 const STALLED: u64 = 500;
 
 fn run(progress: &Progress) -> Result<Report, Failure> {

@@ -1,4 +1,4 @@
-//! Writes of a mebibyte to places of their own, and what the drive does about them.
+//! Writes of 1 MiB to different random places, and the drive's cleaning meanwhile and afterwards.
 
 use imbrex::{Failure, Progress, Run};
 use imbrex_disk::{Command, Extent, SimDuration, SimTime};
@@ -9,23 +9,23 @@ use imbrex_trace::{Recorded, Request, When};
 use super::super::aghayev::observed::{Dice, capacity_sectors};
 use imbrex::drives::fresh;
 
-/// Sectors of a mebibyte.
+/// Number of sectors in a mebibyte.
 pub const MIB_SECTORS: u64 = 2048;
-/// Commands outstanding: what the drive takes.
+/// Number of commands outstanding: the depth of the drive's queue.
 const DEPTH: u32 = 31;
 
-/// What was seen.
+/// Measurements of a run.
 #[derive(Default)]
 pub struct Seen {
-    /// When the last write completed.
+    /// Time at which the last write completed.
     pub written: SimTime,
-    /// Sectors of the cache that cleaning freed for each write, in order of service.
+    /// Number of cache sectors that cleaning freed for each write, in the order of service.
     pub freed_sectors: Vec<u64>,
-    /// When cleaning in idle time began, and when its last phase did.
+    /// Start times of the first and of the last phase of cleaning in idle time.
     pub background: Option<(SimTime, SimTime)>,
 }
 
-/// Writes `count` blocks of a mebibyte to a fresh `drive`, no two alike, then leaves it alone for `pause`.
+/// Writes `count` blocks of 1 MiB to different places of a fresh `drive`, then sends no request for `pause`.
 pub fn write_blocks(drive: &str, count: u64, pause: SimDuration, progress: &Progress) -> Result<Seen, Failure> {
     let drive = fresh(drive)?;
     let places = capacity_sectors(&drive) / MIB_SECTORS;
@@ -37,7 +37,7 @@ pub fn write_blocks(drive: &str, count: u64, pause: SimDuration, progress: &Prog
     Ok(watch.seen)
 }
 
-/// A write of block `place`, or a read of it after a pause.
+/// Returns a write of block `place`, or with a pause, a read of the block after that pause.
 fn request(place: u64, pause: Option<SimDuration>) -> Request {
     let (lba, sectors) = (place * MIB_SECTORS, MIB_SECTORS as u32);
     match pause {
@@ -46,7 +46,7 @@ fn request(place: u64, pause: Option<SimDuration>) -> Request {
     }
 }
 
-/// `count` different numbers below `bound`, in random order.
+/// Returns `count` different numbers below `bound`, in random order.
 fn different(bound: u64, count: u64) -> impl Iterator<Item = u64> {
     let (mut dice, mut seen) = (Dice(2026), std::collections::BTreeSet::new());
     let draws = std::iter::repeat_with(move || dice.below(bound)).filter(move |&number| seen.insert(number));
@@ -55,8 +55,8 @@ fn different(bound: u64, count: u64) -> impl Iterator<Item = u64> {
 
 struct Watch {
     seen: Seen,
-    /// From the first to the last place that the host's writes went to: no two of them are of one stream, so all go to the
-    /// cache.
+    /// Range of sectors to which the host's writes went. No two writes belong to one sequential stream, so all go to
+    /// the cache.
     cache: Option<Extent>,
 }
 
@@ -87,7 +87,7 @@ impl Observer for Watch {
 }
 
 impl Watch {
-    /// What cleaning takes out of the cache in `plan`.
+    /// Returns the number of cache sectors that cleaning reads, and so frees, in `plan`.
     fn freed_sectors(&mut self, plan: &Plan) -> u64 {
         let data = plan.steps.iter().filter(|step| step.kind == Kind::Data);
         for step in data.clone().filter(|step| step.op == StepOp::Write && step.cause == Cause::Host) {

@@ -1,4 +1,4 @@
-//! A block that is written again takes no new entry: the effective size grows with skew.
+//! A block that is written again takes no new entry of the map, so the effective size of the cache grows with skew.
 
 use imbrex_disk::SimTime;
 use imbrex_trace::Source;
@@ -11,16 +11,16 @@ use imbrex::drives::fresh;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "later-drives/skew",
     title: "the effective size of the cache grows with skew, since blocks written again take no new entries",
     run,
 };
 
-/// Size of a write.
+/// Size of a write, in KiB.
 const KIB: u64 = 64;
-/// Zipf's exponents, evenest first.
+/// Exponents of Zipf's law, from the most even distribution to the most skewed.
 const EXPONENTS: [&str; 3] = ["0.5", "0.8", "0.95"];
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
@@ -51,7 +51,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Writes of `words` until they have touched as many blocks as the drive's map has entries.
+/// Returns the number of writes of the workload `words` that touch no more blocks than the drive's map has entries.
 fn writes_until_blocks(profile: &str, words: &str) -> Result<u64, Failure> {
     let drive = fresh(profile)?;
     let parameters = imbrex_disk::Profile::named(profile).expect("experiments name built-in profiles");

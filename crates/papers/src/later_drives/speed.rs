@@ -1,4 +1,4 @@
-//! How fast writes from anywhere go into the cache.
+//! The rate at which random writes go into the cache.
 
 use imbrex_disk::{SimDuration, SimTime};
 
@@ -9,14 +9,14 @@ use super::scattered_writes::write_blocks;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "later-drives/speed",
     title: "random writes go into the cache at the rate of the medium there",
     run,
 };
 
-/// Blocks of a mebibyte written.
+/// Number of blocks of 1 MiB written.
 const BLOCKS: u64 = 4096;
 
 fn run(progress: &Progress) -> Result<Report, Failure> {

@@ -1,5 +1,5 @@
-//! Singh 2014, "Caveat Scriptor: Write Anywhere Shingled Disks": what a write damages (§3.2), and the tests of chapter 5, on the
-//! file systems of `imbrex-fs`.
+//! Singh 2014, "Caveat Scriptor: Write Anywhere Shingled Disks": the damage that a write does (§3.2), and the tests of
+//! chapter 5 on the file systems of `imbrex-fs`.
 
 mod paper;
 mod performance;

@@ -1,14 +1,14 @@
-//! What the paper says: tables 5.1 and 5.2, as printed.
+//! Tables 5.1 and 5.2 of the paper, as printed.
 
-/// A column of a table.
+/// Column of a table.
 pub struct Column {
-    /// The algorithm.
+    /// Name of the allocation algorithm.
     pub fit: &'static str,
-    /// Over-allocation in percent of 262,144 blocks.
+    /// Over-allocation, in percent of 262,144 blocks.
     pub extra_percent: u64,
-    /// Blocks of the disk.
+    /// Number of blocks of the disk.
     pub blocks: u64,
-    /// Unusable blocks.
+    /// Number of unusable blocks.
     pub unusable: u64,
 }
 

@@ -1,4 +1,5 @@
-//! §3.2: which sectors a write may damage, by DNOR and DID.
+//! §3.2: the sectors that a write may damage, by DNOR and DID. A write of sector k may damage sectors k + 1 + DNOR to
+//! k + DID.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +11,15 @@ use imbrex::drives::fresh;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { name: "singh/section3.2", title: "which sectors a write may damage, by DNOR and DID", run };
 
-/// Writes tried on each disk.
+/// Number of writes tried on each disk.
 const WRITES: u64 = 2_000;
-/// Sectors of a write at most: longer than either isolation distance.
+/// Largest number of sectors in a write: more than either isolation distance.
 const SECTORS_MAX: u64 = 1_024;
-/// Disks of the paper's isolation distances, with several no overlap ranges: (DNOR, DID).
+/// Disks: (DNOR, DID), with the two isolation distances of the paper.
 const DISKS: [(u64, u64); 6] = [(0, 16), (6, 16), (15, 16), (0, 512), (6, 512), (511, 512)];
 
 fn run(_progress: &Progress) -> Result<Report, Failure> {
@@ -43,7 +44,8 @@ fn run(_progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// In how many writes the model agrees with the formula, and with the union over single sectors.
+/// Returns the number of writes in which the model agrees with the paper's formula, and with the union over the single
+/// sectors.
 fn agreements(dnor: u64, did: u64) -> Result<(u64, u64), Failure> {
     let drive = fresh(&format!("caveat-1g:recording.no_overlap_sectors={dnor},recording.isolation_sectors={did}"))?;
     let disk = &drive.disk;

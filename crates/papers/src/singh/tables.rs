@@ -1,5 +1,5 @@
-//! Tables 5.1 and 5.2 with figs 5.8 to 5.11: how much larger than 1 GB a caveat disk must be for the ageing run, and what
-//! of it is unusable in the end, for five allocation algorithms.
+//! Tables 5.1 and 5.2 with figs 5.8 to 5.11: by how much a caveat disk must exceed 1 GB for the ageing run, and how
+//! many of its blocks are unusable in the end, for five allocation algorithms.
 
 use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
@@ -12,14 +12,14 @@ use rayon::prelude::*;
 use super::super::{ClaimKind, Experiment, Report};
 use super::paper::{Column, FAR as TABLE_5_2, NEAR as TABLE_5_1};
 
-/// DID of 16 blocks.
+/// Experiment for table 5.1, with a DID of 16 blocks.
 pub const NEAR: Experiment = Experiment {
     name: "singh/table5-1",
     title: "over-allocation for 1 GB at DID 16, and what is unusable",
     run: |progress| run(&Test { id: "5.8", other: "5.9", table: "5.1", isolation: 16, theirs: &TABLE_5_1 }, progress),
 };
 
-/// DID of 512 blocks.
+/// Experiment for table 5.2, with a DID of 512 blocks.
 pub const FAR: Experiment = Experiment {
     name: "singh/table5-2",
     title: "over-allocation for 1 GB at DID 512, and what is unusable",
@@ -28,10 +28,10 @@ pub const FAR: Experiment = Experiment {
     },
 };
 
-/// Percent of PARTS.
+/// One percent, in the unit of over-allocation, of which the whole has [`PARTS`].
 const PERCENT: u64 = PARTS / 100;
 
-/// One of the two tests.
+/// One of the two tests: its figures, its table, its DID in blocks, and the paper's columns.
 struct Test {
     id: &'static str,
     other: &'static str,
@@ -40,7 +40,7 @@ struct Test {
     theirs: &'static [Column; 5],
 }
 
-/// What a search found, beside the paper's column.
+/// Result of a search for the over-allocation, with the paper's column.
 struct Row {
     theirs: &'static Column,
     trial: Trial,
@@ -122,7 +122,7 @@ fn allocated(report: &mut Report, rows: &[Row]) {
     );
 }
 
-/// `best 4 %, first 5 %, …`.
+/// Returns values as text: `best 4 %, first 5 %, …`.
 fn listed(values: impl Iterator<Item = (&'static str, String)>) -> String {
     values.map(|(fit, value)| format!("{fit} {value}")).collect::<Vec<_>>().join(", ")
 }
@@ -167,7 +167,7 @@ fn unusable(report: &mut Report, rows: &[Row]) {
     );
 }
 
-/// The paper's table and ours.
+/// Returns a table of the paper's numbers beside ours.
 fn beside(test: &Test, rows: &[Row]) -> String {
     let mut text = format!("Table {}, theirs / ours:\n\n| |", test.table);
     let line = |name: &str, cell: &dyn Fn(&Row) -> String| {
@@ -210,7 +210,7 @@ fn unusable_chart(test: &Test, rows: &[Row]) -> String {
         .svg(Style::Standalone)
 }
 
-/// Blocks allocated and freed so far, with the sizes of the disks.
+/// Returns a chart of the blocks allocated and freed, with the sizes of the disks as marks.
 fn cleaning_chart(test: &Test, rows: &[Row]) -> String {
     let (mut allocated, mut freed) = (0.0, 0.0);
     let (mut up, mut down) = (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! The validation set of DiskSim: drives imported as they were extracted, against what they did; then fitted to the first
-//! half and judged on the second.
+//! The validation set of DiskSim. Drives are imported from DiskSim's descriptions and compared with measurements of
+//! the real drives. Then each profile is fitted to the first half of the measurements and judged on the second half.
 
 use std::path::{Path, PathBuf};
 
@@ -14,17 +14,17 @@ use imbrex::human::ms;
 use imbrex::measured::{judge, requests};
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "validation/real-drives",
     title: "drives imported from DiskSim's descriptions against what the real ones did",
     run,
 };
 
-/// DiskSim's own figures, in milliseconds, where its validation outputs have been read.
+/// Demerit figures of DiskSim itself, in ms, for the drives whose validation outputs we have read.
 const THEIRS: [(&str, f64); 3] = [("cheetah9LP", 0.107), ("barracuda", 0.349), ("hp_c2247a", 0.090)];
 
-/// What ours may be of theirs.
+/// Largest ratio of our demerit figure to DiskSim's that a claim allows.
 const TIMES: f64 = 1.5;
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
@@ -115,7 +115,7 @@ fn judge_drive(
     Ok(())
 }
 
-/// Name, description and trace of the drives that are here, in order of name.
+/// Returns (name, description file, trace file) of the available drives, in the order of their names.
 fn drives() -> Vec<(String, PathBuf, PathBuf)> {
     let folder =
         std::env::var_os("IMBREX_REAL_DRIVES").map_or_else(|| PathBuf::from("../shared/real-drives"), PathBuf::from);

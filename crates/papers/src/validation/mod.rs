@@ -1,7 +1,7 @@
-//! What was held against real drives, how near it came: the tables of the page "validation".
+//! Comparisons of our drives with real drives: the tables of the page `validation.md`.
 //!
-//! The measurements are not part of Imbrex: the first experiment looks for them in the folder that `IMBREX_REAL_DRIVES` names,
-//! else in `../shared/real-drives`, and says so where there is none.
+//! The measurements are not part of Imbrex. The first experiment looks for them in the folder that
+//! `IMBREX_REAL_DRIVES` names, else in `../shared/real-drives`. Without measurements its report says so.
 
 mod disksim;
 mod sequential;

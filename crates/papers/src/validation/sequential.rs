@@ -1,5 +1,5 @@
-//! Sequential reads of 1 MiB, one at a time, on each drive as it is sold: what look-ahead is for. Beside them random reads,
-//! whose rotational wait is half a rotation.
+//! Sequential reads of 1 MiB, one at a time, on each drive as sold: a test of look-ahead. Also random reads, whose
+//! mean rotational wait is half a rotation.
 
 use imbrex::{Failure, Progress, Run};
 use imbrex_disk::{Command, SimDuration};
@@ -10,14 +10,14 @@ use super::super::aghayev::observed::Dice;
 use super::super::{ClaimKind, Experiment, Report, Table};
 use imbrex::drives::fresh;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "validation/as-sold",
     title: "drives as they are sold: sequential reads at the rate of the medium, random reads half a rotation late",
     run,
 };
 
-/// Profiles with their caches on.
+/// Profiles whose caches are on.
 const SOLD: [&str; 6] = [
     "cmr-7200",
     "cmr-5900",
@@ -91,7 +91,7 @@ fn run(_progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// What the data sheet of the Exos X18 says of its speed, beside ours.
+/// Adds the rates of the data sheet of the Exos X18 beside ours.
 fn beside_the_sheet(report: &mut Report, rate: f64, reads: f64) {
     let kind = ClaimKind::NotReproducible;
     let claim = "exos-x18: sustained MB/s, by its data sheet (in the profile)";
@@ -100,7 +100,7 @@ fn beside_the_sheet(report: &mut Report, rate: f64, reads: f64) {
     report.claim(kind, claim, "170", format!("{reads:.0}"), None);
 }
 
-/// Megabytes a second that pass the head at the outer diameter, skews counted.
+/// Returns the rate of the medium at the outer diameter, including skews, in MB/s.
 fn medium_rate(drive: &Drive) -> f64 {
     let geometry = &drive.disk.geometry;
     let track = geometry.track_place(0, 0);
@@ -110,7 +110,8 @@ fn medium_rate(drive: &Drive) -> f64 {
     track.track_sectors as f64 * drive.disk.sector_bytes as f64 / (rotation + skew) as f64 * 1e3
 }
 
-/// Seconds that random reads of 4 KiB took, and their mean rotational wait in nanoseconds.
+/// Measures random reads of 4 KiB: returns their duration in seconds and their mean rotational wait in ns. `by_turns`
+/// serves them in order of arrival.
 fn random(name: &str, depth: u32, by_turns: bool) -> Result<(f64, f64), Failure> {
     let drive = fresh(name)?;
     let places = drive.capacity_bytes() / 4096;
@@ -136,7 +137,7 @@ fn read(drive: Drive, depth: u32, places: impl Iterator<Item = (u64, u32)>) -> R
     Ok((metrics.ended.0 as f64 / 1e9, metrics.parts.rotation as f64 / count))
 }
 
-/// Every profile of this page comes with Imbrex.
+/// Tests that every profile of this page is built in.
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,5 @@
-//! The drive-managed drive released and drained at two speeds, against a public measurement (2026, unrefereed).
+//! Random writes on a drive-managed drive at two speeds, into an empty and into a full cache, compared with a public
+//! measurement (2026, unrefereed).
 
 use imbrex_disk::SimTime;
 use imbrex_sim::{Arrival, Engine, IoRecord, Observer, Options};
@@ -10,7 +11,7 @@ use imbrex::drives::fresh;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "validation/two-speeds",
     title: "random writes on a drained ST8000AS0022, and again on a full one",
@@ -60,7 +61,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// When the writes of each part entered first and completed last.
+/// For each part of the workload, the time at which its first write entered and its last completed.
 struct Ends {
     parts: [(SimTime, SimTime); 2],
 }

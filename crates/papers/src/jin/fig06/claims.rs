@@ -1,16 +1,17 @@
-//! What §III.A says of its figures, and why ours come out as they do. *About* a share is within five in a hundred of it, *about the
-//! same* less than 1.25 times apart, *significantly shorter* a half at most: the reading that all papers' claims have here.
+//! The sentences of §III.A on its figures, and explanations of our results. We read *about* a share as within 0.05,
+//! *about the same* as less than 1.25 times apart, and *significantly shorter* as at most a half, as for the claims of
+//! all papers.
 
 use super::super::super::{ClaimKind, Report};
 use super::{
     DISKS, HISMRFS, LOADS, LOG_ON_DISK, Measured, OWN_ON_DISK, OWN_ON_FLASH, Row, SMRFS_ON_DISK, SMRFS_ON_FLASH,
 };
 
-/// Places of phases.
+/// Indices of the phases of a benchmark.
 const PRE_ALLOCATE: usize = 0;
 const RUN: usize = 1;
 
-/// A figure of one system over the same of another; nothing where one was not run.
+/// Returns a figure of the system `one` divided by that of `other`, or `None` if one of them was not run.
 pub fn over(row: &Row, phase: usize, one: usize, other: usize, value: fn(&Measured) -> f64) -> Option<f64> {
     let of = |system: usize| row[system].as_ref().map(|phases| value(&phases[phase]));
     Some(of(one)? / of(other)?)
@@ -37,7 +38,7 @@ fn shown(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "not run".into(), |ratio| format!("{ratio:.2}"))
 }
 
-/// Whether it holds of all of them; not judged where one was not run.
+/// Returns whether `holds` is true of all ratios, or `None` if a ratio is missing.
 fn all(ratios: &[Option<f64>], holds: impl Fn(f64) -> bool) -> Option<bool> {
     let known: Option<Vec<f64>> = ratios.iter().copied().collect();
     known.map(|ratios| ratios.into_iter().all(holds))
@@ -85,7 +86,7 @@ pub fn judge(report: &mut Report, rows: &[Row]) {
     }
 }
 
-/// Where the ratios come from, and how far they hang on the disk's write cache.
+/// Adds remarks on the causes of the ratios, and on the effect of the disk's write cache.
 pub fn explain(report: &mut Report, rows_of_disks: &[Vec<Row>]) {
     let ratios = |disk: usize, one: usize, other: usize| {
         let each = rows_of_disks[disk].iter().map(|row| shown(over(row, RUN, one, other, Measured::rate)));
@@ -117,12 +118,13 @@ pub fn explain(report: &mut Report, rows_of_disks: &[Vec<Row>]) {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: each claim can hold and fail, and what was not run is not judged. Method: rows by hand.
+    //! Goal: each claim can hold and fail, and systems that were not run are not judged. Method: rows written here.
 
     use super::*;
     use crate::Verdict;
 
-    /// A row in which SMRfs takes so much longer than HiSMRfs, whose latency is so much longer.
+    /// Returns a row in which SMRfs takes `times_longer` times as long as HiSMRfs. HiSMRfs takes `pre_allocation`
+    /// times as long as SMRfs for pre-allocation, and has `latency` times the latency of our own namespace.
     fn row(times_longer: f64, pre_allocation: f64, latency: f64) -> Row {
         let phase = |times: f64, latency_ns| Measured {
             operations: 1000,

@@ -1,7 +1,7 @@
-//! Figs 6 and 7: HiSMRfs against SMRfs under filebench's `createfiles` and `varmail`, in time of the disk.
+//! Figs 6 and 7: HiSMRfs against SMRfs under filebench's `createfiles` and `varmail`, in disk time.
 //!
-//! HiSMRfs is store `log` with its metadata on flash. SMRfs is store `strict-append` with its metadata where the paper has
-//! them, in extended attributes of symbolic links in ext4; see `parts` for how the two are put together.
+//! HiSMRfs is store `log` with its metadata on flash. SMRfs is store `strict-append` with its metadata where the paper
+//! puts them: in extended attributes of symbolic links in ext4. `parts` explains how the times of the two are added.
 
 mod claims;
 mod parts;
@@ -15,17 +15,17 @@ use super::choices::{DISKS, FLASH, LOADS, PAGE_CACHE_BYTES, SEED};
 use crate::report::Table;
 use crate::{Experiment, Report};
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { name: "jin/fig06-07", title: "HiSMRfs against SMRfs, in time of the disk", run };
 
-/// A system: what it is called, and the parts whose times it takes, one after the other.
+/// System: its name, and the parts whose times are added, since they run one after the other.
 struct System {
     name: &'static str,
     parts: &'static [Part],
 }
 
-/// Those that are compared, then the variants.
+/// Systems: the three that are compared, then the variants.
 const SYSTEMS: [System; 6] = [
     System { name: "HiSMRfs: log, metadata on flash", parts: &[Part::LogOnFlash] },
     System { name: "SMRfs, ext4 on the disk", parts: &[Part::StrictAlone, Part::Ext4OnDisk] },
@@ -35,7 +35,7 @@ const SYSTEMS: [System; 6] = [
     System { name: "log, metadata on the disk", parts: &[Part::LogOnDisk] },
 ];
 
-/// Places of the systems in a row.
+/// Indices of the systems in a row.
 const HISMRFS: usize = 0;
 const SMRFS_ON_DISK: usize = 1;
 const SMRFS_ON_FLASH: usize = 2;
@@ -43,7 +43,7 @@ const OWN_ON_DISK: usize = 3;
 const OWN_ON_FLASH: usize = 4;
 const LOG_ON_DISK: usize = 5;
 
-/// The phases of one load, by system; nothing for one that cannot be had here.
+/// Measurements of one load by system, each a list of phases; `None` for a system that could not be run.
 type Row = Vec<Option<Vec<Measured>>>;
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
@@ -64,7 +64,8 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// A load on every system. What takes the kernel's ext4 and cannot have it is said, and the rest goes on.
+/// Measures a load on every system. If ext4 of the kernel cannot be used, a remark says so, and the other systems are
+/// run.
 fn row(progress: &Progress, disk: &str, load: &str, report: &mut Report) -> Result<Row, Failure> {
     let mut found = Vec::new();
     for part in Part::ALL {
@@ -120,7 +121,7 @@ fn table(disk: &str, load: &str, row: &Row) -> Table {
     Table { heading: format!("{load} on {disk}"), columns, rows }
 }
 
-/// Rates over that of SMRfs with ext4 on the disk.
+/// Returns a chart of each system's rate divided by that of SMRfs with ext4 on the disk.
 fn chart(rows: &[Row]) -> String {
     let axis = Axis::linear("operations/s over SMRfs, ext4 on the disk", Unit::Ratio);
     let groups = LOADS.map(String::from).to_vec();

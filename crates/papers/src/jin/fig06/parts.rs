@@ -1,7 +1,9 @@
-//! What the systems are put together of: a store of `imbrex-fs` with its metadata somewhere, or ext4 with metadata alone.
+//! The parts of the systems: a store of `imbrex-fs` with its metadata in one of three places, or ext4 that holds only
+//! metadata.
 //!
 //! Invariants:
-//! 1. Every part of a load does the same operations: as many, with as many bytes (asserted where parts are added).
+//! 1. All parts of a system do the same operations of a load: as many, with as many bytes (asserted where parts are
+//!    added).
 
 use std::sync::Arc;
 
@@ -21,49 +23,49 @@ use super::super::choices::{FLASH, PAGE_CACHE_BYTES, PARTITION_BYTES, SEED};
 use super::symlinks::Symlinks;
 use crate::kernel_fs::KernelFs;
 
-/// The directory of a load.
+/// Name of the directory in which a load works.
 const FOLDER: &str = "bench";
-/// Room for metadata that cost nothing.
+/// Size of the device for metadata that cost no time, in bytes.
 const FREE_METADATA_BYTES: u64 = 4 << 30;
 
-/// A part.
+/// Part of a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
     LogOnFlash,
     LogOnDisk,
     StrictOnFlash,
     StrictOnDisk,
-    /// The metadata cost nothing.
+    /// Store `strict-append` whose metadata cost no time.
     StrictAlone,
     Ext4OnDisk,
     Ext4OnFlash,
 }
 
-/// Where the metadata of a store are.
+/// Place of a store's metadata.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Metadata {
-    /// In the unshingled partition.
+    /// The unshingled partition of the disk.
     Disk,
     Flash,
-    /// Where they take no time.
+    /// A device in memory, which takes no time.
     Nowhere,
 }
 
-/// A phase as a part did it.
+/// Measurements of a phase on one part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Measured {
-    /// Operations of the file system.
+    /// Number of operations of the file system.
     pub operations: u64,
-    /// Bytes that were read and written.
+    /// Number of bytes read and written.
     pub bytes: u64,
-    /// Time of the devices.
+    /// Duration in device time, in ns.
     pub elapsed_ns: u64,
-    /// Of an operation, on average; nothing where it was not measured in time of the devices.
+    /// Mean latency of an operation in ns, or `None` if it was not measured in device time.
     pub latency_ns: Option<u64>,
 }
 
 impl Measured {
-    /// Operations a second.
+    /// Returns the number of operations a second.
     pub fn rate(&self) -> f64 {
         self.operations as f64 * 1e9 / self.elapsed_ns.max(1) as f64
     }
@@ -81,7 +83,7 @@ impl Measured {
     }
 }
 
-/// The mean latency of what applications ask; the sync that ends a phase is ours.
+/// Returns the mean latency of the application's operations in ns, without the sync with which we end a phase.
 fn latency_ns(phase: &Phase) -> u64 {
     let asked = phase.measured.iter().filter(|(kind, _)| **kind != Kind::SyncAll).map(|(_, figures)| &figures.latency);
     let (sum, count) = asked.fold((0u128, 0u128), |(sum, count), latency| {
@@ -91,7 +93,7 @@ fn latency_ns(phase: &Phase) -> u64 {
     u64::try_from(sum / count.max(1)).expect("a mean is no larger than what it is of")
 }
 
-/// One part after the other: nothing if one was not run.
+/// Adds the times of parts that run one after the other, or returns `None` if one was not run.
 pub fn added<'a>(parts: impl Iterator<Item = Option<&'a Vec<Measured>>>) -> Option<Vec<Measured>> {
     let all: Option<Vec<&Vec<Measured>>> = parts.collect();
     let mut all = all?.into_iter();
@@ -130,12 +132,12 @@ impl Part {
         }
     }
 
-    /// Whether it takes ext4 of the kernel.
+    /// Returns whether the part needs ext4 of the kernel.
     pub fn is_kernel(self) -> bool {
         matches!(self, Part::Ext4OnDisk | Part::Ext4OnFlash)
     }
 
-    /// What the phases of `load` take.
+    /// Measures the phases of `load` on a new file system.
     pub fn run(self, disk: &str, load: &str, bar: &ProgressBar) -> Result<Vec<Measured>, Failure> {
         let benchmark = bench::named(load).expect("each is a line of the registry of benchmarks");
         let own = bar.clone();
@@ -156,7 +158,7 @@ impl Part {
     }
 }
 
-/// The same disk as one that may be written anywhere, as its unshingled partition may.
+/// Returns the disk `disk` as a conventional one, which can be written anywhere, like its unshingled partition.
 fn conventional(disk: &str) -> String {
     match disk.split_once(':') {
         Some((profile, parameters)) => format!("{profile}+conventional:{parameters}"),

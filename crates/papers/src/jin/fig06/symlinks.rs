@@ -1,8 +1,8 @@
-//! The metadata of SMRfs: a file is a symbolic link in ext4, and an extended attribute of it says where its data are
-//! (Jin 2014 §I.C, Singh 2014 §2.2.2). Data themselves go nowhere here.
+//! The metadata of SMRfs: a file is a symbolic link in ext4, and an extended attribute of the link gives the place of
+//! the file's data (Jin 2014 §I.C, Singh 2014 §2.2.2). The data themselves are discarded here.
 //!
-//! The attribute is written when a file is closed that was written, and before it is made durable; then the directory that
-//! the link is in is synced, which commits ext4's journal. What the attribute holds is ours: 64 bytes, the size first.
+//! The attribute is written when a changed file is closed or synced. A sync then also syncs the link's directory,
+//! which commits ext4's journal. The contents of the attribute are our choice: 64 bytes, the size first.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -14,21 +14,22 @@ use std::time::Instant;
 use imbrex_fs::load::{Files, LoadError, Worker, run_now};
 use rustix::fs::{XattrFlags, lgetxattr, lsetxattr, syncfs};
 
-/// Links may have no attributes of users.
+/// Name of the attribute. Symbolic links cannot have attributes of the namespace `user`.
 const ATTRIBUTE: &str = "trusted.smr";
-/// Size, band, offset, length, times: with the header of ext4 they just stay within an inode of 256 bytes.
+/// Size of the attribute, for size, band, offset, length and times. With ext4's header it just fits into an inode of
+/// 256 bytes.
 const ATTRIBUTE_BYTES: usize = 64;
-/// Where a link points.
+/// Target of every link.
 const TARGET: &str = "data";
 
-/// A directory of ext4 as SMRfs uses it.
+/// Directory of ext4 that holds files as SMRfs does.
 #[derive(Clone)]
 pub struct Symlinks {
     base: PathBuf,
     began: Instant,
 }
 
-/// A file that is open.
+/// Open file.
 pub struct OpenLink {
     link: PathBuf,
     size: Cell<u64>,
@@ -45,7 +46,7 @@ fn failed<E: Into<io::Error>>(operation: &'static str, path: &Path) -> impl FnOn
 }
 
 impl Symlinks {
-    /// In a new directory `name` of `directory`.
+    /// Makes the directory `name` in `directory` and keeps its files there.
     pub fn new(directory: &Path, name: &str) -> Result<Symlinks, LoadError> {
         let base = directory.join(name);
         std::fs::create_dir(&base).map_err(failed("mkdir", &base))?;

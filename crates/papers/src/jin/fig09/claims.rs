@@ -1,40 +1,44 @@
-//! What §III.B says of its figure, and why ours come out as they do. *About* a share is within five in a hundred of it, *about 9 times*
-//! to the next whole number on either side, *nearly 100 %* is 95 at least, *about 50 MB* within a tenth, *much less* a half at most.
+//! The sentences of §III.B on its figure, and explanations of our results. The words of the paper are read as numbers:
+//! - *about* a share: within 0.05;
+//! - *about 9 times*: 8 to 10;
+//! - *nearly 100 %*: at least 95 %;
+//! - *about 50 MB*: within a tenth;
+//! - *much less*: at most a half.
 
 use super::super::super::{ClaimKind, Report};
 use super::super::choices::{FLASH_BYTES, PROCESSOR_PERCENT, SMALLER};
 use super::core::OnFlash;
 use super::{CACHED, HISMRFS, Outcome, Row, UNCACHED, WRITE_CACHED};
 
-/// By how much HiSMRfs is better (§III.B: "about 11% better").
+/// Ratio by which HiSMRfs is better (§III.B: "about 11% better").
 const BETTER: f64 = 1.11;
 
-/// Seconds of the disks.
+/// Returns the disk time of pre-allocation, in seconds.
 pub fn pre_allocation(outcome: &Outcome) -> f64 {
     outcome.phases[0].disk_seconds()
 }
 
-/// Operations a second of the disks.
+/// Returns the number of operations a second of disk time in the run.
 pub fn rate(outcome: &Outcome) -> f64 {
     outcome.phases[1].rate()
 }
 
-/// Bytes likewise.
+/// Returns the throughput of the run, in MB a second of disk time.
 pub fn bytes(outcome: &Outcome) -> f64 {
     outcome.phases[1].mb_per_s()
 }
 
-/// Mean latency, nanoseconds.
+/// Returns the mean latency of the run, in ns.
 pub fn latency(outcome: &Outcome) -> f64 {
     outcome.phases[1].latency_ns as f64
 }
 
-/// Time of the run by the clock of the file system, nanoseconds.
+/// Returns the duration of the run by the clock of the file system, in ns.
 fn elapsed(outcome: &Outcome) -> f64 {
     outcome.phases[1].elapsed_ns as f64
 }
 
-/// A figure of one system over the same of another; nothing where one was not run.
+/// Returns a figure of the system `one` divided by that of `other`, or `None` if one of them was not run.
 pub fn over(row: &Row, one: usize, other: usize, value: fn(&Outcome) -> f64) -> Option<f64> {
     Some(value(row[one].as_ref()?) / value(row[other].as_ref()?))
 }
@@ -51,7 +55,7 @@ fn shown(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "not run".into(), |ratio| format!("{ratio:.2}"))
 }
 
-/// Whether what the guest's clock tells of it counts.
+/// Returns whether the guest's processor was idle enough for times by the guest's clock to count.
 fn is_idle_enough(outcome: &Outcome) -> bool {
     outcome.processor_percent.is_none_or(|percent| percent < PROCESSOR_PERCENT)
 }
@@ -122,7 +126,7 @@ fn judge_flash(report: &mut Report, row: &Row) {
     );
 }
 
-/// Where the ratios come from.
+/// Adds remarks on the causes of the ratios.
 pub fn explain(report: &mut Report, row: &Row) {
     let variant = |system: usize| {
         let figures = [
@@ -147,7 +151,7 @@ pub fn explain(report: &mut Report, row: &Row) {
     );
 }
 
-/// What HiSMRfs has on its flash.
+/// Adds a remark on the contents of HiSMRfs's flash.
 pub fn explain_flash(report: &mut Report, flash: OnFlash) {
     let parts = [flash.checkpoints, flash.log, flash.checksums];
     let [checkpoints, log, checksums] = parts.map(|bytes| format!("{:.0} MB", (bytes * SMALLER) as f64 / 1e6));
@@ -159,14 +163,15 @@ pub fn explain_flash(report: &mut Report, flash: OnFlash) {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: each claim can hold and fail, and what was not run, or on a busy processor, is not judged. Method: rows by hand.
+    //! Goal: each claim can hold and fail. Systems that were not run, or ran on a busy processor, are not judged.
+    //! Method: rows written here.
 
     use super::super::Measured;
     use super::*;
     use crate::Verdict;
     use crate::guest::Did;
 
-    /// A system whose disks took so many milliseconds for both phases.
+    /// Returns the outcome of a system whose phases took these milliseconds of disk time.
     fn outcome(before_ms: u64, run_ms: u64, latency_ns: u64, flash_bytes: u64) -> Outcome {
         let phase = |ms: u64| {
             let busy = |ms: u64| Did { busy_ns: ms * 1_000_000, ..Did::default() };

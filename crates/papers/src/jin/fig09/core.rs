@@ -1,4 +1,5 @@
-//! HiSMRfs: store `log` on an array of five disks, its metadata on flash, on the core in virtual time.
+//! HiSMRfs: store `log` on an array of five disks with its metadata on flash, run on the core of `imbrex-fs` in
+//! virtual time.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,17 +23,17 @@ use super::{LOAD, Measured, Outcome, sizes};
 use crate::guest::Did;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
-/// Checksums in a block of their table.
+/// Number of checksums in a block of the table of checksums.
 const CHECKSUMS: u64 = 1020;
 
-/// What the metadata take of the flash, in bytes.
+/// Space on the flash that the metadata use, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OnFlash {
-    /// Both checkpoints.
+    /// Size of both checkpoints.
     pub checkpoints: u64,
-    /// The part of the log that is needed.
+    /// Size of the part of the log that a replay needs.
     pub log: u64,
-    /// The checksums of the data there are.
+    /// Size of the checksums of the existing data.
     pub checksums: u64,
 }
 
@@ -42,7 +43,7 @@ impl OnFlash {
     }
 }
 
-/// Runs the load.
+/// Measures the load on HiSMRfs and the use of its flash.
 pub fn run(bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
     let clock = Clock::in_virtual_time();
     let disks = (0..RAID_DISKS).map(|_| device(&clock, RAID_DISK)).collect::<Result<Vec<_>, _>>()?;
@@ -85,7 +86,8 @@ fn device(clock: &Clock, words: &str) -> Result<Device, Failure> {
     Ok(Device::new(clock, words, Box::new(backend)))
 }
 
-/// How the memory is shared: what the file system has itself, and the page cache in front of it.
+/// Returns the shares of the memory: the bounds of the file system's own caches, and the bytes of the page cache in
+/// front.
 fn memory() -> (Bounds, u64) {
     let share = |percent: u64| SERVER_MEMORY_BYTES * percent / 100;
     let (dirty, written) = (share(DIRTY_PERCENT), share(WRITTEN_PERCENT));
@@ -93,7 +95,7 @@ fn memory() -> (Bounds, u64) {
     (bounds, SERVER_MEMORY_BYTES - dirty - written)
 }
 
-/// What each device did so far.
+/// Returns the work of each device so far.
 fn did(devices: &[Device]) -> Vec<Did> {
     let of = |device: &Device| {
         let spent = device.spent().all();
@@ -127,7 +129,7 @@ fn outcome(phases: &[Phase], seen: &[Vec<Did>], flash_bytes: u64) -> Outcome {
     Outcome { phases: [of(0), of(1)], flash_bytes, processor_percent: None }
 }
 
-/// The mean of what applications ask.
+/// Returns the mean latency of the application's operations, in ns.
 fn latency_ns(phase: &Phase) -> u64 {
     let asked = phase.measured.iter().filter(|(kind, _)| **kind != Kind::SyncAll);
     super::mean(asked.map(|(_, figures)| (figures.latency.count(), figures.latency.mean_ns())))

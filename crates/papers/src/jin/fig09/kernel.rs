@@ -1,11 +1,12 @@
-//! ext4 over RAID 5 of five served disks in the guest, with or without a flash cache: what the guest is told, and what is read of
-//! what it says.
+//! ext4 over RAID 5 of five served disks in the guest, with or without a flash cache: the words passed to the guest's
+//! script, and the parser of its output.
 //!
-//! A run takes a quarter of an hour. Where `IMBREX_KEPT_RUNS` names a folder, what it came to is kept there and not run again, as long
-//! as words, drives and script are the same.
+//! A run takes a quarter of an hour. If `IMBREX_KEPT_RUNS` names a folder, results are kept there, and a run is not
+//! repeated as long as its words, drives and script stay equal.
 //!
 //! Invariants:
-//! 1. The operations and bytes of a phase are the guest's; what the drives did is what they themselves counted meanwhile.
+//! 1. The operations and bytes of a phase come from the guest. The work of the drives comes from their own counters
+//!    during that phase.
 
 use std::path::PathBuf;
 
@@ -22,19 +23,20 @@ use crate::guest::{self, Asked, Ran};
 
 const KEPT_FOLDER: &str = "IMBREX_KEPT_RUNS";
 const SCRIPT: &str = "jin-fig09.sh";
-/// Before each line of the script's own.
+/// Beginning of each line that the script itself prints.
 const MARK: &str = "fig09: ";
-/// How far the guest's clock may be from ours over the whole load, its program's beginning and end included.
+/// Largest difference between the guest's clock and ours over the whole load, in percent, including the start and end
+/// of the load's program.
 const CLOCK_PERCENT: u64 = 5;
 
-/// What is before RAID 5.
+/// Cache in front of RAID 5.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cache {
-    /// dm-cache, write-back, with its policy smq.
+    /// dm-cache in write-back mode with its policy smq.
     Smq,
-    /// Nothing.
+    /// No cache.
     None,
-    /// dm-writecache: every write comes in, no read does.
+    /// dm-writecache: every write goes into the cache, and no read does.
     Write,
 }
 
@@ -47,7 +49,7 @@ impl Cache {
         }
     }
 
-    /// Bytes of a block of the cache, as it counts what is used.
+    /// Returns the size of a block of the cache in bytes: the unit in which the guest reports used space.
     fn block_bytes(self) -> u64 {
         match self {
             Cache::Smq => 64 << 10,
@@ -56,7 +58,7 @@ impl Cache {
     }
 }
 
-/// Runs the load.
+/// Measures the load on ext4 in the guest, or returns the kept results of an earlier run.
 pub fn run(cache: Cache, progress: &Progress, tell: &dyn Fn(&str)) -> Result<Outcome, Failure> {
     let disks = std::iter::repeat_n(RAID_DISK.to_string(), RAID_DISKS);
     let drives: Vec<String> = disks.chain([CACHE_FLASH.to_string()]).collect();
@@ -79,7 +81,7 @@ pub fn run(cache: Cache, progress: &Progress, tell: &dyn Fn(&str)) -> Result<Out
     Ok(outcome)
 }
 
-/// A run that is kept.
+/// Kept results of a run.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     key: String,
@@ -112,7 +114,7 @@ fn words(cache: Cache) -> String {
     )
 }
 
-/// What `imbrex fs bench --json` printed, as far as it is needed.
+/// Fields that are needed from the output of `imbrex fs bench --json`.
 #[derive(Deserialize)]
 struct Document {
     phases: Vec<Phase>,
@@ -179,14 +181,14 @@ fn in_drives_time(ns: u64) -> u64 {
     (ns as f64 * PACE) as u64
 }
 
-/// The document between its lines.
+/// Parses the JSON document between its two marks in the guest's output.
 fn document(said: &str) -> Option<Document> {
     let (_, behind) = said.split_once(&format!("{MARK}document\n"))?;
     let (text, _) = behind.split_once(&format!("{MARK}end of document"))?;
     serde_json::from_str(text).ok()
 }
 
-/// The two numbers of the line that begins with `word`.
+/// Returns the two numbers of the script's line that begins with `word`.
 fn numbers(said: &str, word: &str) -> Option<[u64; 2]> {
     let line = said.lines().find_map(|line| line.strip_prefix(MARK)?.strip_prefix(word))?;
     let numbers: Option<Vec<u64>> = line.split_whitespace().map(|number| number.parse().ok()).collect();
@@ -195,7 +197,7 @@ fn numbers(said: &str, word: &str) -> Option<[u64; 2]> {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: what the guest says is read as it is meant, and what is missing is an error. Method: a console by hand.
+    //! Goal: the guest's output is parsed correctly, and a missing part is an error. Method: an output written here.
 
     use super::*;
     use crate::guest::{Did, Sample};

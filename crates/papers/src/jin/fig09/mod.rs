@@ -1,7 +1,8 @@
-//! Fig. 9: HiSMRfs on five disks with its metadata on flash, against ext4 with a flash cache over RAID 5 of the same disks, under
-//! filebench's `fileserver`, in time of the disks.
+//! Fig. 9: HiSMRfs on five disks with its metadata on flash, against ext4 with a flash cache over RAID 5 of the same
+//! kind of disks, under filebench's `fileserver`, in disk time.
 //!
-//! HiSMRfs runs on the core in virtual time (`core`), ext4 in a guest whose disks are served by this process (`kernel`).
+//! HiSMRfs runs on the core of `imbrex-fs` in virtual time (`core`). ext4 runs in a guest whose disks this process
+//! serves (`kernel`).
 
 mod claims;
 mod core;
@@ -21,30 +22,30 @@ use crate::guest::Did;
 use crate::report::Table;
 use crate::{Experiment, Report};
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { name: "jin/fig09", title: "HiSMRfs against ext4 with a flash cache, in time of the disks", run };
 
-/// The load.
+/// Name of the load.
 const LOAD: &str = "fileserver";
 
-/// A phase as a system did it.
+/// Measurements of a phase on one system.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Measured {
-    /// Operations of the file system.
+    /// Number of operations of the file system.
     operations: u64,
-    /// Bytes that applications read and wrote.
+    /// Number of bytes that applications read and wrote.
     bytes: u64,
-    /// From its beginning to its end, in time of the drives.
+    /// Duration of the phase, in ns of the drives' time.
     elapsed_ns: u64,
-    /// Of an operation, on average, by the same clock; the sync that ends a phase is ours.
+    /// Mean latency of an operation, in ns of the drives' time, without the sync with which we end a phase.
     latency_ns: u64,
-    /// What each drive did, the flash last.
+    /// Work of each drive; the flash is the last.
     drives: Vec<Did>,
 }
 
 impl Measured {
-    /// The time of the disks: how long the busiest of the drives had something to answer.
+    /// Returns the disk time in ns: the time in which the busiest drive had requests in flight.
     fn disk_ns(&self) -> u64 {
         self.drives.iter().map(|drive| drive.busy_ns).max().unwrap_or(0)
     }
@@ -53,7 +54,7 @@ impl Measured {
         self.disk_ns() as f64 / 1e9
     }
 
-    /// Operations a second of the disks.
+    /// Returns the number of operations a second of disk time.
     fn rate(&self) -> f64 {
         self.operations as f64 * 1e9 / self.disk_ns().max(1) as f64
     }
@@ -66,24 +67,24 @@ impl Measured {
         self.drives.last().copied().unwrap_or_default()
     }
 
-    /// What a count of all disks sums to, the flash left out.
+    /// Returns the sum of a counter over all disks, without the flash.
     fn of_disks(&self, count: fn(&Did) -> u64) -> u64 {
         self.drives.iter().take(RAID_DISKS).map(count).sum()
     }
 }
 
-/// What a system came to.
+/// Results of a system.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Outcome {
-    /// Pre-allocation, then the run.
+    /// Measurements of the two phases: pre-allocation, then the run.
     phases: [Measured; 2],
-    /// Bytes of flash that it used.
+    /// Number of bytes of flash that the system used.
     flash_bytes: u64,
-    /// How busy the processor was, in percent: nothing where none takes time.
+    /// Load of the guest's processor, in percent, or `None` if processors take no time on this system.
     processor_percent: Option<f64>,
 }
 
-/// Names of the systems, in the order in which they are run; the first two are the paper's.
+/// Names of the systems, in the order of their runs; the first two are the paper's.
 const SYSTEMS: [&str; 4] = [
     "HiSMRfs",
     "ext4 with a flash cache (dm-cache)",
@@ -91,16 +92,16 @@ const SYSTEMS: [&str; 4] = [
     "ext4 with a cache of all writes (dm-writecache)",
 ];
 
-/// Places of the systems in a row.
+/// Indices of the systems in a row.
 const HISMRFS: usize = 0;
 const CACHED: usize = 1;
 const UNCACHED: usize = 2;
 const WRITE_CACHED: usize = 3;
 
-/// Outcomes by system; nothing for one that cannot be had here.
+/// Results by system; `None` for a system that could not be run.
 type Row = Vec<Option<Outcome>>;
 
-/// The sizes of the load.
+/// Returns the sizes of the load.
 fn sizes() -> Sizes {
     let own = imbrex_fs::load::bench::named(LOAD).expect("it is a line of the registry of benchmarks").defaults;
     Sizes { files: Some(SERVER_FILES), operations: Some(SERVER_ROUNDS), ..own }
@@ -162,7 +163,7 @@ fn method() -> String {
     )
 }
 
-/// The mean of groups, each with how many there are and their mean.
+/// Returns the mean over groups, each given as (number of values, mean).
 fn mean(groups: impl Iterator<Item = (u64, u64)>) -> u64 {
     let (sum, count) = groups.fold((0u128, 0u128), |(sum, count), (of_group, mean)| {
         (sum + u128::from(mean) * u128::from(of_group), count + u128::from(of_group))
@@ -243,7 +244,7 @@ fn traffic(row: &Row) -> Table {
     })
 }
 
-/// The four bars of the paper's figure, over those of HiSMRfs.
+/// Returns a chart of the four bars of the paper's figure, divided by those of HiSMRfs.
 fn chart(row: &Row) -> String {
     let axis = Axis::linear("over HiSMRfs", Unit::Ratio);
     let groups = ["pre-allocation time", "operations/s", "MB/s", "latency"].map(String::from).to_vec();

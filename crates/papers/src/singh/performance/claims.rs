@@ -1,10 +1,10 @@
-//! What §5.2 says of its figures. A word becomes a number by the reading that all papers' claims have here: *similar* and
-//! *equal* are less than 1.25 times apart, *better* is 1.25 times at least, *significantly lower* a half at most.
+//! The sentences of §5.2 on its figures. We read *similar* and *equal* as less than 1.25 times apart, *better* as at
+//! least 1.25 times, and *significantly lower* as at most a half, as for the claims of all papers.
 
 use super::super::super::{ClaimKind, Report};
 use super::{Measured, Row};
 
-/// Places of the systems in a row.
+/// Indices of the systems in a row.
 const CAVEAT: usize = 0;
 const STRICT: usize = 1;
 const EXT4: usize = 2;
@@ -14,7 +14,7 @@ fn is_near(ratio: f64) -> bool {
     (1.0 / 1.25 < ratio) && (ratio < 1.25)
 }
 
-/// A figure of one system over the same of another; nothing where one was not run.
+/// Returns a figure of the system `one` divided by that of `other`, or `None` if one of them was not run.
 fn over(row: &Row, phase: usize, one: usize, other: usize, value: fn(&Measured) -> f64) -> Option<f64> {
     let of = |system: usize| row[system].as_ref().map(|phases| value(&phases[phase]));
     Some(of(one)? / of(other)?)
@@ -37,7 +37,8 @@ pub(super) fn judge(report: &mut Report, rows: &[Row]) {
     without_cache(report, rows);
 }
 
-/// What the write cache does: the same ratios over Strict-Append SMRfs on a drive without one.
+/// Adds remarks on the effect of the write cache: the ratios of Caveat SMRfs to Strict-Append SMRfs on a drive without
+/// one.
 fn without_cache(report: &mut Report, rows: &[Row]) {
     let over =
         |row: usize, phase| shown(over(&rows[row], phase, CAVEAT, STRICT_UNCACHED, |found| found.disk_ns as f64));

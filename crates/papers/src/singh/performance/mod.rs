@@ -1,4 +1,4 @@
-//! Figs 5.1 to 5.7: the benchmarks of §5.2 on Caveat SMRfs, Strict-Append SMRfs and ext4, in time of the disk.
+//! Figs 5.1 to 5.7: the benchmarks of §5.2 on Caveat SMRfs, Strict-Append SMRfs and ext4, in disk time.
 
 mod claims;
 mod systems;
@@ -12,15 +12,15 @@ use super::super::report::Table;
 use super::super::{Experiment, Report};
 use systems::{ALL as SYSTEMS, COMPARED, System};
 
-/// Its line in the registry.
+/// Registry entry of this experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { name: "singh/fig5-1", title: "files read and written beside ext4, in time of the disk", run };
 
-/// A benchmark of the paper's, and the figures it is in.
+/// Benchmark of the paper, with the numbers of its figures.
 struct Load {
     figures: &'static str,
     name: &'static str,
-    /// Where it is not the benchmark's own.
+    /// Size of the file in bytes, if it differs from the benchmark's default.
     file_bytes: Option<u64>,
 }
 
@@ -43,15 +43,15 @@ impl Load {
     }
 }
 
-/// A phase as a system did it.
+/// Measurements of a phase on one system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Measured {
     name: &'static str,
-    /// What the benchmark counts.
+    /// Number of the units that the benchmark counts in this phase.
     done: u64,
-    /// Bytes that were read and written.
+    /// Number of bytes read and written.
     bytes: u64,
-    /// Time of the disk.
+    /// Disk time of the phase, in ns.
     disk_ns: u64,
 }
 
@@ -65,7 +65,7 @@ impl Measured {
     }
 }
 
-/// All phases of one load, by system in their order; nothing for a system that cannot be had here.
+/// Measurements of one load by system, each a list of phases; `None` for a system that could not be run.
 type Row = Vec<Option<Vec<Measured>>>;
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
@@ -123,7 +123,7 @@ fn table(load: &Load, row: &Row) -> Table {
     }
 }
 
-/// Name, title, the row, its phases, the axis, what is drawn of a phase.
+/// Figure: (number, title, index of the row, phases, label of the axis, function that returns the value of a phase).
 type Figure = (&'static str, &'static str, usize, &'static [usize], &'static str, fn(&Measured) -> f64);
 
 const FIGURES: &[Figure] = &[

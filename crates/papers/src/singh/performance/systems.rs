@@ -1,4 +1,4 @@
-//! The systems that are compared, and how a benchmark is run on each.
+//! The systems that are compared, and the run of a benchmark on each.
 
 use std::sync::Arc;
 
@@ -15,32 +15,33 @@ use uuid::Uuid;
 use super::Measured;
 use crate::kernel_fs::KernelFs;
 
-/// Of all choices.
+/// Seed of all random choices of a load.
 const SEED: u64 = 1;
-/// The page cache holds everything: 8 GB of memory in the paper's machines, and no load has more.
+/// Size of the page cache in bytes. The paper's machines have 8 GB of memory, and no load has more data, so the page
+/// cache holds all data.
 const PAGE_CACHE_BYTES: u64 = 8 << 30;
-/// The directory of a load.
+/// Name of the directory in which a load works.
 const FOLDER: &str = "bench";
 
-/// A system.
+/// File system on a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum System {
-    /// Caveat SMRfs, best fit.
+    /// Caveat SMRfs with best fit.
     Caveat,
     /// Strict-Append SMRfs.
     StrictAppend,
     /// ext4 of the kernel.
     Ext4,
-    /// Strict-Append SMRfs on a drive without a write cache, such as a caveat disk is: to see what that does.
+    /// Strict-Append SMRfs on a drive without a write cache, like a caveat disk, to show the effect of the cache.
     StrictAppendUncached,
-    /// ext4 on such a drive.
+    /// ext4 on a drive without a write cache.
     Ext4Uncached,
 }
 
-/// All of them: those that are compared, then the variants.
+/// All systems: those that are compared, then the variants.
 pub(super) const ALL: [System; 5] =
     [System::Caveat, System::StrictAppend, System::Ext4, System::StrictAppendUncached, System::Ext4Uncached];
-/// How many of them are compared.
+/// Number of systems that are compared.
 pub(super) const COMPARED: usize = 3;
 
 impl System {
@@ -54,7 +55,7 @@ impl System {
         }
     }
 
-    /// What the phases of a benchmark take on a new file system.
+    /// Measures the phases of a benchmark on a new file system.
     pub(super) fn run(
         self,
         benchmark: &'static Benchmark,
