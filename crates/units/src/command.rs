@@ -1,4 +1,4 @@
-//! The words of the block interface: what a host asks of a drive. Source: the Linux block layer's request operations.
+//! Commands of the block interface, which a host sends to a drive. Source: the Linux block layer's request operations.
 
 use crate::units::{Lba, Sectors};
 
@@ -11,7 +11,7 @@ pub enum Direction {
     Write,
 }
 
-/// What a command does.
+/// The operation of a command.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Operation {
@@ -19,52 +19,52 @@ pub enum Operation {
     Read = 0,
     /// Store sectors.
     Write = 1,
-    /// Make all that was acknowledged durable; carries no sectors.
+    /// Make all acknowledged writes durable; carries no sectors.
     Flush = 2,
-    /// The sectors' contents are no longer needed (discard, TRIM).
+    /// Discard the sectors' contents (TRIM).
     Trim = 3,
 }
 
 /// One command to a drive, in the drive's sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Command {
-    /// What to do.
+    /// The operation.
     pub operation: Operation,
-    /// Force unit access: acknowledged only when on the medium.
+    /// Force unit access: a write is acknowledged only when it is on the medium.
     pub fua: bool,
-    /// How many sectors; zero for a flush.
+    /// Number of sectors; zero for a flush.
     pub sectors: u32,
     /// The first sector.
     pub lba: Lba,
 }
 
 impl Command {
-    /// A read of `sectors` from `lba`.
+    /// Returns a read of `sectors` from `lba`.
     pub const fn read(lba: u64, sectors: u32) -> Command {
         Command { operation: Operation::Read, fua: false, sectors, lba: Lba(lba) }
     }
 
-    /// A write of `sectors` from `lba`.
+    /// Returns a write of `sectors` from `lba`.
     pub const fn write(lba: u64, sectors: u32) -> Command {
         Command { operation: Operation::Write, fua: false, sectors, lba: Lba(lba) }
     }
 
-    /// A trim of `sectors` from `lba`.
+    /// Returns a trim of `sectors` from `lba`.
     pub const fn trim(lba: u64, sectors: u32) -> Command {
         Command { operation: Operation::Trim, fua: false, sectors, lba: Lba(lba) }
     }
 
-    /// A flush.
+    /// Returns a flush.
     pub const fn flush() -> Command {
         Command { operation: Operation::Flush, fua: false, sectors: 0, lba: Lba(0) }
     }
 
-    /// One past the last sector.
+    /// Returns one past the last sector.
     pub fn end(&self) -> Lba {
         self.lba + Sectors(self.sectors as u64)
     }
 
-    /// Whether it names a sector that `other` names too.
+    /// Returns whether the command and `other` have a sector in common.
     pub fn overlaps(&self, other: &Command) -> bool {
         self.lba < other.end() && other.lba < self.end()
     }

@@ -1,5 +1,5 @@
-//! What every other crate speaks in: sectors and times that cannot be mixed up ([`units`]), commands ([`command`]), and sizes
-//! and durations as people write them ([`quantity`]).
+//! The units that all other crates use: sectors and times that cannot be mixed up ([`units`]), commands ([`command`]),
+//! and sizes and durations as people write them ([`quantity`]).
 
 pub mod command;
 pub mod quantity;

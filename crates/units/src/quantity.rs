@@ -1,47 +1,48 @@
-//! Sizes and durations as people write them: the one place that reads them, and that says sizes in words to people.
+//! Parsing of sizes and durations as people write them, and printing of sizes. All crates use these functions.
 //!
 //! Invariants:
-//! 1. Arithmetic is exact: decimals are fixed-point integers. What is no whole number of bytes or nanoseconds is rounded to
-//!    the nearest one, or refused by those who print it again (`exact_…`).
-//! 2. Bare `k`, `m`, `g`, `t` are powers of 1024, as fio has them; `kB`, `MB` … are powers of 1000.
+//! 1. Arithmetic is exact: decimals are fixed-point integers. A fraction of a byte or nanosecond is rounded to the
+//!    nearest whole one. The `exact_…` functions refuse it, because their callers print the value again.
+//! 2. Bare `k`, `m`, `g`, `t` are powers of 1024, as in fio; `kB`, `MB` … are powers of 1000.
 
-/// Decimals that count; none of the units below needs more for whole bytes and nanoseconds.
+/// Number of decimals that are kept. The units below need no more for whole bytes and nanoseconds.
 const PLACES: u32 = 12;
 
-/// Nanoseconds in a second: what a bare number counts in, for most.
+/// Nanoseconds in a second, the unit of a bare number for most callers.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
-/// `4k`, `25MiB`, `25MB`, `1.5TiB`, `512`: bytes, to the nearest whole one.
+/// Parses a size such as `4k`, `25MiB`, `25MB`, `1.5TiB`, `512`. Returns bytes, rounded to the nearest whole one.
 pub fn bytes(text: &str) -> Option<u64> {
     let (number, factor) = size(text)?;
     rounded(number, factor)
 }
 
-/// The same, if it is a whole number of bytes.
+/// Like [`bytes`], but returns `None` if the size is not a whole number of bytes.
 pub fn exact_bytes(text: &str) -> Option<u64> {
     let (number, factor) = size(text)?;
     exact(number, factor)
 }
 
-/// `100ns`, `5us`, `2ms`, `1.2s`, `30m`, `3h`, `2d`: nanoseconds, to the nearest whole one. A bare number counts in
-/// `bare_ns`.
+/// Parses a duration such as `100ns`, `5us`, `2ms`, `1.2s`, `30m`, `3h`, `2d`. Returns nanoseconds, rounded to the
+/// nearest whole one. A bare number is in units of `bare_ns` nanoseconds.
 pub fn duration_ns(text: &str, bare_ns: u64) -> Option<u64> {
     let (number, factor) = span(text, bare_ns)?;
     rounded(number, factor)
 }
 
-/// The same, if it is a whole number of nanoseconds.
+/// Like [`duration_ns`], but returns `None` if the duration is not a whole number of nanoseconds.
 pub fn exact_duration_ns(text: &str, bare_ns: u64) -> Option<u64> {
     let (number, factor) = span(text, bare_ns)?;
     exact(number, factor)
 }
 
-/// A whole number, with `_` allowed between digits.
+/// Parses a whole number, in which `_` is allowed between digits.
 pub fn count(text: &str) -> Option<u64> {
     fixed(text, 0).filter(|_| !text.contains('.'))
 }
 
-/// `text` as a fixed-point number with `places` decimals: `fixed("1.5", 3)` is 1500. More decimals are refused.
+/// Parses `text` as a fixed-point number with `places` decimals: `fixed("1.5", 3)` is 1500. Returns `None` if `text`
+/// has more decimals.
 pub fn fixed(text: &str, places: u32) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.chars().all(|c| c.is_ascii_digit() || c == '_');
@@ -96,7 +97,7 @@ fn split_unit(text: &str) -> (&str, &str) {
     (number, unit.trim())
 }
 
-/// `number` times `factor`, in units of 10^-[`PLACES`]; decimals beyond those are dropped.
+/// Returns `number` times `factor`, in units of 10^-[`PLACES`]; decimals of `number` beyond those are dropped.
 fn product(number: &str, factor: u64) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |part: &str| part.chars().all(|c| c.is_ascii_digit() || c == '_');
@@ -120,29 +121,30 @@ fn exact(number: &str, factor: u64) -> Option<u64> {
     u64::try_from(value / unit).ok().filter(|_| value.is_multiple_of(unit))
 }
 
-/// Which way a size goes that has too many digits to be said.
+/// The direction in which a size is rounded if it has too many digits to print.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rounding {
-    /// To the nearest, of two as near to the even one.
+    /// To the nearest value; of two equally near ones to the even one.
     Nearest,
-    /// Up: what is asked for as the least is enough.
+    /// Up, for a minimum: the printed size is always enough.
     Up,
-    /// Down: what is told as the most fits.
+    /// Down, for a maximum: the printed size always fits.
     Down,
 }
 
-/// A size in four digits, in the largest unit of which there is one at least: `1 GiB`, `1.5 KiB`, `256.0 MiB`. Where digits are
-/// missing, zeros at the end stay.
+/// Returns a size with four digits, in the largest unit of which it has at least one: `1 GiB`, `1.5 KiB`, `256.0 MiB`.
+/// Trailing zeros are kept only if the size was rounded.
 pub fn said_bytes(bytes: u64, rounding: Rounding) -> String {
     in_units(bytes, rounding, |whole| 3 - whole.ilog10())
 }
 
-/// A size for a table, with one decimal below a hundred: `18.6 GiB`, `256 MiB`.
+/// Returns a size for a table, with one decimal below a hundred: `18.6 GiB`, `256 MiB`.
 pub fn rough_bytes(bytes: u64) -> String {
     in_units(bytes, Rounding::Nearest, |whole| u32::from(whole < 100))
 }
 
-/// A size in the largest unit of which there is one at least, with as many decimals as `decimals` says of so many whole units.
+/// Returns a size in the largest unit of which it has at least one. `decimals` maps the number of whole units to the
+/// number of decimals.
 fn in_units(bytes: u64, rounding: Rounding, decimals: impl Fn(u64) -> u32) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let number = bytes.max(1).ilog2() as usize / 10;
@@ -158,7 +160,8 @@ fn in_units(bytes: u64, rounding: Rounding, decimals: impl Fn(u64) -> u32) -> St
         let rounded = down + u128::from(is_up);
         (rounded / one, format!("{:0width$}", rounded % one, width = places as usize), places > 0, rest == 0)
     };
-    // Rounding may make a whole unit more: 1023.7 MiB a GiB, 99.97 MiB a number with one decimal less.
+    // Rounding may raise the number of whole units: 1023.7 MiB becomes a GiB, and 99.97 MiB becomes a number with one
+    // decimal less.
     let (whole, ..) = digits(number, bytes >> (10 * number));
     let (number, whole) = if whole == 1024 { (number + 1, 1) } else { (number, whole as u64) };
     let (whole, fraction, has_fraction, is_exact) = digits(number, whole);
@@ -169,7 +172,7 @@ fn in_units(bytes: u64, rounding: Rounding, decimals: impl Fn(u64) -> u32) -> St
     }
 }
 
-/// A whole number in groups of three digits: `145,799`.
+/// Returns a whole number in groups of three digits: `145,799`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -215,7 +218,8 @@ mod tests {
         );
     }
 
-    /// Exact figures are short and have no zeros at the end; the others have four digits, or one decimal below a hundred.
+    /// Checks printed sizes: exact sizes have no trailing zeros; rounded ones have four digits, or one decimal below a
+    /// hundred.
     #[test]
     fn sizes_are_said_in_the_largest_unit_that_suits() {
         use Rounding::{Down, Nearest, Up};
@@ -233,10 +237,10 @@ mod tests {
             (262_096 * KIB, "256.0 MiB", "256 MiB"),
             // 39.0625 has six digits.
             (10_000 * 4096, "39.06 MiB", "39.1 MiB"),
-            // A tie goes to the even one: 1.0625 has four decimals, 1.25 two.
+            // A tie goes to the even digit: 1.0625 has four decimals, 1.25 two.
             (1088 * KIB, "1.062 MiB", "1.1 MiB"),
             (1280 * KIB, "1.25 MiB", "1.2 MiB"),
-            // What is rounded may reach the next unit, or a digit more.
+            // Rounding may reach the next unit, or one digit more.
             (1024 * MIB - 1, "1.000 GiB", "1.0 GiB"),
             (100 * MIB - 1, "100.0 MiB", "100 MiB"),
         ] {
@@ -248,7 +252,7 @@ mod tests {
         assert_eq!(both(1024 * MIB - 1), ["1023 MiB", "1.000 GiB"]);
         assert_eq!(both(1536 * MIB), ["1.5 GiB", "1.5 GiB"]);
         assert_eq!(both(u64::MAX), ["15.99 EiB", "16.00 EiB"]);
-        // What is said to be enough, or to fit, is so when it is given.
+        // Sizes printed as a minimum or a maximum are still one when they are parsed.
         for size in (0..50).map(|shift| (1u64 << shift) + (1 << (shift / 2)) + 1) {
             let [down, up] = both(size).map(|said| bytes(&said).expect("it is a size"));
             assert!(down <= size && size <= up && up - down <= size / 500, "{size}: {down} to {up}");

@@ -1,20 +1,20 @@
-//! Units. Every number that has one carries it in its type; bare integers appear only at the rim.
+//! Units. Every number that has a unit carries it in its type; bare integers appear only at the program's input and
+//! output.
 //!
 //! Invariants:
-//! 1. An index ([`Lba`], [`Pba`]), a count ([`Sectors`]) and a time are never mixed: the operators below are all
-//!    there are.
+//! 1. An index ([`Lba`], [`Pba`]), a count ([`Sectors`]) and a time are never mixed: only the operators below exist.
 //! 2. Time is integer nanoseconds ([`SimTime`] since the start of the run, [`SimDuration`] between two times).
-//! 3. An [`Extent`] is half-open and, where it stands for work to do, never empty.
+//! 3. An [`Extent`] is half-open. An extent that stands for work to do is never empty.
 
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Rem, Sub, SubAssign};
 
-/// Logical block address: a sector as the host numbers it.
+/// Logical block address: a sector in the host's numbering.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Lba(pub u64);
 
-/// Physical block address: a sector as the drive numbers it, in the order of its layout.
+/// Physical block address: a sector in the drive's numbering, in the order of its layout.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Pba(pub u64);
 
@@ -22,7 +22,7 @@ pub struct Pba(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Sectors(pub u64);
 
-/// A point in simulated time, in nanoseconds since the run began.
+/// A point in simulated time, in nanoseconds since the start of the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct SimTime(pub u64);
 
@@ -61,15 +61,15 @@ macro_rules! index_and_count {
 macro_rules! count {
     ($count:ident) => {
         impl $count {
-            /// Nothing.
+            /// The value 0.
             pub const ZERO: $count = $count(0);
 
-            /// Whether this is nothing at all.
+            /// Returns whether the value is 0.
             pub fn is_zero(self) -> bool {
                 self.0 == 0
             }
 
-            /// The difference, or zero where `other` is the larger.
+            /// Returns the difference, or 0 if `other` is larger.
             pub fn saturating_sub(self, other: $count) -> $count {
                 $count(self.0.saturating_sub(other.0))
             }
@@ -132,70 +132,70 @@ impl SimTime {
     /// The start of the run.
     pub const ZERO: SimTime = SimTime(0);
 
-    /// The span since `earlier`, or zero where that lies ahead.
+    /// Returns the span since `earlier`, or zero if `earlier` is later than `self`.
     pub fn since(self, earlier: SimTime) -> SimDuration {
         SimDuration(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl SimDuration {
-    /// `count` milliseconds.
+    /// Returns a span of `count` milliseconds.
     pub const fn from_millis(count: u64) -> SimDuration {
         SimDuration(count * 1_000_000)
     }
 
-    /// `count` seconds.
+    /// Returns a span of `count` seconds.
     pub const fn from_secs(count: u64) -> SimDuration {
         SimDuration(count * 1_000_000_000)
     }
 
-    /// The span in seconds, for printing.
+    /// Returns the span in seconds, for printing.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// The span in milliseconds, for printing.
+    /// Returns the span in milliseconds, for printing.
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
 }
 
-/// A run of physical sectors: `start` and the `sectors` from there on.
+/// A run of physical sectors: `sectors` sectors from `start` on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Extent {
     /// First sector.
     pub start: Pba,
-    /// How many.
+    /// Number of sectors.
     pub sectors: Sectors,
 }
 
 impl Extent {
-    /// The run of `sectors` from `start`.
+    /// Returns the run of `sectors` from `start`.
     pub const fn new(start: Pba, sectors: Sectors) -> Extent {
         Extent { start, sectors }
     }
 
-    /// The run from `start` up to, not including, `end`.
+    /// Returns the run from `start` up to, not including, `end`.
     pub fn between(start: Pba, end: Pba) -> Extent {
         Extent { start, sectors: end - start }
     }
 
-    /// One past the last sector.
+    /// Returns one past the last sector.
     pub fn end(self) -> Pba {
         self.start + self.sectors
     }
 
-    /// Whether it holds no sector.
+    /// Returns whether the extent has no sectors.
     pub fn is_empty(self) -> bool {
         self.sectors.is_zero()
     }
 
-    /// Whether `pba` lies in it.
+    /// Returns whether `pba` lies in the extent.
     pub fn contains(self, pba: Pba) -> bool {
         self.start <= pba && pba < self.end()
     }
 
-    /// The sectors that both have, if any.
+    /// Returns the sectors that both extents have in common, if any.
     pub fn intersection(self, other: Extent) -> Option<Extent> {
         let start = self.start.max(other.start);
         let end = self.end().min(other.end());
@@ -222,7 +222,7 @@ impl fmt::Display for Pba {
 }
 
 impl fmt::Display for SimDuration {
-    /// In the unit a person would choose: `850 ns`, `12.50 ms`, `3.20 s`, `2.5 h`.
+    /// Writes the span in a unit that suits its length: `850 ns`, `12.50 ms`, `3.20 s`, `2.5 h`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0 as f64;
         match self.0 {
