@@ -1,45 +1,45 @@
-//! One access to the platters: what is asked of the actuator, and how long it took.
+//! One access to the platters: a request to the actuator, and the time that the access took.
 
 use crate::Direction;
 use crate::units::{Extent, SimDuration};
 
-/// Why an access is made. The rotation model [`Half`](crate::mechanics::Rotation::Half) times accesses by their purpose; the others
-/// do not look at it.
+/// Why an access is made. The rotation model [`Half`](crate::mechanics::Rotation::Half) times accesses by their
+/// purpose; the other models ignore it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Purpose {
-    /// For a host request, in its place.
+    /// For a host request, at the place where its sectors are stored.
     InPlace,
     /// To or from a backup region (Hajkazemi 2019 §2.1).
     Backup,
-    /// A whole pseudo-track in its place (Hajkazemi 2019 §2.4). Its ends are not those of tracks; even on a disk of equal tracks,
-    /// where they are, the paper counts as if they were not.
+    /// For a whole pseudo-track at its own place (Hajkazemi 2019 §2.4). A pseudo-track does not begin and end where
+    /// tracks do. On a disk of equal tracks it does, but the paper counts as if it did not.
     PseudoTrack,
 }
 
 /// One contiguous access to the platters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Access {
-    /// Whether it reads or writes.
+    /// Whether the access reads or writes.
     pub direction: Direction,
-    /// The sectors that it touches.
+    /// The sectors that the access touches.
     pub extent: Extent,
-    /// Why it is made.
+    /// Why the access is made.
     pub purpose: Purpose,
 }
 
-/// How long an access took, by part.
+/// How long an access took, in three parts.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct AccessTime {
-    /// Moving the arm, settling, switching heads.
+    /// Time of moving the arm, settling and switching heads.
     pub seek: SimDuration,
-    /// Waiting for the sector to pass.
+    /// Time of waiting until the first sector passes the head.
     pub rotation: SimDuration,
-    /// Sectors passing under the head.
+    /// Time in which the sectors pass under the head.
     pub transfer: SimDuration,
 }
 
 impl AccessTime {
-    /// The sum of the three parts.
+    /// Returns the sum of seek, rotation and transfer.
     pub fn total(&self) -> SimDuration {
         self.seek + self.rotation + self.transfer
     }

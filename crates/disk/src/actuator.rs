@@ -1,9 +1,11 @@
-//! The moving part: an actuator that performs accesses one after the other, and remembers where its head is.
+//! The moving part of a drive: an actuator that performs accesses one after the other, and keeps the position of its
+//! head.
 //!
 //! Invariants:
-//! 1. Seek, rotation and transfer of an access add up to the time it took. (The fourth part of a service, the controller's
-//!    overhead, is counted by the engine.)
-//! 2. The same accesses from the same state at the same times take the same time: no randomness, no floating clock.
+//! 1. Seek, rotation and transfer of an access add up to the time that the access took. (The engine counts the fourth
+//!    part of a service, the controller's overhead.)
+//! 2. Equal accesses from equal states at equal times take equal times: there is no randomness and no floating-point
+//!    clock.
 
 mod pass;
 mod recent;
@@ -30,7 +32,7 @@ enum Accounting {
     None,
 }
 
-/// The arm of a drive with all its heads: where it is, and how long each access takes from there.
+/// The arm of a drive with all its heads: its position, and the time of each access from there.
 #[derive(Clone, Debug)]
 pub struct Actuator {
     disk: SharedDisk,
@@ -41,7 +43,7 @@ pub struct Actuator {
 }
 
 impl Actuator {
-    /// An actuator at the outermost track (radial position 0) on surface 0.
+    /// Returns an actuator at the outermost track (radial position 0) of surface 0.
     pub fn new(disk: SharedDisk) -> Actuator {
         let accounting = match disk.mechanics.rotation() {
             Rotation::Exact => Accounting::Exact,
@@ -51,14 +53,16 @@ impl Actuator {
         Actuator { disk, head: Head::START, accounting, log: None, recent: Recent::default() }
     }
 
-    /// The same, recording where its head is in `log`.
+    /// Returns an actuator like [`Actuator::new`] that also records the positions of its head in `log`.
     pub fn with_log(disk: SharedDisk, log: HeadLog) -> Actuator {
         Actuator { log: Some(log), ..Actuator::new(disk) }
     }
 
-    /// Performs `access`, beginning at `now`, and says how long it took.
+    /// Performs `access`, beginning at `now`, and returns how long it took.
     ///
-    /// Panics where the access is empty or reaches past the disk: then the plan that asked for it is wrong.
+    /// # Panics
+    ///
+    /// Panics if the access is empty or reaches past the end of the disk: then the plan that contains it is wrong.
     #[inline]
     pub fn access(&mut self, now: SimTime, access: &Access) -> AccessTime {
         assert!(!access.extent.is_empty(), "an access touches a sector: {access:?}");
@@ -75,7 +79,8 @@ impl Actuator {
         }
     }
 
-    /// What reaching `target` would take from here, beginning at `now`, without going there: for schedulers.
+    /// Returns the seek and rotation time to `target` from the head's position, beginning at `now`, without moving the
+    /// head. Schedulers use it.
     #[inline]
     pub fn positioning_time(&self, now: SimTime, target: &Place, direction: Direction) -> SimDuration {
         SimDuration(match &self.accounting {
@@ -85,22 +90,23 @@ impl Actuator {
         })
     }
 
-    /// Radial position of the head: tracks from the outermost.
+    /// Returns the radial position of the head: its track, counted from the outermost.
     pub fn radial_track(&self) -> u32 {
         self.head.radial_track()
     }
 
-    /// The surface of the head in use.
+    /// Returns the surface of the head in use.
     pub fn surface(&self) -> u8 {
         self.head.surface()
     }
 
-    /// The recorded path of the head, if it was asked for.
+    /// Returns the recorded path of the head, or `None` if no path is recorded.
     pub fn head_log(&self) -> Option<&HeadLog> {
         self.log.as_ref()
     }
 
-    /// Begins a new path of the head, of at most `samples_max` samples; what was recorded before is forgotten.
+    /// Discards the recorded path of the head, if any, and starts to record a new one. A log that did not exist before
+    /// keeps at most `samples_max` samples; an existing log keeps its own limit.
     pub fn restart_log(&mut self, samples_max: usize) {
         match &mut self.log {
             Some(log) => log.restart(),
@@ -108,18 +114,19 @@ impl Actuator {
         }
     }
 
-    /// The disk it moves over.
+    /// Returns the disk that the actuator serves.
     pub fn disk(&self) -> &Disk {
         &self.disk
     }
 
-    /// Told what the next host operation is likely to access first, by whoever has located it already.
+    /// Announces the piece that the next host operation is likely to access first. The caller has located it already,
+    /// so the operation need not locate it again.
     #[inline]
     pub fn expect(&mut self, piece: TrackPiece) {
         self.recent.expect(piece);
     }
 
-    /// Told that a new host operation begins: resets what is remembered of the current operation.
+    /// Announces that a new host operation begins, and resets the state that belongs to the operation before.
     pub fn begin_operation(&mut self) {
         self.recent.begin();
         if let Accounting::Half(half) = &mut self.accounting {

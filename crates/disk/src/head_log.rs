@@ -1,27 +1,28 @@
-//! The head's path over time, in bounded memory: our answer to the high-speed camera of Aghayev 2015.
+//! The head's path over time, in bounded memory: the simulator's counterpart of the high-speed camera of Aghayev 2015.
 //!
 //! Invariants:
-//! 1. Sample k is what was recorded k · stride records after the first; stride is a power of two.
-//! 2. There are never more samples than asked for: when they are full, every other one goes and the stride doubles.
+//! 1. Sample k is record number k · stride, counted from 0; stride is a power of two.
+//! 2. There are never more samples than the limit: when the log is full, every other sample is dropped and the stride
+//!    doubles.
 
 use crate::Direction;
 use crate::geometry::Place;
 use crate::units::SimTime;
 
-/// Where the head was when a transfer began.
+/// Position of the head at the beginning of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeadSample {
-    /// When.
+    /// Time at which the transfer begins.
     pub time: SimTime,
-    /// Over which track.
+    /// Track under the head, counted from the outermost.
     pub radial_track: u32,
-    /// Of which surface.
+    /// Surface of the head.
     pub surface: u8,
-    /// What it began to do.
+    /// Whether the transfer reads or writes.
     pub direction: Direction,
 }
 
-/// The samples.
+/// A log of head positions.
 #[derive(Clone, Debug)]
 pub struct HeadLog {
     samples: Vec<HeadSample>,
@@ -31,19 +32,19 @@ pub struct HeadLog {
 }
 
 impl HeadLog {
-    /// A log of at most `samples_max` samples, at least two.
+    /// Returns an empty log that keeps at most `samples_max` samples; two if `samples_max` is less.
     pub fn new(samples_max: usize) -> HeadLog {
         let samples_max = samples_max.max(2);
         HeadLog { samples: Vec::with_capacity(samples_max), samples_max, recorded: 0, stride: 1 }
     }
 
-    /// Forgets all samples: a new path begins.
+    /// Drops all samples and starts a new path.
     pub fn restart(&mut self) {
         self.samples.clear();
         (self.recorded, self.stride) = (0, 1);
     }
 
-    /// Notes that a transfer begins.
+    /// Records that a transfer begins.
     pub(crate) fn record(&mut self, time: SimTime, place: &Place, direction: Direction) {
         let number = self.recorded;
         self.recorded += 1;
@@ -69,12 +70,12 @@ impl HeadLog {
         self.stride *= 2;
     }
 
-    /// The samples, by rising time.
+    /// Returns the samples, by rising time.
     pub fn samples(&self) -> &[HeadSample] {
         &self.samples
     }
 
-    /// One transfer in how many is kept.
+    /// Returns the number of transfers per sample: one transfer in so many is kept.
     pub fn stride(&self) -> u64 {
         self.stride
     }
@@ -97,7 +98,7 @@ mod tests {
         assert_eq!(log.samples().iter().map(|sample| sample.time.0).collect::<Vec<_>>(), [100, 101, 102]);
     }
 
-    /// Goal: both invariants, for logs of even and odd size. Method: record the number of the record as its track.
+    /// Checks both invariants, for logs of even and odd size. Method: record the number of the record as its track.
     #[test]
     fn a_full_log_keeps_every_other_sample() {
         for samples_max in [2, 5, 8] {

@@ -1,42 +1,42 @@
-//! The integrity map: for every physical sector, whether it was never written, holds version v of an LBA, or was
-//! destroyed, and by which write. Runs of sectors that continue each other share one entry, so that the rewrite of a
-//! whole region costs as many steps as the region held runs.
+//! The integrity map. For every physical sector it records whether the sector was never written, holds version v of an
+//! LBA, or was destroyed, and by which write. A run of sectors with continuing contents shares one entry, so the
+//! rewrite of a whole region takes as many steps as the region held runs.
 //!
-//! Does not decide what a destroyed sector means: whether its contents still mattered is the checker's question.
+//! The map does not decide whether the contents of a destroyed sector still mattered: that is the checker's part.
 //!
 //! Invariants:
 //! 1. Runs are disjoint, non-empty and ordered; neighbours whose contents continue are one run.
-//! 2. A sector's contents change only by a write to it or by a write that destroys it. Of several writes that
-//!    destroyed it the map names the latest: so a guard band hit by every write beside it stays one run.
+//! 2. A sector's contents change only by a write to the sector or by a write that destroys the sector. If several
+//!    writes destroyed a sector, the map names the latest: so a guard band hit by every write beside it stays one run.
 //! 3. Sectors never written have no run.
 
 use std::collections::BTreeMap;
 
 use crate::units::{Extent, Lba, Pba, Sectors};
 
-/// What a write left in a run of sectors.
+/// Contents of a run of sectors, as the last write to it or near it left them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Contents {
-    /// Nothing since the drive was made: reads as zeros.
+    /// Never written since the drive was made: reads as zeros.
     Never,
-    /// Sector i of the run holds version `version` of LBA `lba + i`; version 0 is what the drive held when made.
+    /// Sector i of the run holds version `version` of LBA `lba + i`; version 0 is the contents of a new drive.
     Holds {
         /// LBA of the first sector.
         lba: Lba,
-        /// Version: the number of the host write that gave it, counted from 1.
+        /// Version: the number of the host write that wrote the contents, counted from 1.
         version: u64,
     },
-    /// Not data of the host: padding, map, journal.
+    /// No host data: padding, map or journal.
     Other,
-    /// Lost to the write numbered `by`.
+    /// Destroyed by the write numbered `by`.
     Destroyed {
-        /// The number of the write that destroyed it, as given to [`IntegrityMap::destroy`].
+        /// The number of the destroying write, as given to [`IntegrityMap::destroy`].
         by: u64,
     },
 }
 
 impl Contents {
-    /// The contents of the sector `offset` into a run whose first sector holds `self`.
+    /// Returns the contents of the sector `offset` into a run whose first sector holds `self`.
     pub fn plus(self, offset: Sectors) -> Contents {
         match self {
             Contents::Holds { lba, version } => Contents::Holds { lba: lba + offset, version },
@@ -45,26 +45,26 @@ impl Contents {
     }
 }
 
-/// A run: from its key in the map up to `end`.
+/// A run of sectors, from its key in the map up to `end`.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     end: Pba,
     contents: Contents,
 }
 
-/// What every sector holds.
+/// The contents of every physical sector.
 #[derive(Clone, Debug, Default)]
 pub struct IntegrityMap {
     runs: BTreeMap<Pba, Run>,
 }
 
 impl IntegrityMap {
-    /// A fresh medium.
+    /// Creates the map of a medium that was never written.
     pub fn new() -> IntegrityMap {
         IntegrityMap::default()
     }
 
-    /// `extent` now holds `contents` (for `Holds`, `lba` is that of its first sector).
+    /// Sets the contents of `extent` (for `Holds`, `lba` is that of its first sector).
     pub fn write(&mut self, extent: Extent, contents: Contents) {
         if extent.is_empty() {
             return;
@@ -75,12 +75,12 @@ impl IntegrityMap {
         }
     }
 
-    /// `extent` lost its contents to the write numbered `by`.
+    /// Marks `extent` as destroyed by the write numbered `by`.
     pub fn destroy(&mut self, extent: Extent, by: u64) {
         self.write(extent, Contents::Destroyed { by });
     }
 
-    /// What the sector at `pba` holds.
+    /// Returns the contents of the sector at `pba`.
     pub fn at(&self, pba: Pba) -> Contents {
         match self.runs.range(..=pba).next_back() {
             Some((&start, run)) if pba < run.end => run.contents.plus(pba - start),
@@ -88,7 +88,8 @@ impl IntegrityMap {
         }
     }
 
-    /// Calls `visit` with the runs that make up `extent`, in order, clipped to it.
+    /// Calls `visit` with the runs that make up `extent`, in order and clipped to `extent`. Sectors without a run are
+    /// visited as [`Contents::Never`].
     pub fn for_each(&self, extent: Extent, mut visit: impl FnMut(Extent, Contents)) {
         if extent.is_empty() {
             return;
@@ -111,12 +112,12 @@ impl IntegrityMap {
         }
     }
 
-    /// Runs held: for memory accounting.
+    /// Returns the number of runs, for memory accounting.
     pub fn runs(&self) -> usize {
         self.runs.len()
     }
 
-    /// Forgets `extent`: no run reaches into it afterwards.
+    /// Removes all runs within `extent`, and cuts those that reach into it.
     fn clear(&mut self, extent: Extent) {
         self.cut(extent.start);
         self.cut(extent.end());
@@ -138,7 +139,7 @@ impl IntegrityMap {
         self.runs.insert(at, tail);
     }
 
-    /// Enters a run where there is none, joined with the neighbours it continues.
+    /// Inserts a run where there is none, joined with the neighbours that it continues.
     fn insert_joined(&mut self, extent: Extent, contents: Contents) {
         let mut end = extent.end();
         if let Some(next) = self.runs.get(&end).copied()
@@ -160,8 +161,8 @@ impl IntegrityMap {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the map of runs says of every sector what a plain array of sectors says. Method: random writes and
-    //! destructions on both; the array is the stupid twin.
+    //! Goal: the map of runs agrees with a plain array about every sector. Method: random writes and destructions on
+    //! both.
 
     use super::*;
     use proptest::prelude::*;
@@ -262,7 +263,8 @@ mod tests {
         }
     }
 
-    /// What is shown of a part is that part, in runs that are not empty and follow each other.
+    /// Compares one window of the map with the array: its runs are not empty, follow each other, and have the array's
+    /// contents.
     fn compare_window(map: &IntegrityMap, twin: &[Contents], start: u64, sectors: u64) -> Result<(), TestCaseError> {
         let mut reached = start;
         for (run, contents) in collect(map, extent(start, sectors)) {
@@ -290,7 +292,7 @@ mod tests {
         for (pba, contents) in twin.iter().enumerate() {
             prop_assert_eq!(map.at(Pba(pba as u64)), *contents);
         }
-        // Runs are maximal: as many as there are breaks in the array, the never-written stretches left out.
+        // Runs are maximal: as many as there are breaks in the array, not counting never-written stretches.
         let continues = |pair: &[Contents]| match (pair[0], pair[1]) {
             (Contents::Holds { lba, version }, next) => next == holds(lba.0 + 1, version),
             (one, next) => one == next,

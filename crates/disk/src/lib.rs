@@ -1,7 +1,7 @@
-//! The disk: where sectors lie (geometry), how long an access takes and where it leaves the head (mechanics), what a
-//! write destroys (recording), and the named drives built of these (profiles).
+//! The disk: where sectors lie (geometry), how long an access takes and where it leaves the head (mechanics), which
+//! sectors a write destroys (recording), and named drives that combine the three (profiles).
 //!
-//! It knows nothing of mapping, bytes or threads. Everything is integer arithmetic on an integer-nanosecond clock.
+//! The crate knows nothing of mapping, bytes or threads. All arithmetic is on integers, with a clock in nanoseconds.
 
 pub mod access;
 pub mod actuator;
@@ -24,21 +24,21 @@ pub use mechanics::Mechanics;
 pub use profile::{Profile, ProfileError};
 pub use recording::Recording;
 pub use soonest::Soonest;
-// Whoever uses a disk speaks in these.
+// Users of a disk need these types too.
 pub use imbrex_units::{Command, Direction, Extent, Lba, Operation, Pba, Sectors, SimDuration, SimTime, units};
 
-/// A disk as built from a profile: what layers consult and the simulator drives. Immutable and shared.
+/// A disk as built from a profile: layers consult it and the simulator drives it. Immutable and shared.
 #[derive(Debug)]
 pub struct Disk {
-    /// Where sectors lie.
+    /// Position of each sector.
     pub geometry: Geometry,
-    /// How long accesses take.
+    /// Times of accesses.
     pub mechanics: Mechanics,
-    /// What writes destroy.
+    /// Sectors that writes destroy.
     pub recording: Box<dyn Recording>,
     /// Flash beside the platters, if the drive has any.
     pub flash: Option<profile::Flash>,
-    /// Bytes of a sector.
+    /// Size of a sector in bytes.
     pub sector_bytes: u32,
 }
 
@@ -46,10 +46,9 @@ pub struct Disk {
 pub type SharedDisk = Arc<Disk>;
 
 impl Disk {
-    /// How many sectors past `end` a write of the sectors before `end` can destroy: the guard a region that ends there
-    /// needs, so that nothing after the guard suffers. Zero on a conventional disk.
-    ///
-    /// `start` is the first sector of the region.
+    /// Returns how many sectors at and after `end` a write of the sectors from `start` up to `end` can destroy. A
+    /// region from `start` to `end` needs a guard of this many sectors, so that its writes destroy nothing behind the
+    /// guard. Zero on a conventional disk.
     pub fn guard_after(&self, start: Pba, end: Pba) -> Sectors {
         let mut destroyed = Vec::new();
         self.recording.destroys(&self.geometry, Extent::between(start, end), &mut destroyed);

@@ -1,10 +1,13 @@
-//! Drive profiles: named disks in TOML, each value with its source. Those that come with Imbrex are in
+//! Drive profiles: named disks in TOML, each value with its source. The built-in profiles are in
 //! `crates/disk/profiles/`, one line each in [`BUILT_IN`].
 //!
-//! Top level: `name`, `summary`, `default_layer`, `density_gain` with `density_source` (of an interlaced disk the gain
-//! that tops as full as bottoms would have; what they hold less comes off it), `sector_bytes`, `nameplate_bytes`, `fill`; sections `[geometry]`, `[mechanics]`, `[recording]` (`kind` and its own keys), `[host]`,
-//! `[flash]`, and `[layer.NAME]` for the parameters of layers. `base = "PROFILE"` takes what is not said from another
-//! profile: tables key by key, but those whole that have a `kind` or a `model`. Times are `…_ns`, sizes `…_bytes` or `…_sectors`.
+//! Top-level keys: `name`, `summary`, `default_layer`, `density_gain` with `density_source`, `sector_bytes`,
+//! `nameplate_bytes`, `fill`. On an interlaced disk, `density_gain` is the gain with tops as full as bottoms; the
+//! result is reduced if tops hold less. Sections: `[geometry]`, `[mechanics]`, `[recording]` (`kind` and its own keys),
+//! `[host]`, `[flash]`, and `[layer.NAME]` for the parameters of layers.
+//!
+//! `base = "PROFILE"` takes missing keys from another profile. Tables are merged key by key, but a table with a `kind`
+//! or a `model` is taken as it is. Times are `…_ns`, sizes `…_bytes` or `…_sectors`.
 //!
 //! Invariants:
 //! 1. A [`Profile`] is checked: its disk can be built.
@@ -32,7 +35,7 @@ use crate::{Disk, Sectors, SharedDisk};
 use definition::Definition;
 use source::Source;
 
-/// The profiles that come with Imbrex: name and text.
+/// The built-in profiles: name and text.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("cmr-7200", include_str!("../profiles/cmr-7200.toml")),
     ("cmr-5900", include_str!("../profiles/cmr-5900.toml")),
@@ -59,7 +62,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("flash-2010", include_str!("../profiles/flash-2010.toml")),
 ];
 
-/// What the drive holds when a run begins.
+/// Contents of the drive at the start of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fill {
@@ -70,36 +73,36 @@ pub enum Fill {
     Full,
 }
 
-/// A drive profile, checked.
+/// A checked drive profile.
 #[derive(Clone, Debug)]
 pub struct Profile {
     /// Name, as in `--drive NAME`.
     pub name: String,
-    /// One line of what it is.
+    /// One-line description of the drive.
     pub summary: String,
-    /// The layer used when none is named.
+    /// Layer used if the user names none.
     pub default_layer: String,
-    /// Parameters of that layer and of others, as the profile sets them: `[layer.NAME] key = value`.
+    /// Parameters of the default layer and of others, as set by the profile: `[layer.NAME] key = value`.
     pub layer_parameters: toml::Table,
-    /// The host side.
+    /// Host side of the drive.
     pub host: Host,
-    /// Areal density over a conventional disk of the same technology, 1 for a conventional disk: what the profile states of
-    /// full tracks × how full they are. On the same tracks tops that hold less are less density.
+    /// Areal density divided by that of a conventional disk of the same technology; 1 for a conventional disk. It is
+    /// the profile's figure for full tracks times the fullness of the tracks: tops that hold less reduce it.
     pub density_gain: f64,
-    /// Where that figure comes from; empty for a conventional disk.
+    /// Source of the density figure; empty for a conventional disk.
     pub density_source: String,
     /// Bytes of a sector.
     pub sector_bytes: u32,
-    /// What the maker, or the paper, says the drive holds for its user.
+    /// User capacity that the maker or the paper states, in bytes.
     pub nameplate_bytes: Option<u64>,
-    /// What the drive holds when a run begins, unless the user says otherwise.
+    /// Contents of the drive at the start of a run, unless the user sets others.
     pub fill: Fill,
     geometry: GeometryConfig,
     mechanics: MechanicsConfig,
     recording: Box<dyn Recording>,
     flash: Option<Flash>,
     source: Source,
-    /// What was done to it after its text was read, so that [`Profile::with`] can do it again.
+    /// Changes made after the text was parsed, which [`Profile::with`] repeats.
     changes: Vec<Change>,
 }
 
@@ -110,34 +113,42 @@ enum Change {
     Conventional,
 }
 
-/// Why a profile was refused: where, what, and what to do.
+/// Reason for which a profile was refused: the place, the fault and the remedy.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}: {reason}")]
 pub struct ProfileError {
     /// File and line, or the key given on the command line.
     pub place: String,
-    /// What is wrong and what would be right.
+    /// Fault and remedy.
     pub reason: String,
 }
 
 impl Profile {
-    /// The profile called `name` that comes with Imbrex.
+    /// Returns the built-in profile called `name`.
     pub fn named(name: &str) -> Option<Profile> {
         let (name, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
         Some(Profile::parse(&format!("{name}.toml"), text, &[]).expect("a test parses every built-in profile"))
     }
 
-    /// Names of all profiles that come with Imbrex.
+    /// Returns the names of all built-in profiles.
     pub fn names() -> Vec<&'static str> {
         BUILT_IN.iter().map(|(name, _)| *name).collect()
     }
 
-    /// Parses TOML `text` from `file`, then sets each dotted `key=value` of `overrides`, then checks the whole.
+    /// Parses TOML `text` from `file`, then sets each dotted `key=value` of `overrides`, then checks the result.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first fault that is found.
     pub fn parse(file: &str, text: &str, overrides: &[(String, String)]) -> Result<Profile, ProfileError> {
         Profile::load(Source::new(file, text).with(overrides))
     }
 
-    /// The same profile with `overrides` set.
+    /// Returns this profile with `overrides` set.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first fault that is found.
     pub fn with(&self, overrides: &[(String, String)]) -> Result<Profile, ProfileError> {
         let fresh = Profile::load(self.source.with(overrides))?;
         Ok(self.changes.iter().fold(fresh, |profile, change| match change {
@@ -169,22 +180,22 @@ impl Profile {
         })
     }
 
-    /// The name of its file, for messages.
+    /// Returns the name of the profile's file, for messages.
     pub fn source_file(&self) -> &str {
         self.source.file()
     }
 
-    /// Its text, as it was read.
+    /// Returns the text of the profile's file.
     pub fn source_text(&self) -> &str {
         self.source.text()
     }
 
-    /// Its text as a table, filled up from its base; without overrides.
+    /// Returns the text as a table, with missing keys taken from its base. Overrides are not set.
     pub fn table(&self) -> toml::Table {
         source::merged(self.source.text())
     }
 
-    /// What the profile sets for `layer`, as text: the user's own parameters go after these.
+    /// Returns the parameters that the profile sets for `layer`, as text. The user's own parameters go after these.
     pub fn parameters_for(&self, layer: &str) -> Vec<(String, String)> {
         let table = self.layer_parameters.get(layer).and_then(toml::Value::as_table);
         let text = |value| parameter_text(value).expect("checked when the profile was read");
@@ -203,12 +214,13 @@ impl Profile {
         Geometry::new(&self.geometry).expect("checked when the profile was read")
     }
 
-    /// The same drive with at least `sectors` physical sectors: every recording zone gets more tracks in proportion.
-    /// A drive that would be larger than a geometry can be stays as it is.
+    /// Returns the drive with at least `sectors` physical sectors: every recording zone gets more tracks in proportion.
+    /// Returns an unchanged copy if a drive of that size cannot be built.
     pub fn grown(&self, sectors: Sectors) -> Profile {
         let before = self.built_geometry().sectors();
         let mut wanted = sectors;
-        // Slipped tracks do not grow with the zones, so the first try may fall short by as much as they lack.
+        // Slipped tracks do not grow with the zones, so the first attempt may be too small by the sectors that they
+        // lack.
         while wanted > before {
             let Ok(geometry) = self.geometry.grown(wanted.0, before.0) else { break };
             let Ok(built) = Geometry::new(&geometry) else { break };
@@ -225,8 +237,8 @@ impl Profile {
         self.clone()
     }
 
-    /// The conventional drive of like geometry and mechanics: recording and layer `conventional`, density gain 1, and
-    /// tracks in the order of conventional drives, cylinder by cylinder.
+    /// Returns the conventional drive of like geometry and mechanics: recording and layer `conventional`, density gain
+    /// 1, and tracks in the order of conventional drives, cylinder by cylinder.
     pub fn conventional(&self) -> Profile {
         let zones = self.geometry.resolved_zones().expect("checked when the profile was read");
         let zones: Vec<_> = zones.iter().map(|zone| (zone.tracks, zone.track_sectors)).collect();
@@ -240,7 +252,7 @@ impl Profile {
             slips: self.geometry.slips.clone(),
             ..listed
         };
-        // A measured drive is conventional, and stays as it was measured.
+        // A measured drive is conventional already, and keeps its geometry.
         let geometry = if self.geometry.measured.is_some() { self.geometry.clone() } else { plain };
         let mut changes = self.changes.clone();
         changes.push(Change::Conventional);
@@ -261,7 +273,7 @@ impl Profile {
     }
 }
 
-/// A parameter as a user would write it; nothing for lists and tables.
+/// Returns a parameter as a user would write it, or `None` for dates, lists and tables.
 fn parameter_text(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),

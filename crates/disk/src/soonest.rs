@@ -1,15 +1,19 @@
-//! Places that the head is wanted at, and which of them it can begin soonest: what a scheduler by positioning time asks for
-//! each command that it serves.
+//! An index of places that commands wait for, which finds the place that the head can begin soonest. A scheduler by
+//! positioning time queries it for each command that it serves.
 //!
-//! A place can begin only as its angle passes, and only if the arm is there by then. So a rotation is cut into parts, and the
-//! parts are looked at in the order in which they pass from now on: of each, the places that lie no farther from the head than
-//! the arm comes until then. The first that it reaches in time is the soonest. Sets of places are words with a bit for each, so
-//! that a part takes a few instructions, and a table of distances spares nearly all seeks the computing.
+//! A place can begin only when its angle passes the head, and only if the arm has arrived by then. So a rotation is cut
+//! into parts, and the search goes through the parts in the order in which they pass from now on. In each part it
+//! considers the places no farther from the head than the arm can move until then. The first place that the arm reaches
+//! in time is the soonest. A set of places is a word with a bit for each place, so a part takes a few instructions. A
+//! table of distances makes it unnecessary to compute most seeks.
 //!
 //! Invariants:
-//! 1. What is found is what [`Actuator::positioning_time`] is least for, whatever the seek model; of equals the oldest.
-//! 2. A move over a distance takes no less and no more than the table says, and one over any farther distance no less.
-//! 3. In a block the bit of each occupied seat is set in one part of the rotation and one of the radius, and nowhere else.
+//! 1. The place found has the least [`Actuator::positioning_time`] of all, whatever the seek model; of equal places it
+//!    is the oldest.
+//! 2. A move over a distance takes no less and no more than the bounds in the table. A move over a longer distance
+//!    takes no less than the lower bound.
+//! 3. In a block, the bit of each occupied seat is set in one part of the rotation and one part of the radius, and
+//!    nowhere else.
 
 use crate::actuator::Actuator;
 use crate::geometry::Place;
@@ -17,28 +21,29 @@ use crate::mechanics::{Mechanics, Rotation, exact};
 use crate::units::SimTime;
 use crate::{Direction, Disk};
 
-/// Distances of the table, at most.
+/// Maximum number of entries in the table of distances.
 const DISTANCES: u32 = 1024;
-/// Parts of the radius, at most.
+/// Maximum number of parts of the radius.
 const PARTS: usize = 64;
-/// Parts of a rotation, at most.
+/// Maximum number of parts of a rotation.
 const ANGLE_PARTS: usize = 32;
-/// Seats of a block: one for each bit of a word.
+/// Number of seats of a block: one for each bit of a word.
 const SEATS: usize = u64::BITS as usize;
 
-/// How long a move takes at least and at most.
+/// Bounds on the time of a move over the distances of one table entry.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
-    /// Over these distances, and over any farther.
+    /// Minimum over the distances of the entry and all longer distances, in nanoseconds.
     least_ns: u32,
-    /// Over these distances, to another surface or not; as large as fits where it is more.
+    /// Maximum over the distances of the entry, with or without a change of surface, in nanoseconds. `u32::MAX` stands
+    /// for any larger value.
     most_ns: u32,
 }
 
-/// The bounds of moves by distance.
+/// Table of bounds on the time of moves, by distance.
 #[derive(Clone, Debug)]
 struct Moves {
-    /// Of reads and of writes, for the distances from `index << shift` on.
+    /// For each entry, the bounds of reads and of writes. Entry `index` covers the distances from `index << shift` on.
     bounds: Vec<[Bounds; 2]>,
     shift: u32,
 }
@@ -57,7 +62,7 @@ impl Moves {
         let narrow = |ns: u64| ns.min(u32::MAX.into()) as u32;
         let of = |(entry, &(least, most)): (usize, &(u64, u64))| {
             [Direction::Read, Direction::Write].map(|direction| Bounds {
-                // Where the head is there need be no move at all.
+                // Entry 0 contains distance 0, which may need no move.
                 least_ns: if entry == 0 { 0 } else { narrow(least.saturating_add(mechanics.settle_ns(direction))) },
                 most_ns: narrow(most.max(mechanics.switch_ns(true)).saturating_add(mechanics.settle_ns(direction))),
             })
@@ -71,7 +76,7 @@ impl Moves {
         if direction == Direction::Read { read } else { write }
     }
 
-    /// The farthest that the arm may come in a time.
+    /// Returns an upper bound on the distance that the arm covers in `ns` nanoseconds, in tracks.
     fn reach(&self, ns: u64) -> u32 {
         let is_reached = |of_both: &[Bounds; 2]| of_both.iter().any(|bounds| u64::from(bounds.least_ns) <= ns);
         let entry = self.bounds.iter().rposition(is_reached).unwrap_or(0) as u64;
@@ -79,27 +84,27 @@ impl Moves {
     }
 }
 
-/// A place, by what the search needs of it.
+/// A waiting place, reduced to the properties that the search needs.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
-    /// Those that came before have a lower number.
+    /// Order of entry: older places have lower numbers.
     came: u64,
     radial_track: u32,
     angle_ns: u32,
-    /// What the caller calls it.
+    /// The caller's number for the place.
     name: u32,
     surface: u8,
     direction: Direction,
 }
 
-/// Seats for places, and which of them are taken by whom.
+/// A fixed number of seats for places, with the sets of seats that are taken, by angle and by radius.
 #[derive(Clone, Debug)]
 struct Block {
-    /// What stands on a free one means nothing.
+    /// The place in each seat; undefined for a free seat.
     seats: [Wanted; SEATS],
     taken: u64,
     by_angle: [u64; ANGLE_PARTS],
-    /// With parts that stay empty on either side, so that a reach needs no end.
+    /// Seats by part of the radius, with empty parts added on either side, so that a search needs no bounds checks.
     by_radius: [u64; 3 * PARTS],
 }
 
@@ -116,25 +121,27 @@ impl Block {
     }
 }
 
-/// Places that the head is wanted at.
+/// The places that commands wait for.
 #[derive(Clone, Debug)]
 pub struct Soonest {
-    /// Of 64 names each.
+    /// Blocks of 64 names each.
     blocks: Vec<Block>,
-    /// An angle shifted by this is its part of a rotation.
+    /// Shift that turns an angle in nanoseconds into its part of a rotation.
     angle_shift: u32,
-    /// Parts of a rotation.
+    /// Number of parts of a rotation.
     angle_parts: u32,
-    /// A track shifted by this is its part of the radius.
+    /// Shift that turns a track into its part of the radius.
     radius_shift: u32,
-    /// How many parts of the radius away a place may be that is begun by the end of so many parts of a rotation and one.
+    /// By number of parts of a rotation: how many parts of the radius away a place may lie so that the arm can reach it
+    /// before one more part has passed.
     reach: [u8; ANGLE_PARTS + 1],
     moves: Moves,
     came: u64,
 }
 
 impl Soonest {
-    /// For places on `disk`; none where its rotation is not exact, since there an angle says nothing.
+    /// Creates an empty index for places on `disk`. Returns `None` if its rotation model is not exact, because angles
+    /// have no effect on times there.
     pub fn new(disk: &Disk) -> Option<Soonest> {
         if disk.mechanics.rotation() != Rotation::Exact {
             return None;
@@ -147,7 +154,7 @@ impl Soonest {
         let moves = Moves::new(&disk.mechanics, tracks);
         let reach = std::array::from_fn(|part| {
             let distance = moves.reach((part as u64 + 1) << angle_shift);
-            // The head may be near the end of its own part.
+            // The head may be near the edge of its own part of the radius.
             ((distance >> radius_shift) + 1).min(PARTS as u32) as u8
         });
         let angle_parts = (last_ns >> angle_shift) + 1;
@@ -155,7 +162,12 @@ impl Soonest {
         Some(Soonest { blocks, angle_shift, angle_parts, radius_shift, reach, moves, came: 0 })
     }
 
-    /// Adds the place of what the caller calls `name`, younger than all before it. Names are small numbers, none of two places.
+    /// Adds a place as the youngest, under the caller's number `name`. Names are small numbers, and no two places have
+    /// the same one.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `name` is taken.
     #[inline]
     pub fn add(&mut self, name: u32, place: &Place, direction: Direction) {
         let &Place { radial_track, surface, angle_ns, .. } = place;
@@ -172,7 +184,11 @@ impl Soonest {
         self.came += 1;
     }
 
-    /// Takes away what the caller calls `name`. Panics where it was not added.
+    /// Removes the place called `name`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no place is called `name`.
     #[inline]
     pub fn remove(&mut self, name: u32) {
         let (block, seat) = (name as usize / SEATS, name as usize % SEATS);
@@ -184,7 +200,8 @@ impl Soonest {
         there.by_radius[PARTS + (wanted.radial_track >> self.radius_shift) as usize] &= !(1 << seat);
     }
 
-    /// The name of the place that the head of `actuator` can begin soonest, at `now`.
+    /// Returns the name of the place that the head of `actuator` can begin soonest, at `now`, or `None` if there are no
+    /// places.
     #[inline]
     pub fn find(&self, actuator: &Actuator, now: SimTime) -> Option<u32> {
         let rotation = actuator.disk().geometry.rotation_divider();
@@ -192,7 +209,8 @@ impl Soonest {
         let head = actuator.radial_track();
         let mut search = Search { places: self, actuator, now, head, phase_ns, rotation_ns, best: Best::NONE };
         self.blocks.iter().for_each(|block| search.look_in(block));
-        // What was left out could not be reached as it passes first, but perhaps as it passes next.
+        // No place can begin within a rotation. The places skipped above cannot be reached at their first pass, but
+        // perhaps at their second.
         if search.best.begins_ns >= rotation_ns.into() {
             self.blocks.iter().for_each(|block| search.look_at(block, block.taken));
         }
@@ -200,17 +218,17 @@ impl Soonest {
     }
 }
 
-/// What can be begun soonest, as far as is known.
+/// The place that can begin soonest of those considered so far.
 #[derive(Clone, Copy)]
 struct Best {
-    /// Counted from now.
+    /// Time from now until the place begins.
     begins_ns: u64,
     came: u64,
     name: u32,
 }
 
 impl Best {
-    /// Nothing is known.
+    /// Value before any place is considered.
     const NONE: Best = Best { begins_ns: u64::MAX, came: u64::MAX, name: 0 };
 
     fn name(&self) -> Option<u32> {
@@ -218,7 +236,7 @@ impl Best {
     }
 }
 
-/// A search of the blocks.
+/// A search for the soonest place in all blocks.
 struct Search<'a> {
     places: &'a Soonest,
     actuator: &'a Actuator,
@@ -230,15 +248,15 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Time until an angle passes, from now.
+    /// Returns the time from now until an angle passes, in nanoseconds.
     #[inline(always)]
     fn until(&self, angle_ns: u32) -> u32 {
         let (until_ns, has_passed) = angle_ns.overflowing_sub(self.phase_ns);
         if has_passed { until_ns.wrapping_add(self.rotation_ns) } else { until_ns }
     }
 
-    /// Looks at what passes within a rotation and may be reached by then. The part that passes now is looked at again in the
-    /// end, for some of it has passed.
+    /// Considers the places of `block` that pass within a rotation and that the arm may reach by then. The part of the
+    /// rotation that passes now is considered a second time at the end, because some of its angles have already passed.
     #[inline(always)]
     fn look_in(&mut self, block: &Block) {
         let places = self.places;
@@ -260,8 +278,8 @@ impl Search<'_> {
         }
     }
 
-    /// How many parts of a rotation ahead something may begin as soon as the best; one more, for the last part of a rotation may
-    /// be short.
+    /// Returns the last part of a rotation, counted from the present one, in which a place may begin as soon as the
+    /// best. This is one part more than the best place needs, because the last part of a rotation may be short.
     #[inline(always)]
     fn last_part(&self) -> usize {
         let places = self.places;
@@ -270,7 +288,7 @@ impl Search<'_> {
         last.min(places.angle_parts.into()) as usize
     }
 
-    /// Looks at the seats whose bits are set.
+    /// Considers the places in the seats whose bits are set.
     #[inline(always)]
     fn look_at(&mut self, block: &Block, mut seats: u64) {
         while seats != 0 {
@@ -296,7 +314,7 @@ impl Search<'_> {
         }
     }
 
-    /// When a place can be begun, where the table does not tell.
+    /// Computes when a place can begin, in nanoseconds from now, for places that the bounds of the table do not decide.
     #[inline(never)]
     fn computed(&self, wanted: &Wanted, distance: u32) -> u64 {
         let disk = self.actuator.disk();
@@ -308,8 +326,8 @@ impl Search<'_> {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: invariant 1. Method: random places on disks with every seek model, some of which fall, against a plain minimum,
-    //! while places come and go.
+    //! Goal: invariant 1. Method: random places on disks with every seek model, including models whose times fall with
+    //! distance, compared with a plain minimum while places are added and removed.
 
     use super::*;
     use crate::profile::Profile;
@@ -318,7 +336,7 @@ mod tests {
 
     const SEEKS: [&str; 4] = [
         "model = \"curve\"\nshort_base_ns = 600000\nshort_root_ns = 18000\nknee_tracks = 3000\nlong_base_ns = 900000\nlong_thousand_tracks_ns = 44500",
-        // Falls at the knee.
+        // Time falls at the knee.
         "model = \"curve\"\nshort_base_ns = 600000\nshort_root_ns = 90000\nknee_tracks = 5000\nlong_base_ns = 100000\nlong_thousand_tracks_ns = 44500",
         "model = \"linear\"\nmin_ns = 400000\nmax_ns = 15000000",
         "model = \"table\"\npoints = [{ tracks = 1, seek_ns = 900000 }, { tracks = 900, seek_ns = 4000000 }, { tracks = 4000, seek_ns = 700000 }, { tracks = 39000, seek_ns = 9000000 }]",
@@ -335,15 +353,15 @@ mod tests {
         profile.disk()
     }
 
-    /// Places, by name, of which `soonest` is told; what it finds must be what a plain minimum finds, whenever it is asked.
+    /// Asserts that `soonest`, which holds the places `waiting`, finds the place that a plain minimum over them finds.
     fn assert_finds(soonest: &Soonest, waiting: &[(u32, Place, Direction)], actuator: &Actuator, now: SimTime) {
         let time = |place, direction| actuator.positioning_time(now, place, direction);
         let least = waiting.iter().map(|(name, place, direction)| (time(place, *direction), *name)).min();
         assert_eq!(soonest.find(actuator, now), least.map(|(_, name)| name), "of {waiting:?} at {now:?}");
     }
 
-    /// Goal: a place that has just passed comes last, but is not forgotten: in the same part of the rotation lies another that
-    /// is near the head and passes a little later.
+    /// Checks that a place that has just passed is found last, and found nevertheless. In the same part of the rotation
+    /// lies another place that is near the head and passes a little later.
     #[test]
     fn what_has_just_passed_comes_a_rotation_later() {
         for seek in SEEKS {

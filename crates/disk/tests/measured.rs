@@ -1,5 +1,6 @@
-//! Goal: a measured geometry lays sectors past spares and defects as its scheme says, and a profile stands on its base. Method:
-//! a stupid twin that lists every sector of a small zone and strikes out what the scheme takes; worked cases for the rest.
+//! Goal: a measured geometry places sectors around spares and defects as its scheme requires, and a profile inherits
+//! from its base. Method: a simple twin that lists every sector of a small zone and removes those that the scheme
+//! takes; worked cases for the rest.
 
 use imbrex_disk::geometry::{GeometryConfig, LayoutName, MeasuredConfig, MeasuredZone, SpareScheme, SurfaceOrder};
 use imbrex_disk::{Geometry, Pba, Profile, Sectors};
@@ -29,7 +30,7 @@ fn config(spares: SpareScheme, order: SurfaceOrder) -> GeometryConfig {
     GeometryConfig { measured: Some(measured), ..plain }
 }
 
-/// Zone addresses of the user's sectors, in order, by walking over all of them.
+/// Returns the zone addresses of the user's sectors, in order, by a walk over all of them.
 fn twin(scheme: SpareScheme) -> Vec<u64> {
     let all = SURFACES * CYLINDERS * TRACK;
     let cylinder = SURFACES * TRACK;
@@ -95,7 +96,7 @@ fn sectors_lie_where_a_walk_over_all_of_them_finds_them() {
             assert_eq!(place.pba(), Pba(pba as u64), "{scheme:?}");
             assert_eq!(geometry.pba(place.radial_track, place.surface, place.sector), Pba(pba as u64), "{scheme:?}");
         }
-        // Pieces end at gaps, and a piece passes in as many sectors' time as it has.
+        // Pieces end at gaps, and a piece passes in the time of its sectors.
         let mut next = Pba(0);
         while next.0 < geometry.sectors().0 {
             let piece = geometry.piece(next, Sectors(geometry.sectors().0 - next.0));

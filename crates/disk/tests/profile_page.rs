@@ -1,5 +1,5 @@
-//! Goal: docs/profile.md has every key of a profile, no other, and the defaults that the code has. Method: a section that is
-//! given a key which cannot be is refused with the list of those that can; the tables of the page are held against it.
+//! Goal: docs/profile.md has every key of a profile, no other, and the defaults of the code. Method: a section with an
+//! unknown key is refused with the list of its known keys, which is compared with the tables of the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use imbrex_disk::profile::{Controller, Host};
 
 const PAGE: &str = include_str!("../../../docs/profile.md");
 
-/// A heading of the page, and a setting that puts a key into that section which cannot be.
+/// Heading of the page, with a setting (key and value) that puts an unknown key into that section.
 const SECTIONS: [(&str, &str, &str); 24] = [
     ("## The drive as a whole", "zzz", "1"),
     ("## `geometry`", "geometry.zzz", "1"),
@@ -33,11 +33,11 @@ const SECTIONS: [(&str, &str, &str); 24] = [
     ("### `host.controller`", "host.controller", "{ zzz = 1 }"),
     ("### `host.controller.extra_disconnect`", "host.controller", "{ extra_disconnect = { zzz = 1 } }"),
     ("## `flash`", "flash", "{ zzz = 1 }"),
-    // These two have no keys of their own, and no table.
+    // The kinds `conventional` and `interlaced` have no keys of their own, and no table.
     ("## `recording`", "recording", "{ kind = 'interlaced', zzz = 1 }"),
 ];
 
-/// Keys that are read before the sections are, and the words that choose a variant.
+/// Keys that are read before the sections are, and keys that choose a variant.
 const APART: [(&str, &str); 4] = [
     ("## The drive as a whole", "base"),
     ("### `mechanics.seek`, model `linear`", "model"),
@@ -45,7 +45,7 @@ const APART: [(&str, &str); 4] = [
     ("### `mechanics.seek`, model `table`", "model"),
 ];
 
-/// The rows of the table under `heading`: key and default.
+/// Returns the rows of the table under `heading`: key and default.
 fn rows(heading: &str) -> BTreeMap<String, String> {
     let lines = PAGE.lines().skip_while(|line| *line != heading).skip(1);
     let rows = lines.take_while(|line| !line.starts_with('#')).filter(|line| line.starts_with("| `"));
@@ -59,7 +59,7 @@ fn rows(heading: &str) -> BTreeMap<String, String> {
     rows
 }
 
-/// The keys that the code takes, by its refusal of another.
+/// Returns the keys that the code accepts, from its error about an unknown one.
 fn keys(key: &str, value: &str) -> BTreeSet<String> {
     let profile = Profile::named("cmr-7200").expect("built in");
     let refusal = profile.with(&[(key.into(), value.into())]).expect_err("there is no such key").reason;

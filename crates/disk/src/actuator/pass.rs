@@ -1,9 +1,10 @@
-//! An access track by track, for a controller that moves data while sectors pass: it says when each sector has passed, and
-//! lets the caller decide between tracks.
+//! An access track by track, for a controller that moves data while sectors pass: it gives the time at which each
+//! sector has passed, and lets the caller decide between tracks.
 //!
 //! Invariants:
-//! 1. A pass takes what [`Actuator::access`] takes for the same sectors of one track, unless it takes them on arrival.
-//! 2. What has passed by a time never falls as time goes on.
+//! 1. A pass takes as long as [`Actuator::access`] for the same sectors of one track, unless the pass takes sectors on
+//!    arrival.
+//! 2. The number of sectors that have passed by a time never falls as time goes on.
 
 use crate::Direction;
 use crate::actuator::Actuator;
@@ -11,16 +12,17 @@ use crate::geometry::TrackPiece;
 use crate::mechanics::{Rotation, exact};
 use crate::units::{Extent, SimDuration, SimTime};
 
-/// Sectors that are to pass under the head, and how they may be taken.
+/// Sectors that are to pass under the head, and the way in which they may be transferred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passing {
-    /// Read or write.
+    /// Whether the sectors are read or written.
     pub direction: Direction,
-    /// The sectors; those on one track with the first, without a gap, pass now.
+    /// The sectors. A pass covers the first sector and those that follow it without a gap on its track.
     pub extent: Extent,
-    /// Whether the transfer may begin with whichever sector comes first, so that one rotation is always enough (zero latency).
+    /// Whether the transfer may begin with the sector that arrives first, so that one rotation is always enough (zero
+    /// latency).
     pub on_arrival: bool,
-    /// The least time that the arm takes to get there, for a controller that is busy with something else meanwhile.
+    /// Minimum time of the arm to reach the track, for a controller that is busy with something else meanwhile.
     pub seek_min: SimDuration,
 }
 
@@ -33,18 +35,18 @@ pub struct Pass {
     pub on_track: SimTime,
     /// The time at which the first sector begins to pass.
     pub begins: SimTime,
-    /// The time at which all have passed.
+    /// The time at which all sectors of the piece have passed.
     pub ends: SimTime,
 }
 
 impl Pass {
-    /// When the first `sectors` of them have passed.
+    /// Returns the time at which the first `sectors` sectors of the piece have passed.
     pub fn passed_at(&self, sectors: u64) -> SimTime {
         let ns = self.piece.transfer_ns as u64 * sectors.min(self.piece.sectors as u64) / self.piece.sectors as u64;
         (self.begins + SimDuration(ns)).min(self.ends)
     }
 
-    /// How many of the first have passed at `time`.
+    /// Returns how many sectors of the piece have passed at `time`, counted from its first.
     pub fn passed_by(&self, time: SimTime) -> u64 {
         let all = self.piece.sectors as u64;
         if time >= self.ends {
@@ -58,15 +60,18 @@ impl Pass {
         count
     }
 
-    /// The same sectors, passing so much later.
+    /// Returns a copy of this pass that begins and ends later by `by`.
     pub fn later(&self, by: SimDuration) -> Pass {
         Pass { begins: self.begins + by, ends: self.ends + by, ..*self }
     }
 }
 
 impl Actuator {
-    /// Brings the head over the first sectors of `passing`, beginning at `now`, and says when they pass. Only with the
-    /// `exact` rotation model.
+    /// Moves the head over the first sectors of `passing`, beginning at `now`, and returns when they pass.
+    ///
+    /// # Panics
+    ///
+    /// Panics unless the disk has the `exact` rotation model.
     pub fn pass(&mut self, now: SimTime, passing: &Passing) -> Pass {
         let disk = &*self.disk;
         assert!(disk.mechanics.rotation() == Rotation::Exact, "sectors pass one by one only where rotation is exact");
@@ -87,11 +92,12 @@ impl Actuator {
         pass
     }
 
-    /// When the sectors have passed if they are taken from the first whole one that comes: a rotation later.
+    /// Returns when all sectors of `pass` have passed if the transfer begins with the first whole sector that arrives:
+    /// one rotation later. Returns the end of the pass if the head arrives while no sector of the piece is passing.
     fn ends_on_arrival(&self, pass: &Pass) -> SimTime {
         let rotation_ns = self.disk.geometry.rotation_ns() as u64;
         let (sectors, transfer_ns) = (pass.piece.sectors as u64, pass.piece.transfer_ns as u64);
-        // One rotation before it began, sector 0 began to pass: how far into the piece is the head as it arrives?
+        // The piece's first sector also passed one rotation before `begins`: so the head arrives `into_ns` after that.
         let into_ns = rotation_ns.saturating_sub(pass.begins.since(pass.on_track).0);
         if into_ns >= transfer_ns {
             return pass.ends;

@@ -1,32 +1,34 @@
-//! The places of an operation's first accesses. A read-modify-write comes back to what it has read, and need not locate it again;
-//! and a scheduler by positioning time has located what it chooses before the operation begins.
+//! The places of an operation's first accesses, kept so that sectors are located only once. A read-modify-write writes
+//! the sectors that it has read; and a scheduler by positioning time has located its choice before the operation
+//! begins.
 //!
 //! Invariants:
-//! 1. What is remembered is what [`Geometry::piece`] says of the same sectors.
+//! 1. A remembered piece equals the result of [`Geometry::piece`] for the same sectors.
 
 use crate::geometry::{Geometry, TrackPiece};
 use crate::units::Extent;
 
-/// Accesses that are remembered: as many as what a write of a bottom track reads of the two tops beside it, each of which may wrap.
+/// Number of accesses that are remembered. A write of a bottom track reads from both neighbouring top tracks, each in
+/// one extent, or two where the sectors run over the end of the track.
 const REMEMBERED: usize = 4;
 
-/// The first pieces of the first accesses of an operation.
+/// The first pieces of the first accesses of an operation, with the extents of those accesses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Recent {
     pieces: [Option<(Extent, TrackPiece)>; REMEMBERED],
     len: usize,
-    /// What the next operation is likely to access first.
+    /// First piece that the next operation is likely to access.
     expected: Option<TrackPiece>,
 }
 
 impl Recent {
-    /// The next operation is likely to access this first, and may.
+    /// Remembers `piece` as the likely first piece of the next operation. The operation may access others instead.
     #[inline]
     pub(super) fn expect(&mut self, piece: TrackPiece) {
         self.expected = Some(piece);
     }
 
-    /// A new operation begins: of the last one nothing is remembered.
+    /// Begins a new operation: forgets the pieces of the operation before, and takes over the expected piece, if any.
     #[inline]
     pub(super) fn begin(&mut self) {
         self.len = 0;
@@ -36,7 +38,8 @@ impl Recent {
         }
     }
 
-    /// The first piece of `extent`.
+    /// Returns the first piece of `extent`: the remembered one, or else the one that `geometry` locates, which is
+    /// remembered if there is room.
     #[inline]
     pub(super) fn piece(&mut self, geometry: &Geometry, extent: Extent) -> TrackPiece {
         let known = self.pieces[..self.len].iter().flatten().find(|(known, _)| *known == extent);
@@ -58,7 +61,8 @@ mod tests {
     use crate::geometry::{GeometryConfig, LayoutName};
     use crate::units::{Pba, Sectors};
 
-    /// Goal: invariant 1. Method: extents that come back, also cut short, more of them than are remembered, in two operations.
+    /// Checks invariant 1. Method: repeated extents, some of them shortened, more than are remembered, in several
+    /// operations.
     #[test]
     fn what_is_remembered_is_what_the_geometry_says() {
         let config = GeometryConfig::listed(2, LayoutName::Cylinder, 10_000_000, &[(50, 100), (50, 80)]);

@@ -1,5 +1,5 @@
-//! Goal: the mechanics from first principles. Method: accesses issued by hand on a virtual clock, against closed forms; and
-//! long accesses against the same sectors one by one.
+//! Goal: the mechanics follow from first principles. Method: single accesses on a virtual clock, compared with closed
+//! forms; and long accesses compared with the same sectors one by one.
 
 use std::sync::Arc;
 
@@ -62,8 +62,8 @@ impl Hand {
 mod exact {
     use super::*;
 
-    /// Each track takes a rotation, each switch its skew, whatever part of the skew the switch itself takes: in one access, or
-    /// in accesses that follow each other without a gap.
+    /// Each track takes a rotation, each switch its skew, whatever part of the skew the switch itself takes: in one
+    /// access, or in accesses that follow each other without a gap.
     #[test]
     fn a_sequential_read_runs_at_media_rate_within_the_skew() {
         let (surfaces, tracks, track_sectors) = (2u64, 50u64, 1000u64);
@@ -105,8 +105,8 @@ mod exact {
         assert_eq!(expected(899_999), 10 * ROTATION_NS + 9 * (899_999 + ROTATION_NS));
     }
 
-    /// Mean over random single sectors: the mean seek of two uniform tracks, min + (max − min)/3 but for the same track twice,
-    /// half a rotation, one sector's transfer.
+    /// Mean over random single sectors: the mean seek between two uniformly drawn tracks, half a rotation, and the
+    /// transfer of one sector. The mean seek is min + (max − min)/3, less the cases in which both tracks are the same.
     #[test]
     fn a_random_read_takes_mean_seek_and_half_a_rotation() {
         let (tracks, track_sectors, samples) = (10_000u64, 500u64, 100_000u64);
@@ -157,7 +157,8 @@ mod exact {
         assert_eq!(hand.read(10, 10).rotation, SimDuration(ROTATION_NS - 1));
     }
 
-    /// Whole tracks begin at once on a zero-latency drive and nowhere else; a sector less, and the wait is back.
+    /// An access of whole tracks begins at once on a zero-latency drive, and on no other; with one sector less it has
+    /// to wait.
     #[test]
     fn whole_tracks_begin_at_any_sector_with_zero_latency() {
         let geometry = GeometryConfig { track_skew_ns: 5_000_000, ..cylinders(1, 100, 1000) };
@@ -174,8 +175,9 @@ mod exact {
         assert_eq!(read(true, 10_001, 1999).rotation, SimDuration(9_010_000 + 4_000_000));
     }
 
-    /// The read-modify-write of Hajkazemi 2019 §2.1 where the platter has an angle: once the first sector is reached, all steps
-    /// together take whole rotations, 3 + k with k for the trip to the backup region and back, and the last transfer.
+    /// The read-modify-write of Hajkazemi 2019 §2.1 on a platter that has an angle. Once the first sector is reached,
+    /// all steps together take 3 + k whole rotations and the last transfer, with k for the trip to the backup region
+    /// and back.
     #[test]
     fn a_read_modify_write_takes_whole_rotations_by_itself() {
         let mut geometry = GeometryConfig::listed(1, LayoutName::BottomThenTop, ROTATION_NS as u32, &[(10_240, 4000)]);
@@ -206,7 +208,8 @@ mod exact {
     }
 
     proptest! {
-        /// Goal: a long access takes what its sectors take one by one, on any layout, and leaves the same head behind.
+        /// Goal: a long access takes as long as its sectors one by one, on any layout, and leaves the head at the same
+        /// position.
         #[test]
         fn an_access_takes_what_its_sectors_take(
             layout in prop_oneof![Just(LayoutName::Cylinder), Just(LayoutName::Horizontal), Just(LayoutName::BottomThenTop)],
@@ -254,7 +257,7 @@ mod half {
 
     const TRACK: u64 = 4096;
     const SECTOR_NS: u64 = ROTATION_NS / TRACK;
-    /// Where the backup tracks lie: far from everything else.
+    /// The backup tracks, far from everything else.
     const BACKUP_TRACK: u32 = 6000;
 
     fn disk_of_the_paper() -> SharedDisk {
@@ -274,7 +277,7 @@ mod half {
             self.actuator.disk().mechanics.seek(from.abs_diff(to)).0
         }
 
-        /// Read S(T−1) and S(T+1), back both up, write S(T), rewrite S(T−1) and S(T+1).
+        /// Reads S(T−1) and S(T+1), backs both up, writes S(T), rewrites S(T−1) and S(T+1).
         fn read_modify_write(&mut self, track: u32, sector: u64, sectors: u64) -> SimDuration {
             let begin = self.now;
             self.actuator.begin_operation();
@@ -290,8 +293,8 @@ mod half {
         }
     }
 
-    /// §2.1: t_seek + 5.5 t_rot, where a conventional drive takes t_seek + 0.5 t_rot; the transfer, which the paper calls
-    /// negligible, comes once on top of either, because a missed rotation holds the transfer before it.
+    /// §2.1: t_seek + 5.5 t_rot, where a conventional drive takes t_seek + 0.5 t_rot. The transfer, which the paper
+    /// calls negligible, is added once in either case, because a missed rotation contains the transfer before it.
     #[test]
     fn a_random_bottom_write_takes_a_seek_and_five_and_a_half_rotations() {
         for (sector, sectors) in [(0, 1), (1234, 1), (4095, 1), (100, 700)] {
@@ -316,7 +319,7 @@ mod half {
         assert_eq!(hand.write(home, 1), expected);
     }
 
-    /// §2.1: a write of the sector after the last finds its angle just passed: 6 t_rot, again and again.
+    /// §2.1: a write of the sector after the last one finds its angle just passed, so it takes 6 t_rot each time.
     #[test]
     fn a_sequential_bottom_write_takes_six_rotations() {
         let mut hand = Hand::new(disk_of_the_paper());
@@ -327,7 +330,7 @@ mod half {
         }
     }
 
-    /// The controller's time between two writes passes while the platter turns: it does not add to six rotations.
+    /// The controller's time between two writes passes while the platter turns, so it does not add to six rotations.
     #[test]
     fn time_between_operations_counts_towards_the_missed_rotation() {
         let mut hand = Hand::new(disk_of_the_paper());
@@ -383,7 +386,7 @@ mod half {
         assert_eq!(hand.now.since(begin).0, seeks_ns + 8 * ROTATION_NS);
     }
 
-    /// §2.4: 5 t_seek + 13 t_rot for a swap of pseudo-tracks, which here, by chance, begin where tracks do.
+    /// §2.4: 5 t_seek + 13 t_rot for a swap of pseudo-tracks, which in this case begin where tracks do.
     #[test]
     fn a_swap_of_pseudo_tracks_takes_five_seeks_and_thirteen_rotations() {
         let mut hand = Hand::new(disk_of_the_paper());
@@ -412,7 +415,7 @@ mod half {
         assert_eq!(rotations.0, 13 * ROTATION_NS);
     }
 
-    /// As much as a track from the middle of one: a seek, half a rotation, a rotation.
+    /// A track's length from the middle of a track: a seek, half a rotation, a rotation.
     #[test]
     fn a_track_from_the_middle_of_one_waits_half_a_rotation_after_a_seek() {
         let mut hand = Hand::new(disk_of_the_paper());
@@ -434,7 +437,7 @@ mod half {
         }
     }
 
-    /// Two pieces of a backup that do not lie together are one trip; the next operation makes its own.
+    /// Two separate pieces of a backup are one trip; the next operation makes its own trip.
     #[test]
     fn a_trip_is_paid_once_an_operation() {
         let mut hand = Hand::new(disk_of_the_paper());
@@ -454,7 +457,7 @@ mod half {
 mod none {
     use super::*;
 
-    /// Cassuto 2010 §III.B: seek and transfer, nothing else; going on is free of seeks.
+    /// Cassuto 2010 §III.B: seek and transfer, nothing else; an access that continues the last one needs no seek.
     #[test]
     fn an_access_takes_seek_and_transfer() {
         let mechanics = MechanicsConfig {
@@ -481,7 +484,8 @@ mod none {
 }
 
 proptest! {
-    /// Goal: what schedulers are told is what the access then takes, under every accounting.
+    /// Goal: the positioning time given to schedulers equals seek and rotation of the access, under every rotation
+    /// model.
     #[test]
     fn positioning_is_told_as_it_then_is(
         rotation in prop_oneof![Just(Rotation::Exact), Just(Rotation::Half), Just(Rotation::None)],
@@ -502,7 +506,7 @@ proptest! {
     }
 }
 
-/// The log names each track of a long access, at the time its transfer begins.
+/// An access past the end of the disk panics.
 #[test]
 #[should_panic(expected = "an access lies on the disk of 100 sectors")]
 fn an_access_past_the_disk_is_a_wrong_plan() {

@@ -1,16 +1,17 @@
 //! The `bottom-then-top` layout of interlaced disks (Hajkazemi 2019 §2.1): groups of N bottom and N top tracks, bottoms
 //! at even and tops at odd radial positions. PBAs run over the bottoms of a group, then over its tops: back
-//! (`serpentine`) or from the first again (`zig-zag`). With several surfaces a group is laid out on each in turn.
+//! (`serpentine`) or from the first again (`zig-zag`). With several surfaces a group is laid out on each surface in
+//! turn.
 //!
 //! Invariants:
-//! 1. A zone begins at a bottom track and holds as many tops as bottoms, so parity alone tells a top.
+//! 1. A zone begins at a bottom track and holds as many tops as bottoms, so an odd radial position means a top track.
 
 use super::config::TopOrder;
 use super::divide::Divider;
 use super::{Spot, ZoneSkew};
 use crate::units::Sectors;
 
-/// The first sector of a track: its offset from the zone's first, and its spot.
+/// The first sector of a track: its offset from the zone's first sector, and its spot.
 type First = (u64, Spot);
 
 /// A zone of whole groups.
@@ -18,9 +19,9 @@ type First = (u64, Spot);
 pub(super) struct BottomThenTop {
     bottom: Divider,
     top: Divider,
-    /// Bottoms of a group on one surface, and as many tops.
+    /// Bottom tracks of a group on one surface; a group has as many top tracks.
     half_tracks: u32,
-    /// Both, to divide by.
+    /// Bottom and top tracks of a group on one surface, prepared for division.
     group_tracks: Divider,
     /// Sectors of a group's bottoms on one surface.
     bottoms_sectors: u64,
@@ -32,7 +33,7 @@ pub(super) struct BottomThenTop {
 }
 
 impl BottomThenTop {
-    /// A zone of groups of `half_tracks` bottoms and as many tops.
+    /// Creates a zone of groups of `half_tracks` bottom tracks and as many top tracks.
     pub(super) fn new(
         bottom_sectors: u32,
         top_sectors: u32,
@@ -55,7 +56,7 @@ impl BottomThenTop {
         }
     }
 
-    /// The spot of the sector at `offset` from the zone's first.
+    /// Returns the spot of the sector at `offset` from the zone's first sector.
     #[inline(always)]
     pub(super) fn spot(&self, offset: u64) -> Spot {
         let (visit, rest) = self.group_sectors.divide(offset);
@@ -70,8 +71,8 @@ impl BottomThenTop {
         }
     }
 
-    /// Tracks from the one that begins at `offset` to the last bottom, or top, of its group on its surface, and their sectors;
-    /// `None` within a track.
+    /// Returns the number of tracks from the one that begins at `offset` to the last bottom, or top, of its group on
+    /// its surface, and the sectors of each. Returns `None` if no track begins at `offset`.
     pub(super) fn row_from(&self, offset: u64) -> Option<(u64, Sectors)> {
         let rest = self.group_sectors.remainder(offset);
         let (length, offset) = match rest.checked_sub(self.bottoms_sectors) {
@@ -82,14 +83,15 @@ impl BottomThenTop {
         (sector == 0).then(|| (self.half_tracks as u64 - index, Sectors(length.divisor())))
     }
 
-    /// The spot of a track's first sector, with its offset.
+    /// Returns the offset and the spot of a track's first sector.
     #[inline]
     pub(super) fn track(&self, radial_offset: u32, surface: u8) -> First {
         let (group, position) = self.group_tracks.divide(radial_offset as u64);
         self.track_in(group, position as u32, surface)
     }
 
-    /// The same of a bottom track, of the top inside it, and of the top outside it if that is of the same group.
+    /// Returns the offsets and spots of the first sectors of a bottom track, of the top inside it, and of the top
+    /// outside it if that is in the same group.
     #[inline]
     pub(super) fn bottom_and_tops(&self, radial_offset: u32, surface: u8) -> (First, First, Option<First>) {
         let (group, position) = self.group_tracks.divide(radial_offset as u64);
@@ -113,7 +115,7 @@ impl BottomThenTop {
         }
     }
 
-    /// Index of a top in PBA order to its index by radius, and back.
+    /// Converts the index of a top track in PBA order to its index by radius, or back.
     #[inline]
     fn turned(&self, index: u32) -> u32 {
         match self.order {
@@ -135,7 +137,8 @@ impl BottomThenTop {
         }
     }
 
-    /// Skew of the first track of the zone that follows on one of `tracks` tracks a surface.
+    /// Returns the skew of the first track of the next zone, after this zone of `tracks` tracks on each surface, in
+    /// nanoseconds.
     pub(super) fn next_base_ns(&self, tracks: u32) -> u64 {
         self.spot_on(self.group_tracks.quotient(tracks as u64), 0, 0, 0, 0, self.bottom).skew_ns
     }

@@ -1,5 +1,5 @@
-//! Builds a [`Geometry`] from its configuration: zone by zone, each with the addresses, tracks and skew at which the one
-//! before it ended; then the slipped tracks, which only the finished layout can place.
+//! Builds a [`Geometry`] from its configuration: zone by zone, each from the address, track and skew at which the zone
+//! before it ended. Slipped tracks follow, because they can be placed only in the finished layout.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ struct Builder<'a> {
     radial_tracks: u32,
     runs: Vec<Run>,
     zones: Vec<RecordingZone>,
-    /// Where the next run starts.
+    /// Address at which the next run starts.
     address: u64,
     radial_track: u32,
     skew_ns: u64,
@@ -129,7 +129,7 @@ impl<'a> Builder<'a> {
         (shingling, conventional)
     }
 
-    /// Whole groups first; what is left of the zone is a smaller group.
+    /// Adds a zone of whole groups. The tracks left over at its end form a smaller group.
     fn bottom_then_top(&mut self, zone: &ZoneConfig) {
         let extras = self.config.interlaced.unwrap_or_default();
         let rest = zone.tracks % (2 * extras.group_tracks);
@@ -167,7 +167,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Sectors of a zone of equal tracks, on one surface.
+/// Returns the sectors of a zone of equal tracks, on one surface.
 fn plain_sectors(zone: &ZoneConfig) -> u64 {
     zone.tracks as u64 * zone.track_sectors as u64
 }
@@ -213,12 +213,12 @@ fn draw_slips(
     Ok(())
 }
 
-/// The same geometry with tracks slipped; zones shrink by what their tracks lack.
+/// Returns `geometry` with `tracks` slipped: each zone is smaller by the sectors that its tracks lack.
 fn with_slips(mut geometry: Geometry, tracks: &BTreeMap<u64, (u32, u32)>) -> Geometry {
     let slips = Slips::new(tracks, geometry.sectors);
     geometry.sectors -= slips.missing_in_all();
     for zone in &mut geometry.zones {
-        // The end of a zone is the start of the next zone's first track, or of the end of the disk.
+        // The end of a zone is the start of the next zone's first track, or the end of the disk.
         let (start, end) = (slips.track_start(zone.extent.start.0), slips.track_start(zone.extent.end().0));
         zone.extent = Extent::new(Pba(start), Sectors(end - start));
     }
@@ -227,7 +227,7 @@ fn with_slips(mut geometry: Geometry, tracks: &BTreeMap<u64, (u32, u32)>) -> Geo
     geometry
 }
 
-/// The same geometry with PBAs for the user's sectors alone.
+/// Returns `geometry` with PBAs for the user's sectors only.
 fn with_gaps(mut geometry: Geometry, measured: &MeasuredConfig) -> Geometry {
     let (mut stretches, mut remaps) = (Vec::new(), Vec::new());
     for (zone, found) in geometry.zones.iter().zip(&measured.zones) {

@@ -1,36 +1,39 @@
 //! The geometry section of a drive profile: surfaces, recording zones, layout, skew.
 //!
-//! Zones are listed (`zones = [{ tracks = 1000, track_sectors = 4096 }, …]`) or follow a formula: `tracks` of a surface cut
-//! into `zone_count` equal zones, or into zones whose width goes from `stroke_tracks_od` to `stroke_tracks_id`, with track
-//! lengths from `track_sectors_od` to `track_sectors_id`, linear in between.
+//! Zones are listed (`zones = [{ tracks = 1000, track_sectors = 4096 }, …]`) or follow a formula. The formula cuts the
+//! `tracks` of a surface into `zone_count` equal zones, or into zones whose width goes from `stroke_tracks_od` to
+//! `stroke_tracks_id`. Track lengths go from `track_sectors_od` to `track_sectors_id`, linear in between.
 //!
 //! Invariants:
-//! 1. [`GeometryConfig::resolved_zones`] is the only reading of the formula; what it returns is checked.
-//! 2. A grown geometry has the same zones with more tracks, and at least the asked share more sectors.
+//! 1. Only [`GeometryConfig::resolved_zones`] evaluates the formula; the zones that it returns are checked.
+//! 2. A grown geometry has as many zones with more tracks, and the number of sectors grows at least by the requested
+//!    ratio.
 
 use serde::{Deserialize, Serialize};
 
 use super::measured::MeasuredConfig;
 use super::zone_config::ZoneConfig;
 
-/// Sectors of a disk: 2⁴⁸, far above any drive, low enough that no product of the address arithmetic overflows.
+/// Maximum number of sectors of a disk: far above any drive, and low enough that no product of the address arithmetic
+/// overflows.
 const SECTORS_MAX: u64 = 1 << 48;
 
-/// Tracks of all surfaces: skews are multiplied by it before they are reduced to a rotation.
+/// Maximum number of tracks of all surfaces. Skews are multiplied by track numbers before they are reduced modulo a
+/// rotation.
 const TRACKS_MAX: u64 = 1 << 30;
 
-/// Parts in which a share given as a decimal is counted, so that 0.29 of 100 is 29.
+/// Number of parts into which a decimal ratio is rounded, so that 0.29 of 100 is exactly 29.
 const PARTS: f64 = 1e9;
 
 /// The order in which PBAs run over surfaces and tracks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayoutName {
-    /// All surfaces of a cylinder, then the next.
+    /// All surfaces of a cylinder, then those of the next.
     Cylinder,
     /// One wide stroke per surface and zone (Aghayev 2015 §4.9).
     Horizontal,
-    /// Groups of N bottom, then N top tracks (Hajkazemi 2019 §2.1).
+    /// Groups of N bottom tracks, then N top tracks (Hajkazemi 2019 §2.1).
     BottomThenTop,
 }
 
@@ -40,19 +43,20 @@ pub enum LayoutName {
 pub enum TopOrder {
     /// Back over the bottoms, from the last to the first.
     Serpentine,
-    /// From the first again.
+    /// From the first to the last, like the bottoms.
     ZigZag,
 }
 
-/// What only the `horizontal` layout has. Places are shares of the radial tracks, 0 at the outer diameter.
+/// Keys of the `horizontal` layout. Positions are fractions of the radial tracks, 0 at the outer diameter.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HorizontalConfig {
-    /// Zones whose middle lies before this place are written inward, those behind it outward.
+    /// Position that divides the zones: those whose middle lies before it are written inward, the others outward.
     pub split: f64,
-    /// Zones whose middle lies from here …
+    /// Start of the conventional part: zones whose middle lies from here to `conventional_to` are conventional and
+    /// serpentine.
     pub conventional_from: f64,
-    /// … up to here are conventional and serpentine. Equal bounds: none.
+    /// End of the conventional part. If it equals `conventional_from`, no zone is conventional.
     pub conventional_to: f64,
 }
 
@@ -62,15 +66,15 @@ impl Default for HorizontalConfig {
     }
 }
 
-/// What only the `bottom-then-top` layout has.
+/// Keys of the `bottom-then-top` layout.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct InterlacedConfig {
-    /// Bottom tracks of a group, and as many tops.
+    /// Bottom tracks of a group; a group has as many top tracks.
     pub group_tracks: u32,
-    /// The order of the tops.
+    /// Order of the top tracks.
     pub order: TopOrder,
-    /// Sectors of a top track in those of a bottom one.
+    /// Ratio of a top track's sectors to a bottom track's.
     pub top_ratio: f64,
 }
 
@@ -80,62 +84,65 @@ impl Default for InterlacedConfig {
     }
 }
 
-/// A track that holds fewer sectors than its zone's others, because defects were slipped.
+/// A track that holds fewer sectors than the others of its zone, because defective sectors were slipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlipConfig {
     /// Radial position of the track.
     pub radial_track: u32,
-    /// Its surface.
+    /// Surface of the track.
     #[serde(default)]
     pub surface: u8,
-    /// How many sectors fewer.
+    /// Number of sectors that the track lacks.
     pub sectors: u32,
 }
 
-/// Tracks with slipped sectors: some listed, some drawn.
+/// Tracks with slipped sectors: some listed, some drawn at random.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SlipsConfig {
-    /// Tracks named one by one.
+    /// Tracks listed one by one.
     pub listed: Vec<SlipConfig>,
-    /// How many more are drawn at random.
+    /// Number of further tracks that are drawn at random.
     pub random_tracks: u32,
-    /// A drawn track lacks 1 to this many sectors.
+    /// Maximum number of sectors that a drawn track lacks; the minimum is 1.
     pub random_sectors_max: u32,
-    /// What the draw starts from.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// The geometry of a disk as a profile states it.
+/// The geometry of a disk, as stated in a profile.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct GeometryConfig {
-    /// Recording surfaces.
+    /// Number of recording surfaces.
     pub surfaces: u8,
-    /// The order of PBAs.
+    /// Order of PBAs.
     pub layout: LayoutName,
-    /// Time of one rotation.
+    /// Time of one rotation, in nanoseconds.
     pub rotation_ns: u32,
-    /// Angle by which each track starts later than the one before.
+    /// Angle by which each track starts later than the one before, in nanoseconds. In the `cylinder` layout it applies
+    /// only from one cylinder to the next.
     #[serde(default)]
     pub track_skew_ns: u32,
-    /// Angle by which the first track of a surface starts later than the last one of the surface before.
+    /// Angle by which the first track of a surface starts later than the last one of the surface before, in
+    /// nanoseconds. In layouts other than `cylinder` it is added to `track_skew_ns`.
     #[serde(default)]
     pub head_skew_ns: u32,
-    /// Zones from the outer to the inner diameter, one by one; or else the formula below.
+    /// Zones from the outer to the inner diameter, listed one by one. If the list is empty, the formula below gives the
+    /// zones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<ZoneConfig>,
     /// Formula: tracks of a surface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracks: Option<u32>,
-    /// Formula: zones of equal width; 1 unless given.
+    /// Formula: number of zones, which are of equal width; 1 unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone_count: Option<u32>,
-    /// Formula: width of the outermost zone, in place of `zone_count`.
+    /// Formula: width of the outermost zone in tracks, in place of `zone_count`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stroke_tracks_od: Option<u32>,
-    /// Formula: width towards the inner diameter; that of the outermost zone unless given.
+    /// Formula: width towards the inner diameter in tracks; that of the outermost zone unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stroke_tracks_id: Option<u32>,
     /// Formula: sectors of a track in the outermost zone.
@@ -144,22 +151,22 @@ pub struct GeometryConfig {
     /// Formula: sectors of a track in the innermost zone; those of the outermost unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub track_sectors_id: Option<u32>,
-    /// Only with layout `horizontal`.
+    /// Keys of the layout `horizontal`; an error with other layouts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub horizontal: Option<HorizontalConfig>,
-    /// Only with layout `bottom-then-top`.
+    /// Keys of the layout `bottom-then-top`; an error with other layouts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interlaced: Option<InterlacedConfig>,
-    /// Slipped sectors.
+    /// Tracks with slipped sectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slips: Option<SlipsConfig>,
-    /// A conventional drive as it was measured, in place of zones, formula, skews and slips.
+    /// A conventional drive as measured, in place of zones, formula, skews and slips.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredConfig>,
 }
 
 impl GeometryConfig {
-    /// A disk of listed zones without skew: what tests begin with.
+    /// Returns the geometry of a disk of listed zones (tracks, sectors of a track) without skew, for tests.
     pub fn listed(surfaces: u8, layout: LayoutName, rotation_ns: u32, zones: &[(u32, u32)]) -> GeometryConfig {
         let zones = zones.iter().map(|&(tracks, track_sectors)| ZoneConfig { tracks, track_sectors }).collect();
         GeometryConfig {
@@ -182,7 +189,11 @@ impl GeometryConfig {
         }
     }
 
-    /// The recording zones from the outer to the inner diameter, or why there are none.
+    /// Returns the recording zones from the outer to the inner diameter.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if a value is impossible.
     pub fn resolved_zones(&self) -> Result<Vec<ZoneConfig>, String> {
         if let Some(measured) = &self.measured {
             self.check_measured(measured)?;
@@ -196,7 +207,7 @@ impl GeometryConfig {
         Ok(zones)
     }
 
-    /// Refuses keys that a measured geometry already answers.
+    /// Returns an error for a key that contradicts or repeats the measured geometry.
     fn check_measured(&self, measured: &MeasuredConfig) -> Result<(), String> {
         if self.layout != LayoutName::Cylinder {
             return Err(
@@ -252,7 +263,7 @@ impl GeometryConfig {
         let mut zones = Vec::with_capacity(ends.len());
         let mut start = 0;
         for (index, &end) in ends.iter().enumerate() {
-            // Zones of an interlaced disk end with a top track; the last one takes all that is left.
+            // Zones of an interlaced disk end with a top track; the last one takes all tracks that are left.
             let end = if index + 1 == ends.len() { end } else { end / unit * unit };
             let track_sectors = between(od_sectors, id_sectors, index as u64, ends.len() as u64 - 1);
             zones.push(ZoneConfig { tracks: end - start, track_sectors });
@@ -261,7 +272,8 @@ impl GeometryConfig {
         Ok(zones)
     }
 
-    /// Tracks come in multiples of this: an interlaced zone has as many tops as bottoms.
+    /// Returns the number of which the tracks of a zone are a multiple: 2 on an interlaced disk, which has as many tops
+    /// as bottoms.
     fn track_unit(&self) -> u32 {
         match self.layout {
             LayoutName::BottomThenTop => 2,
@@ -269,15 +281,20 @@ impl GeometryConfig {
         }
     }
 
-    /// Sectors of a top track where a bottom one holds `bottom_sectors`.
+    /// Returns the sectors of a top track in a zone whose bottom tracks hold `bottom_sectors`.
     pub(super) fn top_sectors(&self, bottom_sectors: u32) -> u32 {
         let ratio = self.interlaced.unwrap_or_default().top_ratio;
         let parts = (ratio * PARTS).round() as u64;
         (bottom_sectors as u64 * parts / PARTS as u64) as u32
     }
 
-    /// How full tracks are: what they hold, over what they would if every one held what the bottoms of its zone do. 1 on a
-    /// disk without tops. Slipped sectors count as there: a conventional disk lacks them too.
+    /// Returns how full the tracks are: their sectors, divided by those that they would have if every track held as
+    /// many as the bottoms of its zone. Returns 1 for a disk without top tracks. Slipped sectors count as present,
+    /// because a conventional disk lacks them too.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if the zones are impossible.
     pub fn fullness(&self) -> Result<f64, String> {
         if self.layout != LayoutName::BottomThenTop {
             return Ok(1.0);
@@ -367,7 +384,12 @@ impl GeometryConfig {
         Ok(())
     }
 
-    /// The same zones with `numerator / denominator` times the tracks, rounded up. Slipped tracks stay as many.
+    /// Returns a geometry of as many zones with `numerator / denominator` times the tracks, rounded up. The number of
+    /// slipped tracks stays the same.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if the drive is measured or would be too large.
     pub fn grown(&self, numerator: u64, denominator: u64) -> Result<GeometryConfig, String> {
         assert!(denominator > 0, "a share has a denominator");
         if self.measured.is_some() {
@@ -396,7 +418,7 @@ impl GeometryConfig {
     }
 }
 
-/// `first` at step 0, `last` at step `steps`, linear in between.
+/// Interpolates linearly: returns `first` at step 0 and `last` at step `steps`.
 fn between(first: u32, last: u32, step: u64, steps: u64) -> u32 {
     if steps == 0 {
         return first;
@@ -405,7 +427,7 @@ fn between(first: u32, last: u32, step: u64, steps: u64) -> u32 {
     (first + (last - first) * step as i128 / steps as i128) as u32
 }
 
-/// Ends of `count` zones of equal width.
+/// Returns the ends of `count` zones of equal width.
 fn equal_ends(tracks: u32, count: u32) -> Result<Vec<u32>, String> {
     if count == 0 || count > tracks {
         return Err(format!("{count} zones of {tracks} tracks: each zone needs a track"));
@@ -413,8 +435,8 @@ fn equal_ends(tracks: u32, count: u32) -> Result<Vec<u32>, String> {
     Ok((1..=count as u64).map(|zone| (tracks as u64 * zone / count as u64) as u32).collect())
 }
 
-/// Ends of zones whose width goes from `od_tracks` to `id_tracks` with their place. What is left over at the end, less
-/// than half a zone, goes to the last.
+/// Returns the ends of zones whose width goes from `od_tracks` to `id_tracks`, by the position of each zone. A rest of
+/// less than half a zone at the end becomes part of the last zone.
 fn stroke_ends(tracks: u32, od_tracks: u32, id_tracks: u32) -> Result<Vec<u32>, String> {
     if od_tracks == 0 || id_tracks == 0 {
         return Err("a stroke has at least one track".into());

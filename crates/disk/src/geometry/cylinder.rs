@@ -1,5 +1,5 @@
-//! The `cylinder` layout: all surfaces of a cylinder, outermost surface first, then the next cylinder inward. The layout
-//! of conventional drives in its plainest form; serpentine cylinders are not modelled.
+//! The `cylinder` layout: all surfaces of a cylinder, surface 0 first, then the next cylinder inward. This is the
+//! layout of conventional drives in its simplest form; serpentine cylinders are not modelled.
 
 use super::divide::Divider;
 use super::{Spot, ZoneSkew};
@@ -14,12 +14,12 @@ pub(super) struct Cylinder {
 }
 
 impl Cylinder {
-    /// A zone whose tracks hold `track_sectors`.
+    /// Creates a zone whose tracks hold `track_sectors`.
     pub(super) fn new(track_sectors: u32, surfaces: u8, skew: ZoneSkew) -> Cylinder {
         Cylinder { track: Divider::new(track_sectors as u64), surfaces: Divider::new(surfaces as u64), skew }
     }
 
-    /// The spot of the sector at `offset` from the zone's first.
+    /// Returns the spot of the sector at `offset` from the zone's first sector.
     #[inline]
     pub(super) fn spot(&self, offset: u64) -> Spot {
         let (track, sector) = self.track.divide(offset);
@@ -27,13 +27,14 @@ impl Cylinder {
         self.spot_on(cylinder, surface, sector as u32)
     }
 
-    /// Tracks from the one that begins at `offset` to the end of the zone, and their sectors; `None` within a track.
+    /// Returns the number of tracks from the one that begins at `offset` up to offset `end`, the end of the zone, and
+    /// the sectors of each. Returns `None` if no track begins at `offset`.
     pub(super) fn row_from(&self, offset: u64, end: u64) -> Option<(u64, Sectors)> {
         let (track, sector) = self.track.divide(offset);
         (sector == 0).then(|| (self.track.quotient(end) - track, Sectors(self.track.divisor())))
     }
 
-    /// The spot of a sector of a track, with the offset of that track.
+    /// Returns the offset and the spot of a track's first sector.
     #[inline]
     pub(super) fn track(&self, radial_offset: u32, surface: u8) -> (u64, Spot) {
         let track = radial_offset as u64 * self.surfaces.divisor() + surface as u64;
@@ -52,7 +53,7 @@ impl Cylinder {
         }
     }
 
-    /// Skew of the first track of the zone that follows on one of `tracks` tracks.
+    /// Returns the skew of the first track of the next zone, after this zone of `tracks` cylinders, in nanoseconds.
     pub(super) fn next_base_ns(&self, tracks: u32) -> u64 {
         self.spot_on(tracks as u64, 0, 0).skew_ns
     }

@@ -1,8 +1,8 @@
-//! Division by a number known long before: a multiplication and a correction in place of a hardware division.
+//! Division by a number that is known in advance: a multiplication and a correction in place of a hardware division.
 //!
 //! Invariants:
-//! 1. [`Divider::divide`] is exact for every dividend: with r = ⌊(2⁶⁴ − 1) / d⌋ the estimate ⌊a·r / 2⁶⁴⌋ is the quotient
-//!    or one less, because a·(2⁶⁴/d − r) / 2⁶⁴ < 1.
+//! 1. [`Divider::divide`] is exact for every dividend a: with divisor d and r = ⌊(2⁶⁴ − 1) / d⌋, the estimate ⌊a·r /
+//!    2⁶⁴⌋ is the quotient or one less, because a·(2⁶⁴/d − r) / 2⁶⁴ < 1.
 
 /// A divisor and its reciprocal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,13 +18,13 @@ impl Divider {
         Divider { divisor, reciprocal: u64::MAX / divisor }
     }
 
-    /// What it divides by.
+    /// Returns the divisor.
     #[inline]
     pub(crate) fn divisor(self) -> u64 {
         self.divisor
     }
 
-    /// Quotient and remainder.
+    /// Returns quotient and remainder.
     #[inline]
     pub(crate) fn divide(self, dividend: u64) -> (u64, u64) {
         // The product is one machine multiplication of which only the upper half is kept.
@@ -33,13 +33,13 @@ impl Divider {
         if rest >= self.divisor { (estimate + 1, rest - self.divisor) } else { (estimate, rest) }
     }
 
-    /// The quotient.
+    /// Returns the quotient.
     #[inline]
     pub(crate) fn quotient(self, dividend: u64) -> u64 {
         self.divide(dividend).0
     }
 
-    /// The remainder.
+    /// Returns the remainder.
     #[inline]
     pub(crate) fn remainder(self, dividend: u64) -> u64 {
         self.divide(dividend).1
@@ -52,7 +52,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Goal: invariant 1. Method: compare with the hardware's division, small and huge divisors alike.
+        /// Checks invariant 1. Method: compare with the hardware's division, small and huge divisors alike.
         #[test]
         fn divides_as_the_hardware_does(dividend: u64, divisor in 1u64.., shift in 0u32..64) {
             let divisor = (divisor >> shift).max(1);

@@ -1,24 +1,24 @@
 //! Finds, among sorted starts, the last one at or before a position.
 //!
 //! Invariants:
-//! 1. The first start is 0, starts rise strictly.
-//! 2. A table of equally wide buckets gives the first guess; what it leaves open is searched in halves, so that the cost is
-//!    O(log starts) at worst and a single look with one zone or zones of like size.
+//! 1. The first start is 0, and starts rise strictly.
+//! 2. A table of equally wide buckets gives a range of starts, which is then searched by bisection. So a search takes
+//!    O(log starts) steps at worst, and a single look-up with one zone or zones of similar size.
 
-/// Buckets to a start: more make the first guess better and the table larger.
+/// Buckets per start: more of them narrow the range and enlarge the table.
 const BUCKETS_PER_START: u64 = 8;
 
-/// Sorted starts with a table of first guesses.
+/// Sorted starts, with a table of first guesses.
 #[derive(Clone, Debug)]
 pub(super) struct Finder {
     starts: Vec<u64>,
-    /// For bucket b, the index of the last start at or before b · 2^shift.
+    /// Guess for each bucket b: the index of the last start at or before b · 2^shift.
     guesses: Vec<u32>,
     shift: u32,
 }
 
 impl Finder {
-    /// Prepares finding among `starts`, for positions below `end`.
+    /// Prepares searches among `starts`, for positions below `end`.
     pub(super) fn new(starts: Vec<u64>, end: u64) -> Finder {
         assert!(starts.first() == Some(&0) && starts.is_sorted_by(|a, b| a < b), "invariant 1: {starts:?}");
         let buckets_wanted = BUCKETS_PER_START * starts.len() as u64;
@@ -28,7 +28,7 @@ impl Finder {
         Finder { starts, guesses, shift }
     }
 
-    /// Index of the last start at or before `position`.
+    /// Returns the index of the last start at or before `position`.
     #[inline]
     pub(super) fn find(&self, position: u64) -> usize {
         let bucket = (position >> self.shift) as usize;
@@ -46,7 +46,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Goal: the finder answers as a walk over all starts does.
+        /// Checks that the finder agrees with a linear search over all starts.
         #[test]
         fn finds_what_a_walk_finds(steps in proptest::collection::vec(1u64..5000, 1..40), share in 0.0f64..1.0) {
             let mut starts = vec![0];

@@ -1,5 +1,5 @@
-//! Gaps: the sectors of a measured geometry that hold nothing of the user's. PBAs number the user's sectors only, and this
-//! table leads from them to *addresses*, which count every sector of the platters, and back.
+//! Gaps: the sectors of a measured geometry that hold no user data. PBAs number the user's sectors only. *Addresses*
+//! count every sector of the platters. This table converts one into the other.
 //!
 //! Invariants:
 //! 1. Stretches rise both in PBAs and in addresses; between two of them lies a gap.
@@ -7,29 +7,30 @@
 
 use super::finder::Finder;
 
-/// The stretches of a disk, and what lies elsewhere.
+/// The stretches of addresses that hold user data, and the remapped sectors.
 #[derive(Clone, Debug)]
 pub(super) struct Gaps {
     by_pba: Finder,
-    /// The first PBA of each stretch, and one more past the end.
+    /// First PBA of each stretch, and one past the last PBA of the disk.
     pbas: Vec<u64>,
-    /// Where each begins.
+    /// First address of each stretch.
     addresses: Vec<u64>,
-    /// PBA and address of remapped sectors, rising in PBA.
+    /// PBA and new address of each remapped sector, rising in PBA.
     remaps: Vec<(u64, u64)>,
 }
 
-/// Where a PBA lies.
+/// Position of a PBA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Found {
     pub(super) address: u64,
-    /// Sectors from it on that lie one after the other.
+    /// Number of sectors from the PBA on whose addresses follow each other without a gap.
     pub(super) together: u64,
     pub(super) is_remapped: bool,
 }
 
 impl Gaps {
-    /// The table of `stretches` (address and length, rising) and `remaps` (address and the one that stands in).
+    /// Creates the table of `stretches` (address and length, rising) and `remaps` (address and the address used in its
+    /// place).
     pub(super) fn new(stretches: &[(u64, u64)], remaps: &[(u64, u64)]) -> Gaps {
         let (mut pbas, mut addresses, mut pba) = (Vec::new(), Vec::new(), 0);
         for &(address, sectors) in stretches {
@@ -47,12 +48,12 @@ impl Gaps {
         gaps
     }
 
-    /// The user's sectors.
+    /// Returns the number of the user's sectors.
     pub(super) fn sectors(&self) -> u64 {
         self.pbas[self.pbas.len() - 1]
     }
 
-    /// Where `pba` lies.
+    /// Returns the position of `pba`.
     #[inline]
     pub(super) fn find(&self, pba: u64) -> Found {
         let index = self.by_pba.find(pba);
@@ -68,7 +69,7 @@ impl Gaps {
         Found { address, together: end - pba, is_remapped: false }
     }
 
-    /// How many PBAs lie before `address`, remaps left aside.
+    /// Returns the number of PBAs whose addresses lie before `address`, without regard to remaps.
     pub(super) fn rank(&self, address: u64) -> u64 {
         match self.addresses.partition_point(|&start| start <= address) {
             0 => 0,

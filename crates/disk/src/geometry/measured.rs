@@ -1,13 +1,14 @@
-//! The `measured` geometry: a conventional drive as it was found to be, zone by zone, with the sectors that hold no data of
-//! the user's (spares, slipped defects, the maker's own) where they lie. What programs that take real drives apart report,
-//! such as DIXtrac (Schindler and Ganger 1999), has this form; the terms follow the DiskSim 4.0 reference manual, B.4.2.
+//! The `measured` geometry: a conventional drive as measured, zone by zone, including the places of the sectors that
+//! hold no user data (spares, slipped defects, the drive's own sectors). Programs that extract the parameters of real
+//! drives, such as DIXtrac (Schindler and Ganger 1999), report geometries in this form. The terms follow the DiskSim
+//! 4.0 reference manual, B.4.2.
 //!
 //! Tracks are numbered cylinder by cylinder. A zone's sectors are counted from its first track on, spares and defects
-//! included: these *zone addresses* are what slips and remaps name.
+//! included. These numbers are *zone addresses*; slips and remaps are given in them.
 //!
 //! Invariants:
-//! 1. Sectors of the user's follow each other as their zone addresses do; only a remapped one lies elsewhere.
-//! 2. A zone's part of the user's sectors is what its count, spares, slips and reserved sectors leave, by its scheme.
+//! 1. The user's sectors are in the order of their zone addresses; only remapped sectors lie elsewhere.
+//! 2. The user's sectors of a zone are its sectors less spares, slips and reserved sectors, by its spare scheme.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +29,7 @@ pub enum SurfaceOrder {
     Serpentine,
 }
 
-/// Where spare sectors lie, and what a slipped sector costs.
+/// The places of spare sectors, and the effect of a slipped sector.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SpareScheme {
@@ -41,19 +42,21 @@ pub enum SpareScheme {
     Cylinder,
     /// Sectors at the end of each track; a slip uses one.
     Track,
-    /// Sectors at the end of each cylinder; a slip moves everything up to the end of the zone instead of using one.
+    /// Sectors at the end of each cylinder; a slip uses none, and shifts all sectors behind it up to the end of the
+    /// zone.
     CylinderSlipToEnd,
     /// Sectors at the front of each cylinder; a slip uses one.
     CylinderFront,
-    /// Sectors at the front of each cylinder; a slip moves everything up to the end of the zone.
+    /// Sectors at the front of each cylinder; a slip uses none, and shifts all sectors behind it up to the end of the
+    /// zone.
     CylinderFrontSlipToEnd,
-    /// Spares at the end of the disk: a slip moves everything up to the end of the zone.
+    /// Spares at the end of the disk; a slip shifts all sectors behind it up to the end of the zone.
     Disk,
     /// Sectors at the end of each range of `range_cylinders`; a slip uses one.
     Range,
     /// Sectors at the end of each zone; a slip uses one.
     Zone,
-    /// Sectors at the end of each zone; a slip moves everything up to it and uses none.
+    /// Sectors at the end of each zone; a slip uses none, and shifts all sectors behind it up to the end of the zone.
     ZoneSlipToEnd,
 }
 
@@ -61,31 +64,32 @@ pub enum SpareScheme {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredZone {
-    /// Its outermost cylinder.
+    /// Outermost cylinder of the zone.
     pub first_cylinder: u32,
-    /// How many cylinders.
+    /// Number of cylinders.
     pub cylinders: u32,
-    /// Sectors that a track has room for.
+    /// Sectors for which a track has room.
     pub track_sectors: u32,
-    /// Angle at which its first sector begins, after the index mark.
+    /// Angle after the index mark at which the zone's first sector begins, in nanoseconds.
     #[serde(default)]
     pub start_ns: u32,
-    /// Angle by which a track starts later than the one before on its cylinder.
+    /// Angle by which a track starts later than the one before on its cylinder, in nanoseconds.
     #[serde(default)]
     pub track_skew_ns: u32,
-    /// The same from the last track of a cylinder to the first of the next.
+    /// Angle by which the first track of a cylinder starts later than the last track of the cylinder before, in
+    /// nanoseconds.
     #[serde(default)]
     pub cylinder_skew_ns: u32,
-    /// Sectors at its front that the drive keeps for itself.
+    /// Sectors at the front of the zone that the drive keeps for itself.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reserved_sectors: u64,
-    /// Spares in each unit of the scheme: sectors, or tracks with `zone-tracks`.
+    /// Number of spares in each unit of the scheme: sectors, or tracks with `zone-tracks`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub spares: u64,
-    /// Zone addresses passed over as defective, rising; tracks with `zone-tracks`.
+    /// Zone addresses that are skipped as defective, rising; tracks with `zone-tracks`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slips: Vec<u64>,
-    /// Defective zone addresses, each with the one that stands in for it; tracks with `zone-tracks`.
+    /// Defective zone addresses, each with the address used in its place; tracks with `zone-tracks`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remaps: Vec<[u64; 2]>,
 }
@@ -94,24 +98,24 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// What only a measured geometry has.
+/// Keys of a measured geometry.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredConfig {
-    /// The order of surfaces.
+    /// Order of the surfaces.
     #[serde(default)]
     pub order: SurfaceOrder,
-    /// Where spares lie.
+    /// Places of the spares.
     #[serde(default)]
     pub spares: SpareScheme,
-    /// With `spares = "range"`: cylinders of a range.
+    /// With `spares = "range"`: number of cylinders of a range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range_cylinders: Option<u32>,
     /// The zones, from the outer to the inner diameter.
     pub zones: Vec<MeasuredZone>,
 }
 
-/// A stretch of a zone's addresses that holds consecutive sectors of the user's.
+/// A stretch of a zone's addresses that holds consecutive sectors of the user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stretch {
     pub(super) start: u64,
@@ -119,7 +123,8 @@ pub(super) struct Stretch {
 }
 
 impl MeasuredConfig {
-    /// The zones as the layout has them: each reaches to the first cylinder of the next.
+    /// Returns the zones for the layout; each extends to the first cylinder of the next. Returns the reason if zones
+    /// overlap or do not rise.
     pub(super) fn zones(&self) -> Result<Vec<ZoneConfig>, String> {
         let mut zones = Vec::with_capacity(self.zones.len());
         for (index, zone) in self.zones.iter().enumerate() {
@@ -137,12 +142,12 @@ impl MeasuredConfig {
         Ok(zones)
     }
 
-    /// Whether slips of the scheme name tracks.
+    /// Returns whether slips of the scheme name tracks.
     fn counts_tracks(&self) -> bool {
         self.spares == SpareScheme::ZoneTracks
     }
 
-    /// Refuses what cannot be: angles past a rotation, slips and spares outside their zone.
+    /// Returns an error for impossible values: angles of a rotation or more, slips and spares outside their zone.
     pub(super) fn check(&self, surfaces: u8, rotation_ns: u32) -> Result<(), String> {
         if self.zones.is_empty() {
             return Err("a measured geometry lists at least one zone".into());
@@ -178,7 +183,7 @@ impl MeasuredConfig {
         Ok(())
     }
 
-    /// The stretches of `zone` that hold sectors of the user's, in order.
+    /// Returns the stretches of `zone` that hold the user's sectors, in order.
     pub(super) fn stretches(&self, zone: &MeasuredZone, surfaces: u8) -> Vec<Stretch> {
         let track = zone.track_sectors as u64;
         let cylinder = track * surfaces as u64;
@@ -219,7 +224,8 @@ impl MeasuredConfig {
         kept.stretches
     }
 
-    /// Sectors over which the spares of the scheme stand in for each other.
+    /// Returns the size of the unit, in sectors, in which the scheme shares spares: a track, a cylinder, a range or the
+    /// zone.
     fn unit_sectors(&self, zone: &MeasuredZone, surfaces: u8) -> u64 {
         let track = zone.track_sectors as u64;
         let cylinder = track * surfaces as u64;
@@ -238,14 +244,15 @@ impl MeasuredConfig {
         }
     }
 
-    /// Zone addresses that lie elsewhere: each with the one that stands in for it, track by track or sector by sector.
+    /// Returns the remapped zone addresses, each with the address used in its place, sector by sector.
     pub(super) fn remapped<'a>(&'a self, zone: &'a MeasuredZone) -> impl Iterator<Item = (u64, u64)> + 'a {
         let size = if self.counts_tracks() { zone.track_sectors as u64 } else { 1 };
         let moved = zone.remaps.iter().filter(|[from, to]| from != to);
         moved.flat_map(move |&[from, to]| (0..size).map(move |sector| (from * size + sector, to * size + sector)))
     }
 
-    /// Zone addresses of the slips that push the skew of what follows on: those of schemes by track and by cylinder.
+    /// Returns the zone addresses of the slips that increase the skew of later tracks: all slips if the scheme is by
+    /// track or by cylinder, otherwise none.
     pub(super) fn pushing_slips(&self, zone: &MeasuredZone) -> Vec<u64> {
         match self.spares {
             SpareScheme::Cylinder
@@ -258,7 +265,7 @@ impl MeasuredConfig {
     }
 }
 
-/// The slips of a zone, walked along with it.
+/// An iterator over the slips of a zone, in step with a walk over its sectors.
 struct Slipped<'a> {
     slips: &'a [u64],
     size: u64,
@@ -266,7 +273,7 @@ struct Slipped<'a> {
 }
 
 impl Slipped<'_> {
-    /// How many sectors from `start` up to `end` are slipped.
+    /// Returns the number of slipped sectors from `start` up to `end`.
     fn within(&self, start: u64, end: u64) -> u64 {
         let rest = &self.slips[self.next..];
         let count = |limit: u64| rest.partition_point(|&slip| slip * self.size < limit) as u64;
@@ -278,15 +285,15 @@ impl Slipped<'_> {
     }
 }
 
-/// Stretches as they are found.
+/// The stretches found so far.
 struct Kept {
     stretches: Vec<Stretch>,
-    /// Sectors still to be left to the drive.
+    /// Number of reserved sectors still to be skipped.
     skip: u64,
 }
 
 impl Kept {
-    /// Adds what lies from `start` up to `end` and is not slipped, at most `limit` sectors of it.
+    /// Adds the sectors from `start` up to `end` that are not slipped, at most `limit` of them.
     fn add(&mut self, slips: &mut Slipped<'_>, start: u64, end: u64, mut limit: u64) {
         let mut at = start;
         slips.pass(start);
@@ -323,7 +330,7 @@ pub(super) struct Measured {
     order: SurfaceOrder,
     first_cylinder: u32,
     surfaces: u8,
-    /// Zone addresses of slips that push on the skew of later tracks.
+    /// Zone addresses of the slips that increase the skew of later tracks.
     pushing: Vec<u64>,
     by_track: bool,
     sector_ns: u64,
@@ -356,7 +363,7 @@ impl Measured {
         (offset, self.turned(spot))
     }
 
-    /// The surface that comes in place `surface` of a cylinder, and the other way round.
+    /// Converts a position in the order of a cylinder's surfaces to the surface, or back.
     fn turn(&self, radial_offset: u32, surface: u8) -> u8 {
         let backward = match self.order {
             SurfaceOrder::Forward => false,

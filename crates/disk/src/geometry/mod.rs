@@ -1,13 +1,13 @@
-//! Geometry: surfaces, recording zones, tracks, and the order in which PBAs run over them.
+//! Geometry: surfaces, recording zones, tracks, and the order in which PBAs run over the tracks.
 //!
-//! A layout is a file of this folder; [`Layout`] is their registry. Angles are times: sector s of a track of n begins to pass
-//! the head ⌊s·T/n⌋ + skew (mod T) nanoseconds after the index mark, so the transfer of a run is a difference of floors
-//! and nothing drifts.
+//! Each layout is a file of this folder; the enum `Layout` lists them. Angles are times: sector s of a track of n
+//! begins to pass the head ⌊s·T/n⌋ + skew (mod T) nanoseconds after the index mark, where T is the time of a rotation.
+//! So the transfer time of a run is a difference of floors, and rounding errors do not add up.
 //!
 //! Invariants:
 //! 1. [`Geometry::locate`] and [`Geometry::pba`] are exact inverses (property-tested).
-//! 2. Both cost O(log zones), and O(log slipped tracks) more where tracks are slipped, O(log gaps) where a geometry is
-//!    measured.
+//! 2. Both take O(log zones) steps; O(log slipped tracks) more where tracks are slipped, and O(log gaps) more where a
+//!    geometry is measured.
 //! 3. Zones follow each other in PBA order as they do from the outer to the inner diameter.
 
 mod bottom_then_top;
@@ -34,31 +34,31 @@ use finder::Finder;
 use gaps::Gaps;
 use slips::Slips;
 
-/// Where a sector lies.
+/// The place of a sector on the platters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Place {
     /// Track on its surface, counted from the outer diameter.
     pub radial_track: u32,
-    /// Which surface.
+    /// Surface, counted from 0.
     pub surface: u8,
-    /// Sector within the track.
+    /// Sector within the track, counted from 0.
     pub sector: u32,
-    /// Sectors that the track holds.
+    /// Number of sectors of the track.
     pub track_sectors: u32,
-    /// When, after the index mark, the sector's first bit passes the head: 0 ≤ angle < rotation time, in nanoseconds.
-    /// Skew included.
+    /// Time after the index mark at which the sector's first bit passes the head, skew included: 0 ≤ angle < rotation
+    /// time, in nanoseconds.
     pub angle_ns: u32,
-    /// The first sector of the track.
+    /// First sector of the track.
     pub track_start: Pba,
 }
 
 impl Place {
-    /// The sector itself.
+    /// Returns the address of the sector.
     pub fn pba(&self) -> Pba {
         self.track_start + Sectors(self.sector as u64)
     }
 
-    /// The whole track.
+    /// Returns the whole track of the sector.
     pub fn track(&self) -> Extent {
         Extent::new(self.track_start, Sectors(self.track_sectors as u64))
     }
@@ -67,28 +67,28 @@ impl Place {
 /// The part of an extent that lies on one track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TrackPiece {
-    /// Its first sector.
+    /// Place of the first sector.
     pub place: Place,
-    /// How many sectors, without a gap between them.
+    /// Number of sectors, which lie on the track without a gap between them.
     pub sectors: u32,
-    /// Time in which they pass the head.
+    /// Time in which the sectors pass the head, in nanoseconds.
     pub transfer_ns: u32,
 }
 
 impl TrackPiece {
-    /// The sectors of the piece.
+    /// Returns the sectors of the piece.
     pub fn extent(&self) -> Extent {
         Extent::new(self.place.pba(), Sectors(self.sectors as u64))
     }
 
-    /// The angle at which the piece has passed, on a disk that rotates in `rotation_ns`.
+    /// Returns the angle at which the piece has passed, in nanoseconds, on a disk that rotates in `rotation_ns`.
     #[inline]
     pub(crate) fn end_angle_ns(&self, rotation_ns: u32) -> u32 {
         let end_ns = self.place.angle_ns as u64 + self.transfer_ns as u64;
         (if end_ns >= rotation_ns as u64 { end_ns - rotation_ns as u64 } else { end_ns }) as u32
     }
 
-    /// Whether the piece is its whole track.
+    /// Returns whether the piece is its whole track.
     pub fn is_whole_track(&self) -> bool {
         self.sectors == self.place.track_sectors
     }
@@ -106,21 +106,21 @@ pub enum RadialDirection {
 /// A recording zone as built, over all surfaces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordingZone {
-    /// Its PBAs.
+    /// PBAs of the zone.
     pub extent: Extent,
-    /// Its outermost track.
+    /// Outermost track of the zone.
     pub radial_start: u32,
     /// Tracks on each surface.
     pub tracks: u32,
     /// Sectors of a track; of a bottom track on an interlaced disk.
     pub track_sectors: u32,
-    /// Which way shingles overlap: a write on a track destroys the next in this direction.
+    /// Direction in which shingles overlap: a write on a track destroys the next one in this direction.
     pub shingling: RadialDirection,
-    /// Whether it belongs to the conventional middle part of a horizontal layout, which is not shingled.
+    /// Whether the zone belongs to the conventional middle part of a horizontal layout, which is not shingled.
     pub conventional: bool,
 }
 
-/// Skews of a zone: that of its first track, and what each next track and head adds.
+/// Skews of a zone, in nanoseconds: the skew of its first track, and the skew that each next track and head adds.
 #[derive(Clone, Copy, Debug)]
 struct ZoneSkew {
     base_ns: u64,
@@ -128,18 +128,18 @@ struct ZoneSkew {
     head_ns: u64,
 }
 
-/// What a layout says of a sector.
+/// Position of a sector within a run of tracks, as a layout computes it.
 struct Spot {
     radial_offset: u32,
     surface: u8,
     sector: u32,
-    /// Sectors of the track, ready to divide by.
+    /// Sectors of the track, prepared for division.
     length: Divider,
-    /// Skew of the track, not yet reduced to a rotation.
+    /// Skew of the track, not yet reduced modulo a rotation.
     skew_ns: u64,
 }
 
-/// The layouts.
+/// The layouts: orders of PBAs over tracks.
 #[derive(Clone, Debug)]
 enum Layout {
     Cylinder(cylinder::Cylinder),
@@ -149,7 +149,8 @@ enum Layout {
 }
 
 impl Layout {
-    // Always: what a spot holds is worked with at once, and costs more to hand over in memory than to find.
+    // Always inlined: a caller works on the fields of a spot at once, and returning it through memory costs more than
+    // computing it.
     #[inline(always)]
     fn spot(&self, offset: u64) -> Spot {
         match self {
@@ -171,7 +172,7 @@ impl Layout {
     }
 }
 
-/// A run of tracks with one closed form: a recording zone, or the last, smaller group of an interlaced one.
+/// A run of tracks with one closed form: a recording zone, or the last, smaller group of an interlaced zone.
 #[derive(Clone, Debug)]
 struct Run {
     start: u64,
@@ -199,23 +200,31 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Builds the geometry, or says why it cannot be.
+    /// Builds the geometry.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if a value of `config` is impossible.
     pub fn new(config: &GeometryConfig) -> Result<Geometry, String> {
         build::build(config)
     }
 
-    /// All sectors of the disk.
+    /// Returns the number of sectors of the disk.
     pub fn sectors(&self) -> Sectors {
         Sectors(self.sectors)
     }
 
-    /// Where `pba` lies.
+    /// Returns the place of `pba`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `pba` is not on the disk.
     #[inline]
     pub fn locate(&self, pba: Pba) -> Place {
         self.locate_with_length(pba).0
     }
 
-    // Always, so that whoever asks for the track alone does not pay for the angle.
+    // Always inlined, so that a caller that uses only the track does not compute the angle.
     #[inline(always)]
     fn locate_with_length(&self, pba: Pba) -> (Place, Divider) {
         assert!(pba.0 < self.sectors, "{pba} is not on a disk of {} sectors", self.sectors);
@@ -258,8 +267,9 @@ impl Geometry {
         }
     }
 
-    /// The place of a PBA among gaps, the length of its track with all that is on it, its sector there, and how many follow
-    /// it without a gap. The place counts the user's sectors alone, a remapped one as a track of its own.
+    /// Returns the place of a PBA among gaps, its track's length with spares and defects, its sector counted among all
+    /// of these, and the number of sectors from it on without a gap. The place counts only the user's sectors; a
+    /// remapped sector counts as a track of its own.
     fn locate_among_gaps(&self, gaps: &Gaps, pba: u64) -> (Place, Divider, u32, u64) {
         let found = gaps.find(pba);
         let (run, spot) = self.spot(found.address);
@@ -299,7 +309,11 @@ impl Geometry {
         (self.place(run, &spot, ideal_start - slips.missing_before(index)), spot.length)
     }
 
-    /// The first sector of the track at a radial position of a surface.
+    /// Returns the place of the first sector of a track.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the track is not on the disk.
     #[inline]
     pub fn track_place(&self, radial_track: u32, surface: u8) -> Place {
         assert!(
@@ -323,8 +337,8 @@ impl Geometry {
         }
     }
 
-    /// The first sectors of a bottom track of an interlaced disk and of the tops beside it, as far as there are any: the outer one,
-    /// the inner one.
+    /// Returns the places of the first sectors of a bottom track of an interlaced disk and of the top tracks beside it.
+    /// The array holds the outer top, then the inner top; `None` where there is none.
     #[inline]
     pub fn bottom_and_tops(&self, radial_track: u32, surface: u8) -> (Place, [Option<Place>; 2]) {
         debug_assert!(self.is_bottom(radial_track), "track {radial_track} is no bottom");
@@ -343,7 +357,7 @@ impl Geometry {
         (self.track_place(radial_track, surface), [radial_track.checked_sub(1).and_then(top), top(radial_track + 1)])
     }
 
-    /// The sector at a place: the inverse of [`Geometry::locate`].
+    /// Returns the address of the sector at a place: the inverse of [`Geometry::locate`].
     #[inline]
     pub fn pba(&self, radial_track: u32, surface: u8, sector: u32) -> Pba {
         let track = self.track_place(radial_track, surface);
@@ -351,14 +365,14 @@ impl Geometry {
         track.track_start + Sectors(sector as u64)
     }
 
-    /// The whole track that `pba` lies on.
+    /// Returns the whole track that `pba` lies on.
     pub fn track_of(&self, pba: Pba) -> Extent {
         self.locate(pba).track()
     }
 
-    /// Whole tracks of one length, from the one that begins at `pba` on, of which each lies beside the one before it on
-    /// the same surface: how many, and their sectors. `None` in a layout without strokes, among slipped tracks, or within
-    /// a track.
+    /// Returns the number of tracks left in the stroke from the track that begins at `pba` on, and the sectors of each.
+    /// These whole tracks have one length, and each lies beside the one before it on one surface. Returns `None` in a
+    /// layout without strokes, on a disk with slipped tracks or gaps, or if no track begins at `pba`.
     pub fn stroke_from(&self, pba: Pba) -> Option<(u64, Sectors)> {
         if self.irregular || pba.0 >= self.sectors {
             return None;
@@ -370,9 +384,10 @@ impl Geometry {
         }
     }
 
-    /// Whole tracks of one length, from the one that begins at `pba` on, that follow each other in PBA order, on whatever
-    /// surface: how many, and their sectors. Of an interlaced disk they are all bottoms or all tops. `None` in a layout
-    /// without such rows, among slipped tracks, or within a track.
+    /// Returns the number of tracks left in the row from the track that begins at `pba` on, and the sectors of each. A
+    /// row is a series of whole tracks of one length that follow each other in PBA order, on any surface. On an
+    /// interlaced disk they are all bottoms or all tops. Returns `None` in a measured layout, on a disk with slipped
+    /// tracks, or if no track begins at `pba`.
     pub fn row_from(&self, pba: Pba) -> Option<(u64, Sectors)> {
         if self.irregular || pba.0 >= self.sectors {
             return None;
@@ -387,12 +402,13 @@ impl Geometry {
         }
     }
 
-    /// The track at a radial position of a surface.
+    /// Returns the track at a radial position of a surface.
     pub fn track(&self, radial_track: u32, surface: u8) -> Extent {
         self.track_place(radial_track, surface).track()
     }
 
-    /// The part of the `sectors` from `pba` on that lies on the track of `pba`, with the time it takes to pass.
+    /// Returns the part of the `sectors` sectors from `pba` on that lies on the track of `pba`, with the time in which
+    /// it passes.
     #[inline]
     pub fn piece(&self, pba: Pba, sectors: Sectors) -> TrackPiece {
         if self.irregular {
@@ -420,7 +436,7 @@ impl Geometry {
         TrackPiece { place, sectors: count as u32, transfer_ns: (passed_ns(end) - passed_ns(first)) as u32 }
     }
 
-    /// Whether an extent, of which `first` is the first piece, is made of whole tracks.
+    /// Returns whether `extent`, whose first piece is `first`, is made of whole tracks.
     #[inline]
     pub(crate) fn is_whole_tracks(&self, extent: Extent, first: &TrackPiece) -> bool {
         if first.place.sector != 0 || !first.is_whole_track() {
@@ -432,80 +448,81 @@ impl Geometry {
         }
     }
 
-    /// The pieces of `extent`, track by track in PBA order.
+    /// Returns an iterator over the pieces of `extent`, track by track in PBA order.
     pub fn tracks(&self, extent: Extent) -> Tracks<'_> {
         Tracks { geometry: self, rest: extent }
     }
 
-    /// Tracks of one surface.
+    /// Returns the number of tracks of one surface.
     pub fn radial_tracks(&self) -> u32 {
         self.radial_tracks
     }
 
-    /// Surfaces.
+    /// Returns the number of surfaces.
     pub fn surfaces(&self) -> u8 {
         self.surfaces
     }
 
-    /// Time of one rotation, in nanoseconds.
+    /// Returns the time of one rotation in nanoseconds.
     #[inline]
     pub fn rotation_ns(&self) -> u32 {
         self.rotation.divisor() as u32
     }
 
-    /// Time of one rotation.
+    /// Returns the time of one rotation.
     pub fn rotation(&self) -> SimDuration {
         SimDuration(self.rotation.divisor())
     }
 
-    /// Time of one rotation, ready to divide by.
+    /// Returns the time of one rotation in nanoseconds, prepared for division.
     #[inline]
     pub(crate) fn rotation_divider(&self) -> Divider {
         self.rotation
     }
 
-    /// Whether the disk is interlaced: [`Geometry::is_top`] and [`Geometry::is_bottom`] then part its tracks.
+    /// Returns whether the disk is interlaced: then every track is either a top or a bottom ([`Geometry::is_top`],
+    /// [`Geometry::is_bottom`]).
     pub fn is_interlaced(&self) -> bool {
         self.interlaced
     }
 
-    /// Whether a track lies on top of its neighbours.
+    /// Returns whether a track is a top track of an interlaced disk: it overlaps its neighbours.
     #[inline]
     pub fn is_top(&self, radial_track: u32) -> bool {
         self.interlaced && !radial_track.is_multiple_of(2)
     }
 
-    /// Whether a track lies under its neighbours.
+    /// Returns whether a track is a bottom track of an interlaced disk: its neighbours overlap it.
     #[inline]
     pub fn is_bottom(&self, radial_track: u32) -> bool {
         self.interlaced && radial_track.is_multiple_of(2)
     }
 
-    /// Recording zones, from the outer to the inner diameter.
+    /// Returns the recording zones, from the outer to the inner diameter.
     pub fn zones(&self) -> &[RecordingZone] {
         &self.zones
     }
 
-    /// The recording zone of a track.
+    /// Returns the recording zone of a track.
     #[inline]
     pub fn zone_of(&self, radial_track: u32) -> &RecordingZone {
         &self.zones[self.zones_by_radius.find(radial_track as u64)]
     }
 
-    /// Which way shingles overlap at a track: PBAs within a stroke follow it.
+    /// Returns the direction in which shingles overlap at a track. PBAs within a stroke run in this direction.
     #[inline]
     pub fn shingling_direction(&self, radial_track: u32) -> RadialDirection {
         self.zone_of(radial_track).shingling
     }
 
-    /// Whether a track lies in the conventional middle part of a horizontal layout.
+    /// Returns whether a track lies in the conventional middle part of a horizontal layout.
     #[inline]
     pub fn is_conventional(&self, radial_track: u32) -> bool {
         self.zone_of(radial_track).conventional
     }
 }
 
-/// The pieces of an extent, track by track. See [`Geometry::tracks`].
+/// Iterator over the pieces of an extent, track by track. See [`Geometry::tracks`].
 #[derive(Clone, Debug)]
 pub struct Tracks<'a> {
     geometry: &'a Geometry,
@@ -513,7 +530,7 @@ pub struct Tracks<'a> {
 }
 
 impl Tracks<'_> {
-    /// Passes over the next piece, which the caller has.
+    /// Skips the next piece, which the caller has already.
     #[inline]
     pub(crate) fn pass_over(&mut self, piece: &TrackPiece) {
         let count = Sectors(piece.sectors as u64);

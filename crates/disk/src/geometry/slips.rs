@@ -1,12 +1,12 @@
-//! Slipped sectors: a few tracks hold fewer sectors than their zone's others (Hajkazemi 2019 §2.2). What such a track
-//! still holds is spread evenly over it, so that its length alone tells its angles, as on any other track.
+//! Slipped sectors: a few tracks hold fewer sectors than the others of their zone (Hajkazemi 2019 §2.2). The remaining
+//! sectors of such a track are spread evenly over it, so that its length alone gives the angles, as on any other track.
 //!
-//! The layouts know nothing of it: they number *ideal* addresses, as if no track lacked a sector. The last addresses of a
-//! slipped track are unused, and this table leads from PBAs to ideal addresses and back.
+//! The layouts do not know of slips: they number *ideal* addresses, as if no track lacked a sector. The last ideal
+//! addresses of a slipped track are unused. This table converts PBAs to ideal addresses and back.
 //!
 //! Invariants:
-//! 1. Entries are sorted by address; `missing_before[k]` is the sum of what slipped tracks 0 … k − 1 lack.
-//! 2. Both directions are O(log entries).
+//! 1. Entries are sorted by address; `missing_before[k]` is the number of sectors that slipped tracks 0 … k − 1 lack.
+//! 2. Both directions take O(log entries) steps.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,20 @@ use super::finder::Finder;
 pub(super) struct Slips {
     /// Ideal address at which each slipped track starts.
     track_starts: Vec<u64>,
-    /// Sectors it lacks.
+    /// Number of sectors that each slipped track lacks.
     missing: Vec<u32>,
-    /// Sectors that all before it lack; one more entry at the end for those that all lack.
+    /// For each slipped track, the number of sectors that all slipped tracks before it lack; then the sum over all
+    /// tracks.
     missing_before: Vec<u64>,
-    /// By PBA: 0, then the PBA that follows the last sector of each slipped track.
+    /// Index by PBA: 0, then the PBA that follows the last sector of each slipped track.
     by_pba: Finder,
-    /// By ideal address: 0, then one past the start of each slipped track.
+    /// Index by ideal address: 0, then one past the start of each slipped track.
     by_track: Finder,
 }
 
 impl Slips {
-    /// The table of `tracks`: ideal start → (ideal length, sectors it lacks), on a disk of `ideal_sectors`.
+    /// Creates the table of `tracks`, which maps ideal start to (ideal length, sectors lacking), on a disk of
+    /// `ideal_sectors`.
     pub(super) fn new(tracks: &BTreeMap<u64, (u32, u32)>, ideal_sectors: u64) -> Slips {
         let (mut missing_before, mut pba_ends, mut starts) = (vec![0], vec![0], vec![0]);
         let mut missing_until = 0;
@@ -48,42 +50,46 @@ impl Slips {
         }
     }
 
-    /// Sectors that all tracks together lack.
+    /// Returns the number of sectors that all slipped tracks together lack.
     pub(super) fn missing_in_all(&self) -> u64 {
         self.missing_before(self.missing.len())
     }
 
-    /// Index of the first slipped track that does not end before a PBA: all before it lie before the PBA's track.
+    /// Returns the index of the first slipped track that ends after a PBA: all slipped tracks with a lower index lie
+    /// before the track of the PBA.
     #[inline]
     pub(super) fn index_at_pba(&self, pba: u64) -> usize {
         self.by_pba.find(pba)
     }
 
-    /// The same for the track at an ideal start.
+    /// Returns the index of the first slipped track that starts at or after an ideal address.
     #[inline]
     pub(super) fn index_at_track(&self, ideal_start: u64) -> usize {
         self.by_track.find(ideal_start)
     }
 
-    /// Sectors that the slipped tracks before number `index` lack: what ideal addresses there are ahead of PBAs.
+    /// Returns the number of sectors that the slipped tracks before number `index` lack: the difference between ideal
+    /// addresses and PBAs there.
     #[inline]
     pub(super) fn missing_before(&self, index: usize) -> u64 {
         self.missing_before[index]
     }
 
-    /// Sectors that the track at an ideal start lacks, where `index` is what [`Slips::index_at_track`] says of it.
+    /// Returns the number of sectors that the track at an ideal start lacks. `index` is the result of
+    /// [`Slips::index_at_track`] for that track.
     #[inline]
     pub(super) fn missing_on(&self, index: usize, ideal_start: u64) -> u32 {
         if self.track_starts.get(index) == Some(&ideal_start) { self.missing[index] } else { 0 }
     }
 
-    /// The PBA of the first sector of the track at an ideal start.
+    /// Returns the PBA of the first sector of the track at an ideal start.
     pub(super) fn track_start(&self, ideal_start: u64) -> u64 {
         ideal_start - self.missing_before(self.index_at_track(ideal_start))
     }
 }
 
-/// Steele 2014's splitmix64: the draw of slipped tracks must not change with a library's version.
+/// Returns the next number of Steele 2014's splitmix64. A generator of our own, because the draw of slipped tracks must
+/// not change with the version of a library.
 pub(super) fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;

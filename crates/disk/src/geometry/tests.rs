@@ -1,5 +1,6 @@
-//! Goal: the closed forms of all layouts agree with a twin that walks the disk track by track in the order the layouts are
-//! defined, and places are exact inverses of addresses. Method: random small disks, every sector; large ones by sample.
+//! Goal: the closed forms of all layouts agree with a twin that walks over the disk track by track, in the order by
+//! which the layouts are defined; and places are exact inverses of addresses. Method: random small disks, every sector;
+//! large ones by sample.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A track as the twin lists it.
+/// A track as listed by the twin.
 struct WalkedTrack {
     radial_track: u32,
     surface: u8,
@@ -122,7 +123,7 @@ fn any_extras() -> impl Strategy<Value = (HorizontalConfig, InterlacedConfig)> {
     (horizontal, interlaced)
 }
 
-/// Small disks of every layout, with skews and a few slipped tracks.
+/// Generates small disks of every layout, with skews and a few slipped tracks.
 fn any_config() -> impl Strategy<Value = GeometryConfig> {
     let zones = proptest::collection::vec((1u32..12, 2u32..20), 1..6);
     let skews = (0u32..10_000, 0u32..10_000);
@@ -135,7 +136,7 @@ fn any_config() -> impl Strategy<Value = GeometryConfig> {
             let radial_tracks = zones.iter().map(|zone| zone.0).sum::<u32>();
             let places: BTreeSet<(u32, u8)> =
                 slips.iter().map(|&(track, surface)| (track % radial_tracks, surface % surfaces)).collect();
-            // Tracks as short as 2, of which a top keeps 1, cannot lose a sector: give every zone some more.
+            // A track of 2 sectors, whose top has 1, cannot lose a sector: zones of disks with slips get some more.
             zones.iter_mut().for_each(|zone| zone.1 += if places.is_empty() { 0 } else { 2 });
             let listed = places.iter().map(|&(radial_track, surface)| SlipConfig { radial_track, surface, sectors: 1 });
             let slips = SlipsConfig { listed: listed.collect(), ..SlipsConfig::default() };
@@ -196,7 +197,7 @@ proptest! {
         prop_assert_eq!(next, extent.end());
     }
 
-    /// Goal: what lies in a stroke follows track by track. Method: hold it against the walk.
+    /// Goal: the tracks of a stroke lie side by side. Method: comparison with the walk.
     #[test]
     fn tracks_of_a_stroke_lie_side_by_side(config in any_config()) {
         let geometry = Geometry::new(&config).unwrap();
@@ -217,7 +218,8 @@ proptest! {
         }
     }
 
-    /// Goal: tops are found beside their bottom as each is found alone. Method: every bottom of interlaced disks.
+    /// Goal: a bottom track and its tops, found together, equal those found one by one. Method: every bottom of
+    /// interlaced disks.
     #[test]
     fn tops_are_found_beside_their_bottom(config in any_config()) {
         prop_assume!(config.layout == LayoutName::BottomThenTop);
@@ -234,8 +236,8 @@ proptest! {
         }
     }
 
-    /// Goal: what lies in a row follows in PBA order and is of one length and, on an interlaced disk, of one kind. Method: hold it
-    /// against the walk.
+    /// Goal: the tracks of a row follow each other in PBA order, have one length, and on an interlaced disk are all
+    /// tops or all bottoms. Method: comparison with the walk.
     #[test]
     fn tracks_of_a_row_follow_each_other(config in any_config()) {
         let geometry = Geometry::new(&config).unwrap();
@@ -269,7 +271,7 @@ proptest! {
         prop_assert_eq!(next, Pba(geometry.sectors().0));
     }
 
-    /// Goal: growth keeps the zones and gives at least the share asked for, slipped tracks or not.
+    /// Goal: a grown disk keeps its zones and has at least the requested sectors, slipped tracks or not.
     #[test]
     fn grown_disks_hold_at_least_what_was_asked(config in any_config(), sectors in 1u64..1_000_000) {
         let before = Geometry::new(&config).unwrap();
@@ -297,7 +299,7 @@ fn layouts_run_as_they_are_described() {
     let strokes = [(0, 0), (1, 0), (0, 1), (1, 1), (2, 1), (3, 1), (3, 0), (2, 0), (5, 0), (4, 0), (5, 1), (4, 1)];
     assert_eq!(order(&horizontal), strokes);
 
-    // A group of three bottoms and three tops on each surface, then what is left: a bottom and a top.
+    // A group of three bottoms and three tops on each surface, then the rest: a bottom and a top.
     let mut interlaced = GeometryConfig::listed(2, LayoutName::BottomThenTop, 10_000, &[(8, 10)]);
     let extras = |order| Some(InterlacedConfig { group_tracks: 3, order, top_ratio: 0.9 });
     let on_both = |group: &[u32]| -> Vec<(u32, u8)> {
@@ -309,7 +311,8 @@ fn layouts_run_as_they_are_described() {
     assert_eq!(order(&interlaced), [on_both(&[0, 2, 4, 1, 3, 5]), on_both(&[6, 7])].concat());
 }
 
-/// Places of a disk of 20 TB in 30 zones are inverses of addresses at both ends of every zone and at strides between.
+/// Places of a disk of 20 TB in 30 zones are inverses of addresses, at both ends of every zone and at regular distances
+/// between.
 #[test]
 fn large_disks_are_inverted_too() {
     let mut config = GeometryConfig::listed(8, LayoutName::Horizontal, 8_333_333, &[]);
@@ -333,8 +336,8 @@ fn the_formula_goes_linearly_from_outer_to_inner_zone() {
     assert_eq!(lengths, [(20, 4000), (20, 3500), (20, 3000), (20, 2500), (20, 2000)]);
 }
 
-/// Strokes narrow from 100 to 50 tracks over 400: 100, then 100 − 50·100/400 = 87 (rounded towards the inner width),
-/// and so on; the last takes what is left.
+/// Strokes narrow from 100 to 50 tracks over 400: 100, then 100 − 50·100/400 = 88 (rounded towards the outer width),
+/// and so on; the last takes the rest.
 #[test]
 fn strokes_narrow_towards_the_inner_diameter() {
     let mut config = GeometryConfig::listed(2, LayoutName::Horizontal, 10_000_000, &[]);
@@ -345,7 +348,7 @@ fn strokes_narrow_towards_the_inner_diameter() {
     assert_eq!(widths, [100, 88, 77, 67, 68]);
 }
 
-/// On a full surface a top ratio of 0.9 stores 95 % of what bottoms alone in all places would.
+/// A full surface with a top ratio of 0.9 stores 95 % of the sectors that bottoms in all places would.
 #[test]
 fn tops_cost_their_share_of_the_capacity() {
     let config = GeometryConfig::listed(1, LayoutName::BottomThenTop, 10_000_000, &[(2560, 4000)]);

@@ -1,4 +1,4 @@
-//! A recording zone, as profiles list it: tracks that hold equally many sectors.
+//! A recording zone, as listed in profiles: tracks that hold equally many sectors.
 
 use serde::{Deserialize, Serialize};
 

@@ -4,83 +4,86 @@ use serde::{Deserialize, Serialize};
 
 use super::Rotation;
 
-/// A measured seek: so many tracks take so long.
+/// A measured seek: a distance and its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeekPoint {
-    /// Tracks passed.
+    /// Distance in tracks.
     pub tracks: u32,
-    /// Time, without settling.
+    /// Time in nanoseconds, without settling.
     pub seek_ns: u64,
 }
 
-/// How long the arm takes over a distance. No model charges anything for no distance.
+/// The seek model: the time of the arm over a distance. In every model a distance of zero takes no time.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(tag = "model", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SeekConfig {
     /// α · tracks + `min_ns`, with α such that the whole radius takes `max_ns` (Hajkazemi 2019 eq. 1).
     Linear {
-        /// The limit for the shortest seek.
+        /// Lower limit that the time approaches for short seeks, in nanoseconds.
         min_ns: u64,
-        /// From the outermost to the innermost track.
+        /// Time from the outermost to the innermost track, in nanoseconds.
         max_ns: u64,
     },
     /// a + b·√tracks up to a knee, c + d·tracks above.
     Curve {
-        /// a.
+        /// The constant a, in nanoseconds.
         short_base_ns: u64,
-        /// b.
+        /// The factor b, in nanoseconds.
         short_root_ns: u64,
-        /// The longest distance of the first form.
+        /// The longest distance, in tracks, for which the first form holds.
         knee_tracks: u32,
-        /// c.
+        /// The constant c, in nanoseconds.
         long_base_ns: u64,
-        /// 1000 · d.
+        /// 1000 times the factor d, in nanoseconds: the time of 1000 tracks.
         long_thousand_tracks_ns: u64,
     },
-    /// Measured points by rising distance, linear in between; the first holds below it, the last slope goes on.
+    /// Measured points by rising distance, linear in between. Distances below the first point take its time; beyond the
+    /// last point the last slope continues.
     Table {
-        /// The points.
+        /// The measured points.
         points: Vec<SeekPoint>,
     },
 }
 
-/// The mechanics of a disk as a profile states them.
+/// The mechanics of a disk, as stated in a profile.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MechanicsConfig {
     /// The seek model.
     pub seek: SeekConfig,
-    /// Added to every move of the arm or change of head that a read follows.
+    /// Settling time in nanoseconds, added to every move of the arm or change of head before a read.
     #[serde(default)]
     pub settle_ns: u64,
-    /// The same where a write follows; that of a read unless given.
+    /// Settling time before a write, in nanoseconds; that of a read unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_settle_ns: Option<u64>,
-    /// Changing heads; a seek meanwhile hides the shorter of the two.
+    /// Time to change heads, in nanoseconds. A seek runs at the same time, so only the longer of the two counts.
     #[serde(default)]
     pub head_switch_ns: u64,
     /// The rotation model.
     #[serde(default)]
     pub rotation: Rotation,
-    /// Whether an access of whole tracks may start at any sector. The `half` accounting always does.
+    /// Whether an access of whole tracks may start at any sector. In the `half` rotation model it always may.
     #[serde(default)]
     pub zero_latency: bool,
-    /// With `half`: rotations of a trip of less than a track to a backup region and back.
+    /// With `half`: rotations of a trip to a backup region and back, if the access is shorter than a track.
     #[serde(default = "backup_trip_rotations")]
     pub backup_trip_rotations: u32,
-    /// With `none`: the rate of transfers, in place of the one that rotation and track length give.
+    /// With `none`: the transfer rate in bytes per second, in place of the rate that follows from rotation and track
+    /// length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_bytes_per_second: Option<u64>,
 }
 
-/// Hajkazemi 2019 §2.1: "we assume the two steps will take 2 t_rot".
+/// Returns the default of `backup_trip_rotations`. Hajkazemi 2019 §2.1: "we assume the two steps will take 2 t_rot".
 fn backup_trip_rotations() -> u32 {
     2
 }
 
 impl MechanicsConfig {
-    /// Mechanics with a seek model and a rotation model, all else free: what tests begin with.
+    /// Returns mechanics with a seek model and a rotation model, in which settling and head switches take no time; for
+    /// tests.
     pub fn plain(seek: SeekConfig, rotation: Rotation) -> MechanicsConfig {
         MechanicsConfig {
             seek,

@@ -1,9 +1,10 @@
-//! The `curve` seek model: the arm accelerates over short distances, so time goes with the square root, and coasts over
-//! long ones. The root is taken of an integer, so every machine gets the same nanosecond.
+//! The `curve` seek model. Over short distances the arm only accelerates, so time grows with the square root of the
+//! distance; over long distances it coasts. The root is that of an integer, so every machine computes the same
+//! nanosecond.
 
 use super::STEP_NS_MAX;
 
-/// A seek curve of two forms.
+/// A seek curve: a square root up to the knee, a line above.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Curve {
     short_base_ns: u64,
@@ -14,7 +15,8 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// Coefficients as in [`super::SeekConfig::Curve`], for distances up to `distance_max`.
+    /// Creates the curve from the coefficients of [`super::SeekConfig::Curve`], for distances up to `distance_max`
+    /// tracks. Returns the reason if a coefficient makes a seek take too long.
     pub(super) fn new(
         short_base_ns: u64,
         short_root_ns: u64,
@@ -36,7 +38,7 @@ impl Curve {
         Ok(Curve { short_base_ns, short_root_squared, knee_tracks, long_base_ns, long_thousand_tracks_ns })
     }
 
-    /// Time over `distance` tracks, which is not zero.
+    /// Returns the time over `distance` tracks, which is not zero, in nanoseconds.
     #[inline]
     pub(super) fn seek_ns(&self, distance: u32) -> u64 {
         if distance <= self.knee_tracks {
@@ -47,8 +49,9 @@ impl Curve {
     }
 }
 
-/// The whole part of the square root. Up to 2⁵² the correctly rounded root of the floating unit has the same whole part
-/// (the nearest root below a whole number n is 1/2n away, more than its rounding), at a fraction of the time.
+/// Returns the whole part of the square root. Below 2⁵² the root as rounded by the floating-point unit has the same
+/// whole part: the nearest root below a whole number n is 1/2n away, more than the rounding error. It takes a fraction
+/// of the time of an integer root.
 #[inline]
 fn root(square: u64) -> u64 {
     if square < 1 << 52 { (square as f64).sqrt() as u64 } else { square.isqrt() }

@@ -1,11 +1,11 @@
-//! The `exact` rotation model: the platter has an angle at every nanosecond, which is the clock modulo a rotation. Missed
-//! rotations and half-track waits come of it by themselves.
+//! The `exact` rotation model: the platter has an angle at every nanosecond, which is the clock modulo a rotation.
+//! Missed rotations and waits for a part of a track follow from this without further rules.
 //!
 //! Invariants:
-//! 1. A transfer begins when its first sector's angle comes round and ends when its last has passed; only an access of
-//!    whole tracks on a zero-latency drive begins at once.
-//! 2. Going on over a track or head switch waits for what the skew leaves of the switch, so a rotation is lost only where
-//!    the skew does not suffice.
+//! 1. A transfer begins when the angle of its first sector passes, and ends when its last sector has passed. Only an
+//!    access of whole tracks on a zero-latency drive begins at once.
+//! 2. An access that continues over a track or head switch waits for the part of the skew that the switch leaves. So a
+//!    rotation is lost only if the skew is shorter than the switch.
 
 use crate::access::{Access, AccessTime};
 use crate::geometry::{Geometry, Place, TrackPiece};
@@ -14,7 +14,7 @@ use crate::head_log::HeadLog;
 use crate::units::{SimDuration, SimTime};
 use crate::{Direction, Disk};
 
-/// Performs an access from `now` on, of which `piece` is the first piece.
+/// Performs an access from `now` on and returns its time. `piece` is the first piece of the access.
 #[inline]
 pub(crate) fn access(
     disk: &Disk,
@@ -52,14 +52,14 @@ pub(crate) fn access(
     time
 }
 
-/// Time until the head is over `target` and `target` under the head.
+/// Returns the time until the head is over the track of `target` and `target` passes under the head, in nanoseconds.
 #[inline]
 pub(crate) fn positioning_ns(disk: &Disk, head: &Head, now: SimTime, target: &Place, direction: Direction) -> u64 {
     let move_ns = head.move_ns(disk, target, direction);
     move_ns + wait_ns(&disk.geometry, now.0 + move_ns, target.angle_ns)
 }
 
-/// Time from `clock_ns` until `angle_ns` comes round.
+/// Returns the time from `clock_ns` until `angle_ns` passes the head, in nanoseconds.
 #[inline]
 pub(crate) fn wait_ns(geometry: &Geometry, clock_ns: u64, angle_ns: u32) -> u64 {
     let rotation = geometry.rotation_divider();

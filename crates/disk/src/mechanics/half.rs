@@ -1,18 +1,19 @@
 //! The `half` rotation model: the accounting of Hajkazemi 2019 §2 and §3, in which the platter has no angle of its own.
 //!
-//! - An access elsewhere waits half a rotation (eq. 2). One that continues the last waits none.
-//! - A change of at most two tracks costs no seek.
-//! - Whole tracks begin at once and cost a rotation each. As much from the middle of a track (the pseudo-tracks of §2.4) waits
-//!   half a rotation after a seek, and none without one.
-//! - An access at the angle of the current operation, or at the sector after the last one accessed, waits for that angle's
-//!   next pass: whole rotations from its last pass. This is what makes the steps of a read-modify-write cost a missed
-//!   rotation each, and its first step one too when writes come in sequence.
-//! - A trip of less than a track to a backup region and back takes a whole number of rotations, seeks included, and leaves the
-//!   head where it was.
+//! - An access elsewhere waits half a rotation (eq. 2). An access that continues the last one does not wait.
+//! - A change of at most two tracks needs no seek.
+//! - An access of whole tracks begins at once and takes a rotation for each. An access of at least a track's length
+//!   from the middle of a track (the pseudo-tracks of §2.4) waits half a rotation after a seek, and does not wait
+//!   without one.
+//! - An access at the angle of the current operation, or at the sector after the last one accessed, waits for the next
+//!   pass of that angle: whole rotations from its last pass. So each step of a read-modify-write takes a missed
+//!   rotation, and the first step takes one too when writes are sequential.
+//! - A trip to a backup region and back, with an access shorter than a track, takes a whole number of rotations, seeks
+//!   included. It leaves the head where it was.
 //!
 //! Invariants:
-//! 1. Passes are remembered by angle and time, both of the same access, so that differences of angles are exact.
-//! 2. The angle of an operation is forgotten when the next begins; where the last access ended is not.
+//! 1. A remembered pass has the angle and the time of one access, so that differences of angles are exact.
+//! 2. The angle of an operation is forgotten when the next operation begins; the end of the last access is kept.
 
 use crate::access::{Access, AccessTime, Purpose};
 use crate::geometry::{Divider, Place, TrackPiece};
@@ -21,10 +22,10 @@ use crate::head_log::HeadLog;
 use crate::units::{SimDuration, SimTime};
 use crate::{Direction, Disk};
 
-/// Tracks within which a change costs no seek: the way from one neighbour of a bottom track to the other.
+/// Number of tracks within which a change needs no seek: the way from one neighbour of a bottom track to the other.
 const NEAR_TRACKS: u32 = 2;
 
-/// When an angle passed the head.
+/// The time at which an angle passed the head.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
     time_ns: u64,
@@ -32,8 +33,8 @@ struct Pass {
 }
 
 impl Pass {
-    /// The first time not before `earliest_ns`, and after this pass, at which `angle_ns` passes, if it is this pass's angle
-    /// to within `tolerance_ns`.
+    /// Returns the next time, after this pass and not before `earliest_ns`, at which `angle_ns` passes. Returns `None`
+    /// if `angle_ns` differs from the angle of this pass by more than `tolerance_ns`.
     fn again(&self, rotation: Divider, angle_ns: u32, tolerance_ns: u64, earliest_ns: u64) -> Option<u64> {
         let rotation_ns = rotation.divisor();
         let later_ns = rotation.remainder(angle_ns as u64 + rotation_ns - self.angle_ns as u64);
@@ -49,36 +50,36 @@ impl Pass {
     }
 }
 
-/// What the accounting remembers.
+/// State of the rotation model between accesses.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Half {
-    /// The angle of the current operation.
+    /// Pass of the current operation's angle: the start of its last access, if that was shorter than a track.
     current: Option<Pass>,
-    /// Where the last access ended.
+    /// Pass of the end of the last access; `None` after an access of whole tracks.
     end: Option<Pass>,
-    /// Whether the head is on a trip to a backup region whose rotations are paid.
+    /// Whether the head is on a trip to a backup region whose rotations are already counted.
     on_trip: bool,
 }
 
-/// What an access covers, as far as waiting goes.
+/// Properties of an access that decide how long it waits.
 #[derive(Clone, Copy)]
 struct Cover {
-    /// It goes on where the last one ended.
+    /// Whether the access continues where the last one ended.
     continues: bool,
-    /// It is made of whole tracks.
+    /// Whether the access is made of whole tracks.
     whole_tracks: bool,
-    /// It is at least as long as a track.
+    /// Whether the access is at least as long as a track.
     long: bool,
 }
 
 impl Half {
-    /// A new operation begins: the angle of the one before is forgotten.
+    /// Begins a new operation: forgets the angle of the operation before.
     pub(crate) fn begin_operation(&mut self) {
         self.current = None;
         self.on_trip = false;
     }
 
-    /// Performs an access from `now` on.
+    /// Performs an access from `now` on and returns its time.
     #[inline]
     pub(crate) fn access(
         &mut self,
@@ -119,7 +120,7 @@ impl Half {
             }
         }
         head.finish(access.extent);
-        // Whole tracks began anywhere, so they leave no angle behind.
+        // Whole tracks may begin at any angle, so their end is at no known angle.
         let end = Pass { time_ns: clock_ns, angle_ns: piece.end_angle_ns(geometry.rotation_ns()) };
         self.end = (!whole_tracks).then_some(end);
         self.current = if long { None } else { start };
@@ -127,7 +128,8 @@ impl Half {
         time
     }
 
-    /// Move and wait until the head is over a place and the place under the head.
+    /// Returns the time of the move over the track of `place`, and of the wait until `place` is under the head, in
+    /// nanoseconds.
     #[inline]
     fn approach(
         &self,
@@ -153,8 +155,9 @@ impl Half {
         (move_ns, wait_ns)
     }
 
-    /// When the place next passes, if its angle is known: a neighbouring track's sector that covers the angle may begin up to
-    /// a sector away from it, and two such may follow each other.
+    /// Returns when `place` next passes, or `None` if its angle is not known. On a neighbouring track, the sector that
+    /// covers the angle may begin up to a sector away from it. This may happen twice in a row, so the end of the last
+    /// access has twice the tolerance.
     #[inline]
     fn next_pass_ns(&self, disk: &Disk, place: &Place, ready_ns: u64) -> Option<u64> {
         let rotation = disk.geometry.rotation_divider();
@@ -163,7 +166,8 @@ impl Half {
         current.or_else(|| self.end.and_then(|pass| pass.again(rotation, place.angle_ns, 2 * sector_ns, ready_ns)))
     }
 
-    /// A trip to a backup region and back: the head is back at the operation's angle, so many rotations after its last pass.
+    /// Performs a trip to a backup region and back, and returns its time. At its end the head is at the operation's
+    /// angle again, a whole number of rotations after the last pass. Further accesses of the same trip take no time.
     fn trip(
         &mut self,
         disk: &Disk,
@@ -182,14 +186,15 @@ impl Half {
         let transfer_ns: u64 = disk.geometry.tracks(access.extent).map(|piece| piece.transfer_ns as u64).sum();
         let rotation = disk.geometry.rotation_divider();
         let passed_ns = self.current.map_or(0, |pass| rotation.remainder(now.0.saturating_sub(pass.time_ns)));
-        // Rotations are counted from the last pass; more than asked for only where the transfer itself takes longer.
+        // Rotations are counted from the last pass. They exceed the configured number only if the transfer itself takes
+        // longer.
         let needed = rotation.quotient(passed_ns + transfer_ns + rotation.divisor() - 1);
         let rotations = needed.max(disk.mechanics.backup_trip_rotations() as u64);
         let wait_ns = rotations * rotation.divisor() - passed_ns - transfer_ns;
         AccessTime { seek: SimDuration::ZERO, rotation: SimDuration(wait_ns), transfer: SimDuration(transfer_ns) }
     }
 
-    /// Time until the head is over `target` and `target` under the head.
+    /// Returns the time until the head is over the track of `target` and `target` is under the head, in nanoseconds.
     #[inline]
     pub(crate) fn positioning_ns(
         &self,

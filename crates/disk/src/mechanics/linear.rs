@@ -2,7 +2,7 @@
 
 use crate::geometry::Divider;
 
-/// A linear seek.
+/// A seek whose time is linear in the distance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Linear {
     min_ns: u64,
@@ -11,7 +11,7 @@ pub(super) struct Linear {
 }
 
 impl Linear {
-    /// From `min_ns` to `max_ns` over `distance_max` tracks.
+    /// Creates the model: times from `min_ns` up to `max_ns`, which a seek over `distance_max` tracks takes.
     pub(super) fn new(min_ns: u64, max_ns: u64, distance_max: u32) -> Result<Linear, String> {
         if min_ns > max_ns || max_ns > u32::MAX as u64 {
             return Err(format!("`min_ns` {min_ns} and `max_ns` {max_ns}: in order and below {}", u32::MAX));
@@ -19,7 +19,7 @@ impl Linear {
         Ok(Linear { min_ns, range_ns: max_ns - min_ns, distance_max: Divider::new(distance_max.max(1) as u64) })
     }
 
-    /// Time over `distance` tracks, which is not zero.
+    /// Returns the time over `distance` tracks, which is not zero, in nanoseconds.
     #[inline]
     pub(super) fn seek_ns(&self, distance: u32) -> u64 {
         self.min_ns + self.distance_max.quotient(distance as u64 * self.range_ns)

@@ -1,8 +1,8 @@
 //! Mechanics: seek models and rotation models. See [`crate::actuator::Actuator`] for the moving part.
 //!
 //! Invariants:
-//! 1. Mechanics are immutable; what an accounting remembers between accesses is the actuator's.
-//! 2. A move to where the head is costs nothing.
+//! 1. Mechanics are immutable; the state of a rotation model between accesses belongs to the actuator.
+//! 2. A move to the track that the head is over takes no time.
 
 mod config;
 mod curve;
@@ -22,16 +22,16 @@ use crate::Direction;
 use crate::geometry::{Divider, Geometry};
 use crate::units::{Sectors, SimDuration};
 
-/// How rotational position is accounted.
+/// The rotation model: how the rotational position of the platter is accounted for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rotation {
     /// The platter has an angle at every nanosecond.
     #[default]
     Exact,
-    /// Half a rotation for an access elsewhere, as Hajkazemi 2019 §3 counts.
+    /// An access elsewhere waits half a rotation, as in Hajkazemi 2019 §3.
     Half,
-    /// No rotational wait, as Cassuto 2010 §III.B counts.
+    /// No access waits for rotation, as in Cassuto 2010 §III.B.
     None,
 }
 
@@ -57,7 +57,11 @@ pub struct Mechanics {
 }
 
 impl Mechanics {
-    /// Builds the mechanics for a disk of `geometry`, or says why they cannot be.
+    /// Builds the mechanics for a disk of `geometry`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if a value of `config` is impossible.
     pub fn new(config: &MechanicsConfig, geometry: &Geometry) -> Result<Mechanics, String> {
         if config.backup_trip_rotations == 0 {
             return Err("`backup_trip_rotations` is 0: a trip ends at a later pass of its angle".into());
@@ -90,22 +94,22 @@ impl Mechanics {
         })
     }
 
-    /// The rotation model.
+    /// Returns the rotation model.
     pub fn rotation(&self) -> Rotation {
         self.rotation
     }
 
-    /// Whether an access of whole tracks may start at any sector.
+    /// Returns whether an access of whole tracks may start at any sector.
     pub fn zero_latency(&self) -> bool {
         self.zero_latency
     }
 
-    /// With [`Rotation::Half`]: rotations of a short trip to a backup region and back.
+    /// Returns the number of rotations of a short trip to a backup region and back. Used with [`Rotation::Half`] only.
     pub fn backup_trip_rotations(&self) -> u32 {
         self.backup_trip_rotations
     }
 
-    /// Time of the arm over `distance` tracks, without settling.
+    /// Returns the time in which the arm moves over `distance` tracks, without settling.
     pub fn seek(&self, distance: u32) -> SimDuration {
         SimDuration(self.seek_ns(distance))
     }
@@ -122,8 +126,8 @@ impl Mechanics {
         }
     }
 
-    /// Time to bring a head over another track, `distance` away, perhaps that of another surface: seek and head switch
-    /// at once, then settling.
+    /// Returns the time to bring a head over another track, in nanoseconds: seek and head switch at the same time, then
+    /// settling. The track is `distance` tracks away, and on another surface if `changes_surface`.
     #[inline]
     pub(crate) fn move_ns(&self, distance: u32, changes_surface: bool, direction: Direction) -> u64 {
         if distance == 0 && !changes_surface {
@@ -133,13 +137,14 @@ impl Mechanics {
         self.seek_ns(distance).max(switch_ns) + self.settle_ns(direction)
     }
 
-    /// Time to change heads over neighbouring tracks, where the accounting charges no seek.
+    /// Returns the time to change heads between neighbouring tracks, in nanoseconds, for a rotation model that charges
+    /// no seek.
     #[inline]
     pub(crate) fn switch_ns(&self, changes_surface: bool) -> u64 {
         if changes_surface { self.head_switch_ns } else { 0 }
     }
 
-    /// Time to settle after a move.
+    /// Returns the time to settle after a move, in nanoseconds.
     #[inline]
     pub(crate) fn settle_ns(&self, direction: Direction) -> u64 {
         match direction {
@@ -148,7 +153,7 @@ impl Mechanics {
         }
     }
 
-    /// Time to transfer `sectors` at the stated media rate, if one is stated.
+    /// Returns the time to transfer `sectors` at the stated media rate, in nanoseconds, or `None` if no rate is stated.
     #[inline]
     pub(crate) fn transfer_at_rate(&self, sectors: Sectors, sector_bytes: u32) -> Option<u64> {
         let rate = self.media_bytes_per_second?;
@@ -159,16 +164,19 @@ impl Mechanics {
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Above it a second's bytes in nanoseconds would not fit 64 bits; no disk comes near.
+/// Highest media rate that is supported, in bytes per second. With a higher one, the bytes of a second times 10⁹ would
+/// not fit 64 bits. No disk comes near.
 const MEDIA_RATE_MAX: u64 = 10_000_000_000;
 
-/// Below it a sector would take more than half a second; no medium is as slow.
+/// Lowest transfer rate that is supported, in bytes per second. With a lower one, a sector would take more than half a
+/// second. No medium is as slow.
 pub(crate) const RATE_MIN: u64 = 1_000;
 
-/// No single step of a disk takes longer than this; sums of a few stay far below what 64 bits hold.
+/// Longest time of a single step of a disk, in nanoseconds. Sums of a few such steps stay far below the limit of 64
+/// bits.
 pub(crate) const STEP_NS_MAX: u64 = 60_000_000_000;
 
-/// Refuses times beyond any disk.
+/// Returns an error for the first time that is longer than any disk takes.
 fn check_times(config: &MechanicsConfig) -> Result<(), String> {
     let mut times = vec![
         ("settle_ns", config.settle_ns),

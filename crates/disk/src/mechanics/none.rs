@@ -1,8 +1,8 @@
-//! The `none` rotation model: an access costs its seek and its transfer, as Cassuto 2010 §III.B counts. Going on where the
-//! last access ended costs no seek, and track switches within an access are free.
+//! The `none` rotation model: an access takes its seek and its transfer, as in Cassuto 2010 §III.B. An access that
+//! continues where the last one ended needs no seek, and track switches within an access are free.
 //!
 //! Invariants:
-//! 1. There is no rotational wait.
+//! 1. No access waits for rotation.
 
 use crate::access::{Access, AccessTime};
 use crate::geometry::Place;
@@ -11,7 +11,7 @@ use crate::head_log::HeadLog;
 use crate::units::{Sectors, SimDuration, SimTime};
 use crate::{Direction, Disk};
 
-/// Performs an access from `now` on.
+/// Performs an access from `now` on and returns its time.
 #[inline]
 pub(crate) fn access(
     disk: &Disk,
@@ -41,7 +41,7 @@ pub(crate) fn access(
     AccessTime { seek: SimDuration(seek_ns), rotation: SimDuration::ZERO, transfer: SimDuration(transfer_ns) }
 }
 
-/// Time until the head is over `target`.
+/// Returns the time until the head is over the track of `target`, in nanoseconds.
 #[inline]
 pub(crate) fn seek_ns(disk: &Disk, head: &Head, target: &Place, direction: Direction) -> u64 {
     if head.continues_at(target) { 0 } else { head.move_ns(disk, target, direction) }

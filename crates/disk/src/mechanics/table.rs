@@ -1,10 +1,10 @@
-//! The `table` seek model: measured points, linear in between. Below the first point its time holds; beyond the last
-//! one the last slope goes on. Times may fall between points, as those of real drives do here and there.
+//! The `table` seek model: measured points, linear in between. Distances below the first point take its time; beyond
+//! the last point the last slope continues. Times may fall between points, as they do in places on real drives.
 
 use super::SeekPoint;
 use crate::geometry::Divider;
 
-/// A piece between two measured points.
+/// A piece of the table, between two measured points.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     tracks: u32,
@@ -14,14 +14,14 @@ struct Segment {
     width: Divider,
 }
 
-/// Measured seeks.
+/// The measured seeks, as linear segments.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     segments: Vec<Segment>,
 }
 
 impl Table {
-    /// Segments between `points`, which rise in distance.
+    /// Creates the segments between `points`. Returns the reason if distances do not rise or a time is too long.
     pub(super) fn new(points: &[SeekPoint]) -> Result<Table, String> {
         if points.len() < 2 {
             return Err("`points` needs at least two measured seeks".into());
@@ -46,7 +46,7 @@ impl Table {
         Ok(Table { segments })
     }
 
-    /// Time over `distance` tracks, which is not zero.
+    /// Returns the time over `distance` tracks, which is not zero, in nanoseconds.
     #[inline]
     pub(super) fn seek_ns(&self, distance: u32) -> u64 {
         let index = self.segments.partition_point(|segment| segment.tracks <= distance).saturating_sub(1);

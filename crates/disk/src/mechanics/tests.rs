@@ -1,4 +1,4 @@
-//! Seek models against their formulas in floating point, and what is refused.
+//! Seek models compared with their formulas in floating point, and values that are refused.
 
 use super::*;
 use crate::geometry::{GeometryConfig, LayoutName};
@@ -9,7 +9,7 @@ fn mechanics(seek: SeekConfig) -> Result<Mechanics, String> {
     Mechanics::new(&MechanicsConfig::plain(seek, Rotation::Exact), &geometry)
 }
 
-/// Hajkazemi 2019 §3: 2 ms at least, 20 ms over the whole radius, linear between, nothing for no distance.
+/// Hajkazemi 2019 §3: 2 ms at least, 20 ms over the whole radius, linear in between, and no time for no distance.
 #[test]
 fn linear_seeks_go_from_min_to_max_over_the_radius() {
     let mechanics = mechanics(SeekConfig::Linear { min_ns: 2_000_000, max_ns: 20_000_000 }).unwrap();

@@ -1,24 +1,24 @@
-//! The controller of a drive as a profile may describe it: what each kind of command costs, how data go over the bus while
-//! the medium moves, and the segments of its buffer. Without this section a drive has one overhead for every command, a
-//! bus that costs nothing, and the caches of `[host]`.
+//! The controller of a drive in a profile: the time of each kind of command, the transfer of data over the bus while
+//! the medium moves, and the segments of the buffer. Without this section a drive has one overhead for every command, a
+//! bus that takes no time, and the caches of `[host]`.
 //!
-//! The properties are those of the DiskSim 4.0 reference manual (CMU-PDL-08-101, §3.4.5), which were found to be enough to
-//! tell real drives apart; where that manual's name differs, the importer knows it.
+//! The properties are those of the DiskSim 4.0 reference manual (CMU-PDL-08-101, §3.4.5), which suffice to distinguish
+//! real drives. The importer translates the manual's names if they differ.
 //!
 //! Invariants (of a checked controller):
-//! 1. There is a segment for reads, and one more where writes have their own.
+//! 1. There is a segment for reads, and one more if writes have their own.
 //! 2. Shares lie between 0 and 1.
 
 use serde::{Deserialize, Serialize};
 
-/// Longest time of any one step of a controller: a second is beyond every drive.
+/// Maximum time of a single step of a controller, in nanoseconds: a second is longer than any drive takes.
 const STEP_NS_MAX: u64 = 1_000_000_000;
 
-/// How far a drive reads on after a read.
+/// The end of reading on: reading sectors after those of a read, without a request.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadOn {
-    /// Not at all.
+    /// The drive does not read on.
     #[default]
     None,
     /// To the end of the track.
@@ -27,25 +27,27 @@ pub enum ReadOn {
     Cylinder,
     /// Until the segment is full.
     Segment,
-    /// To the end of the track, and of the next one where the segment reaches back to the track before.
+    /// To the end of the track of the next sector, and of the track after it if the segment reaches back to the track
+    /// before.
     NextTrack,
 }
 
-/// When a write is reported before it is on the medium.
+/// Condition under which a write is reported before it is on the medium.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ImmediateReport {
-    /// Never.
+    /// No write is reported early.
     #[default]
     Never,
-    /// In a stream of writes of which each goes on where the last ended; any other request waits until the stream is on
-    /// the medium.
+    /// Any write without FUA is reported early. Writes that each continue where the last one ended form a stream; any
+    /// other request waits until the stream is on the medium.
     Stream,
-    /// The same, and the stream may be mixed with other requests, before which it is brought to the medium.
+    /// Like `Stream`; the stream may be mixed with other requests, before which it is written to the medium. The
+    /// simulator treats both alike.
     Mixed,
 }
 
-/// What a share of the buffer is a share of.
+/// The whole of which a watermark is a share.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WatermarkOf {
@@ -56,125 +58,127 @@ pub enum WatermarkOf {
     Segment,
 }
 
-/// A drive that leaves the bus after a write command, before any data: seen on a write that follows a write elsewhere.
+/// Times of a drive that leaves the bus after a write command, before any data. The drive does so for a write that does
+/// not continue the write before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtraDisconnect {
-    /// Processing of the command, in place of the write overheads.
+    /// Processing of the command in nanoseconds, in place of the write overheads.
     pub command_ns: u64,
-    /// Leaving the bus the first time.
+    /// Leaving the bus the first time, in nanoseconds.
     pub disconnect_ns: u64,
-    /// From then until the drive asks for the bus again.
+    /// Time in nanoseconds from leaving the bus until the drive asks for it again.
     pub pause_ns: u64,
-    /// Leaving the bus the second time, once the data are over.
+    /// Leaving the bus the second time, after the data, in nanoseconds.
     pub second_disconnect_ns: u64,
-    /// The arm begins so much later than the command is processed.
+    /// Delay in nanoseconds from the end of processing until the arm begins to move.
     pub seek_delay_ns: u64,
-    /// Such a drive begins any write only once this many of its sectors have come …
+    /// Number of sectors of a short write that must arrive before the drive begins to write them.
     pub start_sectors: u32,
-    /// … or this many …
+    /// Number of sectors of a long write that must arrive before the drive begins to write them.
     pub long_start_sectors: u32,
-    /// … where the write is at least so long.
+    /// Length in sectors from which a write counts as long.
     pub long_from_sectors: u32,
 }
 
-/// A controller.
+/// A controller. All times are in nanoseconds.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Controller {
     /// Processing of every command, before all else.
     pub command_ns: u64,
-    /// Processing of a read found in the buffer that follows a read.
+    /// Processing of a read found in the buffer, if the command before was a read.
     pub read_hit_after_read_ns: u64,
-    /// The same after a write.
+    /// Processing of a read found in the buffer, if the command before was a write.
     pub read_hit_after_write_ns: u64,
-    /// Processing of a read not found there that follows a read, before the arm moves.
+    /// Processing of a read not found in the buffer, before the arm moves, if the command before was a read.
     pub read_miss_after_read_ns: u64,
-    /// The same after a write.
+    /// Processing of a read not found in the buffer, before the arm moves, if the command before was a write.
     pub read_miss_after_write_ns: u64,
-    /// Processing of a write reported early that follows a read, before data and arm move.
+    /// Processing of a write reported early, before data and arm move, if the command before was a read.
     pub write_hit_after_read_ns: u64,
-    /// The same after a write.
+    /// Processing of a write reported early, before data and arm move, if the command before was a write.
     pub write_hit_after_write_ns: u64,
-    /// Processing of a write reported from the medium that follows a read.
+    /// Processing of a write reported from the medium, if the command before was a read.
     pub write_miss_after_read_ns: u64,
-    /// The same after a write.
+    /// Processing of a write reported from the medium, if the command before was a write.
     pub write_miss_after_write_ns: u64,
     /// Reporting a read.
     pub read_complete_ns: u64,
     /// Reporting a write.
     pub write_complete_ns: u64,
-    /// Preparing data to go over the bus, each time it is taken.
+    /// Preparing data for the bus, each time the drive takes the bus.
     pub data_prepare_ns: u64,
     /// Taking the bus again the first time.
     pub reselect_ns: u64,
-    /// Taking it again later, with an extra disconnect.
+    /// Taking the bus again later, after an extra disconnect.
     pub reselect_again_ns: u64,
-    /// Leaving the bus in a read that follows a read.
+    /// Leaving the bus in a read, if the command before was a read.
     pub read_disconnect_after_read_ns: u64,
-    /// The same after a write.
+    /// Leaving the bus in a read, if the command before was a write.
     pub read_disconnect_after_write_ns: u64,
     /// Leaving the bus in a write.
     pub write_disconnect_ns: u64,
-    /// Leaving it before the data of some writes, where the drive does.
+    /// Leaving the bus before the data of some writes, for drives that do so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra_disconnect: Option<ExtraDisconnect>,
-    /// The arm takes at least so long to a write that is no continuation.
+    /// Minimum time of the arm to a write that continues no stream of writes reported early.
     pub write_seek_min_ns: u64,
     /// Time of a sector on the bus towards the host.
     pub bus_read_sector_ns: u64,
     /// Time of a sector on the bus towards the drive.
     pub bus_write_sector_ns: u64,
-    /// Whether the bus is kept from command to report.
+    /// Whether the drive keeps the bus from command to report.
     pub never_disconnects: bool,
-    /// Whether the bus is kept while a read waits for the medium.
+    /// Whether the drive keeps the bus while a read waits for the medium.
     pub holds_bus_reading: bool,
-    /// Whether the bus is kept while a write waits for room.
+    /// Whether the drive keeps the bus while a write waits for room. The simulator does not use this value.
     pub holds_bus_writing: bool,
-    /// Share that has to be read before the bus is taken again.
+    /// Share that has to be read before the drive takes the bus again.
     pub read_watermark: f64,
-    /// Share that may still be dirty when the bus is taken again.
+    /// Share that may still be dirty when the drive takes the bus again. The simulator does not use this value.
     pub write_watermark: f64,
-    /// What the watermarks are shares of.
+    /// The whole of which the watermarks are shares.
     pub watermark_of: WatermarkOf,
-    /// Segments of the buffer.
+    /// Number of segments of the buffer.
     pub segments: u32,
     /// Sectors of a segment.
     pub segment_sectors: u32,
-    /// Whether one segment serves writes alone; reads never find its data.
+    /// Whether one segment is reserved for writes; reads never find its data.
     pub own_write_segment: bool,
-    /// Whether segments serve as a cache, and not only between medium and bus.
+    /// Whether segments serve as a cache, and not only as a buffer between medium and bus.
     pub caches: bool,
-    /// How far the drive reads on.
+    /// End of reading on.
     pub read_on: ReadOn,
-    /// Sectors read on before anything else is done.
+    /// Minimum number of sectors that the drive reads on before it serves another command.
     pub read_on_min_sectors: u32,
-    /// Sectors read on at most; 0 leaves it to the segment.
+    /// Maximum number of sectors that the drive reads on; 0 means the size of a segment.
     pub read_on_max_sectors: u32,
-    /// Whether what is read on may push out what the host has just been given.
+    /// Whether sectors read on may replace the requested sectors in a segment that is full. Used with
+    /// `read_on = "segment"` if `read_on_max_sectors` is 0.
     pub read_on_over_requested: bool,
-    /// Whether a read found whole in the buffer makes the drive read on.
+    /// Whether the drive reads on after a read found whole in the buffer.
     pub read_on_after_hit: bool,
-    /// Whether a read whose first sector is the one being read on counts as found.
+    /// Whether a read counts as found if its first sector is the one being read on.
     pub hits_sector_being_read: bool,
     /// Whether a read found whole is answered while the arm works for another request.
     pub hits_while_busy: bool,
-    /// Whether reads find what writes left in the buffer.
+    /// Whether reads find data that writes left in the buffer.
     pub hits_written: bool,
-    /// Whether a read found in part begins on the bus at once, or only above the watermark.
+    /// Whether a read found in part starts on the bus at once. Otherwise it waits for the watermark.
     pub partial_hit_at_once: bool,
-    /// When writes are reported early.
+    /// Condition under which writes are reported early.
     pub immediate_report: ImmediateReport,
-    /// Whether the medium may stop reading on within a sector.
+    /// Whether the drive may stop reading on within a sector.
     pub stops_in_sector: bool,
     /// Whether a read may take sectors in the order in which they pass.
     pub reads_on_arrival: bool,
-    /// Whether a write may put sectors down in the order in which they pass.
+    /// Whether a write may write sectors in the order in which they pass.
     pub writes_on_arrival: bool,
 }
 
 impl Controller {
-    /// The first key that is wrong, and why.
+    /// Returns the first key that is wrong, and the reason.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         let segments_min = if self.own_write_segment { 2 } else { 1 };
         if self.segments < segments_min || self.segments > 4096 {
@@ -199,7 +203,7 @@ impl Controller {
         }
     }
 
-    /// Every time of the section, by key.
+    /// Returns every time of the section, by key.
     fn steps(&self) -> [(&'static str, u64); 20] {
         [
             ("command_ns", self.command_ns),

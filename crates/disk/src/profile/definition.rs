@@ -1,8 +1,8 @@
-//! From text to a checked drive: the sections of a profile, and what is wrong with their values.
+//! Builds a checked drive from text: parses the sections of a profile, and finds the faults in their values.
 //!
 //! Invariants:
-//! 1. What [`load`] returns can be built: geometry, mechanics and recording were made once to see that they can.
-//! 2. An error names the line of the file, or the override that brought it.
+//! 1. The result of [`load`] can be built: geometry, mechanics and recording were built once as a check.
+//! 2. An error names the line of the file, or the override that caused it.
 
 use serde::de::{Deserialize, IgnoredAny};
 use toml::Spanned;
@@ -14,7 +14,7 @@ use crate::geometry::{Geometry, GeometryConfig};
 use crate::mechanics::{Mechanics, MechanicsConfig, Rotation};
 use crate::recording::{self, BuildError, Recording};
 
-/// A profile as its text states it; `recording` is read apart, by its kind.
+/// A profile as stated by its text; `recording` is parsed separately, by its kind.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sections {
@@ -49,7 +49,7 @@ fn small_sectors() -> u32 {
     512
 }
 
-/// A drive, checked.
+/// A checked drive.
 #[derive(Clone, Debug)]
 pub(super) struct Definition {
     pub(super) name: String,
@@ -68,7 +68,7 @@ pub(super) struct Definition {
     pub(super) layer: toml::Table,
 }
 
-/// Reads and checks a profile.
+/// Parses and checks a profile.
 pub(super) fn load(source: &Source) -> Result<Definition, ProfileError> {
     load_as_is(source).map_err(|error| blame(source, error))
 }
@@ -97,8 +97,8 @@ fn load_as_is(source: &Source) -> Result<Definition, ProfileError> {
     Ok(definition)
 }
 
-/// Where the text alone is right and the error names a line of it, the fault is in an override: in the one that
-/// follows the longest row of overrides with which all is well.
+/// Returns `error` with the override that caused it as its place, if the profile is valid without overrides. That is
+/// the override after the longest series of first overrides with which the profile is valid.
 fn blame(source: &Source, error: ProfileError) -> ProfileError {
     let count = source.overrides();
     if (0..count).any(|index| source.given(index) == error.place) {
@@ -137,14 +137,15 @@ fn build_recording(
     })
 }
 
-/// The key that an error is about: where a section's own check quotes a key of it, that key.
+/// Returns the key that an error is about. If `reason` quotes a key inside the section `key` in backticks, that is the
+/// quoted key.
 fn placed(positions: &Positions, key: String, reason: &str) -> String {
     let quoted = reason.split('`').skip(1).step_by(2);
     quoted.filter_map(|word| positions.find(&key, word)).next().map(str::to_string).unwrap_or(key)
 }
 
 impl Definition {
-    /// The first key that is wrong, and why.
+    /// Returns the first key that is wrong, and the reason.
     fn check(&self) -> Result<(), (String, String)> {
         self.check_head()?;
         let geometry = Geometry::new(&self.geometry).map_err(|reason| ("geometry".into(), reason))?;

@@ -1,5 +1,5 @@
-//! The host side of a drive, as a profile gives it: queue, schedule, volatile cache, look-ahead; and flash beside the
-//! platters. The simulator acts on these; here they are only read and checked.
+//! The host side of a drive in a profile: queue, schedule, volatile cache, look-ahead; and flash beside the platters.
+//! This module parses and checks the values; the simulator applies them.
 //!
 //! Invariants (of a checked host):
 //! 1. The queue takes at least one command.
@@ -10,42 +10,42 @@ use serde::{Deserialize, Serialize};
 use super::controller::Controller;
 use crate::mechanics::{RATE_MIN, STEP_NS_MAX};
 
-/// The schedulers a profile may name.
+/// The schedulers that a profile may name.
 const SCHEDULES: &[&str] = &["fifo", "elevator", "sptf"];
 
 /// A flash cache beside the platters.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flash {
-    /// Latency of a read, before the transfer.
+    /// Latency of a read before the transfer, in nanoseconds.
     pub read_ns: u64,
-    /// Latency of a write, before the transfer.
+    /// Latency of a write before the transfer, in nanoseconds.
     pub write_ns: u64,
-    /// Transfer rate.
+    /// Transfer rate in bytes per second.
     pub bytes_per_second: u64,
 }
 
-/// How the drive meets its host unless the user says otherwise.
+/// The drive's interface to its host, unless the user sets other values.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Host {
-    /// Commands the drive takes at once.
+    /// Maximum number of commands that the drive holds at once.
     pub queue: u32,
-    /// `fifo`, `elevator` or `sptf`.
+    /// Scheduler: `fifo`, `elevator` or `sptf`.
     pub schedule: String,
-    /// How long `sptf` may pass a command over; 0 is for ever.
+    /// Age in nanoseconds above which `sptf` serves a command first; 0 means no limit.
     pub age_limit_ns: u64,
     /// Bytes of volatile write cache; 0 is off.
     pub write_cache_bytes: u64,
-    /// Time in which a write is acknowledged from the volatile cache, in place of `overhead_ns`.
+    /// Time in which a write is acknowledged from the volatile cache, in nanoseconds; used in place of `overhead_ns`.
     pub write_cache_acknowledge_ns: u64,
-    /// Bytes of read look-ahead; 0 is off.
+    /// Bytes of the buffer for read look-ahead; 0 is off.
     pub read_ahead_bytes: u64,
-    /// Controller time of each command.
+    /// Controller time of each command, in nanoseconds.
     pub overhead_ns: u64,
-    /// Time without requests after which the drive counts as idle; a layer may wait longer.
+    /// Time without requests after which the drive counts as idle, in nanoseconds; a layer may wait longer.
     pub idle_threshold_ns: u64,
-    /// The controller in detail, in place of `overhead_ns` and of the two caches above.
+    /// Detailed controller, in place of `overhead_ns` and of the two caches above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<Controller>,
 }
@@ -67,7 +67,7 @@ impl Default for Host {
 }
 
 impl Host {
-    /// The first key that is wrong, and why.
+    /// Returns the first key that is wrong, and the reason.
     pub(super) fn check(&self, sector_bytes: u32) -> Result<(), (&'static str, String)> {
         if self.queue == 0 {
             return Err(("queue", "a drive takes at least one command at once; give 1 or more".into()));
@@ -91,7 +91,7 @@ impl Host {
     }
 }
 
-/// Refuses times beyond any drive.
+/// Returns an error for the first time that is longer than any drive takes.
 fn check_times(times: &[(&'static str, u64)]) -> Result<(), (&'static str, String)> {
     match times.iter().find(|(_, ns)| *ns > STEP_NS_MAX) {
         Some((key, ns)) => Err((key, format!("{ns} ns: expected at most {STEP_NS_MAX} ns, which is a minute"))),
@@ -114,7 +114,7 @@ impl Host {
 }
 
 impl Flash {
-    /// The first key that is wrong, and why.
+    /// Returns the first key that is wrong, and the reason.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         if self.bytes_per_second < RATE_MIN {
             let reason = format!("{} bytes a second: expected {RATE_MIN} or more", self.bytes_per_second);

@@ -1,7 +1,7 @@
-//! The source of a profile: its TOML text with the user's overrides set in it, and where each key came from, so that
-//! an error names the line of the file or the key given on the command line.
+//! The source of a profile: its TOML text with the user's overrides, and the origin of each key. So an error names the
+//! line of the file, or the key given on the command line.
 //!
-//! Positions are byte offsets into the text; an offset past its end stands for the override of that number.
+//! Positions are byte offsets into the text. An offset past the end of the text stands for the override of that number.
 //!
 //! Invariants:
 //! 1. Every key and value of the tree carries its own position, overrides included.
@@ -16,18 +16,18 @@ use toml::de::{DeTable, DeValue};
 
 use super::ProfileError;
 
-/// A value the user set.
+/// A value set by the user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Override {
     /// The key as given.
     given: String,
-    /// The key of the text that it sets.
+    /// The key of the text that the override sets.
     path: String,
     /// The value, as TOML or as a bare word.
     value: String,
 }
 
-/// A profile's text and what the user set over it.
+/// A profile's text, with the user's overrides.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Source {
     file: String,
@@ -36,12 +36,12 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// The text of a file, or of what stands for one in errors.
+    /// Creates a source from the text of `file`; errors name `file` as the place.
     pub(super) fn new(file: &str, text: &str) -> Source {
         Source { file: file.into(), text: text.into(), overrides: Vec::new() }
     }
 
-    /// The same with more overrides. Keys of times may be given in milliseconds or microseconds: `max_ms` sets
+    /// Returns a copy with more overrides. Keys of times may be given in milliseconds or microseconds: `max_ms` sets
     /// `max_ns`.
     pub(super) fn with(&self, overrides: &[(String, String)]) -> Source {
         let mut source = self.clone();
@@ -52,27 +52,27 @@ impl Source {
         source
     }
 
-    /// The file's name.
+    /// Returns the name of the file.
     pub(super) fn file(&self) -> &str {
         &self.file
     }
 
-    /// The text, without overrides.
+    /// Returns the text, without overrides.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// How many overrides there are.
+    /// Returns the number of overrides.
     pub(super) fn overrides(&self) -> usize {
         self.overrides.len()
     }
 
-    /// The same with the first `count` overrides only.
+    /// Returns a copy with the first `count` overrides only.
     pub(super) fn with_first(&self, count: usize) -> Source {
         Source { overrides: self.overrides[..count].to_vec(), ..self.clone() }
     }
 
-    /// The key of override `index`, as given.
+    /// Returns the key of override `index`, as given.
     pub(super) fn given(&self, index: usize) -> &str {
         &self.overrides[index].given
     }
@@ -91,8 +91,8 @@ impl Source {
         Ok((Spanned::new(span, root), Positions(positions)))
     }
 
-    /// Where the text says `base = "PROFILE"`, fills in from that profile what it does not say itself. What comes from
-    /// there has the place of the word `base`.
+    /// Takes missing keys from the profile that the key `base` names, if the text has one. These keys have the position
+    /// of the word `base`.
     fn stand_on_base(&self, root: &mut DeTable<'_>) -> Result<(), ProfileError> {
         let Some((key, value)) = root.remove_entry("base") else { return Ok(()) };
         let position = key.span();
@@ -115,7 +115,7 @@ impl Source {
         Ok(())
     }
 
-    /// Sets the override of number `index` in the tree.
+    /// Sets override number `index` in the tree.
     fn set<'a>(&'a self, root: &mut DeTable<'a>, index: usize) -> Result<(), ProfileError> {
         let Override { given, path, value: text } = &self.overrides[index];
         let position = self.text.len() + 1 + index;
@@ -153,7 +153,7 @@ impl Source {
         Ok(())
     }
 
-    /// Where an offset lies: `file:line`, or the key of an override.
+    /// Returns the place of an offset: `file:line`, or the key of an override.
     pub(super) fn place(&self, offset: usize) -> String {
         match offset.checked_sub(self.text.len() + 1) {
             Some(index) if index < self.overrides.len() => self.overrides[index].given.clone(),
@@ -165,7 +165,7 @@ impl Source {
         }
     }
 
-    /// The error of the TOML library, with its place.
+    /// Converts an error of the TOML library, with its place.
     pub(super) fn syntax_error(&self, error: &toml::de::Error) -> ProfileError {
         let place = match error.span() {
             Some(span) => self.place(span.start),
@@ -174,7 +174,8 @@ impl Source {
         ProfileError { place, reason: numbers_in_words(&error.message().trim().replace('\n', "; ")) }
     }
 
-    /// An error about the value of the dotted `key`; one that the text leaves out is placed at its section, if any.
+    /// Returns an error about the value of the dotted `key`. If the text lacks the key, its place is the nearest
+    /// section around the key, if any.
     pub(super) fn refuse(&self, positions: &Positions, key: &str, reason: impl Into<String>) -> ProfileError {
         let place = match positions.nearest(key) {
             Some(offset) => self.place(offset),
@@ -186,7 +187,7 @@ impl Source {
     }
 }
 
-/// The TOML library's words, with the range of a number where they have the name of its type.
+/// Returns the message of the TOML library, with the name of a number's type replaced by the range of the type.
 fn numbers_in_words(message: &str) -> String {
     const TYPES: [(&str, u64); 4] = [
         ("expected u8", u8::MAX as u64),
@@ -201,12 +202,12 @@ fn numbers_in_words(message: &str) -> String {
     )
 }
 
-/// Where each dotted key of a tree came from.
+/// The positions of the dotted keys of a tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Positions(BTreeMap<String, usize>);
 
 impl Positions {
-    /// Where `key` stands, or else the innermost section around it that does.
+    /// Returns the position of `key`, or else of the innermost section around it that has one.
     fn nearest(&self, key: &str) -> Option<usize> {
         let mut path = key;
         loop {
@@ -217,14 +218,15 @@ impl Positions {
         }
     }
 
-    /// The full key inside `section` whose last word is `word`, where there is one.
+    /// Returns the full key inside `section` whose last word is `word`, if there is one.
     pub(super) fn find(&self, section: &str, word: &str) -> Option<&str> {
         let inside = |key: &&String| key.starts_with(section) && key.rsplit('.').next() == Some(word);
         self.0.keys().find(inside).map(String::as_str)
     }
 }
 
-/// `a.b_ms = 20` as `a.b_ns = 20000000`; nothing where the key ends otherwise or the value is no number.
+/// Converts `a.b_ms = 20` to `a.b_ns = 20000000`. Returns `None` if the key has another ending or the value is not a
+/// number.
 fn in_nanoseconds(key: &str, value: &str) -> Option<(String, String)> {
     let (stem, factor) = match (key.strip_suffix("_ms"), key.strip_suffix("_us")) {
         (Some(stem), _) => (stem, 1e6),
@@ -235,7 +237,7 @@ fn in_nanoseconds(key: &str, value: &str) -> Option<(String, String)> {
     (nanoseconds.abs() < 1e18).then(|| (format!("{stem}_ns"), format!("{}", nanoseconds.round() as i64)))
 }
 
-/// The value of `key`, made an empty table where there is none.
+/// Returns the value of `key`; inserts an empty table if there is none.
 fn entry<'t, 'a>(table: &'t mut DeTable<'a>, key: &'a str, position: &Range<usize>) -> &'t mut Spanned<DeValue<'a>> {
     if !table.contains_key(key) {
         let empty = Spanned::new(position.clone(), DeValue::Table(DeTable::new()));
@@ -250,7 +252,7 @@ fn replace<'a>(table: &mut DeTable<'a>, key: &'a str, value: Spanned<DeValue<'a>
     table.insert(Spanned::new(value.span(), Cow::Borrowed(key)), value);
 }
 
-/// Sets a key of one item of a list of tables, or an item itself.
+/// Sets a key of one item of a list of tables, or a whole item.
 fn set_item<'a>(
     items: &mut [Spanned<DeValue<'a>>],
     path: &[&'a str],
@@ -271,8 +273,8 @@ fn set_item<'a>(
     Some(())
 }
 
-/// Fills `table` up from `base`: tables key by key, all else where it is missing. A table that says of what kind or model
-/// it is says all there is to say.
+/// Adds the missing keys of `table` from `base`. Inner tables are merged key by key, except those with a key `kind` or
+/// `model`, which are complete.
 fn fill_in<'a>(table: &mut DeTable<'a>, base: DeTable<'a>, position: &Range<usize>) {
     for (key, mut value) in base {
         match (table.get_mut(key.get_ref().as_ref()).map(Spanned::get_mut), value.get_mut()) {
@@ -293,7 +295,7 @@ fn says_all(table: &DeTable<'_>) -> bool {
     table.contains_key("kind") || table.contains_key("model")
 }
 
-/// A profile's text as a table, filled up from its base.
+/// Returns a profile's text as a table, with missing keys taken from its base.
 pub(super) fn merged(text: &str) -> toml::Table {
     let mut table: toml::Table = text.parse().expect("checked when the profile was read");
     let Some(toml::Value::String(name)) = table.remove("base") else { return table };
@@ -303,7 +305,7 @@ pub(super) fn merged(text: &str) -> toml::Table {
     table
 }
 
-/// The same as [`fill_in`], of values without positions.
+/// Adds missing keys like [`fill_in`], to tables without positions.
 fn fill_table(table: &mut toml::Table, base: toml::Table) {
     for (key, value) in base {
         match (table.get_mut(&key), value) {

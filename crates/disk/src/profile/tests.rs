@@ -1,5 +1,5 @@
-//! Goal: every profile that comes with Imbrex is a drive of its name plate's capacity, and what cannot be is refused
-//! with place, reason and remedy. Method: capacities by closed form from the profile's own format; errors by example.
+//! Goal: every built-in profile is a drive of the capacity on its name plate, and impossible values are refused with
+//! place, reason and remedy. Method: capacities by closed form from the profile's own format; errors by example.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn toy() -> Profile {
     set(&[]).expect("valid")
 }
 
-/// The error of the toy with `from` replaced by `to`.
+/// Returns the error of the toy with `from` replaced by `to`.
 fn error_with(from: &str, to: &str) -> ProfileError {
     assert!(TOY.contains(from), "the toy has no '{from}'");
     Profile::parse("toy.toml", &TOY.replace(from, to), &[]).expect_err(to)
@@ -69,11 +69,12 @@ fn built_in_profiles_are_named_as_their_files_and_can_be_built() {
     assert!(Profile::named("no-such-drive").is_none());
 }
 
-/// What a drive keeps from its user, and the share of the rest that its user gets: caches and guards by the figures of
-/// the papers, worked out by hand.
+/// Returns the bytes that a drive keeps from its user, and the share of the rest that the user gets: caches and guards
+/// by the figures of the papers, worked out by hand.
 fn reserved(name: &str) -> (f64, f64) {
     const GIB: f64 = (1u64 << 30) as f64;
-    // Bands of 20 tracks with a guard of one; regions with a guard of 4095 sectors; 12,000 regions with one of 2999.
+    // Bands of 20 tracks with a guard of one track. Regions with a guard of 4095 sectors. On the drive of Cassuto,
+    // 12,000 regions with a guard of 2999 sectors.
     let band = 20.0 / 21.0;
     let region = |mebibytes: f64| mebibytes * 2048.0 / (mebibytes * 2048.0 + 4095.0);
     match name {
@@ -126,7 +127,7 @@ fn the_drives_of_the_skylight_paper_have_its_bands_and_zones() {
         let least = user_gibibytes.iter().copied().fold(f64::INFINITY, f64::min);
         assert!((least / narrowest - 1.0).abs() < 0.12, "{name}: {least}");
     }
-    // §4.7: 30 MiB at 2.5 TB of user data, which is where 2.5 TB · 21/20 and the cache before it end.
+    // §4.7: 30 MiB at 2.5 TB of user data. Its physical position is 2.5 TB · 21/20 and the cache before it.
     let disk = Profile::named("seagate-st5000as0011").expect("built in").disk();
     let middle = crate::Pba((2.5e12 / 512.0 * 21.0 / 20.0) as u64 + 100 * 2_097_152);
     let band_mebibytes = f64::from(disk.geometry.locate(middle).track_sectors) * 20.0 / 2048.0;
@@ -157,7 +158,7 @@ fn a_longer_seek_takes_no_less_time() {
 
 #[test]
 fn skews_cover_track_switches() {
-    // Else sequential access would lose a rotation at every track.
+    // Otherwise sequential access would lose a rotation at every track.
     for (name, _) in BUILT_IN {
         let profile = Profile::named(name).expect("built in");
         let mechanics = profile.disk().mechanics.clone();
@@ -200,7 +201,7 @@ fn cached_writes_on_the_drive_of_cassuto_take_1_04_ms() {
 
 #[test]
 fn every_value_of_a_built_in_profile_has_its_source() {
-    // A value stands with a comment on its line, or in a section or under a comment that covers it.
+    // A value has a comment on its line, or lies in a section or under a comment that covers it.
     for (name, text) in BUILT_IN {
         let mut covered = false;
         for (index, line) in text.lines().enumerate() {
@@ -327,7 +328,7 @@ fn a_grown_drive_holds_what_is_asked_with_zones_in_proportion() {
     assert!(wider.disk().geometry.sectors() >= wanted, "growth is kept over later overrides");
 }
 
-/// Of every two tracks one is a bottom; 90 % and 50 % of 4096 sectors are 3686 and 2048.
+/// Every second track is a bottom; 90 % and 50 % of 4096 sectors are 3686 and 2048.
 #[test]
 fn the_gain_of_an_interlaced_drive_follows_from_what_its_tops_hold() {
     let imr = Profile::named("imr-1t").expect("built in");

@@ -1,25 +1,25 @@
-//! Angles: which sectors of one track lie beside a run of sectors of another. The tracks may hold different numbers
-//! of sectors and start at different angles.
+//! Angles: the sectors of one track that lie beside a run of sectors of another track. The tracks may hold different
+//! numbers of sectors and start at different angles.
 //!
 //! Invariants:
-//! 1. Exact: positions are compared as fractions of a rotation with the tracks' common denominator, so a boundary
-//!    that two tracks share is shared, and no sector is added by rounding.
-//! 2. A run as long as a rotation faces the whole track.
+//! 1. Exact: positions are compared as fractions of a rotation with the tracks' common denominator. So a boundary that
+//!    two tracks share stays shared, and no sector is added by rounding.
+//! 2. A run as long as a rotation lies beside the whole other track.
 
 use crate::geometry::Place;
 use crate::units::{Extent, Pba, Sectors};
 
-/// A track as it passes the head: where it begins and how it is divided.
+/// A track as it passes the head: its start and its division into sectors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ring {
     start: Pba,
     sectors: u64,
-    /// When the first sector passes, after the index mark.
+    /// Time after the index mark at which the first sector passes, in nanoseconds.
     angle_ns: u64,
 }
 
 impl Ring {
-    /// The ring that a track forms, given the place of its first sector.
+    /// Returns the ring that a track forms, given the place of its first sector.
     pub(super) fn of(first: &Place) -> Ring {
         assert!(first.sector == 0, "a ring begins with a track's first sector, not with sector {}", first.sector);
         let (sectors, angle_ns) = (u64::from(first.track_sectors), u64::from(first.angle_ns));
@@ -27,22 +27,22 @@ impl Ring {
     }
 }
 
-/// How far a write reaches beyond its own angles.
+/// Distance by which a write reaches beyond its own angles.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Margin {
-    /// Towards the sectors that pass the head before.
+    /// Margin towards the sectors that pass the head before the written ones, in nanoseconds.
     pub(super) earlier_ns: u64,
-    /// Towards the sectors that pass the head after.
+    /// Margin towards the sectors that pass the head after the written ones, in nanoseconds.
     pub(super) later_ns: u64,
-    /// Whole sectors of the other track, on both sides.
+    /// Margin on both sides in whole sectors of the other track, added to the margins in time.
     pub(super) sectors: u64,
 }
 
-/// The sectors of `ring` at the angles of `run`, which lies on `own`, widened by `margin`: none, one extent, or two
-/// where they run over the end of the track.
+/// Returns the sectors of `ring` at the angles of `run`, widened by `margin`; `run` lies on `own`. The result is one
+/// extent, or two where the sectors run over the end of the track.
 pub(super) fn facing(own: Ring, run: Extent, ring: Ring, margin: Margin, rotation_ns: u32) -> [Option<Extent>; 2] {
     // One nanosecond is `nanosecond` units, a sector of `own` is `rotation × ring.sectors` units, and a sector of
-    // `ring` is `rotation × own.sectors`: all whole numbers, below 2^63 for tracks of a million sectors.
+    // `ring` is `rotation × own.sectors` units. All are whole numbers, below 2^63 for tracks of a million sectors.
     let rotation = u64::from(rotation_ns);
     let nanosecond = own.sectors * ring.sectors;
     let circle = rotation * nanosecond;
@@ -60,7 +60,8 @@ pub(super) fn facing(own: Ring, run: Extent, ring: Ring, margin: Margin, rotatio
     wrapped(ring, first, count)
 }
 
-/// The `count` sectors of `ring` from the one numbered `first`, over its end.
+/// Returns the `count` sectors of `ring` from the one numbered `first`, continued at its start where they run over its
+/// end.
 fn wrapped(ring: Ring, first: u64, count: u64) -> [Option<Extent>; 2] {
     if count >= ring.sectors {
         return [Some(Extent::new(ring.start, Sectors(ring.sectors))), None];
@@ -73,8 +74,8 @@ fn wrapped(ring: Ring, first: u64, count: u64) -> [Option<Extent>; 2] {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the closed form names the sectors that overlap. Method: against a comparison of every sector with the
-    //! run, as intervals on a circle.
+    //! Goal: the closed form gives the sectors that overlap. Method: comparison of every sector with the run, as
+    //! intervals on a circle.
 
     use super::*;
     use proptest::prelude::*;

@@ -1,11 +1,11 @@
 //! `block-interference`: the one-dimensional profile I_b of Cassuto 2010 §II.A, definition 2. A write affects I_b
 //! addresses, its own included, so a write at PBA p destroys p + 1 … p + I_b − 1.
 //!
-//! Does not model angles: sectors that follow on the same track count as destroyed too, an overstatement that the
+//! The model knows no angles: sectors that follow on the same track count as destroyed too, an overstatement that the
 //! paper accepts.
 //!
 //! Invariants:
-//! 1. Of a run, only what follows its last sector is destroyed.
+//! 1. A write of a run destroys only sectors after the last one of the run.
 
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ use super::kind::{self, BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::Geometry;
 use crate::units::{Extent, Pba, Sectors};
 
-/// Its line in the registry.
+/// Entry of this kind in the registry.
 pub const KIND: Kind = Kind {
     name: "block-interference",
     summary: "a write at p destroys p + 1 … p + I_b − 1 (Cassuto 2010 §II.A)",

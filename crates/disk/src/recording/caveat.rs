@@ -1,13 +1,14 @@
-//! `caveat`: a disk that tells its host two numbers and leaves the rest to it (Singh 2014 §3.2). A write of sectors
-//! i … j may damage max(i + 1 + DNOR, j + 1) … j + DID.
+//! `caveat`: a disk that reports two distances to its host and leaves the rest to it (Singh 2014 §3.2). A write of
+//! sectors i … j may damage max(i + 1 + DNOR, j + 1) … j + DID.
 //!
-//! Does not model which of these sectors are damaged in fact: all of them count as damaged, as the paper's disk
-//! marks them.
+//! The model does not decide which of these sectors are damaged in fact: all of them count as damaged, as the paper's
+//! disk marks them.
 //!
 //! Invariants:
 //! 1. 0 ≤ DNOR ≤ DID.
-//! 2. With DNOR < DID the range is what the single sectors of the write damage, less the write itself. With
-//!    DNOR = DID no single sector damages any, yet the paper's range for a longer write is not empty: it is kept.
+//! 2. With DNOR < DID the range is the union of the sectors that the single sectors of the write damage, less the write
+//!    itself. With DNOR = DID no single sector damages any, yet the paper's range for a longer write is not empty; this
+//!    model uses the paper's range.
 
 use serde::Deserialize;
 
@@ -16,20 +17,20 @@ use super::kind::{self, BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::Geometry;
 use crate::units::{Extent, Sectors};
 
-/// Its line in the registry.
+/// Entry of this kind in the registry.
 pub const KIND: Kind = Kind {
     name: "caveat",
     summary: "a write of i … j destroys max(i + 1 + DNOR, j + 1) … j + DID (Singh 2014 §3.2)",
     build,
 };
 
-/// The two numbers of a caveat disk.
+/// The two distances of a caveat disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caveat {
-    /// DNOR, drive no overlap range: so many sectors after a written one are never damaged by it.
+    /// DNOR, drive no overlap range: number of sectors directly after a written one that it never damages.
     pub no_overlap_sectors: u64,
-    /// DID, drive isolation distance: damage reaches at most so many sectors.
+    /// DID, drive isolation distance: number of sectors after a written one within which all damage lies.
     pub isolation_sectors: u64,
 }
 

@@ -9,7 +9,7 @@ use super::kind::{self, BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::Geometry;
 use crate::units::{Extent, Pba};
 
-/// Its line in the registry.
+/// Entry of this kind in the registry.
 pub const KIND: Kind = Kind { name: "conventional", summary: "a write destroys nothing", build };
 
 /// A recording without overlap.

@@ -1,15 +1,15 @@
-//! Lists of extents that a write destroys: clipped to the disk, cut where something is spared, ordered and joined.
+//! Lists of extents that a write destroys: clipped to the disk, cut where sectors are spared, ordered and joined.
 
 use crate::geometry::Geometry;
 use crate::units::{Extent, Pba};
 
-/// The sectors from `start` up to `end` that `geometry` has, if any.
+/// Returns the sectors from `start` up to `end` that lie on the disk, or `None` if there are none.
 pub(super) fn clipped(geometry: &Geometry, start: Pba, end: Pba) -> Option<Extent> {
     let end = end.min(Pba(geometry.sectors().0));
     (start < end).then(|| Extent::between(start, end))
 }
 
-/// Appends what `lost` has outside `spared`.
+/// Appends the parts of `lost` outside `spared`.
 pub(super) fn push_outside(lost: Extent, spared: Extent, destroyed: &mut Vec<Extent>) {
     let before = lost.end().min(spared.start);
     if lost.start < before {
@@ -21,7 +21,7 @@ pub(super) fn push_outside(lost: Extent, spared: Extent, destroyed: &mut Vec<Ext
     }
 }
 
-/// Orders and joins the extents from index `first` on: invariant 4.
+/// Orders and joins the extents from index `first` on: invariant 4 of the folder.
 pub(super) fn normalize(destroyed: &mut Vec<Extent>, first: usize) {
     destroyed[first..].sort_unstable_by_key(|extent| extent.start);
     let mut kept = first;
@@ -61,7 +61,7 @@ mod tests {
         push_outside(extent(10, 10), extent(5, 15), &mut destroyed);
         push_outside(extent(10, 10), extent(20, 5), &mut destroyed);
         assert_eq!(destroyed, [extent(10, 3), extent(15, 5), extent(10, 10)]);
-        // What is spared at one end leaves nothing there, not even an empty extent.
+        // If sectors at one end are spared, not even an empty extent is left there.
         destroyed.clear();
         push_outside(extent(10, 10), extent(10, 4), &mut destroyed);
         push_outside(extent(10, 10), extent(16, 4), &mut destroyed);

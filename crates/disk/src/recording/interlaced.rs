@@ -2,11 +2,11 @@
 //! (Hajkazemi 2019 §1). A write on a bottom track destroys the sectors of both neighbouring top tracks at the same
 //! angle; a write on a top track destroys nothing. Tops may hold fewer sectors than bottoms.
 //!
-//! Does not model a widening of the angles: the paper names the adjacent top track's sectors at the same place.
+//! The model does not widen the angles: the paper names the adjacent top track's sectors at the same place.
 //!
 //! Invariants:
 //! 1. Only top tracks are ever destroyed.
-//! 2. The bottom tracks at the edges of a surface have one neighbour, and it alone is destroyed.
+//! 2. A bottom track at the edge of a surface has one neighbour, and a write destroys only that one.
 
 use serde::Deserialize;
 
@@ -17,14 +17,14 @@ use super::tracks::push_facing;
 use crate::geometry::Geometry;
 use crate::units::Extent;
 
-/// Its line in the registry.
+/// Entry of this kind in the registry.
 pub const KIND: Kind = Kind {
     name: "interlaced",
     summary: "a write on a bottom track destroys both neighbouring tops at the same angle (Hajkazemi 2019 §1)",
     build,
 };
 
-/// Interlaced recording; where the top tracks are is the geometry's business.
+/// Interlaced recording; the geometry knows which tracks are top tracks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interlaced {}

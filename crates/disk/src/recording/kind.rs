@@ -1,4 +1,5 @@
-//! What a recording is: the trait, and how the registry lists and makes one from a section `[recording]`.
+//! The trait of recordings, and the entries by which the registry lists them and creates them from a section
+//! `[recording]`.
 
 use std::fmt;
 
@@ -9,47 +10,52 @@ use toml::de::DeValue;
 use crate::geometry::Geometry;
 use crate::units::{Extent, Pba};
 
-/// What a write to a disk destroys elsewhere.
+/// A recording: the rule that gives the sectors a write destroys elsewhere.
 pub trait Recording: fmt::Debug + Send + Sync {
-    /// The name in profiles: `conventional`, `shingled`, `block-interference`, `caveat`, `interlaced`.
+    /// Returns the name in profiles: `conventional`, `shingled`, `block-interference`, `caveat`, `interlaced`.
     fn name(&self) -> &'static str;
 
     /// Appends the extents that lose their contents when `written` is written, in one pass in PBA order.
     fn destroys(&self, geometry: &Geometry, written: Extent, destroyed: &mut Vec<Extent>);
 
-    /// Whether this recording can work on `geometry`, and if not, which of its keys is wrong and why.
+    /// Checks that this recording can work on `geometry`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the wrong key and the reason if the recording cannot.
     fn check(&self, geometry: &Geometry) -> Result<(), Refusal>;
 
-    /// A copy of its own.
+    /// Returns a boxed copy of this recording.
     fn boxed(&self) -> Box<dyn Recording>;
 
-    /// Whether any sector can be rewritten without harm to another.
+    /// Returns whether any sector can be rewritten without harm to another.
     fn is_harmless(&self) -> bool {
         false
     }
 
-    /// Whether whole tracks that are written in the stroke which holds `track` destroy what others there do, only so much further
-    /// on, as long as that lies in the stroke too. What is laid out track by track is then known by one of them.
+    /// Returns whether whole tracks written anywhere in the stroke that holds `track` destroy sectors at the same
+    /// distances, as far as these lie in the stroke. If so, the result for one track gives those of the others.
     fn is_alike_in_stroke(&self, _geometry: &Geometry, _track: Pba) -> bool {
         false
     }
 
-    /// Whether destroying live data is the host's business (a caveat disk), not a bug of a layer.
+    /// Returns whether the host is responsible for the live data that a write destroys (a caveat disk). Otherwise
+    /// destroyed live data is a bug of a layer.
     fn leaves_damage_to_host(&self) -> bool {
         false
     }
 
-    /// Tracks of a band, its guard left out, where the drive's format has bands.
+    /// Returns the number of tracks of a band without its guard, or `None` if the drive's format has no bands.
     fn band_tracks(&self) -> Option<u32> {
         None
     }
 
-    /// DNOR and DID of a caveat disk, in sectors (Singh 2014 §3.2).
+    /// Returns DNOR and DID of a caveat disk, in sectors (Singh 2014 §3.2).
     fn caveat_distances(&self) -> Option<(u64, u64)> {
         None
     }
 
-    /// Share of a conventional surface's tracks that hold data, where bands are of `band_tracks` tracks:
+    /// Returns the share of a conventional surface's tracks that hold data, if bands have `band_tracks` tracks:
     /// b / (b + k − 1) for shingled tracks (Aghayev 2015 §2), 1 otherwise.
     fn stored_share(&self, _band_tracks: u32) -> f64 {
         1.0
@@ -67,23 +73,23 @@ impl Clone for Box<dyn Recording> {
 pub struct Refusal {
     /// The key, without the section's name.
     pub key: &'static str,
-    /// What is wrong and what would be right.
+    /// Fault and remedy.
     pub reason: String,
 }
 
 impl Refusal {
-    /// `key` is wrong for `reason`.
+    /// Creates a refusal of `key`.
     pub fn new(key: &'static str, reason: impl Into<String>) -> Refusal {
         Refusal { key, reason: reason.into() }
     }
 }
 
-/// Why a section `[recording]` makes no recording.
+/// Reason for which a section `[recording]` gives no recording.
 #[derive(Debug)]
 pub enum BuildError {
     /// A key that the kind does not know, or a value of the wrong type; carries its position.
     Syntax(toml::de::Error),
-    /// A value that cannot be.
+    /// An impossible value.
     Refused(Refusal),
 }
 
@@ -99,21 +105,21 @@ impl From<Refusal> for BuildError {
     }
 }
 
-/// The keys of a section `[recording]`, `kind` taken out, with their positions.
+/// The keys of a section `[recording]` without `kind`, with their positions.
 pub type Keys<'a> = Spanned<DeValue<'a>>;
 
-/// A kind of recording, as the registry lists it.
+/// A kind of recording, as listed in the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// `kind` in `[recording]`.
+    /// Value of `kind` in `[recording]`.
     pub name: &'static str,
-    /// What a write destroys, in one line.
+    /// One line about the sectors that a write destroys.
     pub summary: &'static str,
-    /// Makes the recording that the keys describe.
+    /// Creates the recording from the keys.
     pub build: fn(Keys<'_>) -> Result<Box<dyn Recording>, BuildError>,
 }
 
-/// The kind's own keys.
+/// Parses the keys of one kind.
 pub(super) fn read<'de, T: serde::Deserialize<'de>>(keys: Keys<'de>) -> Result<T, toml::de::Error> {
     T::deserialize(keys.into_deserializer())
 }

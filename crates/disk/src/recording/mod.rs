@@ -1,11 +1,12 @@
-//! Recording: what a write destroys. One file per kind, one line in [`KINDS`].
+//! Recording: the sectors that a write destroys. There is one file per kind of recording, and one entry in [`KINDS`].
 //!
 //! Invariants:
-//! 1. A write goes over its sectors in PBA order. What it destroys and then writes is whole; what it writes and then
-//!    destroys is destroyed, as where one write runs from a top track on to the next group's first bottom track.
-//! 2. What is destroyed lies on the disk: extents are clipped to the geometry.
+//! 1. A write goes over its sectors in PBA order. A sector that the write first destroys and later writes is whole. A
+//!    sector that the write first writes and later destroys is destroyed: for example where one write runs from a top
+//!    track on to the next group's first bottom track.
+//! 2. Destroyed sectors lie on the disk: extents are clipped to the geometry.
 //! 3. The cost is per track touched, never per sector.
-//! 4. The extents of one write are ordered, disjoint and non-empty.
+//! 4. The extents that one write destroys are ordered, disjoint and non-empty.
 
 mod angles;
 pub mod block_interference;
@@ -20,11 +21,15 @@ mod tracks;
 pub use kind::{BuildError, Keys, Kind, Recording, Refusal};
 pub use shingled::HEAD_TRACKS_MAX;
 
-/// Every kind there is.
+/// All kinds of recording.
 pub const KINDS: &[Kind] =
     &[conventional::KIND, shingled::KIND, block_interference::KIND, caveat::KIND, interlaced::KIND];
 
-/// Makes the recording of `kind` that `keys` describe.
+/// Creates the recording of `kind` from the keys of its section.
+///
+/// # Errors
+///
+/// Returns an error if the kind is unknown, or a key is unknown or has an impossible value.
 pub fn build(kind: &str, keys: Keys<'_>) -> Result<Box<dyn Recording>, BuildError> {
     match KINDS.iter().find(|known| known.name == kind) {
         Some(known) => (known.build)(keys),

@@ -1,15 +1,16 @@
-//! `shingled`: the head writes several tracks wide, and tracks overlap like shingles. A write on track t destroys, on
-//! the k − 1 tracks after it in the shingling direction, the sectors at its own angles widened by φ.
+//! `shingled`: the head writes several tracks wide, and tracks overlap like shingles. A write on track t destroys
+//! sectors of the k − 1 tracks after it in the shingling direction: those at its own angles widened by φ.
 //!
-//! Two forms in a profile: `head_tracks` k, for which the geometry says which way each part of a surface is shingled
-//! (Aghayev 2015 §2); or `interference`, the physical profile [s_id, s_od, φ_cw, φ_ccw] (Cassuto 2010 §II.A,
-//! definition 1), which says the direction itself. Head widths count the written track, as the paper does.
+//! A profile describes the head in one of two forms. With `head_tracks` k, the geometry gives the shingling direction
+//! of each part of a surface (Aghayev 2015 §2). With `interference`, the physical profile [s_id, s_od, φ_cw, φ_ccw]
+//! (Cassuto 2010 §II.A, definition 1) itself gives the direction. Head widths count the written track, as the paper
+//! does.
 //!
 //! φ_cw reaches towards the sectors that pass the head after the written ones, φ_ccw towards those before: the paper
 //! leaves the sense of rotation open.
 //!
 //! Invariants:
-//! 1. Not both s_id > 1 and s_od > 1: no order of writing could then use all tracks.
+//! 1. At most one of s_id and s_od is above 1: otherwise no order of writing could use all tracks.
 //! 2. Beyond the last track of a surface nothing is destroyed.
 //! 3. A write in the conventional part of a `horizontal` layout destroys nothing.
 //! 4. The shingling direction is that in which tracks follow each other in PBA order.
@@ -24,26 +25,26 @@ use super::tracks::push_facing;
 use crate::geometry::{Geometry, RadialDirection, RecordingZone, TrackPiece};
 use crate::units::{Extent, Pba, Sectors};
 
-/// Its line in the registry.
+/// Entry of this kind in the registry.
 pub const KIND: Kind = Kind {
     name: "shingled",
     summary: "a write destroys the k − 1 tracks after it, at its angles widened by φ (Aghayev 2015 §2)",
     build,
 };
 
-/// The widest head, the written track included: a write reaches no track further away.
+/// Width of the widest head in tracks, the written track included: a write reaches no track further away.
 pub const HEAD_TRACKS_MAX: u32 = 32;
 
-/// Millionths: radial shares are compared as whole numbers.
+/// Number of parts of a surface, so that radial positions are compared as whole numbers.
 const MILLION: u64 = 1_000_000;
 
-/// From a radial position inwards, the head is so many tracks wide.
+/// A width of the head that holds from a radial position inwards.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HeadStep {
-    /// Where it begins, as a share of the tracks of a surface, from the outer diameter.
+    /// Radial position at which the step begins, as a fraction of the tracks of a surface, from the outer diameter.
     from_share: f64,
-    /// Tracks the head is wide there, the written one included.
+    /// Width of the head in tracks, the written one included.
     head_tracks: u32,
 }
 
@@ -71,17 +72,17 @@ struct Section {
     #[serde(default)]
     widening_sectors: u64,
     interference: Option<Interference>,
-    /// Tracks of a band, its guard left out.
+    /// Tracks of a band without its guard.
     band_tracks: Option<u32>,
 }
 
 /// Shingled recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shingled {
-    /// Radial positions, in millionths of the tracks of a surface, and the head's width from there inwards; ordered,
-    /// the first at 0.
+    /// Pairs of a radial position, in millionths of the tracks of a surface, and the head's width from there inwards,
+    /// in tracks. They are ordered, and the first position is 0.
     heads: Vec<(u64, u32)>,
-    /// The direction, where the profile states it; else the geometry does.
+    /// The shingling direction stated by the profile; with `None` the geometry gives it.
     direction: Option<RadialDirection>,
     margin: Margin,
     band_tracks: Option<u32>,
@@ -129,7 +130,7 @@ fn from_head(head_tracks: u32, section: &Section) -> Result<Shingled, Refusal> {
     Ok(Shingled { heads, direction: None, margin, band_tracks: section.band_tracks })
 }
 
-/// Invariant 5; `name` is how the profile calls the width.
+/// Checks invariant 5; `name` is the profile's name for the width.
 fn check_width(tracks: u32, key: &'static str, name: &str) -> Result<(), Refusal> {
     if tracks <= HEAD_TRACKS_MAX {
         return Ok(());
@@ -160,7 +161,7 @@ fn from_interference(profile: Interference, section: &Section) -> Result<Shingle
 }
 
 impl Shingled {
-    /// The head's width at a radial position.
+    /// Returns the head's width at a radial position, in tracks.
     fn head_tracks(&self, geometry: &Geometry, radial_track: u32) -> u32 {
         let share = u64::from(radial_track) * MILLION / u64::from(geometry.radial_tracks());
         let step = self.heads.partition_point(|&(from, _)| from <= share);
@@ -192,9 +193,10 @@ impl Shingled {
         }
     }
 
-    /// The end of a write from which it reaches beyond itself. Of tracks of one stroke, which follow each other in the
-    /// shingling direction, only the last k − 1 do, and a part of one behind them: what the others destroy is written after
-    /// them.
+    /// Returns the last part of a write, which alone destroys sectors outside of the write. Tracks of one stroke follow
+    /// each other in the shingling direction, so the part is the last k − 1 tracks, and a partly written track behind
+    /// them. The sectors that earlier tracks destroy are written after them. Returns the whole write if it is not
+    /// within one stroke or no longer than this part.
     fn reaching_out(&self, geometry: &Geometry, written: Extent) -> Extent {
         let Some((whole, left, track)) = whole_tracks_from(geometry, written.start) else { return written };
         if whole >= written.end() {
@@ -209,7 +211,7 @@ impl Shingled {
         written
     }
 
-    /// What the part of a write on one track destroys.
+    /// Appends the sectors that `piece`, the part of a write on one track, destroys.
     fn push_destroyed(&self, geometry: &Geometry, piece: &TrackPiece, written: Extent, destroyed: &mut Vec<Extent>) {
         let own = piece.place.radial_track;
         if geometry.is_conventional(own) {
@@ -227,8 +229,8 @@ impl Shingled {
     }
 }
 
-/// Where the first whole track at or after `start` begins, if `start` lies in a stroke that goes on there; how many tracks
-/// the stroke has from there on, and their sectors.
+/// Returns the start of the first whole track at or after `start` in the stroke of `start`, the number of tracks left
+/// in the stroke from there on, and the sectors of each. Returns `None` if there is no stroke, or no such track in it.
 fn whole_tracks_from(geometry: &Geometry, start: Pba) -> Option<(Pba, u64, Sectors)> {
     let own = geometry.track_of(start);
     let (left, track) = geometry.stroke_from(own.start)?;
@@ -282,8 +284,9 @@ impl Recording for Shingled {
         Box::new(self.clone())
     }
 
-    /// Of tracks of one length in one zone a write destroys whole ones, as many as the head is wide: what it is at both ends of
-    /// the zone it is between them, unless a step lies there.
+    /// Returns whether `track` lies in a stroke and the head has one width in the whole zone. Then every whole track in
+    /// the stroke destroys the same number of whole tracks after it. It suffices to compare the head steps at both ends
+    /// of the zone.
     fn is_alike_in_stroke(&self, geometry: &Geometry, track: Pba) -> bool {
         let zone = geometry.zone_of(geometry.locate(track).radial_track);
         let share = |radial_track: u32| u64::from(radial_track) * MILLION / u64::from(geometry.radial_tracks());
@@ -307,15 +310,16 @@ impl Recording for Shingled {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: of a long write only the end is looked at, which alone reaches beyond it (invariant 3 of the folder: the cost of a
-    //! write is that of the tracks that matter). That what is left out destroys nothing is the twin's part. And strokes are
-    //! taken to be alike only where they are. Method: toys whose tracks can be counted by hand.
+    //! Goal: only the end of a long write is examined, because only that part destroys sectors outside of it (invariant
+    //! 3 of the folder: the cost depends on the tracks that matter). The twin's tests show that the part left out
+    //! destroys nothing. And strokes count as alike only where they are. Method: toys whose tracks can be counted by
+    //! hand.
 
     use super::*;
     use crate::geometry::{GeometryConfig, HorizontalConfig, LayoutName};
 
-    /// Two surfaces of thirty tracks of ten sectors, each in one stroke inwards: sector s of track t of surface f is PBA
-    /// 300 f + 10 t + s.
+    /// Returns two surfaces of thirty tracks of ten sectors, each in one stroke inwards: sector s of track t of surface
+    /// f is PBA 300 f + 10 t + s.
     fn strokes() -> Geometry {
         let inward = HorizontalConfig { split: 1.0, ..HorizontalConfig::default() };
         let config = GeometryConfig::listed(2, LayoutName::Horizontal, 1000, &[(30, 10)]);

@@ -1,15 +1,17 @@
-//! Tracks beside a write: collects what faces the part of a write on one track, on another track.
+//! Neighbouring tracks of a write: collects the sectors of another track that lie beside the part of a write on one
+//! track.
 //!
 //! Invariants:
-//! 1. What the same write covers later in PBA order is never collected: it is written after it was destroyed.
+//! 1. Sectors that the same write covers later in PBA order are never collected: they are written after they were
+//!    destroyed.
 
 use super::angles::{Margin, Ring, facing};
 use super::extents::push_outside;
 use crate::geometry::{Geometry, TrackPiece};
 use crate::units::Extent;
 
-/// Appends the sectors of the track at `radial_track`, on the surface of `piece`, that face it, less those that
-/// `written`, the write it is part of, covers after it.
+/// Appends the sectors of the track at `radial_track`, on the surface of `piece`, that lie beside `piece`. The piece is
+/// part of the write `written`; sectors that this write covers after `piece` are left out.
 pub(super) fn push_facing(
     geometry: &Geometry,
     piece: &TrackPiece,

@@ -1,6 +1,6 @@
-//! Goal: every recording destroys what its paper says, and no more. Method: the papers' own examples, then random
-//! writes compared with a twin that goes over a toy disk sector by sector and asks of every other sector whether it
-//! suffers.
+//! Goal: every recording destroys the sectors that its paper names, and no others. Method: the papers' own examples,
+//! then random writes compared with a twin that goes over a toy disk sector by sector and checks every other sector for
+//! damage.
 
 use super::*;
 use crate::Geometry;
@@ -35,7 +35,7 @@ fn geometry(config: &GeometryConfig) -> Geometry {
     Geometry::new(config).expect("a valid toy")
 }
 
-/// One surface of 30 tracks of ten sectors, no skew: sector s of track t is PBA 10 t + s, whatever the direction.
+/// Returns one surface of 30 tracks of ten sectors without skew: sector s of track t is PBA 10 t + s in any direction.
 fn plain() -> Geometry {
     geometry(&GeometryConfig::listed(1, LayoutName::Cylinder, ROTATION_NS, &[(30, 10)]))
 }
@@ -87,7 +87,7 @@ fn widening_reaches_to_the_sectors_beside() {
 
 #[test]
 fn a_band_and_its_guard_are_whole_tracks() {
-    // Aghayev 2015 fig. 2: bands of 4 tracks and a guard of k − 1; with k = 3, two tracks after the band suffer.
+    // Aghayev 2015 fig. 2: bands of 4 tracks and a guard of k − 1; with k = 3, two tracks after the band are destroyed.
     let three = recording("kind = 'shingled'\nhead_tracks = 3");
     assert_eq!(destroyed(&*three, &plain(), extent(90, 40)), [extent(130, 20)]);
     assert_eq!(destroyed(&*three, &plain(), extent(280, 20)), [], "beyond the last track there is nothing");
@@ -173,7 +173,7 @@ fn impossible_values_are_refused_with_a_remedy() {
 
 #[test]
 fn every_kind_says_of_itself_what_its_keys_say() {
-    // Name; harmless; damage left to the host; tracks of a band; DNOR and DID; share stored of bands of four tracks.
+    // Name; harmless; damage left to the host; tracks of a band; DNOR and DID; stored share of bands of four tracks.
     type Said = (&'static str, bool, bool, Option<u32>, Option<(u64, u64)>, f64);
     let said = |recording: &dyn Recording| -> Said {
         (
@@ -217,7 +217,7 @@ fn every_kind_says_of_itself_what_its_keys_say() {
 
 #[test]
 fn what_is_as_large_as_the_disk_fits_and_what_is_larger_is_refused() {
-    // Of thirty tracks of ten sectors. The first value of each fits, the next does not.
+    // Disk of thirty tracks of ten sectors. The first value of each case fits, the next one does not.
     let shingled = |words: &str| format!("kind = 'shingled'\n{words}");
     let cases = [
         ("interference_sectors", "kind = 'block-interference'\ninterference_sectors = ".to_string(), 300),
@@ -294,8 +294,8 @@ fn an_interference_says_all_of_the_head() {
     assert_eq!(destroyed(&*none, &plain(), extent(54, 3)), []);
 }
 
-/// Whether two sectors share an angle, `margin_ns` given to the first on both sides: intervals on a circle, in units
-/// of a nanosecond over the product of the sector counts.
+/// Returns whether two sectors share an angle, if the first is widened by `margin_ns` on both sides. They are compared
+/// as intervals on a circle, in units of a nanosecond over the product of the sector counts.
 fn faces(geometry: &Geometry, one: &Place, other: &Place, margin_ns: i64) -> bool {
     let interval = |place: &Place, beside: &Place, margin_ns: i64| {
         let unit = i64::from(place.track_sectors) * i64::from(beside.track_sectors);
@@ -309,7 +309,7 @@ fn faces(geometry: &Geometry, one: &Place, other: &Place, margin_ns: i64) -> boo
     (other_start - start).rem_euclid(circle) < width || (start - other_start).rem_euclid(circle) < other_width
 }
 
-/// Writes sector by sector in PBA order; `suffers` says whether a write of the first place destroys the second.
+/// Writes sector by sector in PBA order. `suffers` returns whether a write of its first place destroys the second.
 fn twin(geometry: &Geometry, written: Extent, suffers: &dyn Fn(&Place, &Place) -> bool) -> Vec<bool> {
     let places: Vec<Place> = (0..geometry.sectors().0).map(|pba| geometry.locate(Pba(pba))).collect();
     let mut lost = vec![false; places.len()];
