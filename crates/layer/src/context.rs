@@ -1,13 +1,13 @@
-//! What a layer is built over.
+//! The context in which a layer is built: its disk and its parameters.
 
 use imbrex_disk::SharedDisk;
 
 use crate::parameters::Parameters;
 
-/// What a layer is built for.
+/// The disk and the parameters from which a layer is built.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// The disk that the layer is built on.
+    /// The disk under the layer.
     pub disk: SharedDisk,
     /// The layer's parameters.
     pub parameters: Parameters,

@@ -1,8 +1,8 @@
-//! Translation layers: a logical command in, a physical [`Plan`] out.
+//! Translation layers: a layer turns a logical command into a physical [`Plan`].
 //!
-//! A layer knows neither time nor bytes: it says what has to happen on the medium, and the same plan is timed by the
-//! simulator, executed on bytes by the emulated drive, checked against what writes destroy, and cut short by the
-//! crash tests. Layers live in [`layers`], one file each; [`registry`] lists them.
+//! A layer knows neither time nor bytes: it plans the steps on the medium. The same plan is timed by the simulator,
+//! executed on bytes by the emulated drive, checked for destroyed sectors, and cut short by the crash tests. Layers
+//! live in [`layers`], one file each; [`registry`] lists them.
 
 pub mod context;
 pub mod info;

@@ -1,20 +1,20 @@
-//! Layer parameters: text in, typed values out, and an error that names the key and what it takes.
+//! Layer parameters: converts text to typed values. Errors name the key and the values that it accepts.
 
 use imbrex_units::quantity;
 use std::collections::BTreeMap;
 
-/// What a parameter takes.
+/// The kind of value that a parameter takes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ParameterKind {
     /// A size in bytes: `4k`, `25MiB`, `25MB`.
     Bytes,
     /// A whole number.
     Count,
-    /// A whole number that is not less than this.
+    /// A whole number that is not less than this one.
     CountFrom(u64),
-    /// A share: `1%` or `0.01`.
+    /// A share from 0 to 1: `1%` or `0.01`.
     Share,
-    /// A share that is more than none.
+    /// A share above 0, up to 1.
     ShareAboveZero,
     /// A duration: `2ms`, `1.2s`, `3h`.
     Duration,
@@ -25,7 +25,7 @@ pub enum ParameterKind {
 }
 
 impl ParameterKind {
-    /// What it takes, in words, with the range.
+    /// Returns a description of the accepted values, with their range.
     pub fn takes(&self) -> String {
         match self {
             ParameterKind::Bytes => "a size in bytes, such as 4k, 25MiB or 25MB".into(),
@@ -39,7 +39,7 @@ impl ParameterKind {
         }
     }
 
-    /// Its name, in one word.
+    /// Returns the kind's name, in one word.
     pub fn name(&self) -> &'static str {
         match self {
             ParameterKind::Bytes => "size",
@@ -57,28 +57,31 @@ impl ParameterKind {
 pub struct ParameterInfo {
     /// The word before `=` in `key=value`.
     pub key: &'static str,
-    /// What it takes.
+    /// The kind of value that the parameter takes.
     pub kind: ParameterKind,
-    /// Its default, as a user would write it.
+    /// The default, as a user would write it.
     pub default: &'static str,
-    /// What it means, in one line.
+    /// The parameter's meaning, in one line.
     pub help: &'static str,
 }
 
-/// A refused configuration: what is wrong and what would be right.
+/// A refused configuration: the message says what is wrong and which values are accepted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigError(pub String);
 
-/// The values of a layer's parameters: what was given, over the defaults.
+/// The values of a layer's parameters: the given ones, and defaults for the others.
 #[derive(Clone, Debug)]
 pub struct Parameters {
     values: BTreeMap<&'static str, (ParameterKind, String)>,
 }
 
 impl Parameters {
-    /// The defaults of `infos`, overlaid with `given`, later over earlier; unknown keys and values of the wrong kind
-    /// are refused.
+    /// Returns the defaults of `infos`, overridden by `given`; a later value of a key overrides an earlier one.
+    ///
+    /// # Errors
+    ///
+    /// A key that is not in `infos`, or a value of the wrong kind.
     pub fn new(infos: &[ParameterInfo], given: &[(String, String)]) -> Result<Parameters, ConfigError> {
         let mut values: BTreeMap<_, _> =
             infos.iter().map(|info| (info.key, (info.kind, info.default.to_string()))).collect();
@@ -100,37 +103,37 @@ impl Parameters {
         &self.values.get(key).unwrap_or_else(|| panic!("parameter '{key}' is not in the layer's list")).1
     }
 
-    /// A size in bytes.
+    /// Returns the parameter's value, a size in bytes.
     pub fn bytes(&self, key: &str) -> u64 {
         quantity::bytes(self.text(key)).expect("checked when given")
     }
 
-    /// A whole number.
+    /// Returns the parameter's value, a whole number.
     pub fn count(&self, key: &str) -> u64 {
         quantity::count(self.text(key)).expect("checked when given")
     }
 
-    /// A share between 0 and 1.
+    /// Returns the parameter's value, a share between 0 and 1.
     pub fn share(&self, key: &str) -> f64 {
         parse_share(self.text(key)).expect("checked when given")
     }
 
-    /// A duration in nanoseconds.
+    /// Returns the parameter's value, a duration in nanoseconds.
     pub fn duration_ns(&self, key: &str) -> u64 {
         quantity::duration_ns(self.text(key), quantity::SECOND_NS).expect("checked when given")
     }
 
-    /// Whether a switch is on.
+    /// Returns whether the parameter, a switch, is on.
     pub fn switch(&self, key: &str) -> bool {
         self.text(key) == "on"
     }
 
-    /// The value of a parameter that takes one of several words.
+    /// Returns the word that was chosen for a parameter that takes one of several words.
     pub fn choice(&self, key: &str) -> &str {
         self.text(key)
     }
 
-    /// All of them as text, in order of key: for results.
+    /// Returns all keys with their values as text, in order of key, for results.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.values.iter().map(|(key, (_, value))| (*key, value.as_str()))
     }
@@ -157,7 +160,7 @@ fn check(key: &str, kind: ParameterKind, value: &str) -> Result<(), ConfigError>
     Err(ConfigError(format!("{key}={value}: expected {expected}")))
 }
 
-/// `1%` or `0.01`, between 0 and 1.
+/// Parses `1%` or `0.01`; `None` if the text is no share from 0 to 1.
 fn parse_share(text: &str) -> Option<f64> {
     let value = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().ok()? / 100.0,

@@ -1,4 +1,4 @@
-//! The registry of layers: one line each in [`built_in`], and those that a program adds with [`register`].
+//! The registry of layers: [`built_in`] lists the layers of this crate, and a program adds its own with [`register`].
 
 use std::sync::RwLock;
 
@@ -9,7 +9,7 @@ use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, Parameters};
 
-/// The layers that come with this crate.
+/// Returns the layers of this crate.
 pub fn built_in() -> &'static [&'static LayerInfo] {
     use crate::layers::*;
     &[
@@ -33,11 +33,11 @@ pub fn built_in() -> &'static [&'static LayerInfo] {
     ]
 }
 
-/// The layers of programs that bring their own.
+/// Layers that a program added with [`register`].
 static ADDED: RwLock<Vec<&'static LayerInfo>> = RwLock::new(Vec::new());
 
-/// Adds a layer to those that can be asked for by name: from now on drives, images, `imbrex list layers` and the tests of
-/// all layers know it. A name that is taken is refused. A program does so first of all, before it builds a drive.
+/// Adds a layer to the registry: from now on drives, images, `imbrex list layers` and the tests of all layers know its
+/// name. A program calls this before it builds a drive. A name that is already registered is an error.
 pub fn register(info: &'static LayerInfo) -> Result<(), ConfigError> {
     let mut added = ADDED.write().expect("no thread panics while it adds a layer");
     if built_in().iter().chain(added.iter()).any(|other| other.name == info.name) {
@@ -47,13 +47,13 @@ pub fn register(info: &'static LayerInfo) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Every layer: those that come with this crate, then those that were added, in the order in which that was done.
+/// Returns every layer: the layers of this crate, then the added ones in the order in which they were added.
 pub fn all() -> Vec<&'static LayerInfo> {
     let added = ADDED.read().expect("no thread panics while it adds a layer");
     built_in().iter().chain(added.iter()).copied().collect()
 }
 
-/// The layer called `name`.
+/// Returns the layer called `name`.
 pub fn named(name: &str) -> Option<&'static LayerInfo> {
     all().into_iter().find(|info| info.name == name)
 }

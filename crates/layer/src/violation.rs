@@ -1,6 +1,6 @@
-//! What a layer says of itself when one of the numbered invariants of its file does not hold.
+//! The error of a layer's self-check: one of the numbered invariants in the header of its file does not hold.
 
-/// A broken invariant of a layer: a bug of ours.
+/// A broken invariant of a layer: a bug in this program.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{layer}: invariant {invariant} broken: {detail}")]
 pub struct Violation {
@@ -8,6 +8,6 @@ pub struct Violation {
     pub layer: &'static str,
     /// The number of the invariant in its file's header.
     pub invariant: u32,
-    /// The values that break it.
+    /// The values that break the invariant.
     pub detail: String,
 }

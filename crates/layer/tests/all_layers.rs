@@ -1,8 +1,9 @@
-//! Goal: every layer in the registry keeps the promises of `layer.rs`. Method: each on every toy disk of every recording
-//! it accepts, with each of its toy parameters: random runs under the checker, power cuts at every step, checkpoints.
+//! Goal: every layer in the registry keeps the promises of `layer.rs`. Method: each layer on every toy disk of every
+//! recording that it accepts, with each of its sets of toy parameters. The tests are random runs under the checker,
+//! power cuts at every step, and checkpoints.
 //!
-//! A new layer is found by its registry line. `IMBREX_SEEDS=n` runs n seeds instead of the few that fit a commit,
-//! `IMBREX_LAYER=name` one layer alone.
+//! A new layer is tested as soon as it is in the registry. `IMBREX_SEEDS=n` runs n seeds instead of the few for a
+//! commit, and `IMBREX_LAYER=name` tests only one layer.
 
 use imbrex_layer::verify::judge;
 use imbrex_layer::{LayerInfo, registry};

@@ -1,5 +1,5 @@
-//! Goal: a drive is laid out quickly whatever its parameters. Method: a recording that counts how often it is asked what a
-//! write destroys, which is what laying out a drive costs; a clock would measure the machine.
+//! Goal: a drive is laid out quickly whatever its parameters. Method: a recording that counts the calls of `destroys`,
+//! which dominate the cost of laying out a drive; a clock would measure the machine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use imbrex_disk::recording::{Recording, Refusal};
 use imbrex_disk::{Disk, Extent, Pba, Profile};
 use imbrex_layer::registry;
 
-/// Counts, and asks another.
+/// A recording that counts the calls of `destroys` and passes them to another recording.
 #[derive(Debug)]
 struct Counting {
     inner: Box<dyn Recording>,
@@ -47,7 +47,8 @@ impl Recording for Counting {
     }
 }
 
-/// How often a write was asked about while `layer` was laid out, on how many tracks, and how many sectors it offers.
+/// Lays out `layer` on the drive `profile`. Returns the number of calls of `destroys`, the number of tracks, and the
+/// layer's capacity in sectors.
 fn asked(profile: &str, layer: &str, parameters: &[(&str, &str)]) -> (u64, u64, u64) {
     let profile = Profile::named(profile).expect("it comes with the project");
     let (disk, asked) = (profile.disk(), Arc::new(AtomicU64::new(0)));
@@ -66,8 +67,8 @@ fn asked(profile: &str, layer: &str, parameters: &[(&str, &str)]) -> (u64, u64, 
     (asked.load(Ordering::Relaxed), tracks, layer.capacity().0)
 }
 
-/// One look for 50 tracks of the outermost length. Looking at every track asks 0.6 million times and more, of the cache of 1 TB
-/// 8 million times, and of zones of 2 MiB 2.5 million times.
+/// Checks that there is at most one call for 50 tracks of the outermost length. With a call for every track there would
+/// be at least 0.6 million calls. The cache of 1 TB would take 8 million, and zones of 2 MiB 2.5 million.
 #[test]
 fn few_writes_are_asked_about_whatever_the_parameters() {
     for (layer, parameters) in [
@@ -87,8 +88,8 @@ fn few_writes_are_asked_about_whatever_the_parameters() {
     }
 }
 
-/// Goal: what a layer keeps of a new drive does not grow with the number of its parts. Method: the bytes it counts, of drives cut as
-/// finely as can be; with a table for each part they would be 60 to 1200 MB.
+/// Goal: the memory of a layer on a new drive does not grow with the number of its parts. Method: measured bytes of
+/// drives that are cut as finely as possible; a table with an entry for each part would take 60 to 1200 MB.
 #[test]
 fn a_new_drive_takes_little_memory_however_finely_it_is_cut() {
     for (profile, layer, parameters) in [

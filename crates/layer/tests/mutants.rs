@@ -1,5 +1,5 @@
-//! Goal: the checker and the cuts see what they are for. Method: layers whose plans are altered on purpose, one fault
-//! each; every one must be caught, and by the fault it has.
+//! Goal: the checker and the power-cut tests find the faults that they are for. Method: layers whose plans are altered
+//! on purpose, one fault each. Every fault must be found and named.
 
 use imbrex_disk::{Command, Lba, Pba, Sectors, SharedDisk};
 use imbrex_layer::verify::cuts::{self, PowerCutTest};
@@ -8,7 +8,7 @@ use imbrex_layer::{
     Background, Cause, GroupKind, Layer, MapMemory, Note, Piece, Plan, ReplayError, Step, StepOp, Violation, registry,
 };
 
-/// A layer whose plans go through `alter`, step by step.
+/// A layer whose plans are changed step by step by `alter`.
 struct Mutant {
     inner: Box<dyn Layer>,
     alter: fn(&Step, &mut Vec<Step>),
@@ -89,7 +89,7 @@ fn mutant(
     Box::new(Mutant { inner: registry::build(name, disk, &given).expect("it builds"), alter })
 }
 
-/// What the checker says of a random run.
+/// Returns the checker's verdict on a random run.
 fn checked(base: (&str, &[(&str, &str)]), alter: fn(&Step, &mut Vec<Step>)) -> Result<(), CheckError> {
     let disk = toy_disk();
     let mut layer = mutant(&disk, base, alter);
@@ -103,7 +103,7 @@ fn checked(base: (&str, &[(&str, &str)]), alter: fn(&Step, &mut Vec<Step>)) -> R
     Ok(())
 }
 
-/// What the cuts say of a random run.
+/// Returns the verdict of the power-cut test on a random run.
 fn cut(base: (&str, &[(&str, &str)]), alter: fn(&Step, &mut Vec<Step>)) -> Result<(), String> {
     cut_on(&toy_disk(), base, alter)
 }
@@ -118,7 +118,7 @@ fn same(step: &Step, out: &mut Vec<Step>) {
     out.push(*step);
 }
 
-/// In-place writes reach one sector past the region, so that the guard no longer suffices.
+/// Writes one sector past the region in place, so that the guard is too short.
 fn one_sector_too_far(step: &Step, out: &mut Vec<Step>) {
     let is_in_place = step.op == StepOp::Write && step.cause == Cause::Cleaning;
     out.push(Step { sectors: step.sectors + is_in_place as u32, ..*step });
@@ -132,7 +132,7 @@ fn no_backup(step: &Step, out: &mut Vec<Step>) {
     out.extend((step.cause != Cause::Backup).then_some(*step));
 }
 
-/// A note moves before the access that precedes it.
+/// Moves a note before the write that precedes it.
 fn note_before_its_data(step: &Step, out: &mut Vec<Step>) {
     out.push(*step);
     let writes = out.iter().rposition(|step| step.op == StepOp::Write);
@@ -142,7 +142,7 @@ fn note_before_its_data(step: &Step, out: &mut Vec<Step>) {
     }
 }
 
-/// A barrier after the first sector of each in-place write: what that sector destroys is not yet rewritten.
+/// Inserts a barrier after the first sector of each write: the sectors that it destroys are not rewritten yet.
 fn barrier_inside_a_rewrite(step: &Step, out: &mut Vec<Step>) {
     if step.op != StepOp::Write || step.sectors < 2 {
         return out.push(*step);
@@ -152,13 +152,13 @@ fn barrier_inside_a_rewrite(step: &Step, out: &mut Vec<Step>) {
     out.extend([Step { sectors: 1, ..*step }, barrier, Step { sectors: step.sectors - 1, pba, lba, ..*step }]);
 }
 
-/// The last read of a merge is forgotten: what it would have brought is written as zeros, or stale.
+/// Omits the last read of a merge: its sectors are written as zeros or with stale data.
 fn no_cached_reads(step: &Step, out: &mut Vec<Step>) {
     let is_cached = step.op == StepOp::Read && step.cause == Cause::Cleaning && step.sectors < 16;
     out.extend((!is_cached).then_some(*step));
 }
 
-/// Host reads fetch one sector to the right.
+/// Makes host reads begin one sector later.
 fn read_beside(step: &Step, out: &mut Vec<Step>) {
     let is_host_read = step.op == StepOp::Read && step.cause == Cause::Host;
     out.push(Step { pba: step.pba + Sectors(is_host_read as u64), ..*step });
@@ -176,7 +176,8 @@ fn unaltered_layers_pass() {
 fn a_write_one_sector_too_far_is_caught() {
     for base in [REGIONS, SETS] {
         let error = checked(base, one_sector_too_far).expect_err("the guard is one sector short");
-        // Newest data behind the guard are lost at once; dead ones are missed when a merge reads its region.
+        // The newest data behind the guard are lost at once; a destroyed old copy is found when a merge reads its
+        // region.
         assert!(matches!(error.fault, Fault::Lost { .. } | Fault::ReadDestroyed { .. }), "{error}");
     }
 }
@@ -184,7 +185,8 @@ fn a_write_one_sector_too_far_is_caught() {
 #[test]
 fn a_merge_without_the_cached_data_is_caught() {
     let error = checked(SETS, no_cached_reads).expect_err("newest versions are lost");
-    // The stale copy in the native place shows when the plan ends, or when the cached one is overwritten before that.
+    // The stale copy in the native place is found when the plan ends, or when the cached copy is overwritten before
+    // that.
     assert!(matches!(error.fault, Fault::Lost { .. } | Fault::Endangered { .. }), "{error}");
 }
 
@@ -239,7 +241,7 @@ fn the_papers_own_steps_do_not_survive_cuts() {
     cut(UNSAFE_REGIONS, same).expect_err("safety=paper loses the rest of a region");
 }
 
-/// The identity on its toy, for plans made by hand.
+/// Returns the identity layer on its toy, with a checker, for plans made by hand.
 fn by_hand() -> (Checker, Box<dyn Layer>) {
     let disk = toy::disks("conventional").next().expect("there is one").disk;
     let layer = registry::build("conventional", &disk, &[]).expect("it builds");
@@ -285,7 +287,7 @@ fn a_destroyed_sector_names_the_write_that_destroyed_it() {
     let disk = toy_disk();
     let layer = mutant(&disk, REGIONS, same);
     let mut checker = Checker::new(&disk, layer.as_ref(), true);
-    // Of the sectors after PBA 0 the next five are destroyed; reading them says by which step.
+    // The write of PBA 0 destroys the next five sectors; the error of reading them names that write.
     let plan = plan_of(|plan| {
         plan.write(Cause::Host, Pba(0), Lba(0), Sectors(1));
         plan.read(Cause::Host, Pba(5), Lba(5), Sectors(2));
@@ -295,8 +297,9 @@ fn a_destroyed_sector_names_the_write_that_destroyed_it() {
     assert!(error.to_string().contains("reads PBA 5, which step 0 of plan 1 destroyed"), "{error}");
 }
 
-/// Zeros copied of a trimmed sector, by a cleaning that is given up, are no more than the trim's record says: the copy may
-/// go, though the layer has made another by the end of that plan. Two copies on, there is no record to fall back on.
+/// Zeros that an abandoned cleaning copied of a trimmed sector add nothing to the record of the trim. So that copy may
+/// be overwritten, although the layer has made another by the end of the plan. After two more copies there is no record
+/// to fall back on.
 #[test]
 fn a_copy_of_a_trimmed_sector_that_was_given_up_may_go() {
     let disk = toy::disks("conventional").next().expect("there is one").disk;

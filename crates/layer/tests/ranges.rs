@@ -1,11 +1,12 @@
-//! Goal: a parameter's range, as it is listed, is true: the least value is taken by some toy, and what is less by none. Method: every
-//! layer on its toys, with the least of every count and share, and nothing where that is more.
+//! Goal: the listed range of a parameter is correct: some toy accepts the lowest value, and none accepts a lower one.
+//! Method: every layer on its toys, with the lowest value of every count and share, and with the value below if there
+//! is one.
 
 use imbrex_layer::parameters::{ParameterInfo, ParameterKind};
 use imbrex_layer::verify::toy;
 use imbrex_layer::{LayerInfo, registry};
 
-/// Whether a toy takes `value`.
+/// Returns whether some toy accepts `value` for the parameter.
 fn takes(info: &LayerInfo, parameter: &ParameterInfo, value: u64) -> bool {
     let disks: Vec<_> = info.recordings.iter().flat_map(|recording| toy::disks(recording)).collect();
     info.toys.iter().any(|words| {

@@ -1,9 +1,11 @@
-//! `block-swap`: hot blocks of bottom tracks change places with cold blocks of tops of their track group (the Block Swapping
-//! of Wu et al., as Hajkazemi 2019 §5 describes it). It is [`track_map`] with blocks in the place of
-//! pseudo-tracks: finer, so that no cold data moves along, with a map and a number of moves that grow as blocks shrink.
+//! `block-swap`: hot blocks of bottom tracks change places with cold blocks of top tracks of the same track group (the
+//! Block Swapping of Wu et al., as Hajkazemi 2019 §5 describes it). The layer is [`track_map`] with blocks in place of
+//! pseudo-tracks. Blocks are finer, so a swap moves no cold data along with the hot data; the map and the number of
+//! moves grow as blocks shrink.
 //!
-//! A group has up to 128 bottoms and as many tops. Blocks are `block_size` long, so that the last of a track may reach into
-//! the next. The table has 16 bits a block: 30.5 MB for each TB of blocks of 64 KiB, far beyond a controller's memory.
+//! A group has up to 128 bottom tracks and as many top tracks. Every block has `block_size` bytes, so the last block of
+//! a track may reach into the next track. The table has 16 bits per block: with blocks of 64 KiB that is 30.5 MB for
+//! each TB, far beyond a controller's memory.
 //!
 //! Records: those of `track-map`, with blocks for pseudo-tracks.
 //!
@@ -22,7 +24,7 @@ use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 
-/// What moves.
+/// Size of a block, the unit that a move swaps, in bytes.
 const BLOCK_SIZE: ParameterInfo = ParameterInfo {
     key: "block_size",
     kind: ParameterKind::Bytes,
@@ -30,14 +32,14 @@ const BLOCK_SIZE: ParameterInfo = ParameterInfo {
     help: "size of a block; a group must not have more than 65,536",
 };
 
-/// How many blocks are looked at after an interval, where other layers look at tracks.
+/// Number of hottest blocks considered after an interval; replaces [`HOT_TRACKS`] of the other layers.
 const HOT_BLOCKS: ParameterInfo = ParameterInfo {
     default: "1000",
     help: "hottest blocks on bottoms considered at the end of an interval",
     ..HOT_TRACKS
 };
 
-/// Its line in the registry.
+/// Entry of `block-swap` in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "block-swap",
     summary: "interlaced disk: hot blocks of bottoms change places with cold blocks of tops in their track group",
@@ -54,7 +56,7 @@ pub const INFO: LayerInfo = LayerInfo {
     build,
 };
 
-/// Zones, and blocks of a zone that a heat key can tell apart.
+/// Number of zones that a heat key can distinguish, and of blocks in a zone.
 const KEY_PARTS_MAX: usize = 1 << 16;
 
 fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
@@ -73,7 +75,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let log = BackupLog::set_aside(&mut planner, tracks, surfaces, parameters.count("backup_regions"))?;
     let home = planner.finish();
     let longest = home.disk().geometry.zones().iter().map(|zone| zone.track_sectors as u64).max().unwrap_or(1);
-    // Of a zone's 256 tracks none may be cut into more blocks than 16 bits can number.
+    // A zone has up to 256 tracks, whose blocks must be numbered in 16 bits.
     if 256 * longest.div_ceil(block_sectors) >= KEY_PARTS_MAX as u64 {
         return Err(ConfigError(format!("block_size={block_bytes}: a track group would have more than 65,536 blocks")));
     }
@@ -86,8 +88,9 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: blocks are swapped as pseudo-tracks are, and runs of blocks that lie together are one access. The toy is that of
-    //! `track-map`, with two blocks to a track: block 2 is at PBAs 10–14, between those of PBAs 110–114 and 100–104.
+    //! Goal: blocks are swapped as pseudo-tracks are, and runs of blocks that lie together are one access. The toy is
+    //! that of `track-map`, with two blocks per track: block 2 is at PBAs 10–14, between the blocks at PBAs 110–114 and
+    //! 100–104.
 
     use imbrex_disk::Command;
 
@@ -151,7 +154,7 @@ mod tests {
         );
     }
 
-    /// 16 bits a block: of 64 KiB 30.5 MB a TB, of 4 KiB 488 MB (the page's figures).
+    /// Checks 16 bits per block: 30.5 MB per TB with blocks of 64 KiB, 488 MB with blocks of 4 KiB, as in the documentation.
     #[test]
     fn memory_is_two_bytes_a_block() {
         let layer = layer("block-swap", &disk(64, 10, 1.0), TOY);

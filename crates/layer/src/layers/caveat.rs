@@ -1,5 +1,5 @@
-//! `caveat`: the [identity](super::identity) on a caveat disk (Singh 2014 §3.2). What a write damages is the business of
-//! the host, who was told DID and DNOR.
+//! `caveat`: the [identity](super::identity) mapping on a caveat disk (Singh 2014 §3.2). The drive reports DID and DNOR
+//! to the host, and the host is responsible for the sectors that its writes destroy.
 
 use super::identity::Identity;
 use crate::context::Context;
@@ -7,7 +7,7 @@ use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::ConfigError;
 
-/// Its line in the registry.
+/// Entry of `caveat` in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "caveat",
     summary: "identity mapping: the host keeps clear of what a write damages, by DID and DNOR",

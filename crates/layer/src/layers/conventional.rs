@@ -1,4 +1,5 @@
-//! `conventional`: the [identity](super::identity) on a drive without overlap. The baseline of all comparisons.
+//! `conventional`: the [identity](super::identity) mapping on a drive whose tracks do not overlap. All comparisons use
+//! this layer as the baseline.
 
 use super::identity::Identity;
 use crate::context::Context;
@@ -6,7 +7,7 @@ use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::ConfigError;
 
-/// Its line in the registry.
+/// Entry of `conventional` in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "conventional",
     summary: "identity mapping: every sector is rewritten in place",

@@ -1,6 +1,6 @@
-//! `flip-cache`: hot bottom tracks are flipped with a cold neighbouring top, as `track-flip` does; those that have none,
-//! because their neighbours are hot as well, live in a cache, as with `track-cache`. Hajkazemi 2019 §6 asks for the two
-//! together.
+//! `flip-cache`: a hot bottom track is flipped with a cold neighbouring top track, as in `track-flip`. If both
+//! neighbours are hot as well, the bottom track is kept in a cache, as in `track-cache`. Hajkazemi 2019 §6 asks for
+//! this combination.
 //!
 //! ```text
 //!                      a neighbour is cold enough ──► flip: costs no capacity, 1.5 bits a track
@@ -8,14 +8,14 @@
 //!                      └ else ────────────────────► promote: a slot, in place of the coldest one cached
 //! ```
 //!
-//! A flipped track is not cached, nor a cached one flipped: what is cached is at home for the flips, and stays in its slot
-//! until a hotter one wants it.
+//! A flipped track is not cached, and a cached track is not flipped. The flip map treats a cached track as a track at
+//! home. The track stays in its slot until a hotter track needs the slot.
 //!
-//! Its journal records are those of `track-flip` and, with tags higher by eight, those of `track-cache`.
+//! The journal records are those of `track-flip` and those of `track-cache`; the tags of the latter are higher by eight.
 //!
 //! Invariants:
-//! 1. Those of both.
-//! 2. No bottom is cached and flipped.
+//! 1. Those of `track-flip` and of `track-cache`.
+//! 2. No bottom track is both cached and flipped.
 
 use imbrex_disk::Lba;
 
@@ -38,7 +38,7 @@ use crate::plan::Plan;
 use crate::plan::note::{Note, ReplayError};
 use crate::violation::Violation;
 
-/// Its line in the registry.
+/// Entry of `flip-cache` in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "flip-cache",
     summary: "interlaced disk: hot bottom tracks are flipped with a cold top, or cached where there is none",
@@ -55,14 +55,14 @@ pub const INFO: LayerInfo = LayerInfo {
     build,
 };
 
-/// A move of either.
+/// A move: a flip, or a promotion to or eviction from the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Move {
     Flip(track_flip::Move),
     Cache(track_cache::Move),
 }
 
-/// What is flipped, and what is cached.
+/// The map of `flip-cache`: the flipped tracks and the cached tracks.
 struct FlipCache {
     flips: Flips,
     cache: Cache,
@@ -83,14 +83,14 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
 }
 
 impl FlipCache {
-    /// Whether the track of that number is a bottom that is cached.
+    /// Returns whether track number `index` is a bottom track that is cached.
     fn is_cached(&self, home: &Home, index: u32) -> bool {
         let (track, surface) = home.track_at(index);
         !Home::is_top(track) && self.cache.slot_of(home.bottom_index(track, surface)).is_some()
     }
 }
 
-/// Sectors written to a bottom in the interval.
+/// Returns the number of sectors written to bottom track number `bottom` in the interval.
 fn sectors_of(home: &Home, heat: &HeatLog, bottom: u32) -> u32 {
     let (track, surface) = home.bottom_at(bottom);
     Flips::sectors(heat, home.track_index(track, surface))
@@ -113,14 +113,15 @@ impl Translation for FlipCache {
         if run.harmless {
             return run;
         }
-        // Invariant 2: if this bottom is cached, the run is its own and whole.
+        // By invariant 2, a cached bottom is not flipped, so `run` is the whole track and holds the data of this bottom.
         match self.cache.slot_of(home.bottom_index(run.radial_track, run.surface)) {
             None => run,
             Some(slot) => self.cache.cached_run(run, slot),
         }
     }
 
-    /// Asked of tops, and of bottoms that are to be flipped or flipped back: neither is cached.
+    /// Returns the run at `sector` by the flip map alone. The common code asks only about tops and about bottoms that
+    /// are to be flipped or flipped back; none of these is cached.
     #[inline]
     fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<TrackRun> {
         self.flips.run_at(home, track, sector)
@@ -205,8 +206,9 @@ impl Translation for FlipCache {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: what can be flipped is flipped, what cannot is cached, never both. The toy is that of `track-cache`: LBA n of
-    //! group 0 is at PBA n + 10, and the track of PBA 20 (LBA 10) lies between those of PBAs 100 (LBA 90) and 90 (LBA 80).
+    //! Goal: a hot bottom is flipped if possible, otherwise cached, never both. The toy is that of `track-cache`: LBA n
+    //! of group 0 is at PBA n + 10, and the track of PBA 20 (LBA 10) lies between those of PBAs 100 (LBA 90) and 90
+    //! (LBA 80).
 
     use imbrex_disk::Command;
 
@@ -225,7 +227,7 @@ mod tests {
         let mut layer = layer("flip-cache", &disk(64, 10, 1.0), TOY);
         write_each(layer.as_mut(), &[12, 12, 13, 12, 350, 350]);
         let phases = idle_phases(layer.as_mut());
-        // Bottom 2 with the top at the next radius: the low part with T+1.
+        // State 3: the low part of bottom 2 is flipped with T+1, the top at the next radial position.
         assert_eq!(notes(&phases), [(FIRST_LAYER_TAG, 2, 3)]);
         assert_plan(
             &phases[1],
@@ -261,7 +263,7 @@ mod tests {
         );
     }
 
-    /// The tops cool down: what is cached stays there all the same, and nothing else of it is moved.
+    /// Checks that a cached bottom stays in its slot, and nothing else of it is moved, after its tops cool down.
     #[test]
     fn a_cached_bottom_is_not_flipped() {
         let mut layer = layer("flip-cache", &disk(64, 10, 1.0), TOY);
@@ -271,16 +273,17 @@ mod tests {
         assert_eq!(idle_phases(layer.as_mut()), []);
     }
 
-    /// The slot is wanted by a hotter track: the cold one goes home past its tops, of which one is flipped.
+    /// Checks an eviction for a hotter track: the cold track is written home, and its tops are rewritten, one of which
+    /// is flipped.
     #[test]
     fn eviction_rewrites_what_lies_on_the_tops_beside() {
         let mut layer = layer("flip-cache", &disk(64, 10, 1.0), TOY);
         write_each(layer.as_mut(), &[12, 12, 80, 80, 90, 90]);
         idle_phases(layer.as_mut());
-        // Bottom 3 (LBA 20) is flipped with the top of LBA 80: the one of LBA 70 is hot.
+        // Bottom 3 (LBA 20) is flipped with the top of LBA 80, because the top of LBA 70 is hot.
         write_each(layer.as_mut(), &[20, 20, 20, 20, 70, 70]);
         assert_eq!(notes(&idle_phases(layer.as_mut())), [(FIRST_LAYER_TAG, 3, 1)]);
-        // Bottom 5 (LBA 40) lies between the hot tops of LBAs 60 and 50: into the slot with it.
+        // Bottom 5 (LBA 40) lies between the hot tops of LBAs 60 and 50, so it is cached.
         write_each(layer.as_mut(), &[40, 40, 50, 50, 60, 60]);
         let phases = idle_phases(layer.as_mut());
         assert_eq!(
@@ -299,7 +302,7 @@ mod tests {
         );
     }
 
-    /// Hajkazemi 2019 §2.2 and §2.3: 3 bits a bottom track, and eight bytes a cached one.
+    /// Checks 3 bits per bottom track and eight bytes per cached track (Hajkazemi 2019 §2.2 and §2.3).
     #[test]
     fn memory_is_that_of_both() {
         let layer = layer("flip-cache", &disk(64, 10, 1.0), TOY);

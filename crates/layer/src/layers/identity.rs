@@ -1,7 +1,8 @@
-//! The identity, shared by the layers that translate nothing: `conventional`, and `caveat` where the host answers for what
-//! writes destroy. Every logical sector lies at the physical sector of the same number.
+//! The identity mapping, shared by the layers that translate nothing: `conventional`, and `caveat`, where the host is
+//! responsible for the sectors that its writes destroy. Every logical sector lies at the physical sector of the same
+//! number.
 //!
-//! Does not model: defects, spare sectors. A TRIM is accepted and forgotten, as by a drive without it.
+//! Does not model: defects, spare sectors. A TRIM is accepted and has no effect, as on a drive that does not implement TRIM.
 //!
 //! Invariants:
 //! 1. LBA n is PBA n.
@@ -15,14 +16,14 @@ use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
 use crate::violation::Violation;
 
-/// The identity, under the name of the layer it serves.
+/// The identity mapping, registered under the name of the layer that uses it.
 pub(super) struct Identity {
     info: &'static LayerInfo,
     capacity: Sectors,
 }
 
 impl Identity {
-    /// All of the disk.
+    /// Creates the layer described by `info`; its capacity is that of the whole disk.
     pub(super) fn new(info: &'static LayerInfo, context: &Context) -> Identity {
         Identity { info, capacity: context.disk.geometry.sectors() }
     }

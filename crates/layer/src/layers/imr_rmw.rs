@@ -1,16 +1,17 @@
-//! `imr-rmw`: sectors stay where they are, and a write to a bottom track reads its neighbours' sectors, backs them up,
-//! writes, and rewrites them (Hajkazemi 2019 §2.1). The baseline of all layers of interlaced disks.
+//! `imr-rmw`: sectors stay where they are. A write to a bottom track reads the sectors of both neighbours that it would
+//! destroy, copies them to a backup region, writes the bottom track, and rewrites the neighbours (Hajkazemi 2019 §2.1).
+//! Comparisons of interlaced layers use this layer as the baseline.
 //!
-//! Cost of a random write to a bottom: t_seek + 5.5 t_rot with the trip to the backup region and back taken as two
-//! rotations, 6 t_rot for one that follows another; to a top: t_seek + 0.5 t_rot.
+//! Cost of a random write to a bottom track: t_seek + 5.5 t_rot, where the trip to the backup region and back counts as
+//! two rotations. A write that follows another costs 6 t_rot. A write to a top track costs t_seek + 0.5 t_rot.
 //!
-//! Writes to one track that wait together share one operation. The journal holds the backup log's records alone, and with
-//! `skip_dead=on` those of what is live.
+//! Waiting writes to one track share one operation. The journal holds only the records of the backup log, and with
+//! `skip_dead=on` also records of the live sectors.
 //!
-//! Does not model: several operations at once. The log is one record long, as the actuator is one.
+//! Does not model: several operations at once. The log holds one record, because there is one actuator.
 //!
 //! Invariants:
-//! 1. LBA n lies at home; a sector that holds nothing lies nowhere (`skip_dead=on`).
+//! 1. LBA n lies at home. With `skip_dead=on`, a sector that holds no data lies nowhere.
 
 use imbrex_disk::Lba;
 
@@ -26,7 +27,7 @@ use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 
-/// Its line in the registry.
+/// Entry of `imr-rmw` in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "imr-rmw",
     summary: "interlaced disk: bottom tracks are written by read-modify-write of both neighbours",
@@ -49,7 +50,7 @@ pub const INFO: LayerInfo = LayerInfo {
     build,
 };
 
-/// Everything is at home.
+/// The map of `imr-rmw`: every sector is at home.
 struct InPlace;
 
 fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
@@ -85,9 +86,9 @@ impl Translation for InPlace {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the steps are those of Hajkazemi 2019 §2.1, at its cost. The toy has groups of six bottoms (PBAs 0–59), then
-    //! six tops in serpentine (PBAs 60–119): the track of PBA 10 lies between those of PBAs 110 and 100. One backup
-    //! region lies at 270–299; it and the tops beside it (300–339) are jumped.
+    //! Goal: the steps are those of Hajkazemi 2019 §2.1, at its cost. The toy has groups of six bottoms (PBAs 0–59),
+    //! then six tops in serpentine order (PBAs 60–119). The track of PBA 10 lies between those of PBAs 110 and 100. The
+    //! one backup region lies at 270–299; LBAs skip the region and the tops beside it (300–339).
 
     use imbrex_disk::{Command, Sectors};
 
@@ -138,7 +139,7 @@ mod tests {
         );
     }
 
-    /// On a top they are a single trip of the head.
+    /// Checks that waiting writes to one top are served in a single pass of the head.
     #[test]
     fn waiting_writes_to_one_top_share_an_operation() {
         let mut layer = layer("imr-rmw", &disk(64, 10, 1.0), "backup_regions=1");
@@ -224,7 +225,8 @@ mod tests {
         );
     }
 
-    /// Hajkazemi 2019 §2.1: t_seek + 5.5 t_rot at random, 6 t_rot in sequence; a top costs what a conventional disk does.
+    /// Checks the costs of Hajkazemi 2019 §2.1: t_seek + 5.5 t_rot at random, 6 t_rot in sequence; a top costs as much
+    /// as a track of a conventional disk.
     #[test]
     fn costs_are_the_papers() {
         let disk = disk(64, 4096, 1.0);

@@ -1,4 +1,4 @@
-//! The layers, one file each; [`crate::registry`] lists them.
+//! The translation layers, one module each; [`crate::registry`] lists them.
 
 pub mod block_swap;
 pub mod caveat;

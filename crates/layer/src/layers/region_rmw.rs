@@ -1,13 +1,15 @@
 //! `region-rmw`: shingled regions, rewritten in place (Cassuto 2010 §II.B). Every logical sector has a fixed place in a
-//! region; a write reads its region from the first modified sector to the end (`rmw=tail`) or all of it (`rmw=whole`),
-//! modifies it and writes it back.
+//! region. A write reads its region from the first modified sector to the end (`rmw=tail`) or all of it (`rmw=whole`),
+//! modifies the data in memory and writes them back.
 //!
-//! With `safety=power` the new content goes to a spare region first ([`crate::region::rewrite`]); `safety=paper` keeps to the
-//! paper's steps, which lose data in a power cut.
+//! With `safety=power` the new content goes to a spare region first ([`crate::region::rewrite`]). `safety=paper` keeps
+//! to the paper's steps, which lose data in a power cut.
 //!
-//! Does not model: angular locality (§II.A says why it is not worth it), TRIM (a fixed place keeps its old contents).
+//! Does not model: angular locality (§II.A says why it is not worth it), TRIM (a trimmed sector keeps its old contents
+//! in its fixed place).
 //!
-//! Records: #1 lba sectors pba: the spare holds this run. #2: it is in its place.
+//! Records: #1 lba sectors pba: the spare holds this run, whose place begins at that PBA. #2: the run is rewritten in
+//! its place.
 //!
 //! Invariants:
 //! 1. LBA n lies in region n ÷ region size, at the remainder.
@@ -26,7 +28,7 @@ use crate::region::Regions;
 use crate::region::rewrite::{Rewrite, Rewriter};
 use crate::violation::Violation;
 
-/// Its line in the registry.
+/// Entry of the `region-rmw` layer in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "region-rmw",
     summary: "static mapping; a write rewrites the rest of its region in place",
@@ -62,7 +64,7 @@ fn begin(target: Rewrite) -> Note {
     Record::Begin { lba: target.lba, sectors: target.sectors, pba: target.home }.encode()
 }
 
-/// The layer.
+/// The `region-rmw` layer.
 struct RegionRmw {
     regions: Regions,
     rewriter: Rewriter,
@@ -82,7 +84,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
 }
 
 impl RegionRmw {
-    /// Writes `sectors` of `lba`, all in `region`.
+    /// Plans a write of `sectors` from `lba` on, all in `region`: reads and rewrites the region's tail, or all of it.
     fn write_in_region(&self, region: usize, lba: Lba, sectors: Sectors, plan: &mut Plan) {
         let extent = self.regions.extent(region);
         let first = self.regions.first_lba(region);
@@ -168,8 +170,9 @@ impl Layer for RegionRmw {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the paper's steps, and the safe ones around them. Method: golden plans on the toy with an interference of six
-    //! blocks: 32 regions of 32 sectors at multiples of 37; the spare is the first at the middle diameter, at 666.
+    //! Goal: the paper's steps, and the safe steps around them. Method: golden plans on the toy with an interference of
+    //! six blocks: 32 regions of 32 sectors at multiples of 37; the spare is the first region at the middle diameter,
+    //! at 666.
 
     use super::*;
     use crate::plan::record;

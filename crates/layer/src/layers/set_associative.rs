@@ -1,20 +1,21 @@
 //! `set-associative`: a shingled disk with a cache of regions on the same disk, or on flash (Cassuto 2010 §IV, Aghayev
-//! 2015 §3.1). N native regions, M cache regions; native region i uses cache region i mod M.
+//! 2015 §3.1). There are N native regions and M cache regions; native region i uses cache region i mod M.
 //!
-//! - Write: appended to its cache region; a sector written again is appended again, its older copy is dead.
-//! - A cache region that is full when a write comes is collected: every native region with live sectors in it is read,
-//!   modified and written back, each a cleaning group of its own (so that no more than a region is ever staged); then the
-//!   cache region is empty.
-//! - TRIM: kept as absence in the map, which costs no cache; it is merged when its native region is.
-//! - Reads come from cache or native place.
+//! - Write: appended to the cache region. A sector that is written again is appended again, and its older copy is dead.
+//! - Collection: a write that finds its cache region full has it collected. Every native region with live sectors in
+//!   the cache region is read, modified and written back. Each is a cleaning group of its own, so that no more than a
+//!   region is ever staged. Then the cache region is empty.
+//! - TRIM: kept in the map as absent, which takes no cache space. A trim is merged when its native region is merged.
+//! - Read: each sector comes from the cache or from its native place.
 //!
 //! With `safety=power` a merge goes to a spare region first ([`crate::region::rewrite`]).
 //!
-//! Does not model: collection in idle time (the paper's is lazy), bypass of the cache by sequential streams (§V.E says it
-//! takes S-blocks for that).
+//! Does not model: collection in idle time (the paper collects only when a write needs room), bypass of the cache by
+//! sequential streams (§V.E says that a bypass requires S-blocks).
 //!
-//! Records: #1 lba sectors pba: appended. #2 lba sectors: trimmed. #3 lba sectors pba: the spare holds this run.
-//! #4 region: merged, nothing of it is in the map. #5 set sectors: the cache region is filled so far (0: collected).
+//! Records: #1 lba sectors pba: appended. #2 lba sectors: trimmed. #3 lba sectors pba: the spare holds this run, whose
+//! place begins at that PBA. #4 region: merged, the map has no runs of the region. #5 set sectors: number of sectors
+//! filled in the cache region (0: collected).
 //!
 //! Invariants:
 //! 1. Every mapped run lies within the native region in whose list it is.
@@ -37,7 +38,7 @@ use crate::region::rewrite::{Rewrite, Rewriter};
 use crate::region::{Position, Regions};
 use crate::violation::Violation;
 
-/// Its line in the registry.
+/// Entry of the `set-associative` layer in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "set-associative",
     summary: "writes are appended to cache regions; a full one is merged into its native regions",
@@ -105,7 +106,7 @@ fn begin(target: Rewrite) -> Note {
     Record::Begin { lba: target.lba, sectors: target.sectors, pba: target.home }.encode()
 }
 
-/// A cache region, and how far it is filled.
+/// A cache region, and the number of its sectors that are filled.
 #[derive(Debug)]
 struct Set {
     start: Pba,
@@ -122,15 +123,15 @@ impl Set {
 /// The `set-associative` layer.
 struct SetAssociative {
     natives: Regions,
-    /// What of each native region is cached, at which sector of its cache region, or trimmed.
+    /// Runs of each native region that are cached (with their first sector in the cache region) or trimmed.
     lists: Sparse<RunList>,
-    /// That of a region of which nothing was ever cached.
+    /// Empty list, which stands for the list of a region of which nothing was ever cached or trimmed.
     no_runs: RunList,
     sets: Vec<Set>,
     medium: Medium,
     rewriter: Rewriter,
     whole: bool,
-    /// Records of appends that are planned; they enter the plan after a barrier that follows their data.
+    /// Records of planned appends. They enter the plan after a barrier that follows their data.
     appended: Vec<Note>,
     /// Native regions that the current collection merges.
     present: Vec<usize>,
@@ -178,7 +179,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     }))
 }
 
-/// M: how many of `regions` cache the others; with flash, how many beside them.
+/// Returns M, the number of cache regions. On the disk they are a part of `regions`; on flash they come in addition.
 fn cache_regions(context: &Context, regions: &Regions, medium: Medium) -> Result<usize, ConfigError> {
     let share = context.parameters.share("cache_share");
     let bytes = context.parameters.bytes("cache_size");
@@ -197,7 +198,7 @@ fn cache_regions(context: &Context, regions: &Regions, medium: Medium) -> Result
 }
 
 impl SetAssociative {
-    /// Steps that follow belong to the host.
+    /// Opens a host group in the plan, unless the last phase belongs to one.
     fn open_host(plan: &mut Plan) {
         if plan.phases.last().is_none_or(|phase| phase.kind != GroupKind::Host) {
             plan.open(GroupKind::Host);
@@ -231,7 +232,7 @@ impl SetAssociative {
         }
     }
 
-    /// Plans a barrier, so that appended data are durable, and then their records.
+    /// Appends a barrier to the plan, so that the appended data are durable, and then the records of these data.
     fn record_appends(&mut self, plan: &mut Plan) {
         if self.appended.is_empty() {
             return;
@@ -256,7 +257,7 @@ impl SetAssociative {
         self.lists.change(region, |_| self.no_runs.clone())
     }
 
-    /// A run of one native region lies at a place of its cache region, or nowhere.
+    /// Maps a run of one native region to sector `place` of its cache region.
     fn map(&mut self, region: usize, lba: Lba, sectors: Sectors, place: u32) {
         let offset = (lba - self.natives.first_lba(region)).0 as u32;
         self.list_mut(region).overlay(ShortRun { offset, length: sectors.0 as u32, place }, false, |_, _, _| {});
@@ -301,12 +302,13 @@ impl SetAssociative {
         &self.sets[region % self.sets.len()]
     }
 
-    /// The native regions that use cache region `index`, in order.
+    /// Returns the native regions that use cache region `index`, in order.
     fn natives_of(&self, index: usize) -> impl Iterator<Item = usize> + use<> {
         (index..self.natives.len()).step_by(self.sets.len())
     }
 
-    /// Frees cache region `index`: merges every native region that has live sectors in it (Cassuto 2010, algorithm IV.2).
+    /// Frees cache region `index`: merges every native region that has live sectors in it (Cassuto 2010, algorithm
+    /// IV.2).
     fn collect(&mut self, index: usize, plan: &mut Plan) {
         self.find_present(index);
         let mut present = std::mem::take(&mut self.present);
@@ -323,8 +325,8 @@ impl SetAssociative {
         self.sets[index].fill = 0;
     }
 
-    /// Fills `present` with the native regions that have live sectors in cache region `index`. Those with trimmed
-    /// sectors alone stay in the map: merging them would free nothing.
+    /// Fills `present` with the native regions that have live sectors in cache region `index`. Native regions that have
+    /// only trimmed sectors stay in the map: merging them would free nothing.
     fn find_present(&mut self, index: usize) {
         self.present.clear();
         let has_cached = |list: &RunList| list.runs().any(|run| !run.is_absent());
@@ -333,7 +335,7 @@ impl SetAssociative {
         self.present.extend(present);
     }
 
-    /// Reads a native region, modifies it with what is mapped, writes it back.
+    /// Plans the merge of a native region: reads it, replaces its cached and trimmed sectors, and writes it back.
     fn merge(&mut self, region: usize, plan: &mut Plan) {
         let (extent, first) = (self.natives.extent(region), self.natives.first_lba(region));
         let list = self.list_mut(region).take();
@@ -407,7 +409,7 @@ impl SetAssociative {
         !sectors.is_zero() && lba.0.checked_add(sectors.0).is_some_and(|end| end <= self.natives.capacity().0)
     }
 
-    /// Nothing of `region` is in the map any more.
+    /// Removes the runs of `region` from the map, and closes the open rewrite.
     fn forget(&mut self, region: usize) {
         self.list_mut(region).clear();
         self.rewriter.ended();
@@ -495,8 +497,8 @@ impl Layer for SetAssociative {
         (0..self.sets.len()).try_for_each(|index| self.check_set(index))
     }
 
-    /// The formula is ours, for neither paper gives one: for each sector of the cache, which of the set's native regions
-    /// it belongs to and where in it.
+    /// Returns the memory of the map. The formula is ours, because neither paper gives one: for each sector of the
+    /// cache, the native region of the set that the sector belongs to, and its place in that region.
     fn memory(&self) -> MapMemory {
         let natives_per_set = self.natives.len().div_ceil(self.sets.len()) as u64;
         let bits = bits_for(natives_per_set) + bits_for(self.natives.sectors_max().0);
@@ -556,7 +558,7 @@ impl Layer for SetAssociative {
     }
 }
 
-/// Bits that tell `count` things apart.
+/// Returns the number of bits that distinguish `count` values.
 fn bits_for(count: u64) -> u64 {
     (64 - count.saturating_sub(1).leading_zeros()) as u64
 }

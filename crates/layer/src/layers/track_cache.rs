@@ -1,8 +1,12 @@
-//! `track-cache`: the hottest bottom tracks live in a cache of bottom tracks without tops (Hajkazemi 2019 §2.3), where they
-//! are overwritten in place. Other bottoms are written as `imr-rmw` does.
+//! `track-cache`: the hottest bottom tracks live in a cache of bottom tracks without tops (Hajkazemi 2019 §2.3), where
+//! they are overwritten in place. Other bottoms are written as in `imr-rmw`.
 //!
-//! The cache is cut into logical tracks, *slots*, each long enough for the longest track and a header. Every `interval` host
-//! writes the hottest bottoms are promoted; when the cache is full, each takes the place of the coldest, if it is hot enough.
+//! The cache is divided into logical tracks called *slots*, each long enough for the longest track and a header. After
+//! every `interval` host writes the hottest bottoms are promoted. If the cache is full, each promoted bottom replaces
+//! the coldest cached one, provided that it is hot enough.
+//!
+//! In the diagram T is the promoted or evicted bottom, and T−1 and T+1 are the tops beside it. A seek takes t_seek, a
+//! rotation t_rot.
 //!
 //! ```text
 //!   promote, one phase:  read T · write header and T to a slot                                          2 t_seek + 2 t_rot
@@ -10,10 +14,11 @@
 //!          phase 2:      write the slot's contents to T · rewrite T−1, T+1                              4 t_seek + 8 t_rot
 //! ```
 //!
-//! The sum is 6 t_seek + 10 t_rot a track promoted in steady state; the paper prints 7 + 8, which its steps do not give.
+//! A track promoted in steady state takes the sum of both, 6 t_seek + 10 t_rot. The paper prints 7 t_seek + 8 t_rot,
+//! which its steps do not give.
 //!
 //! Invariants:
-//! 1. A slot holds one bottom at most, a bottom is in one slot at most, and the list of those cached is sorted.
+//! 1. A slot holds one bottom at most, a bottom is in one slot at most, and the list of cached bottoms is sorted.
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
@@ -35,7 +40,7 @@ use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Medium, Plan};
 use crate::violation::Violation;
 
-/// The parameters of the cache: its size, where it is, what each slot has besides a track.
+/// Parameters of the cache: its size, its place, and the header of each slot.
 const OF_CACHE: [ParameterInfo; 3] = [
     ParameterInfo {
         key: "cache_tracks",
@@ -57,25 +62,25 @@ const OF_CACHE: [ParameterInfo; 3] = [
     },
 ];
 
-/// The parameters of layers that move tracks, to a cache or otherwise.
+/// Parameters of layers that move tracks and have such a cache.
 pub(super) const OF_CACHED_MOVES: [ParameterInfo; 13] = joined(OF_CACHE, OF_MOVES);
 
 journal_records! {
-    /// A change of what is cached, which ends the move. Bottoms are numbered by radius, then surface.
+    /// A change of the set of cached bottoms, which ends the move. Bottoms are numbered by radius, then surface.
     pub(super) enum Record of "the cache of tracks" {
         FIRST_LAYER_TAG => Cached { bottom: u32, slot: u32 } "a bottom's data is in a slot",
         FIRST_LAYER_TAG + 1 => AtHome { bottom: u32 } "a bottom's data is at home",
     }
 }
 
-/// By how much the tags of a cache's records are higher beside those of [`super::track_flip`].
+/// Offset added to the tags of the cache's records in a layer that also has the records of [`super::track_flip`].
 pub(super) const SHIFT_AFTER_FLIPS: u8 = 8;
 
-/// The same records where the tags are higher by that.
+/// Records of the cache with tags raised by [`SHIFT_AFTER_FLIPS`].
 pub(super) const RECORDS_AFTER_FLIPS: &[RecordInfo] =
     &[Record::INFO[0].shifted(SHIFT_AFTER_FLIPS), Record::INFO[1].shifted(SHIFT_AFTER_FLIPS)];
 
-/// Its line in the registry.
+/// Entry of the `track-cache` layer in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "track-cache",
     summary: "interlaced disk: the hottest bottom tracks live in a cache of bottom tracks without tops",
@@ -94,22 +99,22 @@ pub const INFO: LayerInfo = LayerInfo {
     build,
 };
 
-/// Tracks that a promotion writes.
+/// Number of tracks that a promotion writes.
 const PROMOTED_TRACKS: u64 = 1;
-/// Tracks that an eviction writes: two copies, the track, and the tops beside it.
+/// Number of tracks that an eviction writes: two backup copies, the track, and the two tops beside it.
 const EVICTED_TRACKS: u64 = 5;
 
-/// Pieces of a cache that is spread.
+/// Most pieces of a cache with `cache_position=spread`.
 const SPREAD_AREAS: u32 = 16;
 
-/// Bottom tracks for each cached one, so that small disks keep most of theirs.
+/// Least number of bottom tracks for each cached one, so that small disks keep most of their bottoms.
 const BOTTOMS_PER_SLOT: u32 = 8;
 
-/// Tracks at the inner diameter among which each slot of a cache there finds its place: several times what it takes, for
-/// pieces end with groups and backup regions lie between.
+/// Tracks at the inner diameter for each slot of a cache with `cache_position=id`. They are several times the tracks
+/// that a slot takes, because pieces of the cache end with track groups, and backup regions lie between the pieces.
 const ROOM_TRACKS_PER_SLOT: u32 = 8;
 
-/// A place for a track.
+/// A place for one cached track.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     header: Extent,
@@ -117,39 +122,39 @@ struct Slot {
     surface: u8,
     radial_start: u32,
     radial_last: u32,
-    /// The bottom whose data it holds.
+    /// The bottom whose data the slot holds.
     holds: Option<u32>,
 }
 
-/// A bottom whose data is in a slot.
+/// A bottom whose data are in a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cached {
     bottom: u32,
     slot: u32,
 }
 
-/// What is to be moved.
+/// A background move of the data of one bottom, into the cache or back home.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Move {
     Promote { bottom: u32 },
     Evict { bottom: u32 },
 }
 
-/// What is cached where.
+/// The slots of the cache and the bottoms that they hold.
 pub(super) struct Cache {
     slots: Vec<Slot>,
-    /// By bottom.
+    /// Cached bottoms, sorted by number.
     cached: Vec<Cached>,
     options: MoveOptions,
-    /// The longest track.
+    /// Sectors of the longest track of the disk.
     track_sectors: u64,
-    /// Its records are numbered from here.
+    /// Offset added to the tags of the cache's records.
     tag_shift: u8,
-    /// From one slot to the next: its header, and room for the longest bottom.
+    /// Sectors of a slot: its header, and room for the longest bottom.
     slot_sectors: u64,
 }
 
-/// Bottoms set aside for a cache.
+/// Bottom tracks that are set aside for a cache.
 pub(super) struct CacheAreas {
     areas: Vec<Area>,
     header: u64,
@@ -169,7 +174,11 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
 }
 
 impl CacheAreas {
-    /// Sets aside what the parameters ask for.
+    /// Sets aside the bottoms for the cache that the parameters describe.
+    ///
+    /// # Errors
+    ///
+    /// If the disk has no room for them.
     pub(super) fn set_aside(planner: &mut Planner<'_>, context: &Context) -> Result<CacheAreas, ConfigError> {
         let (disk, parameters) = (&context.disk, &context.parameters);
         let (tracks, surfaces) = (disk.geometry.radial_tracks(), disk.geometry.surfaces());
@@ -193,7 +202,7 @@ impl CacheAreas {
         Ok(CacheAreas { areas, header, slots })
     }
 
-    /// The empty cache in them.
+    /// Returns an empty cache in the bottoms that were set aside.
     pub(super) fn cache(&self, home: &Home, options: MoveOptions, tag_shift: u8) -> Cache {
         let track_sectors = longest_track(home);
         let slot_sectors = self.header + track_sectors;
@@ -207,7 +216,8 @@ fn longest_track(home: &Home) -> u64 {
     home.disk().geometry.zones().iter().map(|zone| zone.track_sectors as u64).max().expect("a disk has a zone")
 }
 
-/// Sets aside areas for `slots` slots, from `radial_track` on: each as long as the bottoms of a group allow.
+/// Sets aside areas for `slots` slots, from `radial_track` on. Each area is as long as the bottoms of a track group
+/// allow.
 fn set_aside(
     planner: &mut Planner<'_>,
     radial_track: u32,
@@ -248,12 +258,12 @@ fn slots_of<'a>(home: &'a Home, area: &Area, header: u64, slot_sectors: u64) -> 
 }
 
 impl Cache {
-    /// A record as this cache's layer numbers it.
+    /// Encodes a record, with the tag that this cache's layer gives it.
     fn note(&self, record: Record) -> Note {
         record.encode().shifted(self.tag_shift)
     }
 
-    /// Calls `each` with the slots.
+    /// Calls `each` with every slot.
     pub(super) fn each_slot(&self, home: &Home, each: &mut dyn FnMut(layer::Cache)) {
         let sectors_of = |bottom| {
             let (radial_track, surface) = home.bottom_at(bottom);
@@ -267,32 +277,32 @@ impl Cache {
         }
     }
 
-    /// The slot that holds a bottom's data.
+    /// Returns the slot that holds a bottom's data.
     #[inline]
     pub(super) fn slot_of(&self, bottom: u32) -> Option<usize> {
         let found = self.cached.binary_search_by_key(&bottom, |cached| cached.bottom);
         found.ok().map(|index| self.cached[index].slot as usize)
     }
 
-    /// The bottoms cached, in order.
+    /// Returns the numbers of the cached bottoms, in order.
     pub(super) fn bottoms(&self) -> impl Iterator<Item = u32> + '_ {
         self.cached.iter().map(|cached| cached.bottom)
     }
 
-    /// The free slot nearest to a track.
+    /// Returns the free slot nearest to a track.
     fn free_slot(&self, radial_track: u32) -> Option<usize> {
         let free = self.slots.iter().enumerate().filter(|(_, slot)| slot.holds.is_none());
         free.min_by_key(|(_, slot)| slot.radial_start.abs_diff(radial_track)).map(|(index, _)| index)
     }
 
-    /// The whole bottom track at home.
+    /// Returns the run of a whole bottom track at its home.
     fn home_run(&self, home: &Home, bottom: u32) -> Option<TrackRun> {
         let (track, surface) = home.bottom_at(bottom);
         let place = home.track(track, surface)?;
         home.lba(place.track_start).map(|lba| TrackRun { heat: bottom, ..Home::track_run(&place, lba) })
     }
 
-    /// The same where it is cached.
+    /// Returns `run`, a run of a bottom at home, as it lies in a slot.
     #[inline]
     pub(super) fn cached_run(&self, run: TrackRun, slot: usize) -> TrackRun {
         let slot = &self.slots[slot];
@@ -325,7 +335,8 @@ impl Cache {
         true
     }
 
-    /// Eviction, where `map` says what lies on the tops beside.
+    /// Adds the transfers of an eviction. `map` finds the data on the tops beside the bottom. Returns whether the
+    /// eviction is possible.
     pub(super) fn prepare_eviction<M: Translation>(
         &self,
         map: &M,
@@ -349,7 +360,9 @@ impl Cache {
 }
 
 impl Cache {
-    /// Chooses among bottoms that are not cached, hottest first: each takes a free slot or the place of the coldest.
+    /// Calls `choose` with the moves that promote the bottoms in `hottest`, which are not cached, hottest first. Each
+    /// bottom takes a free slot or the slot of the coldest cached bottom. Stops if no slot can be had or if a move
+    /// would not pay.
     pub(super) fn choose(&self, hottest: &[Heat], sectors_of: impl Fn(u32) -> u32, mut choose: impl FnMut(Move)) {
         let mut cold: Vec<_> = self.cached.iter().map(|cached| (sectors_of(cached.bottom), cached.bottom)).collect();
         cold.sort_unstable();
@@ -396,7 +409,7 @@ impl Translation for Cache {
         }
     }
 
-    /// What lies at home; asked of tops alone, which are never cached.
+    /// Returns the run that has its home on a track. Only tops are looked up here, and tops are never cached.
     #[inline]
     fn run_at(&self, home: &Home, track: &Track, _sector: u32) -> Option<TrackRun> {
         home.lba(track.start).map(|lba| TrackRun::on(track, 0, track.sectors, lba))
@@ -418,7 +431,7 @@ impl Translation for Cache {
     fn commit(&mut self, home: &Home, chosen: Move, plan: &mut Plan) {
         match chosen {
             Move::Promote { bottom } => {
-                // A promotion is one phase: the slot is the one found when it was prepared.
+                // A promotion is one phase, so the free slot is still the one for which it was prepared.
                 let slot = self.free_slot(home.bottom_at(bottom).0).expect("it was there a moment ago");
                 self.insert(bottom, slot);
                 plan.note(self.note(Record::Cached { bottom, slot: slot as u32 }));
@@ -465,7 +478,7 @@ impl Translation for Cache {
         Err(Violation { layer: INFO.name, invariant: 1, detail })
     }
 
-    /// A look-aside list: for each cached track its number and its slot, four bytes each.
+    /// Returns the bytes of a look-aside list: for each cached track its number and its slot, four bytes each.
     fn formula_bytes(&self, _tracks: u64) -> u64 {
         (self.slots.len() * size_of::<Cached>()) as u64
     }

@@ -1,5 +1,5 @@
-//! `track-flip`: hot bottom tracks are swapped with a cold neighbouring top (Hajkazemi 2019 §2.2). What cannot be flipped is
-//! written as `imr-rmw` does.
+//! `track-flip`: hot bottom tracks are swapped with a cold neighbouring top (Hajkazemi 2019 §2.2). Bottoms that are not
+//! flipped are written as in `imr-rmw`.
 //!
 //! ```text
 //!   state of a bottom T (3 bits)          low with T+1, where T holds more than T+1:
@@ -8,17 +8,22 @@
 //!   3, 4 low, high part with T+1
 //! ```
 //!
-//! The first or the last N = min(N_b, N_t) sectors of T are swapped with those of the top, whichever half of T is written
-//! more. A swap, either way: read the far neighbour, T and the top; back up the first two (`safety=power`: all three); write
-//! the top's contents to T, T's to the top, rewrite the far neighbour. Cost: 3 t_seek + 8 t_rot, with `power` + 9 t_rot.
+//! N_b and N_t are the sectors of the bottom T and of the top. The first or the last N = min(N_b, N_t) sectors of T are
+//! swapped with those of the top, depending on the half of T that is written more.
 //!
-//! Every `interval` host writes the hottest tracks whose data lies on bottoms are looked at, hottest first. A bottom is
-//! flipped with its colder neighbour, if that is cold enough; a neighbour flipped with another bottom is flipped back first.
-//! A top whose data was moved down is flipped back when it is the hotter one.
+//! A swap, either way, has two steps. It reads the other neighbour of T, T and the top, and backs up the first two
+//! (`safety=power`: all three). Then it writes the top's contents to T and T's to the top, and rewrites the other
+//! neighbour. Cost: 3 t_seek + 8 t_rot, with `power` + 9 t_rot, where t_seek is the time of a seek and t_rot that of a
+//! rotation.
+//!
+//! After every `interval` host writes the hottest tracks whose data lie on bottoms are considered, hottest first. A
+//! bottom is flipped with its colder neighbour, if that one is cold enough. If the neighbour is flipped with another
+//! bottom, it is flipped back first. A top whose data were moved to a bottom is flipped back when it is the hotter
+//! track of the pair.
 //!
 //! Invariants:
-//! 1. A top is flipped with one bottom at most, and none that is set aside is.
-//! 2. The swap is its own inverse: what lies at place p is at home where p's partner is.
+//! 1. A top is flipped with one bottom at most; a top that is set aside is never flipped.
+//! 2. The swap is its own inverse: the data at place p have their home at the place that p is swapped with.
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
@@ -48,7 +53,7 @@ journal_records! {
     }
 }
 
-/// Its line in the registry.
+/// Entry of the `track-flip` layer in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "track-flip",
     summary: "interlaced disk: hot bottom tracks are swapped with a cold neighbouring top",
@@ -66,16 +71,16 @@ pub const INFO: LayerInfo = LayerInfo {
     build,
 };
 
-/// The last of the states in the header.
+/// The greatest state; the states are listed in the module's header.
 const STATE_MAX: u32 = 4;
 
-/// Bits of a heat key below the track's number: which half of the track.
+/// Number of bits of a heat key below the track's number. They tell the half of the track.
 pub(super) const PART_BITS: u32 = 2;
 
-/// Tracks that a flip writes: three copies, the track, the top, and the other top beside it.
+/// Number of tracks that a flip writes: three copies, the bottom, its partner, and the other top beside the bottom.
 const FLIPPED_TRACKS: u64 = 6;
 
-/// With which neighbour a bottom is swapped, and which end of it.
+/// How a bottom is flipped: with its inner or its outer neighbour, and with its high or its low end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Flip {
     inner: bool,
@@ -91,12 +96,12 @@ impl Flip {
         1 + 2 * u8::from(self.inner) + u8::from(self.high)
     }
 
-    /// The top next to the bottom at `radial_track`.
+    /// Returns the top with which a bottom at `radial_track` is flipped.
     fn top(self, radial_track: u32) -> Option<u32> {
         if self.inner { radial_track.checked_add(1) } else { radial_track.checked_sub(1) }
     }
 
-    /// Sectors swapped, and the first of them on the bottom and on the top.
+    /// Returns the number of swapped sectors, and the first of them on the bottom and on the top.
     fn sectors(self, bottom: &Track, top: &Track) -> (u32, u32, u32) {
         let swapped = bottom.sectors.min(top.sectors);
         match self.high {
@@ -106,22 +111,22 @@ impl Flip {
     }
 }
 
-/// Part of a track that is swapped as a whole, or not at all.
+/// Part of a track that is either swapped as a whole or not at all.
 struct TrackPart {
     first: u32,
     end: u32,
-    /// The track that it is swapped with, and the first sector there.
+    /// The track that the part is swapped with, and the first sector there.
     partner: Option<(Track, u32)>,
 }
 
-/// A bottom is to be flipped, or flipped back.
+/// A background move: a bottom is to be flipped, or (with `to` as `None`) flipped back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Move {
     pub(super) bottom: u32,
     to: Option<Flip>,
 }
 
-/// Which bottoms are flipped, and how.
+/// The state of every bottom.
 pub(super) struct Flips {
     states: PackedStates,
     options: MoveOptions,
@@ -139,18 +144,18 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
 }
 
 impl Flips {
-    /// No track is flipped.
+    /// Creates the map with no bottom flipped.
     pub(super) fn new(home: &Home, options: MoveOptions) -> Flips {
         Flips { states: PackedStates::new(home.bottoms() as usize), options }
     }
 
-    /// Whether a bottom is swapped with a top.
+    /// Returns whether a bottom is swapped with a top.
     #[inline]
     pub(super) fn is_flipped(&self, bottom: u32) -> bool {
         self.states.get(bottom as usize) != 0
     }
 
-    /// Whether the data of the track of that number lies on a bottom.
+    /// Returns whether the data of track number `index` lie on a bottom.
     pub(super) fn lies_on_bottom(&self, home: &Home, index: u32) -> bool {
         let (track, surface) = home.track_at(index);
         match Home::is_top(track) {
@@ -164,7 +169,7 @@ impl Flips {
         Flip::of(self.states.get(home.bottom_index(radial_track, surface) as usize))
     }
 
-    /// The bottom that a top is swapped with.
+    /// Returns the bottom that a top is swapped with, and how.
     #[inline]
     fn bottom_of(&self, home: &Home, top: u32, surface: u8) -> Option<(u32, Flip)> {
         let outer = self.flip_of(home, top - 1, surface).filter(|flip| flip.inner).map(|flip| (top - 1, flip));
@@ -174,7 +179,7 @@ impl Flips {
         })
     }
 
-    /// The part of a track that its sector `sector` lies in.
+    /// Returns the part of a track that holds its sector `sector`.
     #[inline]
     fn part_of(&self, home: &Home, track: &Track, sector: u32) -> TrackPart {
         let (radial_track, surface) = (track.radial_track, track.surface);
@@ -205,26 +210,26 @@ impl Flips {
         }
     }
 
-    /// Sectors written to a track in the interval.
+    /// Returns the number of sectors written to a track in the interval.
     pub(super) fn sectors(heat: &HeatLog, track: u32) -> u32 {
         heat.sectors_in(track << PART_BITS, (track + 1) << PART_BITS)
     }
 
-    /// Sectors that so many flips at a bottom write.
+    /// Returns the number of sectors that `flips` flips at a bottom write.
     fn written(&self, home: &Home, radial_track: u32, surface: u8, flips: u64) -> u64 {
         let tracks = if self.options.power_safe { FLIPPED_TRACKS } else { FLIPPED_TRACKS - 1 };
         let bottom = home.track(radial_track, surface).expect("every bottom is on the disk");
         flips * tracks * bottom.track_sectors as u64
     }
 
-    /// How the bottom will be flipped once `moves` are made.
+    /// Returns how a bottom will be flipped once `moves` are made.
     fn flip_after(&self, home: &Home, moves: &[Move], radial_track: u32, surface: u8) -> Option<Flip> {
         let bottom = home.bottom_index(radial_track, surface);
         let planned = moves.iter().rev().find(|planned| planned.bottom == bottom);
         planned.map_or_else(|| self.flip_of(home, radial_track, surface), |planned| planned.to)
     }
 
-    /// The bottom that a top will be swapped with once `moves` are made.
+    /// Returns the bottom that a top will be swapped with once `moves` are made.
     fn bottom_after(&self, home: &Home, moves: &[Move], top: u32, surface: u8) -> Option<u32> {
         let last = home.disk().geometry.radial_tracks() - 1;
         let beside = [(top - 1, true), (top + 1, false)].into_iter().filter(|&(bottom, _)| bottom <= last);
@@ -234,7 +239,7 @@ impl Flips {
         flipped.next().map(|(bottom, _)| bottom)
     }
 
-    /// Moves for a hot track whose data lies on a bottom.
+    /// Adds the moves for a hot track whose data lie on a bottom.
     pub(super) fn choose(&self, home: &Home, heat: &HeatLog, hot: Heat, moves: &mut Vec<Move>) {
         let (track, surface) = home.track_at(hot.key);
         if !Home::is_top(track) {
@@ -250,8 +255,8 @@ impl Flips {
         }
     }
 
-    /// The neighbour to flip a hot bottom with: a free one if it is cold enough, else one to be flipped back first; of
-    /// like ones the colder.
+    /// Adds the moves that flip a hot bottom with a neighbour that is cold enough. Prefers a free neighbour to one that
+    /// must be flipped back first, then the colder one.
     fn choose_top(&self, home: &Home, heat: &HeatLog, hot: Heat, moves: &mut Vec<Move>) {
         let (track, surface) = home.track_at(hot.key);
         let mut tops = Vec::with_capacity(2);
@@ -275,7 +280,8 @@ impl Flips {
         moves.push(Move { bottom: home.bottom_index(track, surface), to: Some(Flip { inner: !outer, high }) });
     }
 
-    /// Swaps what lies on the bottom and the top, which the move's state (new, or old for a flip back) names.
+    /// Adds the transfers that swap a bottom with a top. `flip` is the new state of the bottom, or the old one for a
+    /// flip back.
     fn push_swap(&self, home: &Home, bottom: &Track, top: &Track, flip: Flip, transfers: &mut Transfers) {
         let (sectors, bottom_first, top_first) = flip.sectors(bottom, top);
         let low = Span { track: *bottom, first: bottom_first, end: bottom_first + sectors };
@@ -283,7 +289,7 @@ impl Flips {
         let (mut faced, mut kept) = (Vec::new(), Vec::new());
         home.push_faced(&[TrackRun::on(bottom, low.first, low.end, Lba(0))], &mut faced);
         for span in &faced {
-            // What is swapped anyway is left out.
+            // The swapped sectors are transferred anyway, so they are not among those to be rewritten.
             let (before, after) = match span.track == high.track {
                 true => (span.end.min(high.first), span.first.max(high.end)),
                 false => (span.end, span.end),
@@ -309,7 +315,7 @@ impl Flips {
     }
 }
 
-/// Whether a track is on the surface and not set aside.
+/// Returns whether a track exists on the surface and is not set aside.
 fn holds_data(home: &Home, radial_track: u32, surface: u8) -> bool {
     home.track(radial_track, surface).is_some_and(|place| home.lba(place.track_start).is_some())
 }
@@ -340,7 +346,8 @@ impl Translation for Flips {
         Some(TrackRun::on(track, part.first, part.end, lba))
     }
 
-    /// Writes to a bottom are counted by half: that tells which end of it is to be swapped.
+    /// Returns the heat key of a run. Writes to a bottom are counted for each half of the track, which determines the
+    /// end to be swapped.
     #[inline]
     fn heat(&self, run: &TrackRun) -> u32 {
         let is_bottom = !Home::is_top(run.radial_track);
@@ -414,7 +421,7 @@ impl Translation for Flips {
 }
 
 impl Flips {
-    /// Whether the state of `bottom` says that it is swapped with `top`.
+    /// Returns whether the state of `bottom` says that it is swapped with `top`.
     fn claims(&self, home: &Home, bottom: u32, top: u32, surface: u8) -> bool {
         bottom < home.disk().geometry.radial_tracks()
             && self.flip_of(home, bottom, surface).and_then(|flip| flip.top(bottom)) == Some(top)

@@ -1,7 +1,8 @@
-//! `track-map`: within zones of 256 pseudo-tracks any permutation (Hajkazemi 2019 §2.4). Every `interval` host writes the hottest
-//! pseudo-tracks on bottoms are swapped with the coldest on tops of their zone. Other bottoms are written as `imr-rmw` does.
+//! `track-map`: any permutation of pseudo-tracks within zones of 256 pseudo-tracks (Hajkazemi 2019 §2.4). After every
+//! `interval` host writes the hottest pseudo-tracks on bottoms are swapped with the coldest on tops of their zone.
+//! Other bottoms are written as in `imr-rmw`.
 //!
-//! A swap of a hot T on bottoms, whose neighbours are T−1 and T+1, with a cold T' on tops:
+//! A swap of a hot pseudo-track T on bottoms, whose neighbours are T−1 and T+1, with a cold T' on tops:
 //!
 //! ```text
 //!   phase 1: read T−1, T, T+1 · back all three up
@@ -9,13 +10,17 @@
 //!   phase 3: write T to T's new place
 //! ```
 //!
-//! Cost: 5 t_seek + 13 t_rot, of which two rotations are four waits of a half, because pseudo-tracks do not begin where tracks
-//! do. If T' is T's neighbour, which is preferred among equally cold ones, T' is backed up with T and phases 2 and 3 are one:
-//! 3 t_seek + 9 t_rot and the waits.
+//! After phase 2 the data of T are only in the backup region, and reads of T go there.
+//!
+//! Cost: 5 t_seek + 13 t_rot, where t_seek is the time of a seek and t_rot that of a rotation. Two of the rotations are
+//! four waits of half a rotation each, because pseudo-tracks do not begin where tracks do.
+//!
+//! Among equally cold pseudo-tracks a neighbour of T is preferred as T'. Then T' is backed up with T, and phases 2 and
+//! 3 are one: 3 t_seek + 9 t_rot and the waits.
 //!
 //! Invariants:
 //! 1. The places of a zone's pseudo-tracks are a permutation.
-//! 2. One pseudo-track at most is in the backup region alone.
+//! 2. At most one pseudo-track has its data only in the backup region.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +47,7 @@ use crate::plan::{Cause, GroupKind, Plan};
 use crate::violation::Violation;
 
 journal_records! {
-    /// A change of places. Pseudo-tracks and places are numbered within their zone, the hot one first.
+    /// A change of places. Pseudo-tracks and places are numbered within their zone; each pair names the hot one first.
     pub(super) enum Record of "track-map" {
         FIRST_LAYER_TAG => Swapped { zone: u32, hot_and_cold: (u16, u16), places: (u16, u16) }
             "two pseudo-tracks have changed places",
@@ -52,7 +57,7 @@ journal_records! {
     }
 }
 
-/// Its line in the registry.
+/// Entry of the `track-map` layer in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "track-map",
     summary: "interlaced disk: any permutation of pseudo-tracks within zones of 256",
@@ -70,15 +75,17 @@ pub const INFO: LayerInfo = LayerInfo {
     build,
 };
 
-/// Pieces that a swap writes: three copies, both pieces, and the tops beside the hot one, of which the cold one may be one.
+/// Number of pieces that a swap writes: three copies, both pieces, and the tops beside the hot one, of which the cold
+/// one may be one.
 const SWAPPED_PIECES: u64 = 6;
 
-/// How the place of a piece is kept: the heat key has as many bits below the zone's number.
+/// Type that stores the place of a piece. A heat key holds the number of a piece in as many bits as this type has,
+/// below the number of the zone.
 pub(super) trait PlaceNumber: Copy + Eq + Into<u16> + std::fmt::Debug + Send + 'static {
-    /// Its bits.
+    /// Number of bits of the type.
     const BITS: u32;
 
-    /// The number of a place, which has no more bits.
+    /// Converts the number of a place, which must fit in [`PlaceNumber::BITS`].
     fn of(place: u16) -> Self;
 }
 
@@ -100,7 +107,7 @@ impl PlaceNumber for u16 {
     }
 }
 
-/// Two pseudo-tracks, by their home numbers, that are to change places.
+/// A background move: two pseudo-tracks, by their home numbers, are to swap places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Move {
     zone: u32,
@@ -108,32 +115,32 @@ pub(super) struct Move {
     cold: u16,
 }
 
-/// A pseudo-track that is in the backup region alone.
+/// A pseudo-track whose data are only in the backup region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Away {
     moved: Move,
     backup: Pba,
 }
 
-/// How a place on tops lies to one on bottoms.
+/// Effect of writing a pseudo-track on bottoms on one that lies on tops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Relation {
-    /// Writing the bottoms leaves it intact.
+    /// Writing the bottoms leaves the other pseudo-track intact.
     Apart,
-    /// Writing the bottoms destroys all of it.
+    /// Writing the bottoms destroys all of the other pseudo-track.
     Beside,
-    /// Writing the bottoms destroys a part.
+    /// Writing the bottoms destroys a part of the other pseudo-track.
     Partly,
 }
 
-/// Which pseudo-track, or which block, is where.
+/// The places of all pseudo-tracks or blocks (pieces) of the disk.
 pub(super) struct Map<N> {
     /// The layer's name in the registry.
     name: &'static str,
     zones: MapZones,
-    /// By zone the place of each pseudo-track, both by home number; nothing where all have stayed at home.
+    /// For each zone, the place of each piece, both by home number; `None` if no piece of the zone was ever moved.
     places: Vec<Option<Sparse<N>>>,
-    /// Pieces of the longest track.
+    /// Length of the longest track in pieces, rounded up.
     pieces_of_track: u64,
     away: Option<Away>,
     options: MoveOptions,
@@ -151,14 +158,14 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
 }
 
 impl<N: PlaceNumber> Map<N> {
-    /// Everything is at home. A zone has no more pieces than `N` can number.
+    /// Creates the map with every piece at home. A zone must not have more pieces than `N` can number.
     pub(super) fn new(name: &'static str, zones: MapZones, options: MoveOptions) -> Map<N> {
         let places = vec![None; zones.count()];
         let pieces_of_track = zones.pieces_of_track();
         Map { name, zones, places, pieces_of_track, away: None, options }
     }
 
-    /// The places of a zone's pseudo-tracks, unless all are at home.
+    /// Returns the table of places of a zone, or `None` if no piece of the zone was ever moved.
     #[inline]
     fn places_of(&self, zone: u32) -> Option<&Sparse<N>> {
         self.places[zone as usize].as_ref()
@@ -175,8 +182,8 @@ impl<N: PlaceNumber> Map<N> {
         *places.change(piece as usize, |piece| N::of(piece as u16)) = N::of(place);
     }
 
-    /// Pieces before and after one that lie before and after it, as far as a track may reach: none of pseudo-tracks, which
-    /// are as long as tracks.
+    /// Returns the numbers of consecutive pieces before and after `piece` that also lie directly before and after it,
+    /// at most as many as a track can hold. Returns zeros for pseudo-tracks, which are as long as tracks.
     #[inline]
     fn neighbours(&self, piece: &ZonePiece) -> (u64, u64) {
         if N::BITS == u8::BITS {
@@ -194,7 +201,7 @@ impl<N: PlaceNumber> Map<N> {
         let after = (1..=after_max).take_while(follows_after).count();
         let away = self.away.filter(|away| away.moved.zone == piece.zone).map(|away| away.moved.hot);
         match away {
-            // What is in the backup region alone is no one's neighbour.
+            // A piece that is only in the backup region is not a neighbour of any piece.
             Some(away) => (
                 (before as u16).min(piece.home.checked_sub(away + 1).unwrap_or(before as u16)) as u64,
                 (after as u16).min(away.checked_sub(piece.home + 1).unwrap_or(after as u16)) as u64,
@@ -203,14 +210,14 @@ impl<N: PlaceNumber> Map<N> {
         }
     }
 
-    /// Which pseudo-track is at a place.
+    /// Returns the piece that lies at a place.
     #[inline]
     fn piece_at(&self, zone: u32, place: u16) -> u16 {
         if self.place_of(zone, place) == place {
             return place;
         }
         let wanted = N::of(place);
-        // A page at a time, which the compiler turns into a few comparisons.
+        // Searches page by page: the compiler turns the comparison of a page into a few vector instructions.
         let places = self.places_of(zone).expect("a piece that has moved is in a table");
         let holds = |page: &[N]| page.iter().fold(false, |found, &at| found | (at == wanted));
         let mut made = places.pages().filter_map(|(pieces, page)| Some((pieces.start, page?)));
@@ -219,8 +226,8 @@ impl<N: PlaceNumber> Map<N> {
         (first + within) as u16
     }
 
-    /// The run on a track around its sector `track_sector`, which is sector `sector` of a stretch of homes that is `sectors`
-    /// long and holds the logical sectors from `lba_start` on.
+    /// Returns the run on a track around its sector `track_sector`. That sector is sector `sector` of a stretch of
+    /// homes, which is `sectors` long and holds the logical sectors from `lba_start` on.
     #[inline]
     fn run_on(track: &Track, track_sector: u32, sector: u64, sectors: u64, lba_start: Lba) -> TrackRun {
         let before = sector.min(track_sector as u64);
@@ -229,14 +236,14 @@ impl<N: PlaceNumber> Map<N> {
         TrackRun::on(track, first, track_sector + after as u32, lba_start + Sectors(sector - before))
     }
 
-    /// The run on a track around its sector `track_sector`, where an LBA lies that is at home in no piece.
+    /// Returns the run on a track around its sector `track_sector`, which holds an LBA that belongs to no piece.
     #[cold]
     fn left_over(&self, home: &Home, lba: Lba, track: &Track, track_sector: u32) -> TrackRun {
         let (start, end) = self.zones.left_over(lba, home.capacity());
         Self::run_on(track, track_sector, (lba - start).0, (end - start).0, start)
     }
 
-    /// The run of a pseudo-track that is in the backup region alone.
+    /// Returns the run of a pseudo-track whose data are only in the backup region.
     #[cold]
     fn run_away(&self, home: &Home, away: &Away, piece: &ZonePiece) -> TrackRun {
         let place = home.locate(away.backup + Sectors(piece.sector as u64));
@@ -245,7 +252,7 @@ impl<N: PlaceNumber> Map<N> {
         TrackRun { harmless: true, ..TrackRun::on(&Track::of(&place), place.sector, place.sector + after, lba) }
     }
 
-    /// All runs of a pseudo-track.
+    /// Adds all runs of a pseudo-track to `runs`.
     fn push_runs(&self, home: &Home, zone: u32, piece: u16, runs: &mut Vec<TrackRun>) {
         let mut lba = self.zones.start(zone, piece);
         let end = lba + Sectors(self.zones.zone(zone).piece_sectors as u64);
@@ -256,7 +263,7 @@ impl<N: PlaceNumber> Map<N> {
         }
     }
 
-    /// What writing runs on bottoms destroys.
+    /// Returns the spans on tops that writing the runs `written` on bottoms destroys.
     fn faced_by(&self, home: &Home, written: &[TrackRun]) -> Vec<Span> {
         let mut faced = Vec::new();
         home.push_faced(written, &mut faced);
@@ -294,7 +301,8 @@ impl<N: PlaceNumber> Map<N> {
         }
     }
 
-    /// How the pseudo-tracks of a zone that lie in `faced` lie to what writing destroys there; all others are apart.
+    /// Returns the relation of each pseudo-track of a zone to the destroyed spans `faced`, if it lies in them at all.
+    /// The other pseudo-tracks of the zone are [`Relation::Apart`].
     fn touched(&self, home: &Home, zone: u32, faced: &[Span]) -> BTreeMap<u16, Relation> {
         let mut runs = Vec::new();
         faced.iter().for_each(|span| push_runs_at(self, home, span, &mut runs));
@@ -309,8 +317,8 @@ impl<N: PlaceNumber> Map<N> {
         lost.into_iter().map(|(piece, lost)| (piece, relation(lost))).collect()
     }
 
-    /// The coldest pseudo-track on tops to swap with a hot one: of equally cold ones a neighbour, else the lowest place. How
-    /// much was written to it, whether it is no neighbour, and which it is.
+    /// Returns the coldest pseudo-track on tops to swap with a hot one: the sectors written to it, whether it is not a
+    /// neighbour of the hot one, and its number. Among equally cold ones prefers a neighbour, then the lowest place.
     fn choose_cold(&self, home: &Home, heat: &HeatLog, hot: Move, moves: &[Move]) -> Option<(u32, bool, u16)> {
         let zone = self.zones.zone(hot.zone);
         let mut sectors = vec![0u32; zone.pieces as usize];
@@ -331,7 +339,8 @@ impl<N: PlaceNumber> Map<N> {
         let mut best = None;
         self.for_each_on_tops(hot.zone, |cold, place| {
             let cold_sectors = sectors[cold as usize];
-            // Nearly all are hotter than the coldest so far, or lie further in.
+            // Nearly all pseudo-tracks are hotter than the coldest found so far, or have a higher place, and are
+            // skipped here.
             if is_barred[cold as usize] || best.is_some_and(|best| best <= (cold_sectors, false, place, 0)) {
                 return;
             }
@@ -343,7 +352,7 @@ impl<N: PlaceNumber> Map<N> {
         best.map(|(sectors, is_apart, _, cold)| (sectors, is_apart, cold))
     }
 
-    /// Copies what lies in `from`, run by run, to the place that `to` names: both are as long.
+    /// Adds transfers that copy the runs `from` to the places of the runs `to`, which have the same total length.
     fn push_moved(from: &[TrackRun], to: &[TrackRun], transfer: Transfer, transfers: &mut Transfers) {
         let (mut from, mut to) = (from.iter().copied(), to.iter().copied());
         let (mut source, mut target) = (from.next(), to.next());
@@ -364,7 +373,7 @@ impl<N: PlaceNumber> Map<N> {
         transfers.lock(runs[0].surface, first.saturating_sub(reach), last + reach);
     }
 
-    /// The present places of both pseudo-tracks.
+    /// Returns the present places of both pseudo-tracks of a move.
     fn places(&self, moved: Move) -> (u16, u16) {
         (self.place_of(moved.zone, moved.hot), self.place_of(moved.zone, moved.cold))
     }
@@ -575,7 +584,8 @@ impl<N: PlaceNumber> Translation for Map<N> {
         true
     }
 
-    /// 8 bits a track: the paper's zones are of 256 tracks' worth. Of blocks, so many bits each.
+    /// Returns the bytes of a table with one place for each piece. For pseudo-tracks a place takes 8 bits: the paper's
+    /// zones hold 256 tracks. For blocks it takes the bits of `N`.
     fn formula_bytes(&self, tracks: u64) -> u64 {
         tracks * self.pieces_of_track * N::BITS as u64 / 8
     }
@@ -586,7 +596,7 @@ impl<N: PlaceNumber> Translation for Map<N> {
     }
 }
 
-/// Whether `run` is a part of one of `runs`.
+/// Returns whether `run` overlaps one of `runs`.
 fn zone_holds(runs: &[TrackRun], run: &TrackRun) -> bool {
     runs.iter().any(|cold| cold.extent().intersection(run.extent()).is_some())
 }

@@ -1,8 +1,9 @@
-//! `write-buffer`: all writes to bottom tracks are appended to a log in reserved tops, and stay there until it fills: what
-//! is written again dies in the log, and most of the rest is written home in idle time, track by track. Ours.
+//! `write-buffer`: all writes to bottom tracks are appended to a log in reserved top tracks, and stay there until the
+//! log fills. Sectors that are overwritten meanwhile become dead in the log. Most of the others are written to their
+//! home in idle time, track by track. The layer is ours, not a paper's.
 //!
-//! It is [`top_buffer`] with few long rings in the place of one for each group, so that appends
-//! follow each other over the whole drive, and with a map that is no longer than a controller can hold.
+//! It is the [`top_buffer`] with few long rings instead of one for each track group, so that appends follow each other
+//! over the whole drive. Its map is small enough for a controller's memory.
 //!
 //! Invariants: those of its parts.
 
@@ -12,7 +13,7 @@ use super::top_buffer::{self, BUFFER_RUNS, CLEAN_ABOVE, FULL, TOPS};
 use crate::info::LayerInfo;
 use crate::parameters::{ParameterInfo, ParameterKind};
 
-/// Its line in the registry.
+/// Entry of the `write-buffer` layer in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "write-buffer",
     summary: "interlaced disk: writes to bottoms go to a log in reserved tops, and home when it fills and the drive is idle",

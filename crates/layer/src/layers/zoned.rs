@@ -1,18 +1,19 @@
-//! `zoned`: the identity within zones, for a host-managed drive. Zones are equal runs of sectors with the guards that the
-//! recording demands between them; LBAs run through the zones in order. The first few may be conventional.
+//! `zoned`: the identity mapping within zones, for a host-managed drive. Zones are equal runs of sectors, separated by
+//! the guards that the recording requires. LBAs run through the zones in order. The first zones may be conventional.
 //!
-//! The rule binds the host: a zone is written at its pointer, from its start to its end. [`crate::zones`] keeps the
-//! pointers and says what is against the rule; who serves a host (`device::zoned`) asks it first. Commands that come here
-//! otherwise, as from a simulated host, are carried out as they are, and destroy what they destroy.
+//! The host must write a zone at its write pointer, from its start to its end. [`crate::zones`] keeps the write
+//! pointers and says which commands break this rule; a server of the host (`device::zoned`) asks it first. Commands
+//! that reach this layer unchecked, such as those of a simulated host, are executed as they are, even if they destroy
+//! other sectors.
 //!
-//! The pointers of zones are recorded at a flush and with each write that has FUA. Whoever serves a host from a drive without
-//! a volatile cache gives every write FUA.
+//! The write pointers are recorded at a flush and with each write that has FUA. A server of a drive without a volatile
+//! cache gives every write FUA.
 //!
-//! Does not model: zone domains, zones of several sizes. A TRIM is accepted and forgotten: a zone is reset instead.
+//! Does not model: zone domains, zones of several sizes. A TRIM is accepted and ignored; a host resets a zone instead.
 //!
 //! Invariants:
-//! 1. LBA n lies in zone n / zone size, at sector n mod zone size of it.
-//! 2. Pointers and conditions agree, as the header of [`crate::zones`] has them.
+//! 1. LBA n lies in zone n / zone size, at sector n mod zone size of that zone.
+//! 2. Write pointers and conditions agree, as the header of [`crate::zones`] describes.
 
 use imbrex_disk::{Command, Disk, Extent, Lba, Operation, Sectors};
 
@@ -26,7 +27,7 @@ use crate::region::{RegionSize, Regions, check_count};
 use crate::violation::Violation;
 use crate::zones::Zones;
 
-/// Its line in the registry.
+/// Entry of the `zoned` layer in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "zoned",
     summary: "identity mapping within zones: the host writes each at its pointer",
@@ -65,7 +66,7 @@ pub const INFO: LayerInfo = LayerInfo {
     build,
 };
 
-/// The zoned layer.
+/// The `zoned` layer.
 struct Zoned {
     zones: Zones,
 }
@@ -104,12 +105,14 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     Ok(Box::new(Zoned { zones: Zones::new(places, conventional, open, active) }))
 }
 
-/// Zones of `sectors` each. One that would harm itself, as where strokes meet, is left out.
+/// Returns zones of `sectors` each. Omits zones whose writing would destroy sectors of the same zone. This happens
+/// where two strokes meet (stretches of tracks that the arm passes in one direction).
 fn places(disk: &Disk, sectors: Sectors) -> Regions {
     Regions::carve(disk, RegionSize::Sectors(sectors)).whole(disk)
 }
 
-/// What a write of some track within `extent` destroys, if any does.
+/// Returns the first extent that a write of some track within `extent` destroys, or `None` if such writes destroy
+/// nothing.
 fn harm(disk: &Disk, extent: Extent) -> Option<Extent> {
     let (mut destroyed, mut next) = (Vec::new(), extent.start);
     while next < extent.end() && destroyed.is_empty() {
@@ -186,7 +189,7 @@ impl Layer for Zoned {
     }
 
     fn memory(&self) -> MapMemory {
-        // A controller needs a pointer and a condition of each zone.
+        // A controller needs a write pointer and a condition for each zone.
         MapMemory { formula_bytes: u64::from(self.zones.len()) * 8, measured_bytes: self.zones.measured_bytes() }
     }
 

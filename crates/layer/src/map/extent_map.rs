@@ -1,8 +1,8 @@
-//! An ordered map from runs of LBAs to where they lie: the exception map of every cache-based layer.
+//! An ordered map from runs of LBAs to places on a medium: the exception map of every cache-based layer.
 //!
-//! A run is (LBA, sectors) → place; a place is a physical run of the same length, or absence (trimmed). Inserting
-//! overlays: what it covers of older runs is cut away. Runs that continue each other in both spaces are not merged,
-//! unless asked (journal entries and cached blocks keep their identity).
+//! A run is (LBA, sectors) → place. A place is a physical run of equal length, or absence (trimmed). An insertion
+//! overlays older runs: their covered parts are removed. Two runs that continue each other in LBA and PBA are not
+//! merged, because journal entries and cached blocks keep their identity.
 //!
 //! Invariants:
 //! 1. Runs are disjoint, non-empty and ordered by LBA.
@@ -12,20 +12,20 @@ use imbrex_disk::{Lba, Pba, Sectors};
 
 use super::leaves::{Leaves, Run, Spot};
 
-/// The place of a trimmed run.
+/// Encoding of the place of a trimmed run.
 const NOWHERE: u64 = u64::MAX;
 
-/// Where a run lies: its first physical sector, or nowhere (trimmed).
+/// The place of a run: its first physical sector, or absence (trimmed).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mapped {
-    /// At this physical sector and those after it.
+    /// The run begins at this physical sector.
     At(Pba),
-    /// Nowhere: trimmed.
+    /// The run is trimmed and has no physical sectors.
     Absent,
 }
 
 impl Mapped {
-    /// The target of the sector `offset` sectors into the run.
+    /// Returns the place of the sector that is `offset` sectors into the run.
     pub fn plus(self, offset: u64) -> Mapped {
         match self {
             Mapped::At(pba) => Mapped::At(Pba(pba.0 + offset)),
@@ -45,24 +45,24 @@ impl Mapped {
     }
 }
 
-/// A run of logical sectors that the map holds, and where it lies.
+/// A run of logical sectors in the map, with its place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MappedRun {
     /// First logical sector.
     pub lba: Lba,
-    /// How many sectors.
+    /// Number of sectors.
     pub sectors: Sectors,
-    /// Where it lies.
+    /// Place of the run.
     pub target: Mapped,
 }
 
 impl MappedRun {
-    /// One past the last logical sector.
+    /// Returns one past the last logical sector.
     pub fn end(&self) -> Lba {
         self.lba + self.sectors
     }
 
-    /// Where it lies, unless trimmed.
+    /// Returns the first physical sector, or `None` if the run is trimmed.
     pub fn place(&self) -> Option<Pba> {
         match self.target {
             Mapped::At(pba) => Some(pba),
@@ -77,13 +77,13 @@ impl From<Run> for MappedRun {
     }
 }
 
-/// The part of a run from `first` to `end`, which lie in it.
+/// Returns the part of a run from `first` to `end`, two numbers within the run.
 fn part(run: Run, first: u64, end: u64) -> Run {
     let place = Mapped::from_place(run.place).plus(first - run.first).to_place();
     Run { first, length: (end - first) as u32, place }
 }
 
-/// Sectors of which none is mapped, with their spot in the map: good until the map changes.
+/// A run of unmapped sectors, with its spot in the map. A gap is valid until the map changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Gap {
     lba: Lba,
@@ -91,7 +91,7 @@ pub struct Gap {
     spot: Spot,
 }
 
-/// The map.
+/// The map from logical sectors to places.
 #[derive(Clone, Debug, Default)]
 pub struct ExtentMap {
     runs: Leaves,
@@ -99,32 +99,32 @@ pub struct ExtentMap {
 }
 
 impl ExtentMap {
-    /// An empty map.
+    /// Returns an empty map.
     pub fn new() -> ExtentMap {
         ExtentMap::default()
     }
 
-    /// Number of runs.
+    /// Returns the number of runs.
     pub fn len(&self) -> usize {
         self.runs.len()
     }
 
-    /// Whether nothing is mapped.
+    /// Returns whether nothing is mapped.
     pub fn is_empty(&self) -> bool {
         self.runs.len() == 0
     }
 
-    /// Sectors mapped, absent ones included.
+    /// Returns the number of mapped sectors, trimmed ones included.
     pub fn sectors(&self) -> Sectors {
         Sectors(self.sectors)
     }
 
-    /// Maps `sectors` from `lba` to `target`; `replaced` is called with each older piece that this hides.
+    /// Maps `sectors` from `lba` to `target`. Calls `replaced` with each piece of an older run that the new run hides.
     pub fn insert(&mut self, lba: Lba, sectors: Sectors, target: Mapped, mut replaced: impl FnMut(MappedRun)) {
         assert!(sectors.0 > 0 && sectors.0 <= u32::MAX as u64, "a run of {} sectors", sectors.0);
         let run = Run { first: lba.0, length: sectors.0 as u32, place: target.to_place() };
         let mut spot = self.runs.after_to_insert(run.first);
-        // Most inserts hide nothing, or just what was written there before.
+        // Most inserts hide nothing, or exactly one older run of equal extent.
         if !self.is_clear_at(spot, run.first, run.end()) {
             match self.runs.before(spot).filter(|old| old.first == run.first && old.length == run.length) {
                 Some(old) => {
@@ -141,14 +141,14 @@ impl ExtentMap {
         self.sectors += sectors.0;
     }
 
-    /// The range, if nothing of it is mapped.
+    /// Returns the range as a gap, or `None` if a sector of it is mapped.
     #[inline]
     pub fn gap(&self, lba: Lba, sectors: Sectors) -> Option<Gap> {
         let spot = self.runs.after(lba.0);
         self.is_clear_at(spot, lba.0, lba.0 + sectors.0).then_some(Gap { lba, sectors, spot })
     }
 
-    /// The run that ends where the gap begins, and that which begins `sectors` behind its beginning.
+    /// Returns the run that ends where the gap begins, and the run that begins `sectors` after the gap's beginning.
     #[inline]
     pub fn beside(&self, gap: &Gap, sectors: Sectors) -> (Option<MappedRun>, Option<MappedRun>) {
         let (start, end) = (gap.lba.0, gap.lba.0 + sectors.0);
@@ -158,7 +158,7 @@ impl ExtentMap {
         (before.map(MappedRun::from), after.map(MappedRun::from))
     }
 
-    /// Maps the first `sectors` of a gap to `target`; the map is as it was when the gap was found.
+    /// Maps the first `sectors` of a gap to `target`. The map must not have changed since the gap was found.
     #[inline]
     pub fn fill(&mut self, gap: Gap, sectors: Sectors, target: Mapped) {
         assert!(sectors.0 > 0 && sectors <= gap.sectors, "{} of {} sectors that are clear", sectors.0, gap.sectors.0);
@@ -168,20 +168,20 @@ impl ExtentMap {
         self.sectors += sectors.0;
     }
 
-    /// Has what a look-up of `lba` reads fetched.
+    /// Prefetches the memory that a look-up of `lba` reads.
     #[inline]
     pub fn prefetch(&self, lba: Lba) {
         self.runs.prefetch(lba.0);
     }
 
-    /// Whether nothing of a range is mapped, where `spot` is that after its first sector.
+    /// Returns whether no sector of `start..end` is mapped. `spot` is [`Leaves::after`] of `start`.
     #[inline]
     fn is_clear_at(&self, spot: Spot, start: u64, end: u64) -> bool {
         self.runs.before(spot).is_none_or(|before| before.end() <= start)
             && self.runs.first_from(spot).is_none_or(|first| first >= end)
     }
 
-    /// Unmaps `sectors` from `lba`; `removed` is called with each piece that was mapped, in order.
+    /// Unmaps `sectors` from `lba`. Calls `removed` with each piece that was mapped, in order.
     pub fn remove(&mut self, lba: Lba, sectors: Sectors, mut removed: impl FnMut(MappedRun)) {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         let mut from = self.first_reaching(start);
@@ -211,7 +211,7 @@ impl ExtentMap {
         }
     }
 
-    /// The spot of the first run that ends past `start`.
+    /// Returns the spot of the first run that ends past `start`.
     fn first_reaching(&self, start: u64) -> Spot {
         let spot = self.runs.after(start);
         match self.runs.before(spot) {
@@ -220,7 +220,7 @@ impl ExtentMap {
         }
     }
 
-    /// The mapped pieces of `sectors` from `lba`, clipped to that range, in order.
+    /// Returns the mapped pieces of `sectors` from `lba`, clipped to that range, in order.
     pub fn pieces(&self, lba: Lba, sectors: Sectors) -> impl Iterator<Item = MappedRun> + '_ {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         let runs = self.runs.iter_from(self.first_reaching(start)).take_while(move |run| run.first < end);
@@ -233,7 +233,7 @@ impl ExtentMap {
         self.runs.before(self.runs.after(lba.0)).map(MappedRun::from)
     }
 
-    /// The whole run that `lba` lies in.
+    /// Returns the whole run that contains `lba`.
     #[inline]
     pub fn run_at(&self, lba: Lba) -> Option<MappedRun> {
         self.last_at_or_before(lba).filter(|run| lba < run.end())
@@ -255,12 +255,12 @@ impl ExtentMap {
         }
     }
 
-    /// All runs, in order of LBA.
+    /// Returns all runs, in order of LBA.
     pub fn iter(&self) -> impl Iterator<Item = MappedRun> + '_ {
         self.runs.iter().map(MappedRun::from)
     }
 
-    /// Bytes it takes.
+    /// Returns the memory that the runs take, in bytes.
     pub fn measured_bytes(&self) -> u64 {
         self.runs.measured_bytes()
     }
@@ -268,9 +268,8 @@ impl ExtentMap {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the map equals a naive one. Method: random inserts, removes and look-ups in a small space, compared sector by
-    //! sector; and in a large one, where leaves and branches split and join, compared with a tree of the standard library
-    //! that is cut run by run.
+    //! Goal: the map equals a naive one. Method: random inserts, removes and look-ups in a small space, compared sector
+    //! by sector. Then in a large space, where leaves and branches split and merge, compared with a `BTreeMap` of runs.
 
     use std::collections::BTreeMap;
 
@@ -340,7 +339,7 @@ mod tests {
         }
     }
 
-    /// The twin: runs by first sector, each with length and target.
+    /// A reference map: runs by first sector, each with length and target.
     #[derive(Default)]
     struct Twin(BTreeMap<u64, (u64, Mapped)>);
 
@@ -390,7 +389,7 @@ mod tests {
             prop_assert_eq!(map.iter().collect::<Vec<_>>(), twin.runs());
             for (number, (place, length, what)) in steps.into_iter().enumerate() {
                 let lba = place as u64 % (RUNS * spread);
-                // Now and then much goes at once, so that branches empty too.
+                // Now and then a long range is removed at once, so that branches become empty too.
                 let length = if what == 0 { length * 700 } else { length };
                 let target = if what == 1 { Mapped::Absent } else { Mapped::At(Pba(1_000_000 + number as u64 * 20_000)) };
                 let expected = twin.remove(lba, lba + length);

@@ -1,27 +1,28 @@
-//! Runs in order, in leaves of fixed size under two levels of fences: the memory of [`super::extent_map`].
+//! Sorted runs, in leaves of fixed size under two levels of fences (first numbers): the storage of
+//! [`super::extent_map`].
 //!
 //! ```text
 //!   fences of branches ─► branch: fences of its leaves ─► leaf: firsts │ lengths │ places
 //! ```
 //!
-//! A leaf keeps what a search compares, the first numbers of its runs, side by side and apart from the rest: the processor
-//! fetches these few lines of memory at once and not one after the other. A look-up walks down once, an insertion too, and not at
-//! all where it goes on behind the last one.
+//! A search compares only the first numbers of runs. A leaf keeps these side by side, apart from lengths and places, so
+//! that the processor fetches their few cache lines in parallel. A look-up and an insertion descend once. An insertion
+//! directly after the previous one does not descend.
 //!
 //! Invariants:
-//! 1. Runs are ordered by first number; that they are disjoint is the caller's business.
-//! 2. No leaf and no branch is empty, and a fence is the first number of the first run behind it.
-//! 3. What was removed leaves neighbours that would fill half a leaf, or half a branch, as one.
-//! 4. The spot that is remembered lies behind the run that was inserted last, in its leaf.
+//! 1. Runs are ordered by first number. The caller ensures that they are disjoint.
+//! 2. No leaf and no branch is empty, and a fence is the first number of the first run in its leaf or branch.
+//! 3. After a removal, two neighbouring leaves that together fill at most half a leaf are merged; branches likewise.
+//! 4. The remembered spot is right after the run that was inserted last, in the leaf of that run.
 
 use super::prefetch::prefetch_all;
 
-/// Runs of a leaf at most.
+/// Maximum number of runs in a leaf.
 const LEAF_RUNS: usize = 32;
-/// Leaves of a branch at most.
+/// Maximum number of leaves in a branch.
 const BRANCH_LEAVES: usize = 64;
 
-/// A run of numbers, and the place of its first.
+/// A run of numbers, and the place of its first number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Run {
     pub first: u64,
@@ -30,13 +31,14 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// One past its last number.
+    /// Returns one past the run's last number.
     pub fn end(&self) -> u64 {
         self.first + self.length as u64
     }
 }
 
-/// Where a run is, or would be: after the last of a leaf stands for the first of the next.
+/// The position of a run, or of one to be inserted. The position after the last run of a leaf also stands for the first
+/// run of the next leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Spot {
     branch: usize,
@@ -47,18 +49,18 @@ pub(super) struct Spot {
 impl Spot {
     const FIRST: Spot = Spot { branch: 0, leaf: 0, slot: 0 };
 
-    /// The spot behind a run at a spot of its own leaf.
+    /// Returns the spot after the run at this spot; both are in one leaf.
     pub fn behind(self) -> Spot {
         Spot { slot: self.slot + 1, ..self }
     }
 
-    /// The spot of the run that [`Leaves::before`] gives.
+    /// Returns the spot of the run that [`Leaves::before`] returns for this spot.
     pub fn back(self) -> Spot {
         Spot { slot: self.slot - 1, ..self }
     }
 }
 
-/// In this order, so that how many runs there are lies in a line that a search reads anyway.
+/// A leaf of runs. `len` comes first, so that it lies in a cache line that a search reads anyway.
 #[derive(Clone, Debug)]
 #[repr(C)]
 struct Leaf {
@@ -87,7 +89,7 @@ impl Leaf {
 
     #[inline]
     fn insert(&mut self, slot: usize, run: Run) {
-        // In some maps most runs come at the end.
+        // In some maps most runs are inserted at the end.
         if slot < self.len {
             self.firsts.copy_within(slot..self.len, slot + 1);
             self.lengths.copy_within(slot..self.len, slot + 1);
@@ -104,7 +106,7 @@ impl Leaf {
         self.len -= slots.len();
     }
 
-    /// Appends the runs of `other` from number `from` on.
+    /// Appends the runs of `other` from index `from` on.
     fn take_from(&mut self, other: &Leaf, from: usize) {
         let (start, count) = (self.len, other.len - from);
         self.firsts[start..start + count].copy_from_slice(&other.firsts[from..other.len]);
@@ -117,7 +119,7 @@ impl Leaf {
 #[derive(Clone, Debug)]
 struct Branch {
     fences: Vec<u64>,
-    #[allow(clippy::vec_box)] // what moves when a leaf comes between others is its address, not its runs
+    #[allow(clippy::vec_box)] // an insertion of a leaf moves the addresses of its neighbours, not their runs
     leaves: Vec<Box<Leaf>>,
 }
 
@@ -127,30 +129,30 @@ impl Branch {
     }
 }
 
-/// Runs in order.
+/// Runs in order of first number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Leaves {
     fences: Vec<u64>,
     branches: Vec<Branch>,
     len: usize,
-    /// Where the next run goes if it follows the one inserted last; forgotten when leaves change otherwise.
+    /// Spot for a run that directly follows the run inserted last; `None` after any other change of the leaves.
     behind_last: Option<Spot>,
 }
 
 impl Leaves {
-    /// How many runs there are.
+    /// Returns the number of runs.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Bytes it takes.
+    /// Returns the memory that leaves and branches take, in bytes.
     pub fn measured_bytes(&self) -> u64 {
         let leaves: usize = self.branches.iter().map(|branch| branch.leaves.len()).sum();
         let leaf = std::mem::size_of::<Leaf>() + std::mem::size_of::<(u64, Box<Leaf>)>();
         (leaves * leaf + self.branches.len() * std::mem::size_of::<(u64, Branch)>()) as u64
     }
 
-    /// The spot behind the last run that begins at `number` or before it.
+    /// Returns the spot after the last run that begins at or before `number`.
     #[inline]
     pub fn after(&self, number: u64) -> Spot {
         let index = child(&self.fences, number);
@@ -160,7 +162,8 @@ impl Leaves {
         Spot { branch: index, leaf, slot }
     }
 
-    /// The same, for an insertion: runs often come one behind the other.
+    /// Like [`Leaves::after`], but tries the spot after the last insertion first: runs are often inserted one after the
+    /// other.
     #[inline]
     pub fn after_to_insert(&self, number: u64) -> Spot {
         let follows = |&spot: &Spot| {
@@ -170,7 +173,7 @@ impl Leaves {
         self.behind_last.filter(follows).unwrap_or_else(|| self.after(number))
     }
 
-    /// Has the leaf of `number` fetched.
+    /// Prefetches the leaf that a search for `number` ends in.
     #[inline]
     pub fn prefetch(&self, number: u64) {
         if let Some(branch) = self.branches.get(child(&self.fences, number)) {
@@ -178,15 +181,15 @@ impl Leaves {
         }
     }
 
-    /// The run before a spot that [`Leaves::after`] gave.
+    /// Returns the run before a spot that [`Leaves::after`] returned.
     #[inline]
     pub fn before(&self, spot: Spot) -> Option<Run> {
-        // A leaf begins at its fence, so only before the very first run there is nothing in the same leaf.
+        // A leaf begins at its fence. So only the very first run has no run before it in its leaf.
         let slot = spot.slot.checked_sub(1)?;
         Some(self.branches[spot.branch].leaves[spot.leaf].run(slot))
     }
 
-    /// The first number of the run at a spot or behind it.
+    /// Returns the first number of the first run at or after a spot.
     #[inline]
     pub fn first_from(&self, spot: Spot) -> Option<u64> {
         let branch = self.branches.get(spot.branch)?;
@@ -195,7 +198,7 @@ impl Leaves {
         next.copied()
     }
 
-    /// The runs from a spot on.
+    /// Returns the runs from a spot on.
     pub fn iter_from(&self, mut spot: Spot) -> impl Iterator<Item = Run> + '_ {
         std::iter::from_fn(move || {
             let (at, run) = self.at(spot)?;
@@ -204,12 +207,12 @@ impl Leaves {
         })
     }
 
-    /// All runs.
+    /// Returns all runs in order.
     pub fn iter(&self) -> impl Iterator<Item = Run> + '_ {
         self.iter_from(Spot::FIRST)
     }
 
-    /// The run at a spot, with the spot that has it in its own leaf.
+    /// Returns the run at a spot, and the run's spot in the leaf that contains the run.
     pub fn at(&self, spot: Spot) -> Option<(Spot, Run)> {
         let branch = self.branches.get(spot.branch)?;
         let spot = match () {
@@ -221,7 +224,7 @@ impl Leaves {
         Some((spot, self.branches[spot.branch].leaves[spot.leaf].run(spot.slot)))
     }
 
-    /// Changes the run at a spot of its own leaf; it stays between its neighbours.
+    /// Replaces the run at a spot. The spot is in the run's own leaf, and the new run keeps the order.
     pub fn set(&mut self, spot: Spot, run: Run) {
         self.branches[spot.branch].leaves[spot.leaf].set(spot.slot, run);
         if spot.slot == 0 {
@@ -229,7 +232,7 @@ impl Leaves {
         }
     }
 
-    /// Inserts a run at the spot behind all that begin before it.
+    /// Inserts a run at `spot`, which [`Leaves::after`] returned for the run's first number.
     pub fn insert(&mut self, spot: Spot, run: Run) {
         self.len += 1;
         self.behind_last = None;
@@ -251,8 +254,8 @@ impl Leaves {
         self.insert_in_full(spot, run);
     }
 
-    /// Removes the runs at a spot of its own leaf and behind it that lie in that leaf and end by `end`; `removed` is called with
-    /// each.
+    /// Removes the runs from `spot` on that lie in the leaf of `spot` and end at or before `end`. Calls `removed` with
+    /// each of them.
     pub fn remove_until(&mut self, spot: Spot, end: u64, mut removed: impl FnMut(Run)) {
         let leaf = &mut self.branches[spot.branch].leaves[spot.leaf];
         let ending = (spot.slot..leaf.len).take_while(|&slot| leaf.run(slot).end() <= end);
@@ -267,7 +270,7 @@ impl Leaves {
     fn insert_in_full(&mut self, spot: Spot, run: Run) {
         let branch = &mut self.branches[spot.branch];
         let leaf = &mut branch.leaves[spot.leaf];
-        // What comes at the end goes on there, and leaves full leaves behind.
+        // Runs inserted at the end usually come in order, so the full leaf stays full and a new one begins.
         let kept = if spot.slot == LEAF_RUNS { LEAF_RUNS } else { LEAF_RUNS / 2 };
         let mut right = Leaf::empty();
         right.take_from(leaf, kept);
@@ -289,7 +292,7 @@ impl Leaves {
         }
     }
 
-    /// The first run of a leaf is another: its fences follow.
+    /// Updates the fences of a leaf after its first run has changed.
     fn mend_fences(&mut self, spot: Spot) {
         let branch = &mut self.branches[spot.branch];
         branch.fences[spot.leaf] = branch.leaves[spot.leaf].firsts[0];
@@ -340,7 +343,7 @@ impl Leaves {
         }
     }
 
-    /// The first invariant that is broken, in words.
+    /// Returns a description of the first broken invariant.
     #[cfg(test)]
     pub fn broken(&self) -> Option<String> {
         let mut last = None;
@@ -370,11 +373,11 @@ impl Leaves {
     }
 }
 
-/// Fences that are compared all at once.
+/// Maximum number of fences that are compared without a search.
 const COMPARED_MAX: usize = 8;
 
-/// The last of these fences that is not past `number`; the first where all are. It looks at three of them at a time, for each step
-/// waits for memory: halves would take twice as many.
+/// Returns the index of the last fence that is not greater than `number`, or 0 if all are greater. Each step compares
+/// three fences and waits for memory once; a binary search would take twice as many steps.
 #[inline]
 fn child(fences: &[u64], number: u64) -> usize {
     let (mut first, mut rest) = (0, fences);

@@ -1,5 +1,7 @@
-//! Maps from runs of sectors: of extents to places ([`extent_map`]) and back ([`place_map`]), of runs to values ([`run_map`]), of runs to few values
-//! kept small ([`run_list`]); and how to have a part of one fetched before it is asked for ([`prefetch`]).
+//! Maps from runs of sectors. [`extent_map`] maps logical extents to places, and [`place_map`] maps places back to
+//! logical sectors. [`run_map`] maps runs to values, and [`run_list`] is a small map of the runs of one unit.
+//! [`sparse`] is a table of which only changed pages take memory. [`prefetch`] fetches a part of a map before it is
+//! needed.
 
 pub mod extent_map;
 mod leaves;

@@ -1,4 +1,4 @@
-//! An array of runs in as few bytes as they need: six, eight or twelve for each. The memory of [`super::run_list`].
+//! A sorted array of runs that takes six, eight or twelve bytes a run: the storage of [`super::run_list`].
 //!
 //! ```text
 //!   offsets ─►      room      ◄─ values, the last run's first
@@ -8,29 +8,30 @@
 //!   wide     offset 32 bits │ length 32 bits │ place 32 bits
 //! ```
 //!
-//! All runs of an array have one form. It begins narrow, and becomes wider when a run comes that needs it. A search compares offsets
-//! that lie side by side, so the processor fetches their lines at once and not one after the other.
+//! All runs of an array have one form. An array begins narrow and becomes wider when a run is added that needs a wider
+//! form. A search compares offsets that lie side by side, so the processor fetches their cache lines in parallel.
 //!
 //! Invariants:
-//! 1. Every run fits the form of its array, and so does every part of it.
-//! 2. Lengths are kept less one, for there is no empty run.
+//! 1. Every run fits the form of its array, and so does every part of the run.
+//! 2. Lengths are stored minus one, because no run is empty.
 
 use super::prefetch::{prefetch, prefetch_all};
 use super::run_list::{ABSENT, ShortRun};
 
-/// A search halves the array until so many offsets are left, and compares all of these at once.
+/// Number of offsets that a search compares at once, after it has halved the array down to that number.
 const COMPARED: usize = 32;
-/// Of an array of no more runs all is fetched before it is searched.
+/// Maximum length, in runs, of an array that is prefetched as a whole before a search.
 const FETCHED_MAX: usize = 128;
-/// One more than the last offset of 16 bits.
+/// One more than the largest 16-bit offset.
 const SHORT_END: u32 = 1 << 16;
-/// The first room of an array, in runs; it grows in steps of twice as many. With what an allocator keeps beside them, narrow runs then
-/// fill sixteens of bytes.
+/// First capacity of an array, in runs. Capacities are this number plus a multiple of twice this number. With the
+/// allocator's own 8 bytes, narrow runs then fill a multiple of 16 bytes.
 const ROOM_MIN: usize = 4;
-/// A large array grows by this part of itself: were it the whole, a third of the memory of thousands of arrays would be empty.
+/// A full array grows by one part in this many. If it doubled instead, a third of the memory of thousands of arrays
+/// would be empty.
 const GROWTH_PART: usize = 8;
 
-/// How the runs of an array are kept, each form wider than the one before it.
+/// The format in which the runs of an array are stored, from the narrowest to the widest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 enum Form {
@@ -56,7 +57,7 @@ impl Form {
     }
 }
 
-/// The array.
+/// A sorted array of runs in one form.
 #[derive(Clone, Debug)]
 pub(super) struct PackedRuns {
     words: Box<[u16]>,
@@ -75,18 +76,18 @@ fn split(value: u32) -> [u16; 2] {
 }
 
 impl PackedRuns {
-    /// An empty array, of runs whose places are below `places`.
+    /// Returns an empty array for runs whose places are below `places`.
     pub fn new(places: u32) -> PackedRuns {
         let place_bits = (u32::BITS - places.leading_zeros()) as u8;
         PackedRuns { words: Box::default(), len: 0, form: Form::Narrow, place_bits }
     }
 
-    /// Empties the array and gives back its memory.
+    /// Empties the array and frees its memory.
     pub fn clear(&mut self) {
         (self.words, self.len, self.form) = (Box::default(), 0, Form::Narrow);
     }
 
-    /// What is in the array, which is empty afterwards.
+    /// Moves the contents out and leaves the array empty.
     pub fn take(&mut self) -> PackedRuns {
         let words = std::mem::take(&mut self.words);
         let taken = PackedRuns { words, ..*self };
@@ -94,18 +95,18 @@ impl PackedRuns {
         taken
     }
 
-    /// How many runs there are.
+    /// Returns the number of runs.
     #[inline]
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Bytes that it takes beside itself.
+    /// Returns the heap memory of the array, in bytes.
     pub fn measured_bytes(&self) -> u64 {
         size_of_val(&*self.words) as u64
     }
 
-    /// Has what a search reads fetched, and where the array is short all that a change moves.
+    /// Prefetches the memory that a search reads; for a short array also all memory that a change moves.
     #[inline]
     pub fn foresee(&self) {
         let (offsets, values) = (self.len() * self.form.offset_words(), self.len() * self.form.value_words());
@@ -117,7 +118,7 @@ impl PackedRuns {
         }
     }
 
-    /// Where run number `index` begins.
+    /// Returns the offset of run number `index`.
     #[inline]
     pub fn offset(&self, index: usize) -> u32 {
         match self.form {
@@ -126,7 +127,7 @@ impl PackedRuns {
         }
     }
 
-    /// Run number `index`.
+    /// Returns run number `index`.
     #[inline]
     pub fn run(&self, index: usize) -> ShortRun {
         let offset = self.offset(index);
@@ -142,7 +143,7 @@ impl PackedRuns {
         ShortRun { offset, length: joined([short, long]) + 1, place: joined([low, high]) }
     }
 
-    /// How many runs begin at `offset` or before it.
+    /// Returns the number of runs that begin at or before `offset`.
     #[inline]
     pub fn begun_by(&self, offset: u32) -> usize {
         if self.form == Form::Wide {
@@ -153,11 +154,11 @@ impl PackedRuns {
         let (mut first, mut len) = (0, offsets.len());
         while len > COMPARED {
             let half = len / 2;
-            // All bits or none, so that the processor need not guess.
+            // A mask of all ones or all zeros instead of a branch, which the processor might predict wrongly.
             first += half & usize::from(offsets[first + half] <= offset).wrapping_neg();
             len -= half;
         }
-        // A window of so many is compared without a rest to go through one by one; what lies before it begins earlier still.
+        // A window of fixed length needs no loop for a remainder. The runs before the window begin before those in it.
         let first = first.min(offsets.len().saturating_sub(COMPARED));
         match offsets[first..].first_chunk::<COMPARED>() {
             Some(window) => first + begun_of(window, offset),
@@ -178,14 +179,14 @@ impl PackedRuns {
         first
     }
 
-    /// Changes run number `index`.
+    /// Replaces run number `index`.
     #[inline]
     pub fn set(&mut self, index: usize, run: ShortRun) {
         self.make_room(self.len(), std::slice::from_ref(&run));
         self.put(index, run);
     }
 
-    /// Inserts a run before number `index`.
+    /// Inserts a run before run number `index`.
     #[inline]
     pub fn insert(&mut self, index: usize, run: ShortRun) {
         self.make_room(self.len() + 1, std::slice::from_ref(&run));
@@ -193,14 +194,14 @@ impl PackedRuns {
         self.put(index, run);
     }
 
-    /// Puts `parts` in the place of `met` runs from number `first` on.
+    /// Replaces `met` runs from number `first` on by `parts`.
     pub fn splice(&mut self, first: usize, met: usize, parts: &[ShortRun]) {
         self.make_room(self.len() - met + parts.len(), parts);
         self.move_runs(first + met, first + parts.len());
         (first..).zip(parts).for_each(|(index, &run)| self.put(index, run));
     }
 
-    /// Moves the runs from number `from` on to number `to` and those behind it.
+    /// Moves the runs from index `from` on, so that the first of them gets index `to`.
     #[inline]
     fn move_runs(&mut self, from: usize, to: usize) {
         let (len, end) = (self.len(), self.words.len());
@@ -213,7 +214,7 @@ impl PackedRuns {
         self.len = new_len as u32;
     }
 
-    /// The words of the value of run number `index`, as many as its form has.
+    /// Returns the 16-bit words of the value of run number `index`. `WORDS` is the number that the array's form has.
     #[inline]
     fn value<const WORDS: usize>(&self, index: usize) -> &[u16; WORDS] {
         let at = self.words.len() - (index + 1) * WORDS;
@@ -226,13 +227,13 @@ impl PackedRuns {
         *self.words[at..].first_chunk_mut().expect("a run has room for its value") = value;
     }
 
-    /// In the narrow form what stands for the place of what is trimmed; more than any other place.
+    /// Returns the code of a trimmed place in the narrow form: higher than every other place.
     #[inline]
     fn absent_code(&self) -> u32 {
         ((1_u64 << self.place_bits) - 1) as u32
     }
 
-    /// The length, less one, and the place of a narrow run.
+    /// Returns the length minus one and the place of a narrow run.
     #[inline]
     fn unpacked(&self, value: u32) -> (u32, u32) {
         let code = value & self.absent_code();
@@ -240,7 +241,7 @@ impl PackedRuns {
         ((u64::from(value) >> self.place_bits) as u32, place)
     }
 
-    /// The form that a run needs, with every part of it.
+    /// Returns the narrowest form that fits a run and every part of it.
     #[inline]
     fn form_of(&self, run: &ShortRun) -> Form {
         let (less_one, absent) = (run.length - 1, run.is_absent());
@@ -270,7 +271,8 @@ impl PackedRuns {
         }
     }
 
-    /// Makes room for `runs` in all, these `coming` ones among them.
+    /// Makes room for a total of `runs`, which includes the runs in `coming`. Widens the form if one of `coming` needs
+    /// that.
     #[inline]
     fn make_room(&mut self, runs: usize, coming: &[ShortRun]) {
         let form = coming.iter().map(|run| self.form_of(run)).fold(self.form, Form::max);
@@ -297,26 +299,26 @@ impl PackedRuns {
     }
 }
 
-/// How many of these offsets are `offset` or less.
+/// Returns the number of `offsets` that are at most `offset`.
 #[inline]
 fn begun_of(offsets: &[u16], offset: u16) -> usize {
     usize::from(offsets.iter().map(|&begin| u16::from(begin <= offset)).sum::<u16>())
 }
 
-/// The room of an array that needs so much.
+/// Returns the capacity, in runs, of an array that must hold `runs`.
 fn room_for(runs: usize) -> usize {
     (runs - ROOM_MIN.min(runs)).next_multiple_of(2 * ROOM_MIN) + ROOM_MIN
 }
 
 #[cfg(test)]
 mod tests {
-    //! Goal: an array equals a vector of runs, whatever its form and when that changes. Method: random splices on both, with offsets,
-    //! lengths and places on both sides of what each form holds; and the bytes that one form and the next take.
+    //! Goal: an array equals a vector of runs, in every form and across changes of form. Method: random splices on
+    //! both, with offsets, lengths and places on both sides of each form's limits. Also the bytes that each form takes.
 
     use super::*;
     use proptest::prelude::*;
 
-    /// Runs whose first ones are narrow: places are below 2²⁸, so 4 bits are left for lengths.
+    /// Bound on places, below 2²⁸: 4 bits are left for lengths in the narrow form.
     const PLACES: u32 = (1 << 28) - 1;
 
     fn any_run() -> impl Strategy<Value = ShortRun> {
@@ -341,7 +343,7 @@ mod tests {
         ) {
             let (mut array, mut twin) = (PackedRuns::new(PLACES), Vec::new());
             for (number, (at, met, parts)) in steps.into_iter().enumerate() {
-                // What needs a wider form comes late, so that every form is seen at work.
+                // Runs that need a wider form come late, so that every form is tested.
                 let parts: Vec<_> = parts.into_iter().filter(|run| array.form_of(run) as usize <= number / forms).collect();
                 let first = usize::from(at) % (twin.len() + 1);
                 let met = met.min(twin.len() - first);
@@ -386,7 +388,7 @@ mod tests {
             array.splice(0, 0, &[run]);
             assert_eq!((array.run(0), array.measured_bytes()), (run, 4 * bytes), "{run:?}");
         }
-        // With as many places as there can be, one bit less than none is left for lengths: runs of one are narrow.
+        // With the highest possible number of places no bit is left for lengths: only runs of length one are narrow.
         let mut array = PackedRuns::new(u32::MAX);
         for (length, bytes) in [(1, 24), (2, 32)] {
             let run = ShortRun { offset: 3, length, place: u32::MAX - 1 - length };
@@ -402,7 +404,7 @@ mod tests {
             array.splice(index as usize, 0, &[ShortRun { offset: index, length: 1, place: index }]);
             let (room, len) = (array.measured_bytes() as usize / 6, array.len());
             assert!(room < len + len / 8 + 8, "{room} for {len}");
-            // 20 runs take 120 bytes, and 8 beside them.
+            // The allocator adds 8 bytes to each array: 20 narrow runs take 120 bytes and 8 more.
             assert_eq!((room * 6 + 8) % 16, 0);
         }
     }

@@ -1,5 +1,5 @@
-//! What lies where: a map from runs of physical sectors to the logical ones that they hold, the inverse of an
-//! [`ExtentMap`]. It is one in which both sides have changed their roles.
+//! A map from runs of physical sectors to the logical sectors that they hold: the inverse of an [`ExtentMap`]. It is
+//! stored as an [`ExtentMap`] in which LBAs and PBAs are swapped.
 //!
 //! Invariants:
 //! 1. Runs are disjoint.
@@ -8,24 +8,28 @@ use imbrex_disk::{Extent, Lba, Pba};
 
 use super::extent_map::{ExtentMap, Mapped, MappedRun};
 
-/// The map.
+/// The map from physical to logical sectors.
 #[derive(Clone, Debug, Default)]
 pub struct PlaceMap {
     inverse: ExtentMap,
 }
 
 impl PlaceMap {
-    /// How many runs there are.
+    /// Returns the number of runs.
     pub fn len(&self) -> usize {
         self.inverse.len()
     }
 
-    /// Whether nothing lies anywhere.
+    /// Returns whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.inverse.is_empty()
     }
 
-    /// The sectors from `lba` on lie at `place`, where nothing lay.
+    /// Maps the physical sectors of `place` to the logical sectors from `lba` on.
+    ///
+    /// # Panics
+    ///
+    /// If a sector of `place` is mapped already.
     #[inline]
     pub fn insert(&mut self, place: Extent, lba: Lba) {
         self.inverse.insert(Lba(place.start.0), place.sectors, Mapped::At(Pba(lba.0)), |run| {
@@ -33,28 +37,28 @@ impl PlaceMap {
         });
     }
 
-    /// Nothing lies at `place` any more.
+    /// Unmaps all physical sectors of `place`.
     pub fn remove(&mut self, place: Extent) {
         self.inverse.remove(Lba(place.start.0), place.sectors, |_| {});
     }
 
-    /// The first that lies at `place`, as far as it lies there, and where.
+    /// Returns the first mapped part of `place`, and the LBA of its first sector.
     pub fn first_in(&self, place: Extent) -> Option<(Extent, Lba)> {
         self.inverse.pieces(Lba(place.start.0), place.sectors).next().map(held)
     }
 
-    /// All places and what they hold, in order.
+    /// Returns all mapped runs in order of PBA, with the LBA of each run's first sector.
     pub fn iter(&self) -> impl Iterator<Item = (Extent, Lba)> + '_ {
         self.inverse.iter().map(held)
     }
 
-    /// Bytes it takes.
+    /// Returns the memory that the map takes, in bytes.
     pub fn measured_bytes(&self) -> u64 {
         self.inverse.measured_bytes()
     }
 }
 
-/// The run of an inverse as what it stands for.
+/// Converts a run of the inverse map to a physical extent and the LBA of its first sector.
 fn held(run: MappedRun) -> (Extent, Lba) {
     let lba = run.place().expect("something lies at every place of the map");
     (Extent::new(Pba(run.lba.0), run.sectors), Lba(lba.0))

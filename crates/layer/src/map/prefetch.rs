@@ -1,21 +1,21 @@
-//! Asking the processor for memory before it is needed. A map of hundreds of thousands of runs lies in no cache, and fetching a
-//! line of it takes as long as all else that is done for a request; where the next request is known, that time need not be
-//! waited for.
+//! Prefetching: asks the processor for memory before it is needed. A map of hundreds of thousands of runs does not fit
+//! into the processor's caches. Fetching one line of it takes as long as all other work for a request. If the next
+//! request is known, that wait can be avoided.
 //!
 //! Invariants:
-//! 1. Nothing is read or written: results are the same with it and without.
+//! 1. Nothing is read or written: results are equal with and without prefetching.
 
-/// Bytes that are fetched at once.
+/// Bytes of a cache line, which the processor fetches at once.
 const LINE_BYTES: usize = 64;
 
-/// Asks for all lines of memory in which `items` lie.
+/// Prefetches all cache lines in which `items` lie.
 #[inline]
 pub fn prefetch_all<T>(items: &[T]) {
     let start = items.as_ptr().cast::<u8>();
     (0..size_of_val(items)).step_by(LINE_BYTES).for_each(|offset| ask_for(start.wrapping_add(offset)));
 }
 
-/// Asks for the line of memory in which `item` begins.
+/// Prefetches the cache line in which `item` begins.
 #[inline]
 pub fn prefetch<T>(item: &T) {
     ask_for(std::ptr::from_ref(item).cast());
@@ -27,7 +27,7 @@ fn ask_for(address: *const u8) {
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         #[allow(unsafe_code)] // the standard library has no safe form that is stable
-        // SAFETY: a hint to the processor, which reads and writes nothing and takes any address.
+        // SAFETY: the instruction is a hint to the processor: it reads and writes nothing, and accepts any address.
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(address.cast());
         }

@@ -1,41 +1,41 @@
-//! A short sorted list of runs, at six to twelve bytes a run: what of one unit (a band, a stretch of blocks) lies elsewhere than
-//! at home. The maps of layers that cover a whole drive are arrays of such lists, so that a write costs one search
-//! in a few lines of memory, and memory follows what was written.
+//! A short sorted list of runs, at six to twelve bytes a run: the parts of one unit (a band, a stretch of blocks) that
+//! do not lie at home. The maps of layers that cover a whole drive are arrays of run lists. So a write costs one search
+//! in a few cache lines, and memory use is proportional to the number of written runs.
 //!
 //! Invariants:
-//! 1. Runs are disjoint, non-empty and ordered by offset; a later run hides what it covers.
-//! 2. Neighbours that continue each other are one run only where the caller said that they may join.
+//! 1. Runs are disjoint, non-empty and ordered by offset; a later run hides the parts of older runs that it covers.
+//! 2. Neighbours that continue each other are merged only where the caller allowed that.
 
 use super::packed_runs::PackedRuns;
 use super::prefetch::prefetch;
 use crate::layer::Coming;
 
-/// The place of what is trimmed.
+/// The place of trimmed runs.
 pub const ABSENT: u32 = u32::MAX;
 
-/// A run of the unit, and where it lies.
+/// A run of sectors or blocks of the unit, with its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShortRun {
-    /// First of it within the unit.
+    /// First sector or block, counted from the start of the unit.
     pub offset: u32,
-    /// How many.
+    /// Number of sectors or blocks.
     pub length: u32,
-    /// Where, in the layer's own counting; [`ABSENT`] if trimmed.
+    /// Place of the first one, in the layer's own numbering; [`ABSENT`] if the run is trimmed.
     pub place: u32,
 }
 
 impl ShortRun {
-    /// One past its last within the unit.
+    /// Returns one past the run's last offset within the unit.
     pub fn end(&self) -> u32 {
         self.offset + self.length
     }
 
-    /// Whether it is trimmed.
+    /// Returns whether the run is trimmed.
     pub fn is_absent(&self) -> bool {
         self.place == ABSENT
     }
 
-    /// The part within `from..to`, which it meets.
+    /// Returns the part of the run within `from..to`. The run must overlap that range.
     pub fn clipped(&self, from: u32, to: u32) -> ShortRun {
         let offset = self.offset.max(from);
         let place = if self.is_absent() { ABSENT } else { self.place + (offset - self.offset) };
@@ -59,42 +59,42 @@ pub struct RunList {
 }
 
 impl RunList {
-    /// An empty list, of runs that lie at places below `places`.
+    /// Returns an empty list for runs whose places are below `places`.
     pub fn new(places: u32) -> RunList {
         RunList { runs: PackedRuns::new(places) }
     }
 
-    /// How many runs there are.
+    /// Returns the number of runs.
     pub fn len(&self) -> usize {
         self.runs.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets all.
+    /// Removes all runs and frees their memory.
     pub fn clear(&mut self) {
         self.runs.clear();
     }
 
-    /// The list as it is; nothing is left in its place.
+    /// Moves all runs out to a new list and leaves this one empty.
     pub fn take(&mut self) -> RunList {
         RunList { runs: self.runs.take() }
     }
 
-    /// All runs, in order.
+    /// Returns all runs, in order.
     pub fn runs(&self) -> impl Iterator<Item = ShortRun> + '_ {
         (0..self.len()).map(|index| self.runs.run(index))
     }
 
-    /// Bytes that the list takes beside itself.
+    /// Returns the heap memory of the list, in bytes.
     pub fn measured_bytes(&self) -> u64 {
         self.runs.measured_bytes()
     }
 
-    /// Has what a search of the list reads fetched: where it comes in time, all that a change moves too.
+    /// Prefetches memory for a search: for a later command the list's header, for the next one also the runs.
     #[inline]
     pub fn foresee(&self, coming: Coming) {
         match coming {
@@ -103,13 +103,14 @@ impl RunList {
         }
     }
 
-    /// The parts of the runs within `from..to`, in order.
+    /// Returns the runs that overlap `from..to`, clipped to that range, in order.
     pub fn within(&self, from: u32, to: u32) -> impl Iterator<Item = ShortRun> + '_ {
         let reaching = (self.first_reaching(from)..self.len()).map(|index| self.runs.run(index));
         reaching.take_while(move |run| run.offset < to).map(move |run| run.clipped(from, to))
     }
 
-    /// Calls `visit(offset, length, place)` with every part of `from..to` in order, those without a run as `None`.
+    /// Calls `visit(offset, length, place)` with every part of `from..to` in order; the place is `None` where there is
+    /// no run.
     pub fn cover(&self, from: u32, to: u32, mut visit: impl FnMut(u32, u32, Option<u32>)) {
         let mut next = from;
         for run in self.within(from, to) {
@@ -124,8 +125,8 @@ impl RunList {
         }
     }
 
-    /// Puts `run` over what was there; `may_join`: it may become one with the run before it. `hidden` is called as
-    /// [`RunList::cover`] does.
+    /// Puts `run` over older runs. Calls `hidden` with the old contents of its range, as [`RunList::cover`] does. If
+    /// `may_join` is set, the run may be merged with the run before it.
     pub fn overlay(&mut self, run: ShortRun, may_join: bool, mut hidden: impl FnMut(u32, u32, Option<u32>)) {
         debug_assert!(run.length > 0, "invariant 1: an empty run at {}", run.offset);
         let begun = self.runs.begun_by(run.offset);
@@ -148,7 +149,7 @@ impl RunList {
         }
     }
 
-    /// Forgets what lies in `from..to`; `removed` is called with each run or part of one.
+    /// Removes all runs in `from..to`. Calls `removed` with each removed run or part of a run.
     pub fn remove(&mut self, from: u32, to: u32, removed: impl FnMut(ShortRun)) {
         let first = self.first_reaching(from);
         self.within(from, to).for_each(removed);
@@ -160,14 +161,14 @@ impl RunList {
         }
     }
 
-    /// The first run that ends past `offset`.
+    /// Returns the index of the first run that ends past `offset`.
     fn first_reaching(&self, offset: u32) -> usize {
         let begun = self.runs.begun_by(offset);
         let reaches = begun > 0 && self.runs.run(begun - 1).end() > offset;
         begun - usize::from(reaches)
     }
 
-    /// Replaces what lies in `from..to`, the first of it being run number `first`.
+    /// Replaces the contents of `from..to` by `with`. `first` is the index of the first run in that range.
     fn replace(&mut self, first: usize, from: u32, to: u32, with: Option<ShortRun>) {
         let met = (first..self.len()).take_while(|&index| self.runs.offset(index) < to).count();
         let (left, right) = (self.runs.run(first), self.runs.run(first + met - 1));
@@ -187,8 +188,8 @@ impl RunList {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the list equals a naive one, item by item. Method: random overlays, trims and removals on both, at places and offsets
-    //! for which runs are kept in one form, in another, and in both in turn.
+    //! Goal: the list equals a naive one, item by item. Method: random overlays, trims and removals on both. Places and
+    //! offsets are chosen so that runs are stored in the narrow form, in a wider one, or in several in turn.
 
     use proptest::prelude::*;
 
@@ -259,15 +260,16 @@ mod tests {
         }
     }
 
-    /// Goal: a list that a search has to halve equals a naive one too. Method: a thousand runs in scrambled order, with others over
-    /// some of them; then what lies in every window.
+    /// Checks that a list long enough for a binary search equals a naive one. A thousand runs are inserted in scrambled
+    /// order, then runs that overlap them; then the contents of every window are compared.
     #[test]
     fn a_long_list_equals_a_naive_one() {
         const RUNS: u32 = 1000;
         let mut list = RunList::new(20 * RUNS);
         let mut naive = vec![None; 4 * RUNS as usize + 8];
         for number in 0..2 * RUNS {
-            // Coprime to the number of runs: each comes once, then every one is met again a little further on.
+            // Coprime to the number of runs: the first thousand numbers give each offset once, the second thousand each
+            // offset plus one.
             let (offset, length) = (number * 379 % RUNS * 4 + number / RUNS, 1 + number % 3 + number / RUNS * 2);
             let run = ShortRun { offset, length, place: number * 10 };
             list.overlay(run, false, |offset, length, place| {

@@ -1,31 +1,33 @@
-//! A map from runs of numbers to values that move along: versions by LBA, places taken.
+//! A map from runs of numbers to values that may depend on the position in the run: versions by LBA, sets of occupied
+//! places.
 //!
-//! Independent of [`crate::map::extent_map`], which the checker judges; runs may be longer than 2³² sectors.
+//! The checker judges layers that use [`crate::map::extent_map`], so its own map is independent of that one. Runs may
+//! be longer than 2³² sectors.
 //!
 //! Invariants:
 //! 1. Runs are disjoint and non-empty.
 
 use std::collections::BTreeMap;
 
-/// A value whose run may be cut: what it is `offset` further along.
+/// The value of a run that may be split; the value may depend on the position in the run.
 pub trait Along: Copy {
-    /// The value `offset` sectors into the run.
+    /// Returns the value for the position `offset` sectors into the run.
     fn along(self, offset: u64) -> Self;
 }
 
-/// A version is the same all along its run.
+/// A version, which is equal for all sectors of a run.
 impl Along for u64 {
     fn along(self, _offset: u64) -> u64 {
         self
     }
 }
 
-/// Mere membership.
+/// Membership in a set, without a value.
 impl Along for () {
     fn along(self, _offset: u64) {}
 }
 
-/// The map from runs of numbers to values.
+/// A map from runs of numbers to values.
 #[derive(Clone, Debug)]
 pub struct RunMap<V> {
     runs: BTreeMap<u64, (u64, V)>,
@@ -38,27 +40,28 @@ impl<V> Default for RunMap<V> {
 }
 
 impl<V: Along> RunMap<V> {
-    /// Empties it.
+    /// Removes all runs.
     pub fn clear(&mut self) {
         self.runs.clear();
     }
 
-    /// How many runs it holds.
+    /// Returns the number of runs.
     pub fn len(&self) -> usize {
         self.runs.len()
     }
 
-    /// Whether it holds no run.
+    /// Returns whether the map has no runs.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Maps `[start, start + length)` to `value`, over whatever was there.
+    /// Maps `[start, start + length)` to `value`, replacing older runs there.
     pub fn insert(&mut self, start: u64, length: u64, value: V) {
         if length == 0 {
             return;
         }
-        // Most inserts hide nothing; the last run that begins before the end says so in one descent.
+        // Most inserts hide nothing. The last run that begins before the new end shows that with one descent of the
+        // tree.
         let last = self.runs.range(..start + length).next_back();
         if last.is_some_and(|(&first, &(run, _))| first + run > start) {
             self.remove(start, length);
@@ -85,19 +88,19 @@ impl<V: Along> RunMap<V> {
         }
     }
 
-    /// The first run: its start and end.
+    /// Returns the start and end of the first run.
     pub fn first(&self) -> Option<(u64, u64)> {
         self.runs.first_key_value().map(|(&start, &(length, _))| (start, start + length))
     }
 
-    /// Unmaps the runs that end at or before `end`; one that reaches over it stays whole.
+    /// Removes the runs that end at or before `end`; a run that ends after `end` stays whole.
     pub fn forget_before(&mut self, end: u64) {
         while let Some(first) = self.runs.first_entry().filter(|first| first.key() + first.get().0 <= end) {
             first.remove();
         }
     }
 
-    /// Calls `visit(start, length, value)` with every part of the range in order, gaps as `None`.
+    /// Calls `visit(start, length, value)` with every part of the range in order; the value is `None` in gaps.
     pub fn cover(&self, start: u64, length: u64, mut visit: impl FnMut(u64, u64, Option<V>)) {
         let end = start + length;
         let before = self.runs.range(..start).next_back().filter(|&(&first, &(run, _))| first + run > start);
@@ -116,12 +119,12 @@ impl<V: Along> RunMap<V> {
         }
     }
 
-    /// All runs: (start, length, value), in order.
+    /// Returns all runs as (start, length, value), in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64, V)> + '_ {
         self.runs.iter().map(|(&start, &(length, value))| (start, length, value))
     }
 
-    /// The first run that shares a number with `[start, start + length)`: its start and end.
+    /// Returns the start and end of the first run that overlaps `[start, start + length)`.
     pub fn first_overlap(&self, start: u64, length: u64) -> Option<(u64, u64)> {
         let before = self.runs.range(..start).next_back().filter(|&(&first, &(run, _))| first + run > start);
         let found = before.or_else(|| self.runs.range(start..start + length).next());

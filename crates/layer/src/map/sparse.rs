@@ -1,15 +1,17 @@
-//! A table with an item for everything on a drive, of which only what was touched takes memory: pages are made when an item of theirs
-//! is first changed. A large drive is laid out at once, and its memory follows what is written.
+//! A table with an item for every number below a length, in which only changed pages take memory. A page is allocated
+//! when one of its items is changed for the first time. So the table of a large drive is created quickly, and its
+//! memory is proportional to the changed pages.
 //!
 //! Invariants:
-//! 1. An item that was never changed is what its owner says it is at first; the table knows nothing of it.
+//! 1. An item that was never changed has its initial value. The owner of the table computes that value; the table does
+//!    not store it, except in pages with a changed item.
 
 use std::ops::Range;
 
-/// Items of a page.
+/// Number of items in a page.
 const PAGE_ITEMS: usize = 64;
 
-/// The table.
+/// A table of items in pages that are allocated on first change.
 #[derive(Clone, Debug)]
 pub struct Sparse<T> {
     pages: Vec<Option<Box<[T; PAGE_ITEMS]>>>,
@@ -17,28 +19,28 @@ pub struct Sparse<T> {
 }
 
 impl<T> Sparse<T> {
-    /// A table of `len` items, none of them changed.
+    /// Returns a table of `len` unchanged items.
     pub fn new(len: usize) -> Sparse<T> {
         Sparse { pages: (0..len.div_ceil(PAGE_ITEMS)).map(|_| None).collect(), len }
     }
 
-    /// How many items there are, changed or not.
+    /// Returns the number of items, changed or not.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns whether the table has no items.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Item `index`, unless its page is as at first.
+    /// Returns item `index`, or `None` if its page was never changed.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
         self.pages[index / PAGE_ITEMS].as_ref().map(|page| &page[index % PAGE_ITEMS])
     }
 
-    /// Item `index`, to be changed; `first` says what an item is at first.
+    /// Returns item `index` for a change. `first` computes the initial value of an item from its number.
     #[inline]
     pub fn change(&mut self, index: usize, first: impl Fn(usize) -> T) -> &mut T {
         let page = index / PAGE_ITEMS;
@@ -46,14 +48,14 @@ impl<T> Sparse<T> {
         &mut items[index % PAGE_ITEMS]
     }
 
-    /// The items of all pages that were made, in order, with their numbers.
+    /// Returns the numbers and items of all allocated pages, in order.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
         let made = self.pages.iter().enumerate().filter_map(|(number, page)| Some((number, page.as_ref()?)));
         let items = made.flat_map(|(number, page)| (number * PAGE_ITEMS..).zip(page.iter()));
         items.take_while(|&(index, _)| index < self.len)
     }
 
-    /// All pages in order: the numbers of their items, and these unless they are as at first.
+    /// Returns for each page in order the numbers of its items, and the items; `None` if the page was never changed.
     #[inline]
     pub fn pages(&self) -> impl Iterator<Item = (Range<usize>, Option<&[T]>)> {
         self.pages.iter().enumerate().map(|(number, page)| {
@@ -63,7 +65,7 @@ impl<T> Sparse<T> {
         })
     }
 
-    /// Bytes of memory that it takes now, beside what its items take elsewhere.
+    /// Returns the memory that the table takes now, in bytes; heap memory owned by its items is not counted.
     pub fn measured_bytes(&self) -> u64 {
         let made = self.pages.iter().flatten().count() * PAGE_ITEMS * size_of::<T>();
         (self.pages.capacity() * size_of::<Option<Box<[T; PAGE_ITEMS]>>>() + made) as u64
@@ -78,7 +80,7 @@ fn made<T>(page: usize, first: impl Fn(usize) -> T) -> Box<[T; PAGE_ITEMS]> {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the table equals a vector, and takes memory for what was changed. Method: random changes on both.
+    //! Goal: the table equals a vector, and takes memory for changed pages only. Method: random changes on both.
 
     use super::*;
     use proptest::prelude::*;

@@ -1,4 +1,5 @@
-//! The plan: what has to happen on the medium, as a list of small values. It is the interface of every layer.
+//! The plan: the reads, writes, journal records and barriers of a piece of work on the medium, as a list of small
+//! values. Every layer produces plans.
 //!
 //! ```text
 //!   Plan ─ groups ─ phases ─ steps
@@ -7,16 +8,17 @@
 //!          └ staging lives as long as a group; a background group's phases may be interrupted by host commands
 //! ```
 //!
-//! Staging is keyed by LBA. What a data step reads is staged under its LBAs; a later read overlays an earlier one; in a
-//! [`GroupKind::Host`] group the host's own data overlay both; `Drop` stages absence, so that a merge does not bring
-//! trimmed data back. A data step that writes takes what is staged under its LBAs; what is not staged is absent (it
-//! reads as zeros). So the merge of a band with its cached blocks is: read the band, read the cached pieces, write the
-//! band.
+//! Staging is keyed by LBA. A data step that reads stages the sectors under their LBAs, and a later read overlays an
+//! earlier one. In a [`GroupKind::Host`] group the host's own data overlay both. `Drop` stages absence, so that a merge
+//! does not restore trimmed data. A data step that writes takes the sectors that are staged under its LBAs; sectors
+//! that are not staged are absent and read as zeros. So the merge of a band with its cached blocks is: read the band,
+//! read the cached pieces, write the band.
 //!
 //! Invariants:
-//! 1. Only [`Kind::Data`] steps hold logical sectors; the others are timed, and their bytes are made from the notes.
-//! 2. A `Barrier` makes all before it durable before anything after it. A `Note` is durable at the first barrier that
-//!    follows it, or sooner: whoever needs "data before its note" puts a barrier between them.
+//! 1. Only [`Kind::Data`] steps hold logical sectors. The steps of other kinds are timed, and their bytes are made from
+//!    the notes.
+//! 2. A `Barrier` makes all steps before it durable before any step after it. A `Note` is durable at the first barrier
+//!    after it, or sooner. A layer that needs "data before its note" puts a barrier between them.
 //! 3. Steps that continue each other on the medium in one direction count as one access, whatever their LBAs.
 //! 4. A plan reuses its buffers: [`Plan::clear`] keeps the capacity.
 
@@ -29,19 +31,19 @@ use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use self::note::Note;
 
-/// What a step does.
+/// The operation of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum StepOp {
     /// Read `sectors` at `pba`, and stage them under `lba`.
     Read,
-    /// Write `sectors` at `pba` from what is staged under `lba`.
+    /// Write `sectors` at `pba` from the data staged under `lba`.
     Write,
     /// Stage absence under `lba` (TRIM); touches no medium.
     Drop,
-    /// Append a record to the journal: that with index `pba` in [`Plan::notes`].
+    /// Append a record to the journal: the one with index `pba` in [`Plan::notes`].
     Note,
-    /// All before is durable before anything after.
+    /// Make all steps before it durable before any step after it.
     Barrier,
 }
 
@@ -51,11 +53,11 @@ pub enum StepOp {
 pub enum Medium {
     /// The platters.
     Disk,
-    /// Flash beside them.
+    /// The flash of a drive that has some beside its platters.
     Flash,
 }
 
-/// What the sectors of a step hold.
+/// The contents of a step's sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -63,7 +65,7 @@ pub enum Kind {
     Data,
     /// Out-of-band records of a journal packet.
     OutOfBand,
-    /// Filler: the place must be passed or overwritten.
+    /// Filler: sectors that the head has to pass over, or that have to be overwritten.
     Padding,
     /// A piece of the mapping table.
     Map,
@@ -71,17 +73,17 @@ pub enum Kind {
     Checkpoint,
 }
 
-/// Why a step is made. Results split the sectors read and written by it.
+/// The reason for a step. Results split the sectors read and written by cause.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Cause {
     /// The host asked for these sectors.
     Host,
-    /// Space is reclaimed or data moved home.
+    /// Reclaims space or moves data home.
     Cleaning,
-    /// What a rewrite endangers is made safe first.
+    /// Copies data to a safe place before a rewrite that endangers them.
     Backup,
-    /// Data moved to where it is cheaper to write.
+    /// Moves data to a place where they are cheaper to write.
     Migration,
     /// Journal packets and map updates.
     Journal,
@@ -90,11 +92,11 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// All causes, in the order of their numbers.
+    /// All causes, in declaration order.
     pub const ALL: [Cause; 6] =
         [Cause::Host, Cause::Cleaning, Cause::Backup, Cause::Migration, Cause::Journal, Cause::Recovery];
 
-    /// Its name in results.
+    /// Returns the name of the cause in results.
     pub const fn name(self) -> &'static str {
         match self {
             Cause::Host => "host",
@@ -107,18 +109,18 @@ impl Cause {
     }
 }
 
-/// One step of a plan: 24 bytes, emitted by the million.
+/// One step of a plan. A step takes 24 bytes, because plans have millions of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// What it does.
+    /// The operation.
     pub op: StepOp,
-    /// The medium that it is for.
+    /// The medium of the step.
     pub medium: Medium,
-    /// What the sectors hold.
+    /// The contents of the sectors.
     pub kind: Kind,
-    /// Why it is made.
+    /// The reason for the step.
     pub cause: Cause,
-    /// How many sectors.
+    /// Number of sectors.
     pub sectors: u32,
     /// First physical sector; for a note, its index in [`Plan::notes`].
     pub pba: Pba,
@@ -127,29 +129,29 @@ pub struct Step {
 }
 
 impl Step {
-    /// The physical sectors it touches.
+    /// Returns the physical sectors that the step reads or writes.
     pub fn extent(&self) -> Extent {
         Extent::new(self.pba, Sectors(self.sectors as u64))
     }
 
-    /// Whether it moves the head (or uses the flash).
+    /// Returns whether the step is a read or a write, which moves the head or uses the flash.
     pub fn is_access(&self) -> bool {
         matches!(self.op, StepOp::Read | StepOp::Write)
     }
 
-    /// Whether it goes on where `earlier` ended, in the same direction on the same medium.
+    /// Returns whether the step begins where `earlier` ended, with the same operation on the same medium.
     pub fn continues(&self, earlier: &Step) -> bool {
         self.op == earlier.op && self.medium == earlier.medium && self.pba.0 == earlier.pba.0 + earlier.sectors as u64
     }
 }
 
-/// What a group of phases is for.
+/// The purpose of a group of phases.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum GroupKind {
-    /// Serves the commands given to [`crate::Layer::plan`]: their data overlay what is staged.
+    /// Serves the commands given to [`crate::Layer::plan`]: the data of these commands overlay staged data.
     Host,
-    /// Reclaims space; each such group is one cleaning event. Holds no host data.
+    /// Reclaims space; each group of this kind is one cleaning event. Holds no host data.
     Cleaning,
     /// Moves data to a better place. Holds no host data.
     Migration,
@@ -157,42 +159,43 @@ pub enum GroupKind {
     Recovery,
 }
 
-/// A run of steps that no host command enters.
+/// A run of steps that no host command interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Phase {
-    /// What its group is for.
+    /// The purpose of the phase's group.
     pub kind: GroupKind,
-    /// Whether it opens a group (staging empty) or goes on with the one before, perhaps of an earlier plan.
+    /// Whether the phase opens a group, with empty staging. If not, the phase continues the previous group, perhaps of
+    /// an earlier plan.
     pub opens_group: bool,
-    /// Index of its first step.
+    /// Index of the phase's first step.
     pub first_step: u32,
 }
 
-/// What has to happen on the medium.
+/// A piece of work on the medium: steps, their phases, and journal records.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Plan {
     /// The steps, in order.
     pub steps: Vec<Step>,
-    /// The phases: each reaches to the first step of the next.
+    /// The phases; each ends where the next begins.
     pub phases: Vec<Phase>,
     /// Journal records, named by `Note` steps.
     pub notes: Vec<Note>,
 }
 
 impl Plan {
-    /// An empty plan.
+    /// Returns an empty plan.
     pub fn new() -> Plan {
         Plan::default()
     }
 
-    /// Empties it, keeping its buffers.
+    /// Empties the plan and keeps its buffers.
     pub fn clear(&mut self) {
         self.steps.clear();
         self.phases.clear();
         self.notes.clear();
     }
 
-    /// Whether nothing has to happen.
+    /// Returns whether the plan has no steps.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
@@ -257,8 +260,8 @@ impl Plan {
         self.marker(StepOp::Note, Pba(index));
     }
 
-    /// Appends a barrier: everything before it, steps of earlier plans too, becomes durable before anything after it. A second one
-    /// in a row is left out.
+    /// Appends a barrier: all steps before it, also those of earlier plans, become durable before any step after it. A
+    /// barrier directly after another one is omitted.
     #[inline]
     pub fn barrier(&mut self) {
         if self.steps.last().is_none_or(|step| step.op != StepOp::Barrier) {
@@ -273,13 +276,13 @@ impl Plan {
         self.steps.push(step);
     }
 
-    /// The record that a `Note` step names.
+    /// Returns the journal record of a `Note` step.
     pub fn note_of(&self, step: &Step) -> &Note {
         assert_eq!(step.op, StepOp::Note, "only note steps name a record");
         &self.notes[step.pba.0 as usize]
     }
 
-    /// The steps of phase number `index`.
+    /// Returns the steps of phase number `index`.
     #[inline]
     pub fn steps_of(&self, index: usize) -> &[Step] {
         let first = self.phases[index].first_step as usize;
@@ -289,7 +292,7 @@ impl Plan {
 }
 
 impl fmt::Debug for Step {
-    /// One line a person can compare: `write cleaning data pba 0+50 lba 100`.
+    /// Writes one line that a person can compare: `write cleaning data pba 0+50 lba 100`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cause = self.cause.name();
         let flash = if self.medium == Medium::Flash { " flash" } else { "" };
@@ -310,7 +313,8 @@ impl fmt::Debug for Step {
 }
 
 impl fmt::Debug for Plan {
-    /// The form that tests compare: a line for each phase and each step, with the records of notes spelled out.
+    /// Writes the form that tests compare: a line for each phase and each step, with the journal records of notes
+    /// written out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, phase) in self.phases.iter().enumerate() {
             let opens = if phase.opens_group { "group" } else { "phase" };

@@ -1,5 +1,5 @@
-//! Journal records as a journal keeps them: a tag and four numbers. What they mean is the layer's: [`super::record`]. Whoever writes
-//! one to a medium adds a sequence number and a checksum.
+//! Journal records in the form in which a journal stores them: a tag and four numbers. Each layer defines their
+//! meaning: see [`super::record`]. The code that writes a record to a medium adds a sequence number and a checksum.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use std::fmt;
 pub struct Note {
     /// The kind of change, in the numbering of the layer.
     pub tag: u8,
-    /// Its operands: see the fields of [`super::record::RecordInfo`].
+    /// Operands of the change: see the fields of [`super::record::RecordInfo`].
     pub fields: [u64; 4],
 }
 
 impl Note {
-    /// A record of `tag` with up to four operands, the rest zero.
+    /// Returns a record with this tag and up to four operands; missing operands are zero.
     #[inline]
     pub fn new(tag: u8, operands: &[u64]) -> Note {
         assert!(operands.len() <= 4, "a note has at most four operands, not {}", operands.len());
@@ -22,17 +22,18 @@ impl Note {
         Note { tag, fields }
     }
 
-    /// The error that this record cannot be replayed, and why.
+    /// Returns the error that this record cannot be replayed, with the reason.
     pub fn refuse(&self, reason: impl Into<String>) -> ReplayError {
         ReplayError { note: *self, reason: reason.into() }
     }
 
-    /// The same record with its tag `by` higher: where a layer keeps the records of two parts that count from the same tag.
+    /// Returns the record with its tag increased by `by`. A layer uses this to store the records of two parts whose
+    /// tags overlap.
     pub fn shifted(self, by: u8) -> Note {
         Note { tag: self.tag + by, ..self }
     }
 
-    /// Undoes [`Note::shifted`]; an error where the tag is lower than any shifted one.
+    /// Undoes [`Note::shifted`]; an error if the tag is lower than `by`.
     pub fn unshifted(&self, by: u8) -> Result<Note, ReplayError> {
         match self.tag.checked_sub(by) {
             Some(tag) => Ok(Note { tag, ..*self }),
@@ -48,12 +49,12 @@ impl fmt::Debug for Note {
     }
 }
 
-/// A record that cannot be replayed: the journal is not this layer's, or is damaged.
+/// A record that cannot be replayed: the journal belongs to another layer or is damaged.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("journal record {note:?} cannot be replayed: {reason}")]
 pub struct ReplayError {
     /// The record that was refused.
     pub note: Note,
-    /// What is wrong with it.
+    /// The reason why the record was refused.
     pub reason: String,
 }

@@ -1,43 +1,43 @@
-//! Typed journal records. A layer lists its kinds of record once, with [`journal_records!`](crate::journal_records); from that
-//! list follow the enum that its recovery works on, the words that a journal keeps of each record ([`Note`]), and the
-//! names under which help, documentation and dumps show them ([`RecordInfo`]).
+//! Typed journal records. A layer lists its kinds of record once, with [`journal_records!`](crate::journal_records).
+//! The macro derives the enum that recovery uses, the words of each record in the journal ([`Note`]), and the names
+//! that help, documentation and dumps show ([`RecordInfo`]).
 //!
-//! A note is a tag and four words. The tag says which kind of record it is; the words are its fields in order, and those after
-//! the last field are zero.
+//! A note is a tag and four words. The tag is the kind of record. The words are the record's fields in order; words
+//! after the last field are zero.
 //!
 //! Invariants:
-//! 1. Decoding what was encoded gives the same record.
-//! 2. A note that decodes, encoded again, gives the same note: no bit of it is ignored.
-//! 3. A note that does not decode gives an error that names the field or the tag, its value, and what was expected.
+//! 1. Decoding an encoded record gives an equal record.
+//! 2. A note that decodes, encoded again, gives an equal note: no bit of a note is ignored.
+//! 3. A note that does not decode gives an error that names the field or the tag, its value, and the expected values.
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
 use super::note::{Note, ReplayError};
 
-/// What a kind of journal record says.
+/// Description of a kind of journal record.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordInfo {
-    /// The number that a journal keeps for this kind.
+    /// The tag of this kind in the journal.
     pub tag: u8,
-    /// Its meaning in words.
+    /// The record's meaning in words.
     pub what: &'static str,
-    /// The names of its fields, in the order of the words; a note's further words are zero.
+    /// Names of the fields, in the order of the words; further words of a note are zero.
     pub fields: &'static [&'static str],
 }
 
 impl RecordInfo {
-    /// The same record where its notes are [shifted](Note::shifted) by as much.
+    /// Returns the description with its tag increased by `by`, for notes that are [shifted](Note::shifted) by as much.
     pub const fn shifted(self, by: u8) -> RecordInfo {
         RecordInfo { tag: self.tag + by, what: self.what, fields: self.fields }
     }
 }
 
-/// A type that a field of a record may have: it fits one word of 64 bits.
+/// A type of a record's field: it fits one word of 64 bits.
 pub trait Word: Copy {
-    /// As the journal keeps it.
+    /// Converts the value to a word of the journal.
     fn to_word(self) -> u64;
 
-    /// From what the journal keeps; an error says what was expected.
+    /// Converts a word of the journal to a value; an error says which words are expected.
     fn from_word(word: u64) -> Result<Self, &'static str>;
 }
 
@@ -78,7 +78,7 @@ impl Word for bool {
     }
 }
 
-/// Two numbers of 32 bits in one word, the first in its upper half.
+/// A pair of 32-bit numbers in one word, the first in the upper half.
 impl Word for (u32, u32) {
     #[inline]
     fn to_word(self) -> u64 {
@@ -90,7 +90,7 @@ impl Word for (u32, u32) {
     }
 }
 
-/// Two numbers of 16 bits in one word, the first above the second.
+/// A pair of 16-bit numbers in one word, the first in bits 16 to 31.
 impl Word for (u16, u16) {
     #[inline]
     fn to_word(self) -> u64 {
@@ -103,7 +103,7 @@ impl Word for (u16, u16) {
     }
 }
 
-/// Newtypes of a `u64` are kept as their number.
+/// Newtypes of a `u64` are stored as their number.
 macro_rules! number_words {
     ($($type:ident),*) => {$(
         impl Word for $type {
@@ -121,26 +121,26 @@ macro_rules! number_words {
 
 number_words!(Lba, Pba, Sectors);
 
-/// The words of a note as they are decoded, one field after the other.
+/// The words of a note while its fields are decoded in order.
 pub struct Words<'a> {
     note: &'a Note,
     taken: usize,
 }
 
 impl<'a> Words<'a> {
-    /// Those of `note`, from the first on.
+    /// Returns the words of `note`, beginning with the first.
     pub fn of(note: &'a Note) -> Words<'a> {
         Words { note, taken: 0 }
     }
 
-    /// The next word as the field `name`.
+    /// Decodes the next word as the field called `name`.
     pub fn field<T: Word>(&mut self, name: &str) -> Result<T, ReplayError> {
         let word = self.note.fields[self.taken];
         self.taken += 1;
         T::from_word(word).map_err(|expected| self.note.refuse(format!("its {name} is {word}: {expected}")))
     }
 
-    /// Every field was taken: whatever follows must be zero.
+    /// Checks that the words after the last field are zero.
     pub fn end(self) -> Result<(), ReplayError> {
         match self.note.fields[self.taken..].iter().find(|&&word| word != 0) {
             Some(word) => Err(self.note.refuse(format!("{word} follows its last field, where 0 is expected"))),
@@ -149,7 +149,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The error for a note with a tag that `owner` does not know.
+/// Returns the error for a note whose tag `owner` does not have.
 pub fn unknown_tag(note: &Note, owner: &str, known: &[RecordInfo]) -> ReplayError {
     let tags: Vec<String> = known.iter().map(|info| format!("#{}", info.tag)).collect();
     note.refuse(format!("{owner} has no record #{}; it has {}", note.tag, tags.join(", ")))
@@ -187,18 +187,18 @@ macro_rules! journal_records {
     ) => {
         $(#[$attribute])*
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        #[allow(missing_docs)] // The names of the fields say what they are.
+        #[allow(missing_docs)] // The field names document themselves.
         $visibility enum $Record {
             $(#[doc = $what] $Kind { $($field: $type),* },)*
         }
 
         impl $Record {
-            /// Every kind of record: its tag, what it says, the names of its fields.
+            /// Every kind of record: its tag, its meaning, the names of its fields.
             $visibility const INFO: &'static [$crate::plan::record::RecordInfo] = &[$(
                 $crate::plan::record::RecordInfo { tag: $tag, what: $what, fields: &[$(stringify!($field)),*] },
             )*];
 
-            /// As a journal keeps it.
+            /// Encodes the record as a note of the journal.
             #[inline]
             $visibility fn encode(self) -> $crate::plan::note::Note {
                 match self {
@@ -209,7 +209,7 @@ macro_rules! journal_records {
                 }
             }
 
-            /// The record that a journal kept; an error where it is none of these.
+            /// Decodes a note of the journal; an error if it is none of these records.
             $visibility fn decode(
                 note: &$crate::plan::note::Note,
             ) -> Result<$Record, $crate::plan::note::ReplayError> {
@@ -230,9 +230,9 @@ macro_rules! journal_records {
 pub(crate) mod testing {
     use super::*;
 
-    /// Asserts the invariants of the header for the records of one layer: of notes with every tag there can be and with words
-    /// small and large, those that decode give the same note again, those that do not name what is wrong, and each kind
-    /// listed has a note that decodes.
+    /// Asserts the invariants of the file's header for the records of one layer. It tries notes with every possible tag
+    /// and with small and large words. Notes that decode give an equal note again, the errors of others say what is
+    /// wrong, and each listed kind has a note that decodes.
     pub fn assert_round_trips(known: &[RecordInfo], again: impl Fn(&Note) -> Result<Note, ReplayError>) {
         let words = [0, 1, 0x2_0003, 0x4_0000_0005, u64::MAX];
         for tag in 0..=u8::MAX {
@@ -264,7 +264,8 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: what a word of the wrong size is called in an error. Method: one record with a field of each type.
+    //! Goal: errors for words that do not fit their field name the field, the word and the expected values. Method: one
+    //! record with a field of each type.
 
     use super::*;
 

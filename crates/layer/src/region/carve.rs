@@ -1,6 +1,8 @@
-//! Laying regions over a disk from its first sector to its last, with a guard behind each as long as the recording demands.
+//! Lays out regions over a disk from its first sector to its last, with a guard behind each that is as long as the
+//! recording demands.
 //!
-//! Rows of regions that lie alike are laid at once, so that a drive is cut into whole tracks as fast as it has strokes.
+//! Equal regions in a row are laid out at once, so that the time to cut a drive into whole tracks is proportional to
+//! its number of strokes.
 //!
 //! Invariants: those of [`super::regions`].
 
@@ -11,16 +13,17 @@ use super::regions::RegionSize;
 use super::rows::Rows;
 use crate::map::run_map::RunMap;
 
-/// A carving under way.
+/// The state of laying out one disk.
 pub(super) struct Carver<'a> {
     disk: &'a Disk,
     size: RegionSize,
-    /// Places that a later region would destroy: no region may lie there, in any pass.
+    /// Sectors that a later region would destroy: no region may lie there, in any pass.
     pub(super) barred: RunMap<()>,
     footprints: Footprints<'a>,
 }
 
-/// Passes after which regions still hit by a later one are given up: each pass bars what the one before it found.
+/// Maximum number of passes. Each pass bars the sectors that the pass before it found to be destroyed by a later
+/// region. After the last pass, regions on barred sectors are dropped.
 pub(super) const PASSES_MAX: u32 = 4;
 
 impl<'a> Carver<'a> {
@@ -46,9 +49,11 @@ impl<'a> Carver<'a> {
         kept
     }
 
-    /// Lays regions from the first sector to the last; whether none of them destroys an earlier one.
+    /// Lays out regions from the first sector to the last. Returns them, and whether none of them destroys an earlier
+    /// one.
     fn pass(&mut self) -> (Rows, bool) {
-        // Regions come in the order of their sectors, so what lies behind the next one is of no interest any more.
+        // Regions are laid out in the order of their sectors, so barred sectors before the next region can be
+        // forgotten.
         let mut taken = self.barred.clone();
         let mut regions = Rows::default();
         let mut is_safe = true;
@@ -61,7 +66,7 @@ impl<'a> Carver<'a> {
             }
             next = region.end();
             for extent in self.footprints.of(region) {
-                // A guard right behind the region is passed over; one further on bars what comes there.
+                // A guard right behind the region is skipped; one further on bars the regions there.
                 if extent.start <= next {
                     next = next.max(extent.end());
                 } else {
@@ -78,8 +83,9 @@ impl<'a> Carver<'a> {
         (regions, is_safe)
     }
 
-    /// Lays the regions that follow `last`, which was laid, in its row of tracks, where all that each destroys is what lies right
-    /// behind it, and is the same for all; `next` is what comes behind that. Returns where to go on.
+    /// Lays out the regions that follow `last` in its row of tracks, if each of them destroys only sectors right behind
+    /// it, equally for all. `next` is the first sector after the guard of `last`. Returns the sector at which to
+    /// continue.
     fn repeat(&mut self, regions: &mut Rows, last: Extent, next: Pba, taken: &mut RunMap<()>) -> Pba {
         if let RegionSize::Sectors(_) = self.size {
             return self.repeat_known(regions, last, next, taken);
@@ -97,7 +103,8 @@ impl<'a> Carver<'a> {
         next + Sectors(count * step.0)
     }
 
-    /// The same where regions begin anywhere in a track: those that are known to need the guard that `last` has.
+    /// Like [`Carver::repeat`], for regions that need not begin at the start of a track: lays out those that are known
+    /// to need a guard as long as that of `last`.
     fn repeat_known(&mut self, regions: &mut Rows, last: Extent, next: Pba, taken: &mut RunMap<()>) -> Pba {
         let Some(guard) = self.footprints.guard(last) else { return next };
         let (next, step) = (last.end() + Sectors(guard), last.sectors.0 + guard);
@@ -110,7 +117,8 @@ impl<'a> Carver<'a> {
         next + Sectors(count * step)
     }
 
-    /// Whole tracks from the one that begins at `pba` on: of a stroke, or, where writing harms nothing, whichever follow each other.
+    /// Returns the number and length of the equal whole tracks from the one that begins at `pba` on. They lie in one
+    /// stroke; if writes destroy nothing, they may continue past it.
     fn row_from(&self, pba: Pba) -> Option<(u64, Sectors)> {
         match self.disk.recording.is_harmless() {
             true => self.disk.geometry.row_from(pba),
@@ -118,7 +126,8 @@ impl<'a> Carver<'a> {
         }
     }
 
-    /// The region that begins at `start`, or at the next track where regions are whole tracks.
+    /// Returns the region that begins at `start`. Regions of whole tracks begin at the next track if `start` is not the
+    /// beginning of one.
     pub(super) fn region_at(&self, start: Pba) -> Option<Extent> {
         let end = Pba(self.disk.geometry.sectors().0);
         match self.size {

@@ -1,24 +1,25 @@
-//! What a whole write of a region destroys, looked up once for all regions that lie alike: those of one size that begin at the same
-//! sector of a track, in strokes of one recording zone.
+//! The sectors that a write of a whole region destroys. They are computed once for all regions of one size that begin
+//! at the same sector of a track, in strokes of one recording zone.
 //!
 //! Invariants:
-//! 1. What is answered is what the recording answers.
+//! 1. The cached answers are equal to the answers of the recording.
 
 use imbrex_disk::recording::HEAD_TRACKS_MAX;
 use imbrex_disk::{Disk, Extent, Pba, Sectors};
 
-/// How many tracks from the one that begins at `track` on destroy, written whole, what it destroys, so much further on: those of its
-/// stroke, but for the last, whose writes reach out of it.
+/// Returns the number of tracks, from `track` on, that destroy sectors at equal offsets from their own starts when they
+/// are written whole. `track` is the first sector of a track. The last tracks of a stroke are not counted, because
+/// their writes reach beyond the stroke. The result is at least 1.
 pub fn alike_tracks(disk: &Disk, track: Pba) -> u64 {
     let stroke = disk.geometry.stroke_from(track);
     let alike = stroke.filter(|_| disk.recording.is_alike_in_stroke(&disk.geometry, track));
     alike.map_or(1, |(left, _)| left.saturating_sub(u64::from(HEAD_TRACKS_MAX)).max(1))
 }
 
-/// That what a region destroys is not known, or does not lie so that it has a guard.
+/// Marker in `guards`: the guard is unknown, or the destroyed sectors do not lie right behind the region.
 const NO_GUARD: u32 = u32::MAX;
 
-/// Whole tracks of one length, from the first that a region began in on.
+/// Whole tracks of equal length, from the track in which a region began.
 #[derive(Clone, Copy)]
 struct Stroke {
     extent: Extent,
@@ -26,28 +27,29 @@ struct Stroke {
     is_alike: bool,
 }
 
-/// Answers for regions that mostly follow each other.
+/// A cache of the sectors that regions destroy, for regions that mostly follow each other.
 pub struct Footprints<'a> {
     disk: &'a Disk,
     stroke: Stroke,
-    /// Where the zone begins whose answers are kept, and the sectors of the regions they are for.
+    /// First sector of the recording zone, and length of the regions, for which the cache is valid.
     kept_for: (Pba, Sectors),
-    /// By sector of the track that the region begins at, what it destroys, counted from where it begins.
+    /// Extents that a region destroys, relative to the region's start; the index is the sector of the track at which
+    /// the region begins.
     kept: Vec<Option<Box<[Extent]>>>,
-    /// Likewise, the guard of those that have one.
+    /// Length of the guard of a region, with the index of `kept`; [`NO_GUARD`] if there is none.
     guards: Vec<u32>,
     destroyed: Vec<Extent>,
 }
 
 impl<'a> Footprints<'a> {
-    /// Nothing is known yet.
+    /// Returns an empty cache.
     pub fn new(disk: &'a Disk) -> Footprints<'a> {
         let stroke = Stroke { extent: Extent::new(Pba(0), Sectors::ZERO), track_sectors: 1, is_alike: false };
         let kept_for = (Pba(0), Sectors::ZERO);
         Footprints { disk, stroke, kept_for, kept: Vec::new(), guards: Vec::new(), destroyed: Vec::new() }
     }
 
-    /// What a write of `region` destroys.
+    /// Returns the extents that a write of `region` destroys.
     pub fn of(&mut self, region: Extent) -> &[Extent] {
         self.destroyed.clear();
         let Some(sector) = self.sector_among_alike(region) else {
@@ -69,14 +71,15 @@ impl<'a> Footprints<'a> {
         &self.destroyed
     }
 
-    /// How many sectors behind `region` the next of its length can begin, if that is known to keep it clear of all that is destroyed.
+    /// Returns the length of the guard behind `region`, in sectors: no sector behind the guard is destroyed, so a
+    /// region of equal length may begin there. `None` if the guard is not known.
     pub fn guard(&mut self, region: Extent) -> Option<u64> {
         let sector = self.sector_among_alike(region)?;
         Some(self.guards[sector]).filter(|&guard| guard != NO_GUARD).map(u64::from)
     }
 
-    /// How many of a row of `count` regions, `first` and those that follow each other `step` further on, are known to have a guard
-    /// that `fits`.
+    /// Takes a row of `count` regions, the first of which is `first`; each begins `step` sectors after the one before
+    /// it. Returns how many of them, from the first on, are known to have a guard that `fits`.
     pub fn guarded(&mut self, first: Extent, step: u64, count: u64, fits: impl Fn(u64) -> bool) -> u64 {
         let Some(mut sector) = self.sector_among_alike(first) else { return 0 };
         let track = self.stroke.track_sectors as usize;
@@ -93,13 +96,14 @@ impl<'a> Footprints<'a> {
         known
     }
 
-    /// Up to where a region may reach so that all it can destroy lies in the stroke.
+    /// Returns the PBA up to which a region may reach without destroying sectors outside of the stroke.
     fn alike_end(&self) -> u64 {
         let Stroke { extent, track_sectors, .. } = self.stroke;
         extent.end().0.saturating_sub(u64::from(HEAD_TRACKS_MAX) * track_sectors)
     }
 
-    /// The sector of its track that `region` begins at, if all that it can destroy lies in a stroke of tracks that are alike.
+    /// Returns the sector of its track at which `region` begins. `None` if the tracks of the stroke are not alike, or
+    /// if the region may destroy sectors outside of it.
     fn sector_among_alike(&mut self, region: Extent) -> Option<usize> {
         if !self.stroke.extent.contains(region.start) {
             self.enter_stroke(region.start);
@@ -138,7 +142,8 @@ impl<'a> Footprints<'a> {
     }
 }
 
-/// How many sectors behind `region` hold all that it destroys, if there is nothing else of it and no room for another region between.
+/// Returns the length of the guard: the sectors right behind `region` that hold all it destroys. `None` if the region
+/// destroys sectors elsewhere, or if a region of equal length would fit between `region` and the destroyed sectors.
 fn guard(region: Extent, destroyed: &[Extent]) -> Option<u32> {
     let behind = |end: Pba, lost: &Extent| {
         (region.end() <= lost.start && lost.start < end + region.sectors).then(|| end.max(lost.end()))
@@ -149,8 +154,8 @@ fn guard(region: Extent, destroyed: &[Extent]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: invariant 1, and that few answers are asked for. Method: regions of many sizes from every sector on, on disks in strokes
-    //! whose tracks are skewed, against the recording.
+    //! Goal: invariant 1, and that few answers are computed by the recording. Method: regions of many sizes from every
+    //! sector on, on disks in strokes whose tracks are skewed, compared with the recording.
 
     use super::*;
     use crate::verify::toy;
@@ -176,11 +181,11 @@ mod tests {
                     assert_eq!(footprints.of(region), destroyed, "{recording}: {region:?}");
                     kept += footprints.kept.iter().flatten().count();
                 }
-                // Rows of every step, of which nothing is told but what the recording says of each region.
+                // Rows of every step, checked against the recording's answer for each region.
                 for (start, step) in (0..200).flat_map(|start| (sectors..sectors + 40).map(move |step| (start, step))) {
                     let first = Extent::new(Pba(start), Sectors(sectors));
                     let guard = step - sectors;
-                    // Those of the first stroke are asked about before.
+                    // Fills the cache with the regions of the first stroke.
                     (start..800).step_by(step as usize).for_each(|start| {
                         footprints.of(Extent::new(Pba(start), first.sectors));
                     });

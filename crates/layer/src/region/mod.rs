@@ -1,4 +1,5 @@
-//! Regions: parts of the disk that can be written without harm to each other, and how one is rewritten in its place.
+//! Regions: parts of the disk that can be written without destroying sectors of each other, and the rewrite of a region
+//! in place.
 //!
 //! ```text
 //!   footprint ── carve ──┐

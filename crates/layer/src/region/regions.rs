@@ -1,8 +1,10 @@
-//! Regions: runs of physical sectors that can be written without harm to each other, because a guard follows each
-//! (Cassuto 2010 §II.B). Carved from any geometry and recording: the recording says how far a write reaches.
+//! Regions: runs of physical sectors that can be written without destroying sectors of each other, because a guard
+//! follows each (Cassuto 2010 §II.B). Regions can be laid out on any geometry and recording: the recording determines
+//! the sectors that a write destroys.
 //!
-//! What a whole write of a region destroys usually lies right behind it; at the end of a stroke of a horizontal layout
-//! it may lie far away, before it or behind. Both are left out of every region.
+//! The sectors that a write of a whole region destroys usually lie right behind it. At the end of a stroke of a
+//! horizontal layout they may lie far away, before or behind the region. No region contains destroyed sectors of either
+//! kind.
 //!
 //! Invariants:
 //! 1. Regions are disjoint, ordered by PBA, and lie on the disk.
@@ -17,7 +19,7 @@ use super::rows::{Guesses, Row, Rows};
 use crate::context::Context;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 
-/// The parameter that sizes regions in bytes.
+/// The parameter for the size of regions in bytes.
 pub const REGION_SIZE: ParameterInfo = ParameterInfo {
     key: "region_size",
     kind: ParameterKind::Bytes,
@@ -25,7 +27,7 @@ pub const REGION_SIZE: ParameterInfo = ParameterInfo {
     help: "size of a shingled region, its guard not counted; rounded down to whole sectors",
 };
 
-/// The parameter that sizes regions in tracks.
+/// The parameter for the size of regions in tracks.
 pub const REGION_TRACKS: ParameterInfo = ParameterInfo {
     key: "region_tracks",
     kind: ParameterKind::Count,
@@ -33,10 +35,11 @@ pub const REGION_TRACKS: ParameterInfo = ParameterInfo {
     help: "size of a region in whole tracks, instead of region_size; 0: use region_size",
 };
 
-/// Regions of a disk at most: with more, laying it out would take long, and what is kept of each more than there is memory for.
+/// Maximum number of regions of a disk: more would take long to lay out, and their tables would not fit into memory.
 const REGIONS_MAX: u64 = 1 << 22;
 
-/// Refuses a size of regions that cuts the disk into more of them than memory has room for.
+/// Checks that regions of `sectors` do not cut the disk into more regions than memory has room for. `key` is the name
+/// of the parameter for the error message.
 pub fn check_count(disk: &Disk, key: &str, sectors: Sectors) -> Result<(), ConfigError> {
     let count = disk.geometry.sectors().0 / sectors.0.max(1);
     if count <= REGIONS_MAX {
@@ -46,16 +49,16 @@ pub fn check_count(disk: &Disk, key: &str, sectors: Sectors) -> Result<(), Confi
     Err(ConfigError(format!("{key}={bytes} cuts this disk into {count}, more than {REGIONS_MAX}: make it larger")))
 }
 
-/// How large regions are.
+/// The size of regions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RegionSize {
-    /// This many sectors.
+    /// A number of sectors.
     Sectors(Sectors),
-    /// This many whole tracks, in the order of their PBAs.
+    /// A number of whole tracks, in the order of their PBAs.
     Tracks(u32),
 }
 
-/// Where on the disk a block of regions lies.
+/// The radial position of a block of regions on the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Position {
     /// At the outer diameter.
@@ -67,10 +70,10 @@ pub enum Position {
 }
 
 impl Position {
-    /// The words that [`Position::named`] takes.
+    /// The words that [`Position::named`] accepts.
     pub const WORDS: &'static [&'static str] = &["od", "md", "id"];
 
-    /// `od`, `md` or `id`.
+    /// Returns the position for the word `od`, `md` or `id`.
     pub fn named(word: &str) -> Option<Position> {
         match word {
             "od" => Some(Position::Outer),
@@ -81,33 +84,33 @@ impl Position {
     }
 }
 
-/// A region and a place in it.
+/// A region and an offset in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegionOffset {
     /// The index of the region.
     pub region: usize,
-    /// Sectors from its first.
+    /// Sectors from the start of the region.
     pub offset: Sectors,
 }
 
-/// Regions in the order of their PBAs, with the LBAs laid through them.
+/// Regions in order of PBA, to which LBAs are assigned in that order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Regions {
     rows: Rows,
-    /// Sectors of every region, where all are alike: the fast path.
+    /// Sectors of every region if all are equal, for a faster look-up.
     uniform: Option<u64>,
-    /// Rows by the numbers of regions, and by LBA.
+    /// Index of the rows by region number, and by LBA.
     by_number: Guesses,
     by_lba: Guesses,
 }
 
 impl Regions {
-    /// The regions that fit on `disk`.
+    /// Lays out as many regions of this size on `disk` as fit.
     pub fn carve(disk: &Disk, size: RegionSize) -> Regions {
         Regions::of(Carver::new(disk, size).carve())
     }
 
-    /// The regions that the parameters [`REGION_SIZE`] and [`REGION_TRACKS`] ask for.
+    /// Lays out the regions that the parameters [`REGION_SIZE`] and [`REGION_TRACKS`] ask for.
     pub fn carve_for(context: &Context) -> Result<Regions, ConfigError> {
         let bytes = context.parameters.bytes(REGION_SIZE.key);
         let tracks = context.parameters.count(REGION_TRACKS.key);
@@ -128,7 +131,7 @@ impl Regions {
         Ok(regions)
     }
 
-    /// Regions at these places, ordered by PBA.
+    /// Returns regions at the places `extents`, which are ordered by PBA.
     pub fn from_extents(extents: &[Extent]) -> Regions {
         let mut rows = Rows::default();
         extents.iter().for_each(|&extent| rows.push(extent));
@@ -151,22 +154,22 @@ impl Regions {
         self.by_number.row(self.rows.rows(), index as u64, |row| u64::from(row.first))
     }
 
-    /// How many regions there are.
+    /// Returns the number of regions.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no regions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Sectors of all regions.
+    /// Returns the total number of sectors of all regions.
     pub fn capacity(&self) -> Sectors {
         Sectors(self.rows.capacity())
     }
 
-    /// Where region `index` lies.
+    /// Returns the place of region `index`.
     #[inline]
     pub fn extent(&self, index: usize) -> Extent {
         assert!(index < self.len(), "region {index} of {}", self.len());
@@ -174,23 +177,23 @@ impl Regions {
         Extent::new(Pba(row.start(index as u64 - u64::from(row.first))), Sectors(row.sectors))
     }
 
-    /// Sectors of region `index`.
+    /// Returns the number of sectors of region `index`.
     #[inline]
     pub fn sectors(&self, index: usize) -> Sectors {
         Sectors(self.uniform.unwrap_or_else(|| self.row(index).sectors))
     }
 
-    /// Sectors of the largest region.
+    /// Returns the number of sectors of the largest region.
     pub fn sectors_max(&self) -> Sectors {
         Sectors(self.rows.rows().iter().map(|row| row.sectors).max().unwrap_or(0))
     }
 
-    /// Sectors of the smallest region.
+    /// Returns the number of sectors of the smallest region.
     pub fn sectors_min(&self) -> Sectors {
         Sectors(self.rows.rows().iter().map(|row| row.sectors).min().unwrap_or(0))
     }
 
-    /// The first LBA of region `index`; the capacity for the one past the last.
+    /// Returns the first LBA of region `index`. For the index after the last region it returns the capacity.
     #[inline]
     pub fn first_lba(&self, index: usize) -> Lba {
         Lba(match self.uniform {
@@ -203,7 +206,7 @@ impl Regions {
         })
     }
 
-    /// The region and offset of `lba`.
+    /// Returns the region that contains `lba`, and the offset in it.
     #[inline]
     pub fn locate(&self, lba: Lba) -> RegionOffset {
         debug_assert!(lba.0 < self.rows.capacity(), "{lba} lies past the {} regions", self.len());
@@ -215,33 +218,33 @@ impl Regions {
         RegionOffset { region: row.first as usize + index as usize, offset: Sectors(offset) }
     }
 
-    /// The native place of `lba`.
+    /// Returns the native place of `lba`: the physical sector at the LBA's offset in its region.
     #[inline]
     pub fn native(&self, lba: Lba) -> Pba {
         let at = self.locate(lba);
         self.extent(at.region).start + at.offset
     }
 
-    /// The LBA whose native place `pba` is, if it lies in a region.
+    /// Returns the LBA whose native place is `pba`, if a region contains `pba`.
     pub fn lba_at(&self, pba: Pba) -> Option<Lba> {
         let region = self.rows.begun_by(pba.0).checked_sub(1)?;
         let extent = self.extent(region);
         extent.contains(pba).then(|| self.first_lba(region) + (pba - extent.start))
     }
 
-    /// The regions that share a sector with `extent`, which is not empty.
+    /// Returns the numbers of the regions that share a sector with `extent`, which is not empty.
     pub fn overlapping(&self, extent: Extent) -> std::ops::Range<usize> {
         self.rows.overlapping(extent)
     }
 
-    /// Those of the regions whose numbers lie in `range`.
+    /// Returns the regions whose numbers lie in `range`, renumbered from 0.
     pub fn slice(&self, range: std::ops::Range<usize>) -> Regions {
         let mut rows = Rows::default();
         rows.push_slice(&self.rows, range);
         Regions::of(rows)
     }
 
-    /// All but those whose numbers lie in `range`.
+    /// Returns the regions whose numbers do not lie in `range`, renumbered from 0.
     pub fn without(&self, range: std::ops::Range<usize>) -> Regions {
         let mut rows = Rows::default();
         rows.push_slice(&self.rows, 0..range.start);
@@ -249,7 +252,7 @@ impl Regions {
         Regions::of(rows)
     }
 
-    /// Those of the regions that can be written whole without harm to themselves.
+    /// Returns the regions that do not destroy their own sectors when they are written whole.
     pub fn whole(&self, disk: &Disk) -> Regions {
         let (mut rows, mut footprints) = (Rows::default(), Footprints::new(disk));
         for row in self.rows.rows() {
@@ -270,7 +273,8 @@ impl Regions {
         Regions::of(rows)
     }
 
-    /// Calls `visit` with the parts of a run that lie in one region each: region, first LBA, sectors.
+    /// Splits a run of LBAs at the boundaries of regions. Calls `visit` with region, first LBA and sectors of each
+    /// part.
     pub fn split(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(usize, Lba, Sectors)) {
         let (mut next, end) = (lba, lba + sectors);
         let mut region = self.locate(lba).region;
@@ -282,13 +286,13 @@ impl Regions {
         }
     }
 
-    /// Takes `count` neighbouring regions out at `position`: (those taken, the rest).
+    /// Splits the regions into `count` neighbouring ones at `position` and the rest.
     pub fn take(&self, disk: &Disk, count: usize, position: Position) -> (Regions, Regions) {
         let block = self.block(disk, count, position);
         (self.slice(block.clone()), self.without(block))
     }
 
-    /// Which regions are the `count` neighbouring ones at `position`.
+    /// Returns the numbers of the `count` neighbouring regions at `position`.
     pub fn block(&self, disk: &Disk, count: usize, position: Position) -> std::ops::Range<usize> {
         assert!(count <= self.len(), "{count} regions out of {}", self.len());
         let last_start = self.len() - count;
@@ -300,7 +304,8 @@ impl Regions {
         first..first + count
     }
 
-    /// Takes out a spare that every other region fits into: of the largest regions, the one nearest to the middle.
+    /// Takes one region as a spare that is at least as large as every other: of the largest regions, the one nearest to
+    /// the middle. Returns its place and the other regions.
     pub fn take_spare(&self, disk: &Disk) -> Result<(Option<Extent>, Regions), ConfigError> {
         let (largest, middle) = (self.sectors_max(), self.middle(disk));
         let nearest = |row: &Row| middle.clamp(row.first as usize, row.end() - 1);
@@ -311,7 +316,7 @@ impl Regions {
         Ok((Some(self.extent(spare)), self.without(spare..spare + 1)))
     }
 
-    /// The first region at the middle diameter or further in.
+    /// Returns the number of the first region at the middle diameter or further in.
     fn middle(&self, disk: &Disk) -> usize {
         let middle = disk.geometry.radial_tracks() / 2;
         let (mut low, mut high) = (0, self.len());
@@ -325,7 +330,7 @@ impl Regions {
         low
     }
 
-    /// Bytes of memory that it takes now.
+    /// Returns the memory that the regions take now, in bytes.
     pub fn measured_bytes(&self) -> u64 {
         self.rows.measured_bytes() + self.by_number.measured_bytes() + self.by_lba.measured_bytes()
     }
@@ -333,8 +338,8 @@ impl Regions {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: regions never harm each other, on any toy. Method: a whole write of each region is held against all others;
-    //! addresses are held against a list of sectors.
+    //! Goal: regions never destroy sectors of each other, on any toy. Method: a whole write of each region is compared
+    //! with all other regions; addresses are compared with a list of sectors.
 
     use super::super::carve::PASSES_MAX;
     use super::*;
@@ -356,7 +361,7 @@ mod tests {
         }
     }
 
-    /// The same carving with every guard kept in one map, and looked up for each region.
+    /// Lays out regions in a naive way: every guard is kept in one map, and is looked up for each region.
     fn stupid(disk: &Disk, size: RegionSize) -> Vec<Extent> {
         let mut carver = Carver::new(disk, size);
         for pass in 1.. {
@@ -421,7 +426,7 @@ mod tests {
                 toy.disk.recording.destroys(&toy.disk.geometry, regions.extent(index), &mut destroyed);
                 used += destroyed.iter().map(|extent| extent.sectors.0).sum::<u64>();
             }
-            // At most a region at each of the six ends of strokes, and one at the end of the disk.
+            // At most one region is lost at each of the six ends of strokes, and one at the end of the disk.
             let total = toy.disk.geometry.sectors().0;
             let waste = 7 * regions.sectors_max().0;
             assert!(used + waste >= total, "{}, {size:?}: {used} of {total} sectors are used", toy.name);

@@ -1,5 +1,5 @@
-//! Rewriting a run of sectors in its place, on a disk where a write cut short destroys what follows it (Cassuto 2010
-//! §II.B). With a spare, the new content is durable there first:
+//! Rewrites of a run of sectors in place, on a disk where an interrupted write destroys the sectors that follow
+//! (Cassuto 2010 §II.B). With a spare, the new contents are durable there first:
 //!
 //! ```text
 //!   barrier   the end of the rewrite before, for its spare is overwritten now
@@ -12,12 +12,13 @@
 //!   note      end (the layer's own, with its mapping change)
 //! ```
 //!
-//! A cut before the begin is durable leaves the old content whole; after it, repair copies the spare over. Without a
-//! spare only the second write and the end remain: a cut during it loses what the write had yet to rewrite.
+//! A cut before the begin record is durable leaves the old contents whole. After a later cut, repair copies the spare
+//! to the run's place. Without a spare only the second write and the end record remain: a cut during that write loses
+//! the sectors that were still to be rewritten.
 //!
 //! Invariants:
-//! 1. Between plans no rewrite is open, but between replay and repair.
-//! 2. The spare is overwritten only when the end of the rewrite before is durable.
+//! 1. No rewrite is open between plans, except between replay and repair.
+//! 2. The spare is overwritten only when the end record of the previous rewrite is durable.
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
@@ -25,7 +26,7 @@ use crate::parameters::{ParameterInfo, ParameterKind};
 use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Plan};
 
-/// The parameter that says whether a spare is used: `power` or `paper`.
+/// The parameter that selects whether a spare is used: `power` or `paper`.
 pub const SAFETY: ParameterInfo = ParameterInfo {
     key: "safety",
     kind: ParameterKind::Choice(&["power", "paper"]),
@@ -33,34 +34,35 @@ pub const SAFETY: ParameterInfo = ParameterInfo {
     help: "power: what a rewrite endangers is made safe first; paper: the paper's steps, which a power cut can undo",
 };
 
-/// A run to rewrite in place: its logical sectors and where they live.
+/// A run to rewrite in place: its logical sectors and their physical place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rewrite {
     /// First logical sector.
     pub lba: Lba,
-    /// How many sectors.
+    /// Number of sectors.
     pub sectors: Sectors,
     /// First physical sector.
     pub home: Pba,
 }
 
-/// Rewrites in place, one at a time, with or without a spare.
+/// Plans rewrites in place, one at a time, with or without a spare.
 #[derive(Clone, Debug)]
 pub struct Rewriter {
     spare: Option<Extent>,
-    /// The record of the layer that says that the spare holds a run.
+    /// Makes the layer's begin record, which says that the spare holds the run.
     begin: fn(Rewrite) -> Note,
     open: Option<Rewrite>,
 }
 
 impl Rewriter {
-    /// A rewriter that notes a rewrite, when its new content is safe in `spare`, by the layer's record `begin`.
+    /// Returns a rewriter that uses `spare`, if there is one. `begin` makes the record which says that the new contents
+    /// of a rewrite are durable in the spare.
     pub fn new(spare: Option<Extent>, begin: fn(Rewrite) -> Note) -> Rewriter {
         Rewriter { spare, begin, open: None }
     }
 
-    /// Plans the rewrite of `target` with what is staged: of it `host_sectors` from `host_lba` on behalf of the host, the
-    /// rest as cleaning; then the record `end`.
+    /// Plans the rewrite of `target` with the staged data, then the record `end`. `host_sectors` from `host_lba` are
+    /// written on behalf of the host, the other sectors as cleaning.
     pub fn rewrite(&self, plan: &mut Plan, target: Rewrite, host_lba: Lba, host_sectors: Sectors, end: Note) {
         assert!(self.open.is_none(), "invariant 1: a rewrite is open: {:?}", self.open);
         if let Some(spare) = self.spare {
@@ -86,8 +88,8 @@ impl Rewriter {
         plan.note(end);
     }
 
-    /// Takes the begin record of `target`, on a layer of `capacity`: that rewrite is open until [`Rewriter::ended`]. An error
-    /// says why no such rewrite can have begun.
+    /// Replays the begin record of `target` on a layer of `capacity`: the rewrite is open until [`Rewriter::ended`]. An
+    /// error gives the reason why that rewrite cannot have begun.
     pub fn replay_begin(&mut self, target: Rewrite, capacity: Sectors) -> Result<(), String> {
         let Rewrite { lba, sectors, .. } = target;
         let Some(spare) = self.spare else { return Err("this layer has no spare to rewrite by".into()) };
@@ -101,22 +103,22 @@ impl Rewriter {
         Ok(())
     }
 
-    /// The open rewrite is done.
+    /// Closes the open rewrite, because its end record was replayed.
     pub fn ended(&mut self) {
         self.open = None;
     }
 
-    /// The rewrite that a cut left half done.
+    /// Returns the rewrite that a power cut interrupted.
     pub fn open(&self) -> Option<Rewrite> {
         self.open
     }
 
-    /// The begin record of the open rewrite, for a checkpoint.
+    /// Returns the begin record of the open rewrite, for a checkpoint.
     pub fn open_note(&self) -> Option<Note> {
         self.open.map(self.begin)
     }
 
-    /// Plans the repair of the open rewrite, if any: the spare is copied over, then `end`.
+    /// Plans the repair of the open rewrite, if any: copies the spare to the run's place, then writes the record `end`.
     pub fn repair(&mut self, plan: &mut Plan, end: impl FnOnce(Rewrite) -> Note) {
         let (Some(target), Some(spare)) = (self.open.take(), self.spare) else { return };
         plan.open(GroupKind::Recovery);

@@ -1,49 +1,50 @@
-//! Regions in rows: those that follow each other at one distance and have one length are known by the first of them. A drive of
-//! millions of regions has as many rows as it has strokes, so it is laid out, and looked up, by these.
+//! Regions in rows. A row is a sequence of regions of equal length at equal distances, stored as its first region and a
+//! count. A drive of millions of regions has as many rows as strokes, so layout and look-up are fast.
 //!
 //! Invariants:
 //! 1. Rows are ordered by PBA, and so are their regions, which share no sector.
-//! 2. A row takes in whatever continues it: what is pushed one by one and what is pushed at once make the same rows.
+//! 2. A row includes every region that continues it: regions added one by one and regions added at once make equal
+//!    rows.
 
 use std::ops::Range;
 
 use imbrex_disk::{Extent, Pba, Sectors};
 
-/// Regions of one length at one distance from each other.
+/// A sequence of regions of equal length at equal distances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Row {
-    /// First sector of its first region.
+    /// First sector of the row's first region.
     start: u64,
-    /// From one start to the next; 0 while there is one region alone.
+    /// Sectors from the start of one region to the start of the next; 0 if the row has only one region.
     step: u64,
-    /// Sectors of a region.
+    /// Sectors of each region.
     pub sectors: u64,
-    /// LBA of its first region.
+    /// LBA of the row's first region.
     pub lba: u64,
-    /// Number of its first region.
+    /// Number of the row's first region.
     pub first: u32,
-    /// How many there are.
+    /// Number of regions in the row.
     pub count: u32,
 }
 
 impl Row {
-    /// First sector of its region number `index`.
+    /// Returns the first sector of region `index` of the row.
     #[inline]
     pub fn start(&self, index: u64) -> u64 {
         self.start + index * self.step
     }
 
-    /// From the start of one of its regions to that of the next.
+    /// Returns the sectors from the start of one region to the start of the next.
     pub fn step(&self) -> u64 {
         self.step.max(self.sectors)
     }
 
-    /// Number of one past its last region.
+    /// Returns one past the number of the row's last region.
     pub fn end(&self) -> usize {
         self.first as usize + self.count as usize
     }
 
-    /// How many of its regions begin at `position` or before it.
+    /// Returns how many regions of the row begin at or before `position`.
     fn begun_by(&self, position: u64) -> u64 {
         match (position.checked_sub(self.start), self.step) {
             (None, _) => 0,
@@ -52,13 +53,13 @@ impl Row {
         }
     }
 
-    /// Whether a region of `sectors` at `start` is its next.
+    /// Returns whether a region of `sectors` at `start` continues the row.
     fn goes_on_with(&self, start: u64, sectors: u64) -> bool {
         sectors == self.sectors && (self.step == 0 || start == self.start(u64::from(self.count)))
     }
 }
 
-/// Rows of regions, in order.
+/// Rows of regions, in order of PBA.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Rows {
     rows: Vec<Row>,
@@ -67,22 +68,22 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// How many regions there are.
+    /// Returns the number of regions.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Sectors of all regions.
+    /// Returns the total number of sectors of all regions.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// The rows.
+    /// Returns the rows.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// Adds a region behind all others.
+    /// Appends a region behind all others.
     pub fn push(&mut self, region: Extent) {
         let (start, sectors) = (region.start.0, region.sectors.0);
         match self.rows.last_mut() {
@@ -99,7 +100,7 @@ impl Rows {
         self.capacity += sectors;
     }
 
-    /// Adds `count` regions like `first`, each `step` behind the one before it.
+    /// Appends `count` regions of the length of `first`, each beginning `step` sectors after the one before it.
     pub fn push_many(&mut self, first: Extent, step: u64, count: u64) {
         let mut pushed = 0;
         while pushed < count {
@@ -117,7 +118,7 @@ impl Rows {
         }
     }
 
-    /// Adds the regions of `others` with these numbers.
+    /// Appends the regions of `others` whose numbers lie in `range`.
     pub fn push_slice(&mut self, others: &Rows, range: Range<usize>) {
         let from = others.rows.partition_point(|row| row.end() <= range.start);
         for row in others.rows[from..].iter().take_while(|row| (row.first as usize) < range.end) {
@@ -127,41 +128,42 @@ impl Rows {
         }
     }
 
-    /// How many regions begin at `position` or before it.
+    /// Returns how many regions begin at or before `position`.
     pub fn begun_by(&self, position: u64) -> usize {
         let row = self.rows.partition_point(|row| row.start <= position);
         row.checked_sub(1).map_or(0, |row| self.rows[row].first as usize + self.rows[row].begun_by(position) as usize)
     }
 
-    /// Where region `index` lies.
+    /// Returns the place of region `index`.
     pub fn extent(&self, index: usize) -> Extent {
         let row = &self.rows[self.rows.partition_point(|row| row.end() <= index)];
         Extent::new(Pba(row.start((index - row.first as usize) as u64)), Sectors(row.sectors))
     }
 
-    /// The regions that share a sector with `extent`, which is not empty.
+    /// Returns the numbers of the regions that share a sector with `extent`, which is not empty.
     pub fn overlapping(&self, extent: Extent) -> Range<usize> {
         let begun = self.begun_by(extent.start.0);
         let reaches_in = begun > 0 && self.extent(begun - 1).end() > extent.start;
         begun - usize::from(reaches_in)..self.begun_by(extent.end().0 - 1)
     }
 
-    /// Bytes of memory that it takes now.
+    /// Returns the memory that the rows take now, in bytes.
     pub fn measured_bytes(&self) -> u64 {
         (self.rows.capacity() * size_of::<Row>()) as u64
     }
 }
 
-/// A table of first guesses: which row holds a key, by that of its first region.
+/// An index from keys (region numbers or LBAs) to rows: it narrows the search for the row that contains a key.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Guesses {
-    /// For bucket b, the row that holds b · 2^shift.
+    /// For bucket b, the index of the row that contains the key b · 2^shift.
     rows: Vec<u32>,
     shift: u32,
 }
 
 impl Guesses {
-    /// A table with about as many buckets as there are rows, for keys below `end`.
+    /// Returns an index with about as many buckets as there are rows, for keys below `end`. `key` returns the key of a
+    /// row's first region.
     pub fn new(rows: &[Row], end: u64, key: impl Fn(&Row) -> u64) -> Guesses {
         let shift = (end / (rows.len() as u64).max(1)).max(1).ilog2();
         let mut row = 0;
@@ -175,7 +177,7 @@ impl Guesses {
         Guesses { rows: (0..buckets).map(|bucket| bucket << shift).map(holds).collect(), shift }
     }
 
-    /// The row that holds `position`.
+    /// Returns the row that contains the key `position`.
     #[inline]
     pub fn row<'a>(&self, rows: &'a [Row], position: u64, key: impl Fn(&Row) -> u64) -> &'a Row {
         let bucket = (position >> self.shift) as usize;
@@ -184,7 +186,7 @@ impl Guesses {
         &rows[low + after.partition_point(|row| key(row) <= position)]
     }
 
-    /// Bytes of memory that it takes now.
+    /// Returns the memory that the index takes now, in bytes.
     pub fn measured_bytes(&self) -> u64 {
         (self.rows.capacity() * size_of::<u32>()) as u64
     }
@@ -192,8 +194,8 @@ impl Guesses {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: rows equal a list of regions. Method: random stretches of regions, pushed one by one and at once, looked up both ways;
-    //! slices of them likewise.
+    //! Goal: rows equal a list of regions. Method: random stretches of regions, added one by one and at once, looked up
+    //! both ways; slices of them likewise.
 
     use super::*;
     use proptest::prelude::*;

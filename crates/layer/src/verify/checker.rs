@@ -1,21 +1,21 @@
-//! The checker: carries out plans symbolically and judges every step against what writes destroy.
+//! The checker: executes plans symbolically and checks every step against the sectors that writes destroy.
 //!
-//! Versions are numbers of host writes, from 1; version 0 is zeros: what a fresh drive reads, what a trimmed sector
-//! reads, what a write leaves of a sector that was not staged.
+//! Versions are numbers of host writes, from 1. Version 0 is zeros: the contents of a new drive, of a trimmed sector,
+//! and of a sector that was written without being staged.
 //!
 //! Invariants proved of the layer (a [`Fault`] each):
-//! 1. A data read finds its own logical sectors, not destroyed; a host read brings the newest version of every sector.
-//! 2. After a plan, every sector whose newest copy was overwritten or destroyed during it, and every sector that it
-//!    wrote or trimmed, is intact with the newest version where [`Layer::lookup`] points.
-//! 3. At a barrier, every sector whose newest copy was overwritten or destroyed since the last one is intact somewhere:
-//!    in its old place, where it was last copied to, where it was before that (for zeros copied of a trimmed sector: in
-//!    the record of the trim), or where the layer points (`power_safe` only).
+//! 1. A data read finds its own logical sectors, not destroyed; a host read returns the newest version of every sector.
+//! 2. After a plan, the place to which [`Layer::lookup`] points holds the newest version, intact. This is checked for
+//!    every sector that the plan wrote or trimmed, and for every sector whose newest copy it overwrote or destroyed.
+//! 3. At a barrier, every sector whose newest copy was overwritten or destroyed since the last barrier is intact
+//!    somewhere (`power_safe` only): in its old place, in the place of its last copy, in the place before that, or
+//!    where the layer points. For zeros copied of a trimmed sector, the place before that is the record of the trim.
 //! 4. No step leaves the medium.
 //!
-//! On a host-managed drive what the host's own writes destroy is given up: it owes nothing, and reading it is an error of
-//! the host. Whatever else is destroyed is still the layer's fault.
+//! On a host-managed drive, a sector that the host's own write destroys is no longer checked, and reading it is an
+//! error of the host. Every other destruction is still the layer's fault.
 //!
-//! Cost: proportional to the runs that steps touch. What is not proved here, the cut itself, is [`super::cuts`]'s part.
+//! Cost: proportional to the number of runs that steps touch. Power cuts are not checked here but in [`super::cuts`].
 
 use imbrex_disk::integrity::{Contents, IntegrityMap};
 use imbrex_disk::{Command, Extent, Lba, Operation, Pba, Sectors, SharedDisk};
@@ -26,7 +26,7 @@ use crate::layer::{Layer, Piece};
 use crate::map::run_map::{Along, RunMap};
 use crate::plan::{GroupKind, Kind, Medium, Plan, Step, StepOp};
 
-/// A place on a medium, moving along its run.
+/// A place on a medium; within a run, the place advances with the sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct At {
     medium: Medium,
@@ -39,7 +39,7 @@ impl Along for At {
     }
 }
 
-/// Where a sector was before it was copied: a place, or nowhere but in the record of its trim.
+/// The place of a sector before it was copied, or the record of its trim if it had no place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Origin {
     Place(At),
@@ -68,36 +68,36 @@ struct Copied {
 pub struct Checker {
     disk: SharedDisk,
     power_safe: bool,
-    /// Whether what the host's writes destroy is given up.
+    /// Whether sectors that the host's own writes destroy are no longer checked.
     is_host_managed: bool,
-    /// What the host owes a drive that it manages.
+    /// The rules that the host has to obey, if the drive is host-managed.
     rules: Option<Rules>,
     capacity: u64,
     keeps_trims: bool,
-    /// What the platters and the flash hold.
+    /// Contents of the platters and of the flash.
     media: [IntegrityMap; 2],
-    /// Newest version by LBA; what is not in it is version 0.
+    /// Newest version by LBA; sectors without an entry have version 0.
     truth: RunMap<u64>,
-    /// Where each sector was last written in its newest version.
+    /// Place to which the newest version of each sector was last written.
     home: RunMap<At>,
-    /// Where it was before it was copied there: a copy that its layer gave up leaves the original what counts.
+    /// Place of a sector before its last copy. If the layer abandons the copy, this original is the one that counts.
     origin: RunMap<Origin>,
-    /// Sectors that the layer's map has as absent, and that no write has given a copy since: the record of the trim is
-    /// all that recovery needs, so older zeros on the medium may go.
+    /// Sectors that are absent in the layer's map and have not been copied since. Recovery needs only the record of the
+    /// trim, so older zeros on the medium may be overwritten.
     absent: RunMap<()>,
-    /// Staging of the host groups, and of the group of background phases in hand.
+    /// Staging of the current host group, and of the current background group.
     staging: [RunMap<u64>; 2],
-    /// What the commands in hand give: versions by LBA.
+    /// Versions that the current commands write, by LBA.
     host: RunMap<u64>,
-    /// What host groups have read for the commands in hand.
+    /// Versions that host groups have read for the current commands.
     delivered: RunMap<u64>,
-    /// Copies of newest versions overwritten or destroyed since the last barrier.
+    /// Copies of newest versions that were overwritten or destroyed since the last barrier.
     endangered: Vec<Copied>,
-    /// Logical sectors to look up when the plan is done.
+    /// Logical sectors to look up at the end of the plan.
     touched: RunMap<()>,
-    /// Data written by the plan in hand.
+    /// Data written by the current plan.
     copies: Vec<Copied>,
-    /// Whether the commands in hand read.
+    /// Whether one of the current commands is a read.
     host_reads: bool,
     host_writes: u64,
     plans: u64,
@@ -106,8 +106,8 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// A checker for `layer` on a fresh `disk`: every sector is version 0 where the layer looks it up. `power_safe` asks
-    /// for invariant 3.
+    /// Returns a checker for `layer` on a new `disk`: every sector has version 0 where the layer looks it up.
+    /// `power_safe` turns on the check of invariant 3.
     pub fn new(disk: &SharedDisk, layer: &dyn Layer, power_safe: bool) -> Checker {
         let mut checker = Checker {
             disk: disk.clone(),
@@ -148,7 +148,7 @@ impl Checker {
         }
     }
 
-    /// Carries out `plan`, which `layer` made for `commands` (none for background work), and judges it.
+    /// Executes `plan`, which `layer` made for `commands` (none for background work), and checks it.
     pub fn check(&mut self, plan: &Plan, commands: &[Command], layer: &dyn Layer) -> Result<(), CheckError> {
         self.plans += 1;
         self.begin(commands);
@@ -166,19 +166,21 @@ impl Checker {
         self.finish(commands, layer).map_err(|fault| CheckError { plan: self.plans, step: None, fault })
     }
 
-    /// `command` enters the drive as request number `request`: it is held against the rules of host-managed drives.
+    /// Checks `command`, which arrives at the drive as request number `request`, against the rules of host-managed
+    /// drives.
     pub fn entered(&mut self, command: &Command, request: u64) {
         if let Some(rules) = &mut self.rules {
             rules.entered(command, request);
         }
     }
 
-    /// What the host of a host-managed drive did against the rules and to its own data, if anything.
+    /// Returns the violations of the rules by the host of a host-managed drive, and the losses of its own data, if
+    /// there are any.
     pub fn rule_breaks(&self) -> Option<&RuleBreaks> {
         self.rules.as_ref().and_then(Rules::breaks)
     }
 
-    /// Versions given by hosts so far.
+    /// Returns the number of host writes so far, which is the newest version.
     pub fn host_writes(&self) -> u64 {
         self.host_writes
     }
@@ -259,7 +261,7 @@ impl Checker {
                 Contents::Never => 0,
                 Contents::Holds { lba: held, version } if held == lba => version,
                 Contents::Destroyed { .. } if is_host_managed => {
-                    // The host is told, and gets no bytes: nothing that it could take for older ones.
+                    // The host gets an error and no bytes, so it cannot take them for an older version.
                     truth.cover(lba.0, run.sectors.0, |start, length, newest| {
                         staging.insert(start, length, newest.unwrap_or(0));
                         if delivers {
@@ -285,7 +287,7 @@ impl Checker {
         fault.map_or(Ok(()), Err)
     }
 
-    /// Notes which newest copies the write hits, and destroys what it destroys.
+    /// Records the newest copies that the write overwrites or destroys, and marks the destroyed sectors.
     fn damage(&mut self, step: &Step, host_group: bool, by: WriteNumber) {
         let mut destroyed = std::mem::take(&mut self.destroyed);
         destroyed.clear();
@@ -305,7 +307,7 @@ impl Checker {
         self.destroyed = destroyed;
     }
 
-    /// The host's own write is about to destroy `extent`.
+    /// Counts the live sectors of `extent`, which the host's own write is about to destroy.
     fn give_up(&mut self, medium: Medium, extent: Extent) {
         let Some(rules) = &mut self.rules else { return };
         self.media[medium as usize].for_each(extent, |run, contents| match contents {
@@ -314,7 +316,7 @@ impl Checker {
         });
     }
 
-    /// The newest copies in `extent` are about to be hit.
+    /// Records the newest copies in `extent`, which is about to be overwritten or destroyed.
     fn endanger(&mut self, medium: Medium, extent: Extent) {
         let (truth, host, absent) = (&self.truth, &self.host, &self.absent);
         let (endangered, touched) = (&mut self.endangered, &mut self.touched);
@@ -385,8 +387,8 @@ impl Checker {
         Ok(())
     }
 
-    /// Invariant 3 for one run: tries its old place, then where it was last copied to, where it was before that, where the
-    /// layer points, and everything that this plan wrote.
+    /// Checks invariant 3 for one run. Tries its old place, the place of its last copy, the place before that, the
+    /// place to which the layer points, and every place that this plan wrote.
     fn find_intact(&mut self, copied: &Copied, layer: &dyn Layer) -> Result<(), Fault> {
         let mut missing = Vec::new();
         self.not_intact(Some(copied.at), copied.lba, copied.sectors, &mut missing);
@@ -416,7 +418,8 @@ impl Checker {
         }
     }
 
-    /// Leaves of the runs `missing` those that are not intact where `places` has them, at `place`, or trimmed there.
+    /// Keeps in `missing` only the parts that are not intact at the place that `places` has for them. `place` returns
+    /// `None` for a trimmed part.
     fn not_intact_in<P: Along>(
         &self,
         places: &RunMap<P>,
@@ -451,7 +454,7 @@ impl Checker {
         missing.is_empty()
     }
 
-    /// Appends the parts of a run that `at` does not hold in an acceptable version (the newest, or the one in flight).
+    /// Appends the parts of a run that `at` does not hold in an acceptable version: the newest, or one in flight.
     fn not_intact(&self, at: Option<At>, lba: u64, sectors: u64, missing: &mut Vec<(u64, u64)>) {
         let (truth, host) = (&self.truth, &self.host);
         let mut judge = |start: u64, length: u64, version: u64| {
@@ -480,7 +483,7 @@ impl Checker {
         missing.append(&mut elsewhere);
     }
 
-    /// Fills `self.pieces` with what the layer says, and checks that it covers exactly what was asked.
+    /// Fills `self.pieces` with the layer's look-up, and checks that it covers exactly the requested sectors.
     fn look_up(&mut self, lba: u64, sectors: u64, layer: &dyn Layer) -> Result<(), Fault> {
         self.pieces.clear();
         layer.lookup(Lba(lba), Sectors(sectors), &mut self.pieces);
@@ -514,7 +517,8 @@ impl Checker {
         Ok(())
     }
 
-    /// Invariant 1 for a host read. What a write joined with it gives is left out: it may be served from either.
+    /// Checks invariant 1 for a host read. Sectors that a write joined with it gives may have the old or the new
+    /// version.
     fn check_delivered(&self, command: &Command) -> Result<(), Fault> {
         let mut fault = None;
         self.delivered.cover(command.lba.0, command.sectors as u64, |start, length, found| {
@@ -529,7 +533,7 @@ impl Checker {
         fault.map_or(Ok(()), Err)
     }
 
-    /// Invariant 2 for a run.
+    /// Checks invariant 2 for a run.
     fn check_at_lookup(&mut self, lba: u64, sectors: u64, layer: &dyn Layer) -> Result<(), Fault> {
         self.look_up(lba, sectors, layer)?;
         let mut missing = Vec::new();
@@ -567,7 +571,8 @@ fn version_of(truth: &RunMap<u64>, lba: u64) -> u64 {
     found
 }
 
-/// Cuts a run where the answer changes, and says of each part whether `version` is the newest or the one in flight.
+/// Splits a run where the answer changes, and calls `visit` with each part and whether `version` is its newest or one
+/// in flight.
 fn for_each_acceptable(
     truth: &RunMap<u64>,
     host: &RunMap<u64>,

@@ -1,12 +1,14 @@
-//! Power cuts: plans carried out on a toy medium, cut after any step and inside writes; then a fresh layer recovers.
+//! Power-cut tests: plans are executed on a toy medium and cut after any step and inside writes; then a new layer
+//! recovers.
 //!
-//! What a cut leaves: all that the last barrier covered; of the writes after it any, in their order, the latest perhaps
-//! torn after any of its sectors; of the notes after it any first few, for a journal is read up to its first gap. A
-//! command with FUA, and a flush, are followed by a barrier, as a drive would.
+//! State after a cut: everything before the last barrier is on the medium. Of the writes after the barrier any subset
+//! is on the medium, applied in order, and the last write may be torn after any of its sectors. Of the notes after the
+//! barrier a prefix survives, because a journal is read up to its first gap. As in a drive, a barrier follows a command
+//! with FUA and a flush.
 //!
-//! What must come out: every logical sector reads as its last durable value, or as one given since; never as a third.
-//! Where the drive is host-managed, what a command of the host destroys is lost as if the host had given it that value.
-//! Repairs are cut as well, and recover again.
+//! Expected result: every logical sector reads as its last durable value or as a value written since then, never as a
+//! third. On a host-managed drive, a sector that a command of the host destroys may also read as lost, as if the host
+//! had written that value. Repairs are cut as well, and recover again.
 
 use imbrex_disk::{Command, Lba, Operation, SharedDisk};
 use rand_core::{RngCore, SeedableRng};
@@ -19,58 +21,58 @@ use crate::layer::{Layer, Piece};
 use crate::plan::note::Note;
 use crate::plan::{GroupKind, Plan};
 
-/// A random run with cuts.
+/// A random sequence of commands with power cuts.
 pub struct PowerCutTest<'a> {
     /// The toy disk.
     pub disk: &'a SharedDisk,
-    /// Builds the layer, each time the same.
+    /// Builds the layer; every call builds an equal one.
     pub build: &'a dyn Fn() -> Box<dyn Layer>,
     /// Seeds commands and cuts.
     pub seed: u64,
-    /// How many plans are made.
+    /// Number of plans.
     pub plans: u32,
     /// Sectors of the longest command.
     pub sectors_max: u32,
-    /// Images tried after each step; where there are more they are drawn at random.
+    /// Maximum number of images that are tried after each step; if there are more, a random selection is tried.
     pub images_per_step: usize,
 }
 
-/// What a run did.
+/// Counts of one run.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Tally {
-    /// Images that a fresh layer recovered from.
+    /// Images from which a new layer recovered.
     pub images: u64,
-    /// Of them, those that needed a repair.
+    /// Recoveries that needed a repair.
     pub repairs: u64,
-    /// Cuts after which the run went on with the recovered layer.
+    /// Cuts after which the run continued with the recovered layer.
     pub adopted: u64,
     /// Checkpoints that replaced the journal.
     pub checkpoints: u64,
 }
 
-/// A run that lost something: seed, plan and step to find it again, and what was lost.
+/// A run that lost something: the seed, plan and step to reproduce it, and the loss.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("seed {seed}, plan {plan}, step {step}: {what}\n{trail}")]
 pub struct CutError {
     /// The seed of the test.
     pub seed: u64,
-    /// Plan, counted from 0.
+    /// Number of the plan, counted from 0.
     pub plan: u32,
-    /// Step of the plan.
+    /// Number of the step in the plan.
     pub step: usize,
-    /// What came out wrong.
+    /// Description of the wrong result.
     pub what: String,
     /// The current plan, and the journal that was replayed.
     pub trail: String,
 }
 
-/// What a logical sector may read as.
+/// The versions as which a logical sector may read.
 #[derive(Clone, Debug, Default)]
 struct Values {
     durable: u64,
-    /// Given by plans that are done, but not known to be durable.
+    /// Versions written by plans that are done, but not known to be durable.
     done: Vec<u64>,
-    /// Given by the current plan.
+    /// Versions written by the current plan.
     flying: Vec<u64>,
 }
 
@@ -80,14 +82,14 @@ impl Values {
     }
 }
 
-/// Which of the pending acts are on the medium.
+/// The pending acts that are on the medium after a cut.
 #[derive(Clone, Debug)]
 struct Choice {
-    /// By index among the pending acts; notes follow `notes`.
+    /// Whether each pending act is on the medium, by index. Entries of notes are ignored: see `notes`.
     writes: Vec<bool>,
-    /// How many of the pending notes.
+    /// Number of pending notes, from the first, that are on the medium.
     notes: usize,
-    /// How many sectors of the last act, if it is a write that is torn.
+    /// Number of sectors of the last act that are on the medium, if it is a torn write.
     torn: Option<usize>,
 }
 
@@ -100,7 +102,7 @@ struct Runner<'a> {
     next_version: u64,
 }
 
-/// Runs a test.
+/// Executes a test and returns its counts.
 pub fn run(test: &PowerCutTest<'_>) -> Result<Tally, CutError> {
     let mut layer = (test.build)();
     let mut runner = Runner {
@@ -141,7 +143,8 @@ pub fn run(test: &PowerCutTest<'_>) -> Result<Tally, CutError> {
 type Recovered = (Box<dyn Layer>, Image);
 
 impl Runner<'_> {
-    /// Carries out a plan, tries images after each step; perhaps cuts it for good and says what recovery made of it.
+    /// Executes a plan and tries images after each step. At random, ends the plan with a cut and returns the recovered
+    /// layer and image.
     fn carry_out(
         &mut self,
         execution: &mut Execution,
@@ -172,7 +175,7 @@ impl Runner<'_> {
         Ok(None)
     }
 
-    /// Takes in what the commands of the next plan may leave in each sector.
+    /// Adds the versions that the commands of the next plan may leave in each sector.
     fn begin(&mut self, commands: &[Command], layer: &dyn Layer) {
         let mut version = self.next_version;
         for command in commands {
@@ -206,7 +209,7 @@ impl Runner<'_> {
         }
     }
 
-    /// A barrier: what earlier plans gave is durable.
+    /// Makes the last version of all finished plans durable, at a barrier.
     fn settle(&mut self) {
         for values in &mut self.values {
             if let Some(last) = values.done.pop() {
@@ -252,7 +255,7 @@ impl Runner<'_> {
         image
     }
 
-    /// The images that the newest act makes possible: those without it were tried when the act before it was new.
+    /// Returns the images that the newest act adds. Images without it were tried when the act before it was new.
     fn choices(&mut self, pending: &[Act]) -> Vec<Choice> {
         let last = pending.len() - 1;
         let notes_all = pending.iter().filter(|act| matches!(act, Act::Note(_))).count();
@@ -280,7 +283,8 @@ impl Runner<'_> {
         choices
     }
 
-    /// Every subset of a few writes; of many, all, none and some drawn at random.
+    /// Returns masks of `writes` bits. For a few writes these are all masks; for many they are all ones, all zeros and
+    /// some random ones.
     fn masks(&mut self, writes: usize) -> Vec<u64> {
         if writes <= 3 {
             return (0..1 << writes).collect();
@@ -289,7 +293,7 @@ impl Runner<'_> {
         [0, u64::MAX].into_iter().chain(drawn).collect()
     }
 
-    /// Cuts here: draws one image, recovers from it and takes what came out as the durable truth.
+    /// Cuts the power here: draws one image, recovers from it, and takes the recovered values as the durable ones.
     fn adopt(&mut self, execution: &Execution) -> Result<Recovered, String> {
         let image = if execution.pending.is_empty() {
             execution.base.clone()
@@ -308,7 +312,8 @@ impl Runner<'_> {
         Ok((layer, image))
     }
 
-    /// Builds a fresh layer, replays, repairs (cutting the repair too, unless this is such a cut) and judges.
+    /// Builds a new layer, replays the journal, executes the repair and judges the result. If `cut_repair` is set, the
+    /// repair is cut too.
     fn recover(&mut self, image: Image, cut_repair: bool) -> Result<Recovered, String> {
         self.tally.images += 1;
         let mut layer = (self.test.build)();
@@ -370,7 +375,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Makes all durable, replaces the journal by a checkpoint, and compares what a fresh layer makes of it.
+    /// Makes all writes durable, replaces the journal by a checkpoint, and checks that a new layer has an equal map
+    /// after replaying the checkpoint.
     fn checkpoint(&mut self, execution: &mut Execution, layer: &dyn Layer) -> Result<(), String> {
         execution.barrier();
         self.settle();
@@ -382,7 +388,8 @@ impl Runner<'_> {
     }
 }
 
-/// Replays a checkpoint of `layer` into `fresh`: both must look up every sector alike. Returns the checkpoint.
+/// Replays a checkpoint of `layer` into `fresh`, and checks that both look up every sector alike. Returns the
+/// checkpoint.
 pub fn compare_checkpoint(layer: &dyn Layer, mut fresh: Box<dyn Layer>) -> Result<Vec<Note>, String> {
     let mut notes = Vec::new();
     layer.checkpoint(&mut notes);

@@ -1,4 +1,4 @@
-//! What the checker finds: a broken promise of a layer, with the plan and step that broke it.
+//! Faults that the checker finds: a broken promise of a layer, with the plan and step that broke it.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use imbrex_disk::{Lba, Pba};
 use crate::plan::{Medium, Step};
 use crate::violation::Violation;
 
-/// The number of a write as the checker gives it: which plan, and which of its steps.
+/// The number of a write in the checker: the number of its plan and of its step.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct WriteNumber(pub u64);
 
 const STEP_BITS: u32 = 24;
 
 impl WriteNumber {
-    /// Step `step` of plan `plan` (both counted from 1 and 0).
+    /// Returns the number for step `step` (counted from 0) of plan `plan` (counted from 1).
     pub fn new(plan: u64, step: usize) -> WriteNumber {
         WriteNumber(plan << STEP_BITS | step as u64 & ((1 << STEP_BITS) - 1))
     }
@@ -27,73 +27,73 @@ impl fmt::Display for WriteNumber {
     }
 }
 
-/// A broken promise.
+/// A broken promise of a layer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// A step reaches past the medium or names logical sectors past the capacity.
     OutOfBounds,
     /// A step uses flash on a drive without any.
     NoFlash,
-    /// A data read of a sector that a write destroyed.
+    /// A data read finds a sector that a write destroyed.
     ReadDestroyed {
-        /// Which sector.
+        /// The sector.
         pba: Pba,
-        /// By which write.
+        /// The write that destroyed the sector.
         by: WriteNumber,
     },
-    /// A data read, staged under `lba`, of a sector that holds something else.
+    /// A data read, staged under `lba`, finds a sector with other contents.
     ReadWrong {
-        /// What it was read as.
+        /// The LBA under which the sector was staged.
         lba: Lba,
-        /// Where.
+        /// The sector that was read.
         pba: Pba,
-        /// What is there.
+        /// Contents of the sector.
         found: Contents,
     },
-    /// A host read did not bring the newest version (0 is zeros).
+    /// A host read did not return the newest version (version 0 is zeros).
     StaleRead {
-        /// Which sector.
+        /// The sector.
         lba: Lba,
         /// The newest version.
         expected: u64,
-        /// What was staged.
+        /// The staged version.
         found: u64,
     },
-    /// After the plan, the place that the layer names does not hold the newest version.
+    /// After the plan, the place to which the layer's map points does not hold the newest version.
     Lost {
-        /// Which sector.
+        /// The sector.
         lba: Lba,
         /// The newest version.
         expected: u64,
-        /// Where the layer would read it.
+        /// The place to which the layer's map points.
         at: Option<(Medium, Pba)>,
-        /// What is there.
+        /// Contents of that place.
         found: Contents,
     },
-    /// At a barrier, neither the old copy nor a new one is intact.
+    /// At a barrier, neither the old copy of a sector nor a new one is intact.
     Endangered {
-        /// Which sector.
+        /// The sector.
         lba: Lba,
-        /// Where its copy was overwritten or destroyed.
+        /// The place where the sector's copy was overwritten or destroyed.
         at: (Medium, Pba),
     },
-    /// `lookup` does not cover what it was asked for, in order and once.
+    /// `lookup` does not return exactly the requested sectors, in order and once each.
     BadLookup {
-        /// Where it goes wrong.
+        /// First sector for which `lookup` is wrong.
         lba: Lba,
     },
-    /// The layer's own invariants.
+    /// One of the layer's own invariants does not hold.
     Broken(Violation),
 }
 
-/// A fault, and where in which plan.
+/// A fault, with the number of the plan and the step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CheckError {
     /// Number of the plan, counted from 1.
     pub plan: u64,
-    /// The step, if one is to blame.
+    /// The step that caused the fault, if there is one.
     pub step: Option<(usize, Step)>,
-    /// What is broken.
+    /// The fault.
     pub fault: Fault,
 }
 
@@ -109,7 +109,7 @@ impl fmt::Display for CheckError {
     }
 }
 
-/// A place as messages name it.
+/// Returns the name of a place for messages.
 fn place(at: Option<(Medium, Pba)>) -> String {
     match at {
         Some((Medium::Disk, pba)) => pba.to_string(),
@@ -118,7 +118,7 @@ fn place(at: Option<(Medium, Pba)>) -> String {
     }
 }
 
-/// What a place holds, as messages name it.
+/// Returns a description of a place's contents for messages.
 fn contents(contents: &Contents) -> String {
     match contents {
         Contents::Never => "never written".into(),

@@ -1,7 +1,8 @@
-//! What a command of the host destroys on a host-managed drive, sector by sector: the stupid twin, for toys.
+//! The logical sectors that a command of the host destroys on a host-managed drive, computed naively sector by sector,
+//! for toys.
 //!
 //! Invariants:
-//! 1. A write that is torn destroys no more than its single sectors would, each written by itself.
+//! 1. A torn write destroys no more than the writes of its single sectors, one by one, would destroy.
 
 use std::collections::BTreeSet;
 
@@ -10,16 +11,17 @@ use imbrex_disk::{Command, Extent, Lba, Operation, Pba, Sectors, SharedDisk};
 use crate::layer::{Layer, Piece};
 use crate::plan::Medium;
 
-/// What becomes of logical sectors, beside those that a write gives new contents.
+/// Logical sectors that a command destroys, except those that it gives new contents.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Harm {
     /// Destroyed once the command is done.
     pub lost: BTreeSet<u64>,
-    /// Destroyed by a part of the command and written by the rest of it: lost if it is cut short.
+    /// Sectors destroyed by one part of the command and written by the rest: lost if the command is interrupted.
     pub endangered: BTreeSet<u64>,
 }
 
-/// What `command` destroys as `layer` lies on `disk`; nothing where that is the layer's business.
+/// Returns the sectors that `command` destroys on `disk` under the map of `layer`; none if the layer is not
+/// host-managed.
 pub fn of(disk: &SharedDisk, layer: &dyn Layer, command: &Command) -> Harm {
     let mut harm = Harm::default();
     if !layer.is_host_managed() || command.operation != Operation::Write {
@@ -31,7 +33,7 @@ pub fn of(disk: &SharedDisk, layer: &dyn Layer, command: &Command) -> Harm {
     for piece in &written {
         let Some((Medium::Disk, pba)) = piece.at else { continue };
         for lba in piece.lba.0..piece.lba.0 + piece.sectors.0 {
-            // A later piece of the same write goes over what an earlier one destroyed.
+            // A later piece of the same write overwrites a sector that an earlier one destroyed.
             harm.lost.remove(&lba).then(|| harm.endangered.insert(lba));
         }
         for sector in pba.0..pba.0 + piece.sectors.0 {
@@ -43,7 +45,7 @@ pub fn of(disk: &SharedDisk, layer: &dyn Layer, command: &Command) -> Harm {
     harm
 }
 
-/// The logical sectors that a write of `extent` destroys.
+/// Returns the logical sectors that a write of `extent` destroys. `all` is the layer's whole map.
 fn destroyed_by(disk: &SharedDisk, extent: Extent, all: &[Piece]) -> Vec<u64> {
     let mut destroyed = Vec::new();
     disk.recording.destroys(&disk.geometry, extent, &mut destroyed);
@@ -67,7 +69,8 @@ mod tests {
         let harm = of(&toy.disk, layer.as_ref(), &Command::write(100, 4));
         assert_eq!(harm.lost, (106..=115).collect());
         assert!(harm.endangered.is_empty());
-        // Of 20 sectors the first alone endangers the seventh and those after it; the whole loses only what follows.
+        // Of a write of 20 sectors, the first sector endangers the seventh and later ones; the whole write loses only
+        // sectors behind it.
         let harm = of(&toy.disk, layer.as_ref(), &Command::write(100, 20));
         assert_eq!(harm.lost, (120..=131).collect());
         assert_eq!(harm.endangered, (106..=119).collect());

@@ -1,10 +1,10 @@
-//! A toy medium, sector by sector, and plans carried out on it: the stupid twin of the checker's integrity maps, which
-//! can be torn.
+//! A toy medium, stored sector by sector, and plans executed on it. It is the naive counterpart of the checker's
+//! integrity maps; its writes can be torn.
 //!
 //! Invariants:
-//! 1. What is durable is what the last barrier covered; what came after it is a list of acts, each of which may or may
-//!    not be on the medium.
-//! 2. Acts that are applied are applied in the order of their steps.
+//! 1. Everything before the last barrier is durable. Later writes and notes are a list of acts, each of which may or
+//!    may not be on the medium.
+//! 2. Acts are applied in the order of their steps.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ use crate::layer::Layer;
 use crate::plan::note::Note;
 use crate::plan::{Kind, Medium, Plan, Step, StepOp};
 
-/// What a sector holds.
+/// Contents of a sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cell {
-    /// Zeros, as made.
+    /// Zeros, as on a new medium.
     Never,
     /// A version of a logical sector; version 0 is zeros.
     Holds { lba: u64, version: u64 },
     /// No host data.
     Other,
-    /// Lost.
+    /// The contents were destroyed.
     Destroyed,
 }
 
-/// The version of a sector that the host destroyed, where that is its business.
+/// The version of a sector that the host itself destroyed, on a host-managed drive.
 pub(super) const LOST: u64 = u64::MAX;
 
-/// A medium, with the journal beside it.
+/// A medium with its journal.
 #[derive(Clone, Debug)]
 pub(super) struct Image {
     cells: [Vec<Cell>; 2],
@@ -38,7 +38,7 @@ pub(super) struct Image {
     pub(super) notes: Vec<Note>,
 }
 
-/// Something done to a medium.
+/// A write to a medium or to its journal.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Write { medium: Medium, start: Pba, cells: Vec<Cell> },
@@ -46,7 +46,7 @@ pub(super) enum Act {
 }
 
 impl Image {
-    /// A fresh disk: every logical sector reads as zeros where `layer` looks it up.
+    /// Returns a new disk: every logical sector reads as zeros where `layer` looks it up.
     pub(super) fn fresh(disk: &SharedDisk, layer: &dyn Layer) -> Image {
         let sectors = disk.geometry.sectors().0 as usize;
         let cells = [vec![Cell::Never; sectors], Vec::new()];
@@ -75,7 +75,7 @@ impl Image {
         cells[pba as usize] = cell;
     }
 
-    /// Does `act`, of a write only the first `prefix` sectors.
+    /// Applies `act`; of a write only the first `prefix` sectors.
     pub(super) fn apply(&mut self, disk: &SharedDisk, act: &Act, prefix: usize) {
         match act {
             Act::Note(note) => self.notes.push(*note),
@@ -96,7 +96,7 @@ impl Image {
         }
     }
 
-    /// The version of `lba` that `layer` would read, or what is wrong with it.
+    /// Returns the version of `lba` that a read at `at` returns, or an error for wrong contents.
     pub(super) fn value(&self, lba: u64, at: Option<(Medium, Pba)>) -> Result<u64, String> {
         let Some((medium, pba)) = at else { return Ok(0) };
         match self.get(medium, pba.0) {
@@ -108,16 +108,16 @@ impl Image {
     }
 }
 
-/// Plans being carried out on an image.
+/// Execution of plans on an image.
 #[derive(Clone, Debug)]
 pub(super) struct Execution {
     disk: SharedDisk,
     keeps_trims: bool,
-    /// Everything done so far: what reads see.
+    /// The medium with everything done so far, as reads see it.
     pub(super) view: Image,
-    /// What is durable for sure.
+    /// The medium with only the durable acts.
     pub(super) base: Image,
-    /// What was done since the last barrier.
+    /// Acts since the last barrier.
     pub(super) pending: Vec<Act>,
     staging: [BTreeMap<u64, u64>; 2],
     host: BTreeMap<u64, u64>,
@@ -136,7 +136,8 @@ impl Execution {
         }
     }
 
-    /// `commands` are served next; the first write among them gets version `version`, the others those after it.
+    /// Begins the plan that serves `commands`. The first write among them gets version `version`, each later one the
+    /// next version.
     pub(super) fn begin(&mut self, commands: &[Command], mut version: u64) {
         self.host.clear();
         for command in commands {
@@ -156,7 +157,7 @@ impl Execution {
         self.staging[!host_group as usize].clear();
     }
 
-    /// Does one step; says whether it added something to `pending` or made it durable.
+    /// Executes one step. Returns whether the step added an act to `pending` or made acts durable.
     pub(super) fn step(&mut self, plan: &Plan, step: &Step, host_group: bool) -> Result<bool, String> {
         match step.op {
             StepOp::Read if step.kind == Kind::Data => self.read(step, host_group)?,
@@ -201,7 +202,7 @@ impl Execution {
         self.pending.push(act);
     }
 
-    /// Everything so far becomes durable.
+    /// Makes all pending acts durable.
     pub(super) fn barrier(&mut self) {
         for act in std::mem::take(&mut self.pending) {
             self.base.apply(&self.disk, &act, usize::MAX);

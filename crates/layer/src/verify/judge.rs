@@ -1,7 +1,7 @@
-//! The judge of a layer: everything that the all-layers tests ask of the layers of this crate, for a layer of anybody.
+//! The tests that every layer of this crate has to pass, as functions for layers of any crate.
 //!
-//! A program that brings its own layer calls [`everything`] in a test; each part by itself is a function here. What is found
-//! is a panic that says which toy disk, which parameters and which seed.
+//! A program that brings its own layer calls [`everything`] in a test; each part is also a function of its own. A fault
+//! is a panic that names the toy disk, the parameters and the seed.
 
 use imbrex_disk::SharedDisk;
 
@@ -13,7 +13,7 @@ use crate::layer::Layer;
 use crate::parameters::{ConfigError, Parameters};
 use crate::plan::{Medium, Plan};
 
-/// All of it, with as many seeds as fit a commit: a few seconds for a layer.
+/// Performs all tests, with few seeds, so that a layer takes a few seconds before a commit.
 pub fn everything(info: &'static LayerInfo) {
     described(info);
     random_runs(info, 0..2);
@@ -23,20 +23,24 @@ pub fn everything(info: &'static LayerInfo) {
     same_plans_twice(info);
 }
 
-/// `key=value,key=value` as the registry takes it.
+/// Parses `key=value,key=value` to the pairs that the registry takes.
 fn parameters(text: &str) -> Vec<(String, String)> {
     let pairs = text.split(',').filter(|pair| !pair.is_empty());
     pairs.map(|pair| pair.split_once('=').expect("key=value")).map(|(key, value)| (key.into(), value.into())).collect()
 }
 
-/// `info`'s layer over `disk`, told `toy`.
+/// Builds the layer of `info` over `disk` with the parameters `toy`.
 fn built(info: &'static LayerInfo, disk: &SharedDisk, toy: &str) -> Result<Box<dyn Layer>, ConfigError> {
     let parameters = Parameters::new(info.parameters, &parameters(toy))?;
     (info.build)(&Context { disk: disk.clone(), parameters })
 }
 
-/// Calls `test` with every toy disk and toy parameters of a layer. A disk that the layer refuses is skipped aloud, but it
-/// takes a disk of every recording it lists, and each of its toys suits some disk.
+/// Calls `test` with every toy disk and every set of toy parameters of a layer. A disk that the layer refuses is
+/// skipped with a message.
+///
+/// # Panics
+///
+/// If the layer accepts no disk of a recording that it lists, or if no disk fits one of its sets of toy parameters.
 pub fn for_each_toy(info: &'static LayerInfo, mut test: impl FnMut(&SharedDisk, &dyn Fn() -> Box<dyn Layer>, &str)) {
     assert!(!info.toys.is_empty(), "{} has no toy parameters, and so no tests", info.name);
     let mut untried_toys: Vec<_> = info.toys.to_vec();
@@ -58,7 +62,7 @@ pub fn for_each_toy(info: &'static LayerInfo, mut test: impl FnMut(&SharedDisk, 
     assert!(untried_recordings.is_empty(), "{}: no toy suits {untried_recordings:?}", info.name);
 }
 
-/// A run of `plans` random plans under the checker.
+/// Executes `plans` random plans under the checker.
 fn run_checked(
     disk: &SharedDisk,
     layer: &mut dyn Layer,
@@ -84,7 +88,7 @@ fn run_checked(
     Ok(())
 }
 
-/// Random runs lose nothing, and read the newest.
+/// Tests that random commands lose nothing, and that reads return the newest versions.
 pub fn random_runs(info: &'static LayerInfo, seeds: std::ops::Range<u64>) {
     for_each_toy(info, |disk, build, what| {
         for seed in seeds.clone() {
@@ -93,7 +97,7 @@ pub fn random_runs(info: &'static LayerInfo, seeds: std::ops::Range<u64>) {
     });
 }
 
-/// Where a layer can be told to take the steps of its paper, those lose nothing as long as the power stays on.
+/// Tests that a layer with the parameter `safety` set to `paper` loses nothing as long as there is no power cut.
 pub fn papers_own_steps(info: &'static LayerInfo) {
     if !info.parameters.iter().any(|known| known.key == "safety") {
         return;
@@ -113,7 +117,7 @@ fn cut(disk: &SharedDisk, build: &dyn Fn() -> Box<dyn Layer>, seed: u64, plans: 
     cuts::run(&test).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The power may fail after every step of a short run.
+/// Tests recovery from a power cut after every step of a short run.
 pub fn every_cut_of_short_runs(info: &'static LayerInfo, seeds: std::ops::Range<u64>) {
     for_each_toy(info, |disk, build, what| {
         eprintln!("{what}");
@@ -124,7 +128,7 @@ pub fn every_cut_of_short_runs(info: &'static LayerInfo, seeds: std::ops::Range<
     });
 }
 
-/// The power may fail anywhere in a long run.
+/// Tests recovery from power cuts at random steps of a long run.
 pub fn random_cuts_of_long_runs(info: &'static LayerInfo, seeds: std::ops::Range<u64>) {
     for_each_toy(info, |disk, build, what| {
         eprintln!("{what}");
@@ -135,7 +139,7 @@ pub fn random_cuts_of_long_runs(info: &'static LayerInfo, seeds: std::ops::Range
     });
 }
 
-/// Two runs plan the same.
+/// Tests that two equal runs make equal plans.
 pub fn same_plans_twice(info: &'static LayerInfo) {
     for_each_toy(info, |_, build, what| {
         let run = || {
@@ -152,7 +156,7 @@ pub fn same_plans_twice(info: &'static LayerInfo) {
     });
 }
 
-/// It says of itself what a user must know, and takes its own defaults.
+/// Tests that the layer has the descriptions that a user needs, and that it accepts its own defaults.
 pub fn described(info: &'static LayerInfo) {
     assert!(!info.summary.is_empty() && !info.source.is_empty() && !info.mapping_unit.is_empty());
     for parameter in info.parameters {

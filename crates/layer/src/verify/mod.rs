@@ -1,11 +1,12 @@
-//! Proof that a layer loses nothing, in two ways that share no code.
+//! Proof that a layer loses nothing, by two methods that share no code.
 //!
-//! - [`Checker`] carries out plans symbolically on an integrity map: extents, so that it keeps up with long simulations
-//!   (`--check`). It assumes that plans are carried out whole.
-//! - [`cuts`] carries them out sector by sector on a toy disk ([`toy`]), cuts them after any step and inside writes,
-//!   loses what no barrier made durable, and lets a fresh layer recover.
+//! - [`Checker`] executes plans symbolically on an integrity map. It works on extents, so that it is fast enough for
+//!   long simulations (`--check`). It assumes that plans are executed whole.
+//! - [`cuts`] executes plans sector by sector on a toy disk ([`toy`]). It cuts them after any step and inside writes,
+//!   drops writes that no barrier made durable, and lets a new layer recover.
 //!
-//! [`judge`] puts both to a layer on every toy disk: the tests of this crate's layers, and of anybody's.
+//! [`judge`] applies both to a layer on every toy disk. The tests of this crate's layers use it; other crates can test
+//! their own layers with it.
 
 mod checker;
 pub mod cuts;

@@ -1,12 +1,15 @@
-//! The rules of a host-managed drive, held against what a host asks for, and what its writes cost it.
+//! The rules of a host-managed drive: they are checked against the host's requests, and the sectors that its writes
+//! destroy are counted.
 //!
-//! A drive with zones takes a sequential zone's writes at its pointer. In a simulation a write elsewhere is carried out
-//! all the same, as on the bare platters, so that the harm can be counted; a drive that serves a host refuses it. A TRIM
-//! that covers a sequential zone whole resets it, as it does where a drive is served. A caveat disk takes writes anywhere.
+//! A drive with zones accepts writes to a sequential zone only at its write pointer. In a simulation a write elsewhere
+//! is executed as on the bare platters, so that the damage can be counted; a drive that serves a host refuses it. A
+//! TRIM that covers a whole sequential zone resets the zone, in a simulation and in a served drive. A caveat disk
+//! accepts writes anywhere.
 //!
 //! Invariants:
-//! 1. Requests are judged in the order in which they enter, whatever order they are served in.
-//! 2. A sector is live from a write to it until it is trimmed or destroyed; it is counted as destroyed once for each time.
+//! 1. Requests are judged in order of arrival, in whatever order they are served.
+//! 2. A sector is live from a write to it until it is trimmed or destroyed. Each destruction of a live sector is
+//!    counted once.
 
 use imbrex_disk::{Command, Lba, Operation, Sectors};
 
@@ -15,43 +18,43 @@ use crate::map::run_map::RunMap;
 use crate::plan::Plan;
 use crate::zones::{Condition, Zones};
 
-/// What a host did against its drive's rules and to its own data.
+/// Counts of the host's violations of its drive's rules, and of the host's own data that it destroyed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RuleBreaks {
     /// Writes that the drive would have refused.
     pub writes: u64,
     /// Live sectors that the host's own writes destroyed.
     pub live_sectors_destroyed: u64,
-    /// The first of either, in words.
+    /// Description of the first violation or destruction.
     pub first: String,
-    /// The number of the request that was the latest to enter then, counted from 1.
+    /// Number of the request that had arrived last when the first one happened, counted from 1.
     pub request: u64,
 }
 
-/// The judge of one run: on its own of the rules alone, within a [`super::Checker`] of what was destroyed too.
+/// Judges one run. Used alone it checks the rules; as part of a [`super::Checker`] it also counts destroyed sectors.
 #[derive(Debug)]
 pub struct Rules {
-    /// Pointers as the host's writes move them; none where the drive has no zones.
+    /// Write pointers as the host's writes move them; `None` if the drive has no zones.
     zones: Option<Zones>,
-    /// What was trimmed and not written since.
+    /// Sectors that were trimmed and not written since.
     given_up: RunMap<()>,
-    /// Requests that have entered.
+    /// Number of the request that arrived last.
     request: u64,
     breaks: Option<RuleBreaks>,
 }
 
 impl Rules {
-    /// The rules of the drive of `layer`, as new.
+    /// Returns the rules of the drive of `layer`, with the write pointers that the layer has now.
     pub fn of(layer: &dyn Layer) -> Rules {
         Rules { zones: layer.zones().cloned(), given_up: RunMap::default(), request: 0, breaks: None }
     }
 
-    /// What was broken so far, if anything.
+    /// Returns the violations so far, or `None` if there are none.
     pub fn breaks(&self) -> Option<&RuleBreaks> {
         self.breaks.as_ref()
     }
 
-    /// `command` enters as request number `request`.
+    /// Checks `command`, which arrives as request number `request`.
     pub fn entered(&mut self, command: &Command, request: u64) {
         self.request = request;
         let Some(zones) = &mut self.zones else { return };
@@ -69,19 +72,19 @@ impl Rules {
         }
     }
 
-    /// A write reaches the medium: its sectors are live.
+    /// Marks sectors as live when a write reaches the medium.
     pub(super) fn written(&mut self, lba: u64, sectors: u64) {
         if !self.given_up.is_empty() {
             self.given_up.remove(lba, sectors);
         }
     }
 
-    /// A TRIM is served: its sectors are given up.
+    /// Marks the sectors of a TRIM as not live when it is served.
     pub(super) fn trimmed(&mut self, lba: u64, sectors: u64) {
         self.given_up.insert(lba, sectors, ());
     }
 
-    /// A write of the host destroys these sectors, which were written once.
+    /// Counts the live ones of these sectors, which a write of the host destroys. All of them were written before.
     pub(super) fn destroyed(&mut self, lba: u64, sectors: u64) {
         let (mut live, mut first) = (0, None);
         self.given_up.cover(lba, sectors, |start, length, trimmed| {
@@ -102,7 +105,7 @@ impl Rules {
     }
 }
 
-/// Resets the sequential zones that lie within the range; what it has of others is left alone.
+/// Resets the sequential zones that lie completely in the range; zones that lie only partly in it keep their state.
 fn reset_covered(zones: &mut Zones, lba: Lba, sectors: Sectors) {
     let size = zones.zone_sectors().0;
     let (first, end) = (lba.0.div_ceil(size), ((lba + sectors).0 / size).min(u64::from(zones.len())));
@@ -117,8 +120,8 @@ fn reset_covered(zones: &mut Zones, lba: Lba, sectors: Sectors) {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: breaks and losses are counted as the rules and the recording have them. Method: by hand on toys, each command
-    //! judged and checked as a simulation would.
+    //! Goal: violations and losses are counted as the rules and the recording define them. Method: by hand on toys;
+    //! each command is judged and checked as in a simulation.
 
     use imbrex_disk::{Command, SharedDisk};
 
@@ -154,7 +157,7 @@ mod tests {
         let (disk, mut layer) = zoned();
         let zone = layer.zones().expect("it has zones").zone_sectors().0;
         let mut commands: Vec<Command> = (0..zone).map(|lba| Command::write(lba, 1)).collect();
-        // Reset by a TRIM of the whole zone, it is written again from its start.
+        // A TRIM of the whole zone resets it; then it is written again from its start.
         commands.push(Command::trim(0, zone as u32));
         commands.extend((0..zone).map(|lba| Command::write(lba, 1)));
         assert_eq!(run(&disk, layer.as_mut(), &commands), None);
@@ -166,14 +169,14 @@ mod tests {
         let zone = layer.zones().expect("it has zones").zone_sectors().0;
         let mut commands = vec![Command::write(0, zone as u32)];
         let again = Command::write(0, 1);
-        // The twin says what a write of the first sector destroys, all of it live.
+        // The naive model computes the sectors that a write of the first sector destroys, all of them live.
         let lost = harm::of(&disk, layer.as_ref(), &again).lost.len() as u64;
         assert!(lost > 0, "the toy overlaps");
         commands.push(again);
         let breaks = run(&disk, layer.as_mut(), &commands).expect("a full zone takes no write");
         assert_eq!((breaks.writes, breaks.live_sectors_destroyed, breaks.request), (1, lost, 2));
         assert_eq!(breaks.first, "zone 0 is full: it cannot be written");
-        // What was given up before is not lost, and a TRIM of a part resets nothing.
+        // Sectors that were trimmed before are not lost, and a TRIM of a part of a zone resets nothing.
         let (disk, mut layer) = zoned();
         commands.insert(1, Command::trim(1, zone as u32 - 1));
         let breaks = run(&disk, layer.as_mut(), &commands).expect("a part resets nothing");
@@ -192,8 +195,8 @@ mod tests {
 
     #[test]
     fn a_caveat_disk_has_no_pointers_and_loses_what_did_and_dnor_say() {
-        // DNOR 5 and DID 12: a write of 100 … 103 damages 106 … 115 (Singh 2014 §3.2). Of those 110 … 112 are live, and one
-        // of them is given up.
+        // DNOR 5 and DID 12: a write of 100 … 103 damages 106 … 115 (Singh 2014 §3.2). Of those, sectors 110 … 112 were
+        // written, and 112 was trimmed.
         let commands = [Command::write(110, 3), Command::trim(112, 1), Command::write(100, 4), Command::write(100, 4)];
         let (disk, mut layer) = toy_of("caveat", "caveat", &[]);
         let breaks = run(&disk, layer.as_mut(), &commands).expect("live sectors were destroyed");

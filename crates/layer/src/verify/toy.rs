@@ -1,7 +1,7 @@
-//! Toys: disks of a thousand sectors, one or more for each recording, and random commands for them.
+//! Toys: disks of about a thousand sectors, one or more for each recording, and random commands for them.
 //!
-//! Small enough that every cut can be tried, and awkward on purpose: tracks of different lengths, several surfaces, and
-//! sizes that are no powers of two.
+//! A toy is small enough to try every power cut, and irregular on purpose: tracks of different lengths, several
+//! surfaces, and sizes that are no powers of two.
 
 use imbrex_disk::{Command, Lba, Operation, Profile, Sectors, SharedDisk};
 use rand_core::{RngCore, SeedableRng};
@@ -10,13 +10,13 @@ use rand_xoshiro::Xoshiro256StarStar;
 use crate::layer::Layer;
 use crate::plan::Plan;
 
-/// A uniform number below `bound`.
+/// Returns a uniform random number below `bound`.
 pub fn below(random: &mut impl RngCore, bound: u64) -> u64 {
     // The bias of the plain product is under 2⁻⁴⁰ for the bounds of toys.
     ((random.next_u64() as u128 * bound as u128) >> 64) as u64
 }
 
-/// Random commands, with hot places and sequential runs.
+/// A source of random commands, with hot places and sequential runs.
 #[derive(Clone, Debug)]
 pub struct Commands {
     random: Xoshiro256StarStar,
@@ -26,7 +26,7 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// Commands of up to `sectors_max` sectors below `capacity`.
+    /// Returns a source of commands of up to `sectors_max` sectors below `capacity`.
     pub fn new(seed: u64, capacity: Sectors, sectors_max: u32) -> Commands {
         assert!(capacity.0 > 0 && sectors_max > 0, "no sectors to draw from");
         let sectors_max = (sectors_max as u64).min(capacity.0);
@@ -38,7 +38,7 @@ impl Commands {
         }
     }
 
-    /// One command.
+    /// Returns the next random command.
     pub fn draw(&mut self) -> Command {
         let sectors = 1 + below(&mut self.random, self.sectors_max);
         let last = self.capacity - sectors;
@@ -58,7 +58,8 @@ impl Commands {
         Command { operation, fua, sectors: sectors as u32, lba: Lba(lba) }
     }
 
-    /// Has `layer` plan something: a phase of background work (no commands), a command, or several that it joins.
+    /// Makes `layer` plan something, and returns the commands of the plan: none for a phase of background work, one
+    /// command, or several that the layer joins.
     pub fn plan(&mut self, layer: &mut dyn Layer, plan: &mut Plan) -> Vec<Command> {
         plan.clear();
         if layer.background().is_some() && below(&mut self.random, 3) == 0 && layer.idle(plan) {
@@ -86,13 +87,13 @@ impl Commands {
 pub struct Toy {
     /// Recording and layout, for messages.
     pub name: &'static str,
-    /// Its profile.
+    /// Profile of the toy.
     pub profile: Profile,
     /// The disk.
     pub disk: SharedDisk,
 }
 
-/// The toy disks of a recording, by its name in profiles.
+/// Returns the toy disks of a recording, by its name in profiles.
 pub fn disks(recording: &str) -> impl Iterator<Item = Toy> {
     let of_recording: Vec<_> = TOYS.iter().filter(|(_, _, section)| kind(section) == recording).collect();
     assert!(!of_recording.is_empty(), "no toy disk for recording '{recording}'");
@@ -136,7 +137,7 @@ rotation_ns = 1000
 zones = [{ tracks = 64, track_sectors = 10 }]
 interlaced = { group_tracks = 6, top_ratio = 1.0 }";
 
-/// All that shifts sectors against their neighbours.
+/// A geometry with skews and slips, which shift sectors against their neighbours.
 const SLIPPED_GROUPS: &str = "layout = 'bottom-then-top'
 surfaces = 2
 rotation_ns = 1000
@@ -158,7 +159,8 @@ stroke_tracks_id = 150
 track_sectors_od = 60
 track_sectors_id = 30";
 
-/// A disk in strokes that turn half way in; `tracks` says of what length.
+/// Returns a disk in strokes that change direction half way to the inner diameter; `tracks` sets the lengths of strokes
+/// and tracks.
 #[cfg(test)]
 pub(crate) fn in_strokes(tracks: &str, recording: &str) -> SharedDisk {
     let geometry =

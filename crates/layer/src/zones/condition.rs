@@ -1,30 +1,30 @@
-//! What a zone is, as it is reported, and what it refuses.
+//! Conditions of zones, zones as they are reported, and errors of zone operations.
 
 use imbrex_disk::{Lba, Sectors};
 
 /// The condition of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Condition {
-    /// It has no write pointer: every sector can be rewritten.
+    /// The zone has no write pointer: every sector can be rewritten.
     Conventional,
-    /// Nothing is written.
+    /// Nothing is written to the zone.
     Empty,
-    /// A write opened it.
+    /// A write opened the zone.
     ImplicitlyOpen,
-    /// The host opened it.
+    /// The host opened the zone by a command.
     ExplicitlyOpen,
     /// Partly written, and not open.
     Closed,
     /// Written to its end, or finished.
     Full,
-    /// A fault left it readable only.
+    /// The zone can only be read, because of a fault.
     ReadOnly,
-    /// A fault left nothing of it.
+    /// The zone can neither be read nor written, because of a fault.
     Offline,
 }
 
 impl Condition {
-    /// Its name in reports.
+    /// Returns the condition's name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Condition::Conventional => "conventional",
@@ -38,12 +38,12 @@ impl Condition {
         }
     }
 
-    /// Whether it is open.
+    /// Returns whether a zone in this condition is open.
     pub const fn is_open(self) -> bool {
         matches!(self, Condition::ImplicitlyOpen | Condition::ExplicitlyOpen)
     }
 
-    /// Whether it counts towards the limit of active zones.
+    /// Returns whether a zone in this condition counts towards the limit of active zones.
     pub const fn is_active(self) -> bool {
         self.is_open() || matches!(self, Condition::Closed)
     }
@@ -52,89 +52,90 @@ impl Condition {
 /// A zone, as reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Zone {
-    /// Its number.
+    /// Number of the zone.
     pub index: u32,
-    /// Its first sector.
+    /// First sector of the zone.
     pub start: Lba,
-    /// Its sectors.
+    /// Number of sectors.
     pub sectors: Sectors,
-    /// Its condition.
+    /// Condition of the zone.
     pub condition: Condition,
-    /// Where the next write must go, in sectors from its start: its length once it is full; 0 where it has none.
+    /// The write pointer, in sectors from the start of the zone: the zone's length if it is full; 0 if it has no
+    /// pointer.
     pub pointer: Sectors,
 }
 
-/// What a zone refuses.
+/// Why an operation on a zone is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ZoneError {
-    /// There is no such zone.
+    /// The zone does not exist.
     #[error("there is no zone {zone}: the drive has {zones}")]
     NoSuchZone {
-        /// The zone that was asked for.
+        /// The number that was given.
         zone: u32,
-        /// How many zones there are.
+        /// The number of zones.
         zones: u32,
     },
-    /// Sectors past the last zone.
+    /// The sectors reach past the last zone.
     #[error("{sectors} sectors from LBA {} reach past the end of the drive at {end}", .lba.0)]
     PastEnd {
         /// First sector.
         lba: Lba,
-        /// How many.
+        /// Number of sectors.
         sectors: u64,
         /// One past the last sector of the last zone.
         end: u64,
     },
-    /// A write elsewhere than at the pointer.
+    /// The write is not at the write pointer.
     #[error("zone {zone} takes its next write at LBA {}, not at {}: a write elsewhere would destroy data", .pointer.0, .lba.0)]
     NotAtPointer {
         /// The number of the zone.
         zone: u32,
-        /// Where its pointer is.
+        /// The zone's write pointer.
         pointer: Lba,
-        /// Where the write was to go.
+        /// First sector of the write.
         lba: Lba,
     },
-    /// A write over the end of a zone.
+    /// The write reaches over the end of a zone.
     #[error("zone {zone} has room for {room} sectors more, not for {sectors}")]
     NoRoom {
-        /// Which zone.
+        /// Number of the zone.
         zone: u32,
         /// Sectors that still fit.
         room: u64,
-        /// What was to be written.
+        /// Sectors of the write.
         sectors: u64,
     },
-    /// The zone's condition does not allow it.
+    /// The zone's condition does not allow the operation.
     #[error("zone {zone} is {}: it cannot be {what}", .condition.name())]
     Condition {
-        /// Which zone.
+        /// Number of the zone.
         zone: u32,
-        /// Its condition.
+        /// Condition of the zone.
         condition: Condition,
-        /// What was asked: "written", "reset", …
+        /// The operation as a participle: "written", "reset", …
         what: &'static str,
     },
-    /// As many zones are explicitly open as may be.
+    /// The limit of explicitly open zones is reached.
     #[error("{limit} zones are explicitly open, the most there may be: close or finish one")]
     TooManyOpen {
         /// The limit.
         limit: u32,
     },
-    /// As many zones are open or closed as may be.
+    /// The limit of active zones, which are open or closed, is reached.
     #[error("{limit} zones are open or closed, the most there may be: finish or reset one")]
     TooManyActive {
         /// The limit.
         limit: u32,
     },
-    /// A pointer cannot be set ahead.
+    /// A write pointer cannot be set ahead.
     #[error("zone {zone} is written up to sector {pointer}: its pointer cannot be set ahead to {to}")]
     PointerAhead {
-        /// Which zone.
+        /// Number of the zone.
         zone: u32,
-        /// Where the pointer is.
+        /// The write pointer, in sectors from the start of the zone.
         pointer: u64,
-        /// Where it was to be set.
+        /// The requested pointer, in sectors from the start of the zone.
         to: u64,
     },
 }

@@ -9,29 +9,29 @@ use crate::plan::record::Word;
 use crate::violation::Violation;
 
 journal_records! {
-    /// What a drive's journal keeps of its zones.
+    /// The records of zones in a drive's journal.
     pub enum ZoneRecord of "a drive with zones" {
         1 => Zone { zone: u32, written_sectors: Sectors, state: ZoneState } "a zone's pointer and state",
     }
 }
 
-/// What a zone's record says beside its pointer.
+/// The state in a zone's record, beside the write pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZoneState {
-    /// Empty, closed or full, as the pointer has it: no zone is open after a restart.
+    /// Empty, closed or full, as follows from the write pointer: no zone is open after a restart.
     AsPointer,
-    /// Finished: full, although its pointer is not at its end.
+    /// Finished: full, although the write pointer is not at the end.
     Finished,
-    /// It can be read, but not written.
+    /// The zone can be read, but not written.
     ReadOnly,
-    /// It can neither be read nor written.
+    /// The zone can neither be read nor written.
     Offline,
 }
 
 impl ZoneState {
     const ALL: [ZoneState; 4] = [ZoneState::AsPointer, ZoneState::Finished, ZoneState::ReadOnly, ZoneState::Offline];
 
-    /// In words, for whoever reads a dump.
+    /// Returns the state in words, for dumps.
     pub fn words(self) -> &'static str {
         match self {
             ZoneState::AsPointer => "as its pointer says",
@@ -64,7 +64,7 @@ impl Zones {
         ZoneRecord::Zone { zone: index, written_sectors: Sectors(zone.written), state }.encode()
     }
 
-    /// Appends the records of every zone that is not as new.
+    /// Appends the records of every zone that is not in its initial state.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         for index in 0..self.len() {
             let state = self.known(index);
@@ -75,7 +75,7 @@ impl Zones {
         }
     }
 
-    /// Takes one durable record.
+    /// Applies one durable record.
     pub fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
         let ZoneRecord::Zone { zone: index, written_sectors: Sectors(written), state } = ZoneRecord::decode(note)?;
         if index >= self.len() || written > self.zone_sectors {
@@ -96,7 +96,7 @@ impl Zones {
         Ok(())
     }
 
-    /// Checks that counts and conditions agree.
+    /// Checks that the counts of open and active zones agree with the conditions.
     pub fn self_check(&self, layer: &'static str) -> Result<(), Violation> {
         let violation = |invariant, detail| Err(Violation { layer, invariant, detail });
         let count = |is: fn(Condition) -> bool| self.states.iter().filter(|(_, state)| is(state.condition)).count();
@@ -126,7 +126,7 @@ mod tests {
         crate::plan::record::testing::assert_round_trips(ZoneRecord::INFO, |note| {
             ZoneRecord::decode(note).map(ZoneRecord::encode)
         });
-        // The words that images have of every state.
+        // The words of every state in images.
         for (state, word) in ZoneState::ALL.into_iter().zip(0..) {
             let record = ZoneRecord::Zone { zone: 3, written_sectors: Sectors(9), state };
             assert_eq!(record.encode(), Note::new(1, &[3, 9, word]));

@@ -1,4 +1,5 @@
-//! Zones: what a host-managed drive keeps of each, and what it allows. Pure: positions and conditions, no bytes.
+//! Zones of a host-managed drive: the state of each, and the operations that it allows. This module knows positions and
+//! conditions, but no bytes.
 //!
 //! ```text
 //!                write, open                   write up to the end, finish
@@ -14,29 +15,31 @@
 //!    any ── fault of the medium ──► ReadOnly, Offline       Conventional: has no pointer, and stays so
 //! ```
 //!
-//! | condition | holds |
+//! | condition | meaning |
 //! |---|---|
 //! | Empty | the pointer is at the start; counts towards no limit |
-//! | ImplicitlyOpen, ExplicitlyOpen | counts as open and as active; an implicitly open zone may be closed for another's sake |
-//! | Closed | some sectors, not all, are written; counts as active |
-//! | Full | the pointer is void; what was not written before a finish reads as zeros |
-//! | ReadOnly | what was written can be read, and nothing else |
-//! | Offline | nothing can be done |
+//! | ImplicitlyOpen, ExplicitlyOpen | counts as open and as active; the drive may close an implicitly open zone to open another |
+//! | Closed | some sectors are written, but not all; counts as active |
+//! | Full | the pointer is undefined; sectors that were not written before a finish read as zeros |
+//! | ReadOnly | written sectors can be read; no other operation is possible |
+//! | Offline | no operation is possible |
 //!
-//! A switched-off drive forgets which zones were open: they are Closed, or Empty where nothing durable was written.
+//! After a power-off no zone is open: formerly open zones are Closed, or Empty if nothing durable was written to them.
 //!
-//! A pointer that a fault moved ahead stands past what was written: the sectors it skipped read as they lie.
+//! A pointer that a fault moved ahead lies past the written sectors: the skipped sectors read as the medium has them.
 //!
-//! Journal records: 1 {zone, sectors written, state: 0 as the pointer says, 1 finished, 2 read-only, 3 offline}.
+//! Journal records: 1 {zone, sectors written, state: 0 follows from the pointer, 1 finished, 2 read-only, 3 offline}.
 //!
 //! Invariants:
-//! 1. A pointer that recovery finds never lies past what is durable: its record follows a barrier that follows the data.
-//!    Only a fault that was asked for moves it further.
-//! 2. It never lies before what a flush or a FUA write acknowledged: both leave records of every pointer that moved.
-//! 3. A pointer that goes back is durable before anything is written below its old place.
-//! 4. All zones have the same number of sectors; writing one harms no other.
-//! 5. The pointer that the host is told counts writes that were accepted and are on their way; what is recorded counts only
-//!    those that were carried out. In order of acceptance the second follows the first, and nothing else moves it ahead.
+//! 1. A pointer that recovery finds never lies past durable data: its record follows a barrier that follows the data.
+//!    Only a fault injected on request moves it further.
+//! 2. A pointer never lies before the data that a flush or a FUA write acknowledged: both write records of every
+//!    pointer that moved.
+//! 3. A pointer that was set back is durable before anything is written below its old position.
+//! 4. All zones have the same number of sectors; writing one zone destroys no sector of another.
+//! 5. The pointer that the host sees also counts accepted writes in flight; the recorded pointer counts only executed
+//!    writes. Executed writes move the recorded pointer towards the host's, in order of acceptance; nothing else moves
+//!    it ahead.
 
 mod condition;
 mod journal;
@@ -51,26 +54,26 @@ use crate::map::sparse::Sparse;
 use crate::plan::Plan;
 use crate::region::Regions;
 
-/// What is kept of a zone.
+/// The state of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct State {
     condition: Condition,
-    /// Sectors from its start that were written.
+    /// Sectors from the start of the zone that were written.
     written: u64,
-    /// Sectors beyond those whose writes were accepted and are on their way.
+    /// Sectors after `written` whose writes were accepted and are in flight.
     on_the_way: u32,
-    /// Whether it is full because it was finished.
+    /// Whether the zone is full because the host finished it.
     is_finished: bool,
 }
 
 impl State {
-    /// A zone as it was made, where the first `conventional` are conventional.
+    /// Returns the initial state of zone `index`, if the first `conventional` zones are conventional.
     const fn fresh(conventional: u32, index: usize) -> State {
         let condition = if index < conventional as usize { Condition::Conventional } else { Condition::Empty };
         State { condition, written: 0, on_the_way: 0, is_finished: false }
     }
 
-    /// Sectors from its start that were written or whose writes were accepted: where the next write must go.
+    /// Returns the sectors from the start of the zone that are written or in flight: the position of the next write.
     const fn accepted(&self) -> u64 {
         self.written + self.on_the_way as u64
     }
@@ -81,22 +84,23 @@ impl State {
 pub struct Zones {
     places: Regions,
     zone_sectors: u64,
-    /// How many zones, from the first, are conventional.
+    /// Number of conventional zones; they are the first ones.
     conventional: u32,
     open_max: u32,
     active_max: u32,
-    /// Nothing of zones that are still as they were made.
+    /// States of the zones; a zone in its initial state takes no memory.
     states: Sparse<State>,
-    /// Implicitly open zones, the one opened first in front.
+    /// Implicitly open zones, in the order in which they were opened.
     implicitly_open: VecDeque<u32>,
     explicitly_open: u32,
     active: u32,
-    /// Zones whose records are older than their pointers.
+    /// Zones whose pointers have moved since their last records.
     moved: BTreeSet<u32>,
 }
 
 impl Zones {
-    /// Zones at `places`, all of the same size, the first `conventional` of them without a pointer; limits of 0 are none.
+    /// Returns zones at `places`, all of the same size. The first `conventional` of them have no pointer. A limit of 0
+    /// means no limit.
     pub fn new(places: Regions, conventional: u32, open_max: u32, active_max: u32) -> Zones {
         let zone_sectors = if places.is_empty() { 0 } else { places.sectors(0).0 };
         assert!(places.capacity().0 == zone_sectors * places.len() as u64, "zones differ in size: invariant 4");
@@ -114,49 +118,49 @@ impl Zones {
         }
     }
 
-    /// How many.
+    /// Returns the number of zones.
     pub fn len(&self) -> u32 {
         self.places.len() as u32
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no zones.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// How many are conventional: the first so many.
+    /// Returns the number of conventional zones, which are the first ones.
     pub fn conventional(&self) -> u32 {
         self.conventional
     }
 
-    /// Sectors of a zone.
+    /// Returns the number of sectors of each zone.
     pub fn zone_sectors(&self) -> Sectors {
         Sectors(self.zone_sectors)
     }
 
-    /// Sectors of all zones.
+    /// Returns the total number of sectors of all zones.
     pub fn capacity(&self) -> Sectors {
         self.places.capacity()
     }
 
-    /// The most zones that may be open, and the most that may be active, if there are limits.
+    /// Returns the maximum numbers of open and of active zones; `None` if there is no limit.
     pub fn limits(&self) -> (Option<u32>, Option<u32>) {
         let limit = |max: u32| (max != u32::MAX).then_some(max);
         (limit(self.open_max), limit(self.active_max))
     }
 
-    /// Where they lie.
+    /// Returns the places of the zones on the disk.
     pub fn places(&self) -> &Regions {
         &self.places
     }
 
-    /// The number of the zone of `lba`.
+    /// Returns the number of the zone that contains `lba`.
     pub fn index_of(&self, lba: Lba) -> Result<u32, ZoneError> {
         self.check_range(lba, 1)?;
         Ok((lba.0 / self.zone_sectors) as u32)
     }
 
-    /// Zone `index`.
+    /// Returns zone `index` as it is reported.
     pub fn zone(&self, index: u32) -> Result<Zone, ZoneError> {
         let state = self.state(index)?;
         let pointer = match state.condition {
@@ -168,8 +172,8 @@ impl Zones {
         Ok(Zone { index, start, sectors: self.zone_sectors(), condition: state.condition, pointer: Sectors(pointer) })
     }
 
-    /// Sectors of zone `index` that hold what was written, from its start: all of a conventional zone. Writes that were
-    /// accepted and not yet carried out do not count.
+    /// Returns the number of sectors, from the start of zone `index`, that hold written data: all of a conventional
+    /// zone. Accepted writes in flight do not count.
     pub fn written(&self, index: u32) -> Result<Sectors, ZoneError> {
         let state = self.state(index)?;
         match state.condition {
@@ -186,19 +190,19 @@ impl Zones {
         Ok(self.known(index))
     }
 
-    /// The state of a zone that there is.
+    /// Returns the state of a zone that exists.
     fn known(&self, index: u32) -> State {
         let made = || State::fresh(self.conventional, index as usize);
         self.states.get(index as usize).copied().unwrap_or_else(made)
     }
 
-    /// The same, to be changed.
+    /// Returns the state of a zone that exists, for a change.
     fn changed(&mut self, index: u32) -> &mut State {
         let conventional = self.conventional;
         self.states.change(index as usize, |index| State::fresh(conventional, index))
     }
 
-    /// Whether these sectors are there.
+    /// Checks that these sectors exist.
     pub fn check_range(&self, lba: Lba, sectors: u64) -> Result<(), ZoneError> {
         let end = self.capacity().0;
         let fits = lba.0.checked_add(sectors).is_some_and(|last| last <= end);
@@ -209,8 +213,9 @@ impl Zones {
         ZoneError::Condition { zone, condition: self.known(zone).condition, what }
     }
 
-    /// Accepts a write of `sectors` at `lba`, which will be carried out, or says why it cannot be. For the host the pointer
-    /// has moved; what is recorded moves with [`Zones::wrote`]. A write may cross zones as long as all are conventional.
+    /// Accepts a write of `sectors` at `lba`, or returns why it is refused. Returns the zone's number. The pointer that
+    /// the host sees has moved; the recorded pointer moves with [`Zones::wrote`]. A write may cross zones only if all
+    /// of them are conventional.
     pub fn accept_write(&mut self, lba: Lba, sectors: u64) -> Result<u32, ZoneError> {
         self.check_range(lba, sectors.max(1))?;
         let index = self.index_of(lba)?;
@@ -244,15 +249,16 @@ impl Zones {
         Ok(index)
     }
 
-    /// The zones with a pointer that lie in these sectors from their first sector to their last.
+    /// Returns the sequential zones that lie completely within these sectors.
     pub fn whole_within(&self, lba: Lba, sectors: u64) -> std::ops::Range<u32> {
         let end = (lba.0.saturating_add(sectors) / self.zone_sectors).min(u64::from(self.len()));
         let first = lba.0.div_ceil(self.zone_sectors).max(u64::from(self.conventional));
-        // Both are numbers of zones, which are counted in 32 bits.
+        // Both are numbers of zones, which fit into 32 bits.
         first.min(end) as u32..end as u32
     }
 
-    /// `sectors` from `lba` on were written, in whatever order the host saw fit: each pointer lies after the farthest.
+    /// Records that `sectors` from `lba` on were written, in any order: each zone's pointer moves behind the farthest
+    /// written sector.
     pub fn wrote(&mut self, lba: Lba, sectors: Sectors) {
         let (mut next, end) = (lba.0, lba.0 + sectors.0);
         while next < end {
@@ -276,7 +282,7 @@ impl Zones {
         if written <= state.accepted() {
             return;
         }
-        // Nobody asked: a simulated host, which knows no pointers.
+        // The write was not accepted before: it is one of a simulated host, which does not follow pointers.
         if written == self.zone_sectors {
             self.set(index, Condition::Full);
         } else if state.condition == Condition::Empty {
@@ -314,7 +320,7 @@ impl Zones {
         Ok(())
     }
 
-    /// Makes zone `index` full, whatever is written; appends the record to `plan`.
+    /// Makes zone `index` full, however much of it is written. Appends the record to `plan`.
     pub fn finish(&mut self, index: u32, plan: &mut Plan) -> Result<(), ZoneError> {
         match self.state(index)?.condition {
             Condition::Full => return Ok(()),
@@ -329,17 +335,18 @@ impl Zones {
         Ok(())
     }
 
-    /// Empties zone `index`; appends the record to `plan`.
+    /// Empties zone `index`. Appends the record to `plan`.
     pub fn reset(&mut self, index: u32, plan: &mut Plan) -> Result<(), ZoneError> {
         self.set_back(index, 0, plan)
     }
 
-    /// Empties every zone that can be.
+    /// Empties every zone that can be emptied.
     pub fn reset_all(&mut self, plan: &mut Plan) {
         self.reset_those_of(self.conventional..self.len(), plan);
     }
 
-    /// Empties those of `zones` that can be and are not as new; says how many that were.
+    /// Empties the zones of `zones` that can be emptied and are not in their initial state. Returns the number of
+    /// emptied zones.
     pub fn reset_those_of(&mut self, zones: std::ops::Range<u32>, plan: &mut Plan) -> u32 {
         let mut reset = 0;
         for index in zones.start.max(self.conventional)..zones.end {
@@ -354,8 +361,8 @@ impl Zones {
         reset
     }
 
-    /// Sets the pointer of zone `index` back to `to` sectors from its start (Singh 2014 §2.2.1): what lies from there on
-    /// is given up.
+    /// Sets the pointer of zone `index` back to `to` sectors from its start (Singh 2014 §2.2.1). The data from there on
+    /// are lost.
     pub fn set_back(&mut self, index: u32, to: u64, plan: &mut Plan) -> Result<(), ZoneError> {
         let state = self.state(index)?;
         if matches!(state.condition, Condition::Conventional | Condition::ReadOnly | Condition::Offline) {
@@ -379,7 +386,7 @@ impl Zones {
     }
 
     fn put_back(&mut self, index: u32, to: u64, plan: &mut Plan) {
-        // What stays below the pointer may have been written since the last record: it has to be durable first.
+        // The data below the new pointer may have been written since the last record. They have to be durable first.
         if to > 0 {
             plan.barrier();
         }
@@ -395,7 +402,7 @@ impl Zones {
         plan.note(self.note_of(index));
     }
 
-    /// A fault of the medium makes zone `index` read-only or takes it offline; appends the record to `plan`.
+    /// Makes zone `index` read-only or offline, as a fault of the medium would. Appends the record to `plan`.
     pub fn fail(&mut self, index: u32, condition: Condition, plan: &mut Plan) -> Result<(), ZoneError> {
         assert!(matches!(condition, Condition::ReadOnly | Condition::Offline), "{condition:?} is no fault");
         self.state(index)?;
@@ -405,7 +412,8 @@ impl Zones {
         Ok(())
     }
 
-    /// A fault of the medium is gone: zone `index` is again as its pointer says; appends the record to `plan`.
+    /// Ends a fault of the medium: zone `index` gets the condition that follows from its pointer. Appends the record to
+    /// `plan`.
     pub fn mend(&mut self, index: u32, plan: &mut Plan) -> Result<(), ZoneError> {
         let state = self.state(index)?;
         if matches!(state.condition, Condition::ReadOnly | Condition::Offline) {
@@ -416,8 +424,8 @@ impl Zones {
         Ok(())
     }
 
-    /// A fault of the drive moves the pointer of zone `index` to `to` sectors from its start, ahead or back; appends the
-    /// record to `plan`. What it skips ahead was never written and lies below it all the same.
+    /// Moves the pointer of zone `index` to `to` sectors from its start, ahead or back, as a fault of the drive would.
+    /// Appends the record to `plan`. Sectors that the pointer skips were never written, but lie below it.
     pub fn move_pointer(&mut self, index: u32, to: u64, plan: &mut Plan) -> Result<(), ZoneError> {
         let state = self.state(index)?;
         if matches!(state.condition, Condition::Conventional | Condition::ReadOnly | Condition::Offline) {
@@ -443,7 +451,7 @@ impl Zones {
         Ok(())
     }
 
-    /// The condition of a zone that is not open, of which `written` sectors are written.
+    /// Returns the condition of a zone that is not open and has `written` sectors written.
     fn condition_at(&self, index: u32, written: u64) -> Condition {
         match written {
             _ if index < self.conventional => Condition::Conventional,
@@ -466,7 +474,7 @@ impl Zones {
         plan.barrier();
     }
 
-    /// Sees to it that one more zone may be open, closing an implicitly open one if need be.
+    /// Ensures that one more zone may be open; closes an implicitly open zone if necessary.
     fn make_room(&mut self, index: u32) -> Result<(), ZoneError> {
         let is_active = self.known(index).condition.is_active();
         if !is_active && self.active >= self.active_max {
@@ -481,7 +489,7 @@ impl Zones {
         }
     }
 
-    /// The one place where conditions change, so that the counts keep up.
+    /// Changes a zone's condition. All changes go through this function, so that the counts stay correct.
     fn set(&mut self, index: u32, condition: Condition) {
         let before = std::mem::replace(&mut self.changed(index).condition, condition);
         self.active = self.active + u32::from(condition.is_active()) - u32::from(before.is_active());
@@ -495,12 +503,12 @@ impl Zones {
         }
     }
 
-    /// The physical place of `lba`.
+    /// Returns the physical sector of `lba`.
     pub fn native(&self, lba: Lba) -> Pba {
         self.places.native(lba)
     }
 
-    /// Bytes of memory that they take now.
+    /// Returns the memory that the zones take now, in bytes.
     pub fn measured_bytes(&self) -> u64 {
         self.places.measured_bytes() + self.states.measured_bytes()
     }

@@ -3,7 +3,7 @@
 use super::*;
 use imbrex_disk::Extent;
 
-/// Six zones of 10 sectors, the first conventional.
+/// Returns six zones of 10 sectors, the first of them conventional.
 fn zones(open_max: u32, active_max: u32) -> Zones {
     let places: Vec<Extent> = (0..6).map(|index| Extent::new(Pba(index * 13), Sectors(10))).collect();
     Zones::new(Regions::from_extents(&places), 1, open_max, active_max)
@@ -158,8 +158,8 @@ fn a_mended_zone_is_as_its_pointer_says() {
     assert_eq!((condition(&again, 1), condition(&again, 2)), (Condition::Empty, Condition::Closed));
 }
 
-/// Goal: the host's pointer runs ahead of what is recorded, and never the other way round (invariant 5). Method: writes that
-/// are accepted and carried out later, with records taken in between.
+/// Goal: the host's pointer runs ahead of the recorded one, and never the other way round (invariant 5). Method: writes
+/// that are accepted first and executed later, with records taken in between.
 #[test]
 fn accepted_writes_move_the_pointer_and_no_record() {
     let (mut zones, mut plan) = (zones(0, 0), Plan::new());

@@ -1,4 +1,4 @@
-//! The numbered invariants of the layer's header, zone by zone, from the lists alone.
+//! Checks the numbered invariants of the layer's header in each zone, using only the zone's lists.
 
 use super::INFO;
 use super::zone::BandZone;

@@ -1,10 +1,10 @@
-//! Making room: merges of logical bands with what is logged of them, and the completion of streams that broke off.
+//! Cleaning: merges of logical bands with their logged sectors, and completion of streams that broke off.
 //!
-//! Every merge is a cleaning group of its own, so no more than a band is staged; in idle time a call makes one of them.
+//! Every merge is a cleaning group of its own, so at most one band is staged. In idle time, each call makes one merge.
 //!
 //! Invariants:
-//! 1. Of the free bands, only merges take the last `reserve`.
-//! 2. A band is written anew only when the record that freed it is durable.
+//! 1. The last `reserve` free bands are used only by merges.
+//! 2. A band is written again only after the record that freed it is durable.
 
 use imbrex_disk::{Lba, Sectors};
 
@@ -14,8 +14,8 @@ use super::state::Part;
 use crate::plan::{Cause, GroupKind, Plan};
 
 impl FullyAssociative {
-    /// Makes a band free that is not of the reserve: completes streams, each of which frees one, or else merges until
-    /// the oldest log band is dead.
+    /// Cleans `zone` until it has a free band beyond the reserve. Completes open streams, each of which frees a band.
+    /// If none is open, merges logical bands until the oldest log band is dead.
     pub(super) fn make_free(&mut self, zone: usize, plan: &mut Plan) {
         while self.state.zones[zone].free.len() <= self.reserve {
             if !self.state.zones[zone].streams.is_empty() {
@@ -29,7 +29,7 @@ impl FullyAssociative {
         }
     }
 
-    /// One step of cleaning in idle time, in the zone with the fewest free bands; whether there was one to make.
+    /// Makes one step of cleaning in idle time, in the zone with the fewest free bands. Returns whether a zone needed cleaning.
     pub(super) fn clean_idly(&mut self, plan: &mut Plan) -> bool {
         let zones = self.state.zones.iter().enumerate();
         let wanting = zones.filter(|(_, zone)| {
@@ -47,8 +47,8 @@ impl FullyAssociative {
         true
     }
 
-    /// Merges the first logical band that has anything in the oldest log band; where a stream writes it, that stream is
-    /// completed first.
+    /// Merges the first logical band that has live sectors in the oldest log band. If a stream is open for that logical
+    /// band, completes the stream instead.
     fn merge_next(&mut self, zone: usize, plan: &mut Plan) {
         let logical = self.state.zones[zone].find_merge();
         let stream = self.state.zones[zone].streams.iter().position(|stream| stream.logical == logical);
@@ -58,7 +58,7 @@ impl FullyAssociative {
         }
     }
 
-    /// Reads a logical band and what is logged of it, writes both to a free band, which is its home from then on.
+    /// Reads a logical band and its logged sectors, and writes both to a free band, which becomes the home of the logical band.
     fn merge(&mut self, zone: usize, logical: u32, plan: &mut Plan) {
         plan.open(GroupKind::Cleaning);
         let band = self.free_band(zone, plan);
@@ -70,7 +70,7 @@ impl FullyAssociative {
         self.note(Record::Placed { logical_band, band }, plan);
     }
 
-    /// Writes the rest of a stream's band from the old home and what is logged.
+    /// Writes the rest of a stream's band with data from the old home and the log.
     pub(super) fn complete_stream(&mut self, zone: usize, index: usize, plan: &mut Plan) {
         let stream = self.state.zones[zone].streams[index];
         let sectors = self.state.zones[zone].band_sectors - stream.filled;
@@ -83,7 +83,7 @@ impl FullyAssociative {
         self.note(Record::Completed { logical_band }, plan);
     }
 
-    /// The free band to take next; the current phase may write it from here on.
+    /// Returns the free band to take next, and plans a barrier if needed so that the current phase may write to that band.
     pub(super) fn free_band(&mut self, zone: usize, plan: &mut Plan) -> u32 {
         if std::mem::take(&mut self.state.freed) {
             plan.barrier();
@@ -91,7 +91,8 @@ impl FullyAssociative {
         *self.state.zones[zone].free.front().expect("invariant 1: a band is free, or in reserve for a merge")
     }
 
-    /// Stages part of a logical band: its home whole, unless all of it is hidden, and over it what is logged.
+    /// Stages part of a logical band: its home, unless logged or trimmed sectors hide all of the part, then the logged
+    /// sectors over it.
     pub(super) fn read_places(&self, cause: Cause, part: Part, plan: &mut Plan) {
         let zone = &self.state.zones[part.zone];
         let first = self.state.first_lba(part.zone, part.logical);

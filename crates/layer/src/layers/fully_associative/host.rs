@@ -1,12 +1,13 @@
-//! Serving the host: writes to the log, streams that write whole bands, reads and TRIM.
+//! Serves the host: writes to the log, streams that write whole bands, reads and TRIM.
 //!
-//! A stream is a write of a whole logical band, or one that begins at a logical band's first sector and goes on where a
-//! write before it ended, or where it has itself covered a band. A stream's own first write cannot be told from any
-//! other: it is logged, and copied to a fresh band when the second one follows.
+//! A write belongs to a stream if it covers a whole logical band. It also does if it begins at the first sector of a
+//! logical band, and either continues where an earlier write ended or has itself already covered a band. The first
+//! write of a stream looks like any other write: it is logged, and copied to a fresh band when the second write
+//! follows.
 //!
 //! Invariants:
-//! 1. What is written is durable before its record.
-//! 2. The records of what is written precede any cleaning.
+//! 1. Written data is durable before its record.
+//! 2. The records of written data precede any cleaning.
 
 use imbrex_disk::{Command, Lba, Sectors};
 
@@ -15,20 +16,20 @@ use super::record::Record;
 use super::state::Part;
 use crate::plan::{Cause, GroupKind, Plan};
 
-/// How many streams are told apart among all writes.
+/// Number of chains of sequential writes that are tracked at a time to recognize streams.
 const RECENT: usize = 8;
 
-/// Streams that may be open in one zone: one more, and the oldest is completed.
+/// Maximum number of open streams per zone. One more stream completes the oldest.
 const STREAMS_PER_ZONE: usize = 4;
 
-/// A run of writes that went on where the one before ended.
+/// A run of sequential writes: each begins where the one before ended.
 #[derive(Clone, Copy, Debug, Default)]
 struct Chain {
     start: u64,
     end: u64,
 }
 
-/// The latest chains of writes.
+/// The latest chains of sequential writes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecentChains {
     chains: [Chain; RECENT],
@@ -36,9 +37,9 @@ pub(super) struct RecentChains {
 }
 
 impl RecentChains {
-    /// Notes a write; if it goes on where an earlier one ended, says where their chain began.
+    /// Records a write of LBAs from `lba` to `end`. If the write continues a chain, returns the LBA at which the chain began.
     fn note(&mut self, lba: u64, end: u64) -> Option<u64> {
-        // An end of 0 is an empty entry: no write ends there.
+        // An entry whose end is 0 is empty: no write ends there.
         if let Some(chain) = self.chains.iter_mut().find(|chain| chain.end == lba && lba != 0) {
             chain.end = end;
             return Some(chain.start);
@@ -66,8 +67,8 @@ impl FullyAssociative {
         self.record_appends(plan);
     }
 
-    /// Whether a part of a write goes to a band of its own instead of the log, because it belongs to a stream: a chain of sequential
-    /// writes that began at `chain`.
+    /// Returns whether a part of a write goes to a band of its own instead of the log, because the part belongs to a
+    /// stream. `chain` is the LBA at which the chain of sequential writes began.
     fn goes_direct(&self, part: Part, chain: Option<u64>) -> bool {
         let zone = &self.state.zones[part.zone];
         if let Some(stream) = zone.stream_of(part.logical) {
@@ -107,7 +108,7 @@ impl FullyAssociative {
         }
     }
 
-    /// Writes the next part of a stream to its band; the first part takes one.
+    /// Writes the next part of a stream to the stream's band. The first part opens the stream and takes a free band.
     fn write_direct(&mut self, part: Part, plan: &mut Plan) {
         self.record_appends(plan);
         let open = self.state.zones[part.zone].stream_of(part.logical).map(|stream| stream.band);
@@ -117,7 +118,8 @@ impl FullyAssociative {
         self.record_streamed(part, band, part.offset + part.sectors, plan);
     }
 
-    /// Takes a band for a stream, and copies to it what the stream wrote before it was known for one.
+    /// Takes a free band for a stream, copies to it the sectors that the stream wrote before it was recognized, and
+    /// returns the band.
     fn open_stream(&mut self, part: Part, plan: &mut Plan) -> u32 {
         if self.state.zones[part.zone].streams.len() == STREAMS_PER_ZONE {
             self.complete_stream(part.zone, 0, plan);
@@ -143,7 +145,7 @@ impl FullyAssociative {
         self.note(Record::Streamed { logical_band, band, filled_sectors: filled }, plan);
     }
 
-    /// Plans a barrier, so that appended data are durable, and then their records.
+    /// Plans a barrier, which makes the appended data durable, and then the records of the appends.
     fn record_appends(&mut self, plan: &mut Plan) {
         if self.appended.is_empty() {
             return;
@@ -162,13 +164,13 @@ impl FullyAssociative {
         });
     }
 
-    /// A trim is a record and nothing else: absence takes no log space.
+    /// Plans a TRIM as a record alone: absent sectors take no log space.
     pub(super) fn plan_trim(&mut self, command: &Command, plan: &mut Plan) {
         Self::open_host(plan);
         self.note(Record::Trimmed { lba: command.lba, sectors: Sectors(command.sectors as u64) }, plan);
     }
 
-    /// Steps that follow belong to the host.
+    /// Opens a host group unless one is open, so that the steps that follow belong to the host.
     pub(super) fn open_host(plan: &mut Plan) {
         if plan.phases.last().is_none_or(|phase| phase.kind != GroupKind::Host) {
             plan.open(GroupKind::Host);

@@ -1,25 +1,26 @@
-//! `fully-associative`: zones with free bands, into which writes of any of the zone's logical bands are logged, and a
-//! mapping of bands that moves (Aghayev 2015 §3.1, its Emulated-SMR-3; a variant of Cassuto 2010 §V's S-blocks).
+//! `fully-associative`: zones with free bands. Writes to any logical band of a zone are logged in the zone's free
+//! bands, and the mapping of logical bands to bands changes over time (Aghayev 2015 §3.1, its Emulated-SMR-3; a variant
+//! of the S-blocks of Cassuto 2010 §V).
 //!
-//! - Write: appended to the zone's log band; a sector written again is appended again, its older copy is dead.
-//! - Streams write whole bands, straight to a free one, which is then their home; the old one is free. A stream that
-//!   breaks off is completed from what was there.
+//! - Write: appended to the zone's log band. A sector that is written again is appended again, and its older copy is dead.
+//! - Streams write whole bands straight to a free band, which then becomes the home of the logical band; the old home
+//!   is free. If a stream breaks off, the rest of its band is copied from the old home and the log.
 //! - Cleaning: the logical bands with live sectors in the zone's oldest log band are merged one by one, each into a
-//!   free band, its home from then on; the old home is free, and so is a log band as soon as it is dead.
-//! - It is made when no band is free but the reserve; with `cleaning=aggressive` in idle time too.
-//! - TRIM: kept as absence, which takes no log space; merged when its band is.
+//!   free band, which becomes its home. The old home is then free. A log band is free as soon as it has no live sector.
+//! - Cleaning starts when no band beyond the reserve is free; with `cleaning=aggressive` also in idle time.
+//! - TRIM: trimmed sectors are recorded as absent, which takes no log space, until a merge writes their logical band anew.
 //!
 //! Nothing is overwritten in place, so a cut leaves old data whole, and there is nothing to repair.
 //!
 //! Does not model: zones that lend each other bands; a merge that host commands interrupt.
 //!
 //! Invariants:
-//! 1. Each band of a zone is the home of one logical band, a log band, a stream's, or free.
-//! 2. Runs are disjoint, and each lies in the filled part of one log band, where it shares no sector with another.
-//! 3. The live sectors of a log band are the sum of its runs; a log band without any is free.
-//! 4. A logical band has one stream at most, which is neither empty nor full.
+//! 1. Each band of a zone has exactly one use: home of a logical band, log band, band of a stream, or free.
+//! 2. Runs are disjoint. Each lies in the filled part of one log band, where it shares no sector with another.
+//! 3. The live sectors of a log band are the sum of its runs; a log band without live sectors is free.
+//! 4. A logical band has at most one stream, which is neither empty nor full.
 //! 5. No logical band before `next_merge` has a run in the oldest log band.
-//! 6. What replay makes of the records is the map that planning had.
+//! 6. A replay of the records yields the map that planning had.
 
 mod check;
 mod cleaning;
@@ -44,7 +45,7 @@ use record::Record;
 use state::State;
 use zone::BandZone;
 
-/// Its line in the registry.
+/// Entry of `fully-associative` in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "fully-associative",
     summary: "zones whose free bands take writes of any of their bands; a merge moves a band to a free one",
@@ -119,7 +120,7 @@ const PARAMETERS: &[ParameterInfo] = &[
     },
 ];
 
-/// The layer.
+/// The `fully-associative` layer.
 struct FullyAssociative {
     state: State,
     reserve: usize,
@@ -128,7 +129,7 @@ struct FullyAssociative {
     idle_free: f64,
     idle_after: SimDuration,
     recent: RecentChains,
-    /// Records of appends that are planned and applied to the map; they enter the plan after a barrier that follows their data.
+    /// Records of appends that are planned and applied to the map. They enter the plan after a barrier that follows their data.
     appended: Vec<Note>,
 }
 
@@ -151,14 +152,18 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
 }
 
 impl FullyAssociative {
-    /// Changes the map by a record that planning made.
+    /// Applies a record made by planning to the map.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the record does not fit the map.
     fn apply(&mut self, record: Record) {
         self.state
             .apply(record)
             .unwrap_or_else(|reason| panic!("a planned record {record:?} does not fit the map: {reason}"));
     }
 
-    /// Appends a record to the plan and changes the map by it.
+    /// Appends a record to the plan and applies the record to the map.
     fn note(&mut self, record: Record, plan: &mut Plan) {
         self.apply(record);
         plan.note(record.encode());
@@ -217,8 +222,8 @@ impl Layer for FullyAssociative {
         self.state.zones.iter().enumerate().try_for_each(|(index, zone)| check::check_zone(index, zone))
     }
 
-    /// The formula is ours, for the paper gives none: for each logical band its home, and for each block of 4 KiB of
-    /// the log, which block of the zone it holds.
+    /// Returns the size of the map in bytes. The paper gives no formula; ours has, for each logical band, its home, and
+    /// for each block of 4 KiB of the log, the number of the zone's block that it holds.
     fn memory(&self) -> MapMemory {
         let sectors_per_block = (4096 / self.state.sector_bytes).max(1);
         let formula_bits = |zone: &BandZone| {
@@ -235,7 +240,7 @@ impl Layer for FullyAssociative {
         }
     }
 
-    /// The log bands, and the free ones that may become such.
+    /// Calls `each` with the log bands, and with the free bands, which may become log bands.
     fn caches(&self, each: &mut dyn FnMut(Cache)) {
         let state = &self.state;
         let size = Sectors(state.band_sectors);
@@ -260,7 +265,7 @@ impl Layer for FullyAssociative {
     }
 }
 
-/// Bits that tell `count` things apart.
+/// Returns the number of bits that distinguish `count` values.
 fn bits_for(count: u64) -> u64 {
     (64 - count.saturating_sub(1).leading_zeros()) as u64
 }

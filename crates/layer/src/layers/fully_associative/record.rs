@@ -1,7 +1,7 @@
-//! The journal records of `fully-associative`. Bands and logical bands are counted over the drive; an offset and what is
-//! filled are sectors within a band.
+//! The journal records of `fully-associative`. Bands and logical bands are numbered over the drive. `offset` and
+//! `filled_sectors` are in sectors within a band.
 //!
-//! The checkpoint of a zone begins with `Restart` and ends with `Filled`; what stands between them says all of the zone.
+//! The checkpoint of a zone begins with `Restart` and ends with `Filled`; the records between them describe the zone completely.
 
 use imbrex_disk::{Lba, Sectors};
 

@@ -1,11 +1,11 @@
-//! The map of the drive, and the records by which it changes.
+//! The map of the drive, and the records that change it.
 //!
-//! Planning makes a record and applies it; recovery applies the same records read back. So a replayed map equals the
-//! planned one by construction. Bands and logical bands are counted over the drive.
+//! Planning makes a record and applies it; recovery reads the same records back and applies them. So a replayed map
+//! equals the planned one by construction. Records number bands and logical bands over the drive.
 //!
 //! Invariants:
 //! 1. Every change of a zone goes through [`State::apply`].
-//! 2. `freed` is set when a band has become free since the last barrier: its old contents may still be wanted.
+//! 2. `freed` is set if a band has become free since the last barrier: its old contents may still be needed.
 
 use imbrex_disk::{Disk, Lba, Pba, Sectors};
 
@@ -30,17 +30,17 @@ pub(super) struct State {
     pub bands: Regions,
     pub band_sectors: u64,
     pub sector_bytes: u64,
-    /// Bands of a zone; the last zone may have fewer.
+    /// Number of bands in a zone; the last zone may have fewer.
     pub zone_bands: usize,
-    /// Logical bands of a zone; the last zone may have fewer.
+    /// Number of logical bands in a zone; the last zone may have fewer.
     pub zone_data: usize,
     pub zones: Vec<BandZone>,
-    /// Sectors that the host sees.
+    /// Capacity of the layer in sectors.
     pub capacity: u64,
     pub freed: bool,
 }
 
-/// How the bands of a zone are shared out.
+/// Number of bands of a zone that begin as homes of logical bands (`data`), and of those that begin free.
 struct Sizes {
     data: usize,
     free: usize,
@@ -83,7 +83,7 @@ impl State {
         })
     }
 
-    /// The part of `lba..end` that lies in the logical band of `lba`.
+    /// Returns the part of the LBAs `lba..end` that lies in the logical band of `lba`.
     #[inline]
     pub fn part(&self, lba: u64, end: u64) -> Part {
         let (band, offset) = (lba / self.band_sectors, lba % self.band_sectors);
@@ -93,28 +93,28 @@ impl State {
         Part { zone, logical, offset: offset as u32, sectors: sectors as u32 }
     }
 
-    /// A logical band's number over the drive.
+    /// Returns the number over the drive of logical band `logical` of `zone`.
     pub fn logical_number(&self, zone: usize, logical: u32) -> u64 {
         (zone * self.zone_data) as u64 + logical as u64
     }
 
-    /// A band's number over the drive.
+    /// Returns the number over the drive of band `band` of `zone`.
     pub fn band_number(&self, zone: usize, band: u32) -> u64 {
         (zone * self.zone_bands) as u64 + band as u64
     }
 
-    /// The first LBA of a logical band.
+    /// Returns the first LBA of logical band `logical` of `zone`.
     pub fn first_lba(&self, zone: usize, logical: u32) -> u64 {
         self.logical_number(zone, logical) * self.band_sectors
     }
 
-    /// The physical sector of a place.
+    /// Returns the physical sector at `place` in `zone`; a place is band · band sectors + offset.
     pub fn pba(&self, zone: usize, place: u32) -> Pba {
         let (band, offset) = (place as u64 / self.band_sectors, place as u64 % self.band_sectors);
         self.bands.extent(zone * self.zone_bands + band as usize).start + Sectors(offset)
     }
 
-    /// Calls `visit` with where each part of a run of LBAs lies, in order: a physical sector, or nowhere if trimmed.
+    /// Calls `visit` with the location of each part of a run of LBAs, in order: a physical sector, or `None` if trimmed.
     pub fn for_each_piece(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Pba>)) {
         let (mut next, end) = (lba.0, lba.0 + sectors.0);
         while next < end {
@@ -129,7 +129,11 @@ impl State {
         }
     }
 
-    /// Changes the map as a record says; an error says why the record cannot follow those before it.
+    /// Applies a record to the map.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why the record cannot follow those before it.
     pub fn apply(&mut self, record: Record) -> Result<(), &'static str> {
         match record {
             Record::Logged { lba, sectors, band, offset } => {
@@ -197,7 +201,7 @@ impl State {
         local.map(|local| local as u32).ok_or("its band is not of its zone")
     }
 
-    /// The records that say all of the zones that are not as they were made.
+    /// Appends the records that describe every zone that has changed since it was created.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         for (index, zone) in self.zones.iter().enumerate() {
             let is_fresh = zone.homes.iter().enumerate().all(|(logical, &home)| home == logical as u32)
@@ -222,7 +226,7 @@ impl State {
                 (self.logical_number(index, stream.logical), self.band_number(index, stream.band));
             notes.push(Record::Streamed { logical_band, band, filled_sectors: stream.filled }.encode());
         }
-        // A log band's runs follow each other in its order, and log bands from the oldest to the newest.
+        // A replay needs log bands from the oldest to the newest, and the runs of a log band in the order of their offsets.
         let mut ages = vec![u32::MAX; zone.live.len()];
         (0..).zip(&zone.logs).for_each(|(age, &band)| ages[band as usize] = age);
         let mut logged = Vec::new();
@@ -248,7 +252,7 @@ impl State {
     }
 }
 
-/// The bands of a whole zone. Its free bands come beside those that `zone_size` holds.
+/// Returns the band counts of a whole zone: `zone_size` counts only logical bands; the free bands are additional.
 fn zone_sizes(parameters: &Parameters, band_bytes: u64) -> Result<Sizes, ConfigError> {
     let data = (parameters.bytes("zone_size") / band_bytes) as usize;
     let share = parameters.share("free_share");
@@ -265,7 +269,7 @@ fn zone_sizes(parameters: &Parameters, band_bytes: u64) -> Result<Sizes, ConfigE
     Ok(Sizes { data, free: free.max(reserve(parameters) + 1) as usize })
 }
 
-/// The bands of the last zone, if `bands` are left for it.
+/// Returns the band counts of the last zone, if the `bands` left over suffice for one.
 fn rest_sizes(parameters: &Parameters, whole: &Sizes, bands: usize) -> Option<Sizes> {
     let free = match parameters.count("log_bands") {
         0 => (parameters.share("free_share") * bands as f64).round() as usize,
@@ -275,7 +279,7 @@ fn rest_sizes(parameters: &Parameters, whole: &Sizes, bands: usize) -> Option<Si
     (bands > free).then(|| Sizes { data: bands - free, free })
 }
 
-/// Free bands that only merges may take.
+/// Returns the number of free bands that only merges may take.
 pub(super) fn reserve(parameters: &Parameters) -> u64 {
     parameters.count("reserve_bands")
 }

@@ -1,6 +1,6 @@
-//! Goal: the algorithms of Aghayev 2015 §3.1 step by step, its table 2 for Emulated-SMR-3, and look-ups beside a
-//! naive map. Method: golden plans on the toy with an interference of six blocks, where bands of 16 sectors lie at
-//! multiples of 21, and a zone is 8 of them and 3 free ones; random writes on the paper's drive.
+//! Goal: the algorithms of Aghayev 2015 §3.1 step by step, its table 2 for Emulated-SMR-3, and look-ups compared with a
+//! naive map. Method: golden plans on the toy with an interference of six blocks, and random writes on the paper's
+//! drive. On the toy, bands of 16 sectors lie at multiples of 21, and a zone has 8 of them and 3 free ones.
 
 use imbrex_disk::Pba;
 use rand_core::SeedableRng;
@@ -46,7 +46,7 @@ fn run(layer: &mut dyn Layer, commands: &[Command]) {
 #[test]
 fn writes_of_any_band_are_logged_one_after_the_other() {
     let mut layer = layer(&[TOY]);
-    // 57 bands are five zones of 11; the two left over are less than half a zone.
+    // 57 bands make five zones of 11; the two bands left over are less than half a zone.
     assert_eq!(layer.capacity(), Sectors(5 * 8 * 16));
     assert_plan(
         layer.as_mut(),
@@ -66,7 +66,7 @@ fn writes_of_any_band_are_logged_one_after_the_other() {
          note #1 14 2 8 3
          note #1 16 2 8 5",
     );
-    // The second zone has a log of its own: bands 11 to 21, of which 19 is the first free one.
+    // The second zone has its own log: its bands are 11 to 21, and 19 is the first free one.
     assert_plan(
         layer.as_mut(),
         Command::write(129, 1),
@@ -154,7 +154,7 @@ fn lazy_cleaning_does_nothing_in_idle_time() {
 fn idle_cleaning_stops_at_its_threshold() {
     let mut layer = layer(&[TOY, &[("idle_free", "50%")]]);
     run(layer.as_mut(), &[Command::write(1, 15)]);
-    // Two of three bands are free: more than half.
+    // Two of three bands are free, more than half.
     assert!(!layer.idle(&mut Plan::new()));
     run(layer.as_mut(), &[Command::write(17, 5)]);
     assert!(layer.idle(&mut Plan::new()));
@@ -164,7 +164,7 @@ fn idle_cleaning_stops_at_its_threshold() {
 fn a_whole_band_is_written_straight_to_its_new_home() {
     let mut layer = layer(&[TOY]);
     run(layer.as_mut(), &[Command::write(20, 1)]);
-    // What was logged of the band is dead, and so is the log band: it is free behind the old home.
+    // The logged sectors of the band are dead, and so is the log band: it is queued as free after the old home.
     assert_plan(
         layer.as_mut(),
         Command::write(16, 16),
@@ -207,7 +207,7 @@ fn a_stream_shows_by_its_second_write_and_its_beginning_is_copied() {
          barrier
          note #4 1 9 10 0",
     );
-    // The next band begins where the stream went on: nothing is copied.
+    // The stream continues into the next band from its first sector, so nothing is copied.
     assert_plan(
         layer.as_mut(),
         Command::write(26, 8),
@@ -226,7 +226,7 @@ fn a_stream_shows_by_its_second_write_and_its_beginning_is_copied() {
 fn a_stream_that_breaks_off_is_completed_by_a_merge() {
     let mut layer = layer(&[TOY]);
     run(layer.as_mut(), &[Command::write(10, 6), Command::write(16, 6), Command::write(28, 2), Command::write(17, 1)]);
-    // LBA 10 to 15, 28 and 29, 17 are logged in that order; the stream holds 16 to 21.
+    // LBAs 10 to 15, 28 and 29, and 17 are logged in that order; the stream holds 16 to 21.
     assert_plan(
         layer.as_mut(),
         Command::read(16, 16),
@@ -304,7 +304,7 @@ fn random_writes_of_35_gib_fit_before_cleaning_starts() {
             break;
         }
         writes += 1;
-        // Before that, 20 log bands of 5120 blocks in each of 91 zones bound it from above.
+        // Upper bound: 20 log bands of 5120 blocks in each of 91 zones.
         assert!(writes <= 91 * 20 * 5120);
     }
     // Aghayev 2015 table 2: 9,175,056 operations, read off in steps of about 4 % (1 GiB of 35).
@@ -317,7 +317,7 @@ fn random_writes_of_35_gib_fit_before_cleaning_starts() {
 
 #[test]
 fn memory_follows_the_formula() {
-    // A zone: eight homes among eleven bands, 4 bits; two log bands of two blocks, each one of sixteen blocks: 4 bits.
+    // A zone: eight homes among eleven bands, 4 bits each; two log bands of two blocks, each one of sixteen blocks, 4 bits.
     assert_eq!(layer(&[TOY]).memory().formula_bytes, (5u64 * (8 * 4 + 2 * 2 * 4)).div_ceil(8));
 }
 

@@ -1,4 +1,4 @@
-//! One zone: what each of its bands is for, where its logical bands live, and what of them is logged.
+//! One zone: the use of each band, the home of each logical band, and the logged sectors.
 //!
 //! ```text
 //!            log, stream or merge takes it                    its home is known
@@ -7,8 +7,8 @@
 //!    └────────────────────────────────────────────┴────────────────────────────────────┘
 //! ```
 //!
-//! Bands and logical bands are counted within the zone; a place is band · band sectors + offset. The methods change the
-//! zone as the records of the layer say; an `Err` is a record that does not fit.
+//! Bands and logical bands are numbered within the zone; a place is band · band sectors + offset. The methods named
+//! after records of the layer apply one record to the zone; `Err` is the reason why the record does not fit.
 //!
 //! Invariants (numbered as in the layer's header): 1 to 5.
 
@@ -16,10 +16,10 @@ use std::collections::VecDeque;
 
 use crate::map::run_list::{ABSENT, RunList, ShortRun};
 
-/// Stands for no home; occurs only between the records of a checkpoint.
+/// Marks a logical band without a home; occurs only between the records of a checkpoint.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// A logical band that a stream is writing anew, from its first sector on.
+/// A stream that is writing a logical band anew, from its first sector on, into a band of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stream {
     pub logical: u32,
@@ -31,26 +31,26 @@ pub(super) struct Stream {
 #[derive(Clone, Debug)]
 pub(super) struct BandZone {
     pub band_sectors: u32,
-    /// Where each logical band lives.
+    /// Home band of each logical band.
     pub homes: Vec<u32>,
-    /// What of each logical band is logged or trimmed.
+    /// Logged and trimmed runs of each logical band.
     pub runs: Vec<RunList>,
     /// Free bands, in the order in which they are taken.
     pub free: VecDeque<u32>,
     /// Log bands, oldest first; all but the newest are full.
     pub logs: VecDeque<u32>,
-    /// How far the newest log band is filled.
+    /// Number of sectors filled in the newest log band.
     pub head: u32,
-    /// Live sectors by band; 0 for bands that are not log bands.
+    /// Number of live sectors in each band; 0 for bands that are not log bands.
     pub live: Vec<u32>,
     /// Open streams, oldest first.
     pub streams: Vec<Stream>,
-    /// No logical band before this one has anything in the oldest log band.
+    /// Lower bound of the next merge: no logical band before this one has live sectors in the oldest log band.
     pub next_merge: u32,
 }
 
 impl BandZone {
-    /// A fresh zone: logical bands live in the first bands in their order, the others are free.
+    /// Creates a fresh zone: the home of each logical band is the band of the same number, and the other bands are free.
     pub fn new(data: usize, free: usize, band_sectors: u32) -> BandZone {
         BandZone {
             band_sectors,
@@ -69,13 +69,13 @@ impl BandZone {
         self.streams.iter().find(|stream| stream.logical == logical)
     }
 
-    /// Room left in the newest log band.
+    /// Returns the number of sectors left in the newest log band.
     pub fn log_room(&self) -> u32 {
         self.band_sectors - self.head
     }
 
-    /// Sectors `offset..offset + length` of a logical band lie in log band `band`, at `at`, its head. Says whether a
-    /// band became free.
+    /// Applies an append: sectors `offset..offset + length` of a logical band lie at offset `at`, the head of log band
+    /// `band`. Returns whether a band became free.
     pub fn logged(&mut self, logical: u32, offset: u32, length: u32, band: u32, at: u32) -> Result<bool, &'static str> {
         let head = if self.logs.back() == Some(&band) { self.head } else { 0 };
         if at < head || at + length > self.band_sectors {
@@ -90,12 +90,12 @@ impl BandZone {
         }
         self.head = at + length;
         self.live[band as usize] += length;
-        // Runs never join over the end of a band: a guard may lie between bands whose places are neighbours.
+        // Runs never join across the end of a band: a guard may lie between bands whose places are neighbours.
         let place = band * self.band_sectors + at;
         Ok(self.overlay(logical, ShortRun { offset, length, place }, at > 0))
     }
 
-    /// These sectors of a logical band are absent.
+    /// Marks `length` sectors of a logical band as absent, from `offset` on. Returns whether a band became free.
     pub fn trimmed(&mut self, logical: u32, offset: u32, length: u32) -> bool {
         self.overlay(logical, ShortRun { offset, length, place: ABSENT }, true)
     }
@@ -109,7 +109,7 @@ impl BandZone {
         freed
     }
 
-    /// Forgets the runs in `from..to` of a logical band.
+    /// Removes the runs in `from..to` of a logical band. Returns whether a band became free.
     fn forget(&mut self, logical: u32, from: u32, to: u32) -> bool {
         let (mut runs, mut freed) = (self.runs[logical as usize].take(), false);
         runs.remove(from, to, |run| freed |= self.kill(run.place, run.length));
@@ -117,7 +117,8 @@ impl BandZone {
         freed
     }
 
-    /// Logged sectors are dead; a log band with no live sector is free.
+    /// Counts logged sectors as dead, and frees their log band if it has no live sector left. Returns whether the band
+    /// became free.
     fn kill(&mut self, place: u32, length: u32) -> bool {
         if place == ABSENT {
             return false;
@@ -140,7 +141,8 @@ impl BandZone {
         true
     }
 
-    /// A logical band, with all that was logged of it, lies whole in `band`.
+    /// Makes `band` the home of a logical band, whose logged sectors have been merged into it. Returns whether a band
+    /// became free.
     pub fn placed(&mut self, logical: u32, band: u32) -> Result<bool, &'static str> {
         if self.stream_of(logical).is_some() {
             return Err("a stream is open there");
@@ -150,7 +152,8 @@ impl BandZone {
         Ok(self.settle(logical, band) | freed)
     }
 
-    /// A stream has written the first `filled` sectors of a logical band to `band`.
+    /// Applies a write of a stream: the first `filled` sectors of a logical band lie in `band`. Returns whether a band
+    /// became free.
     pub fn streamed(&mut self, logical: u32, band: u32, filled: u32) -> Result<bool, &'static str> {
         if filled == 0 || filled > self.band_sectors {
             return Err("a stream fills more than its band, or nothing");
@@ -176,7 +179,8 @@ impl BandZone {
         Ok(self.settle(logical, band) | freed)
     }
 
-    /// The rest of a stream's band has been written from what was there, logged sectors included.
+    /// Makes a stream's band the home of the logical band: the rest of the band was copied from the old home and the
+    /// log. Returns whether a band became free.
     pub fn completed(&mut self, logical: u32) -> Result<bool, &'static str> {
         let index =
             self.streams.iter().position(|stream| stream.logical == logical).ok_or("no stream is open there")?;
@@ -185,7 +189,7 @@ impl BandZone {
         Ok(self.settle(logical, stream.band) | freed)
     }
 
-    /// The newest log band is filled so far.
+    /// Sets the number of sectors filled in the newest log band.
     pub fn filled(&mut self, head: u32) -> Result<(), &'static str> {
         if self.logs.is_empty() || head > self.band_sectors || head < self.head {
             return Err("the newest log band is not filled so far");
@@ -194,7 +198,7 @@ impl BandZone {
         Ok(())
     }
 
-    /// The records that follow say all of this zone.
+    /// Resets the zone to one without homes and logs, because the records that follow describe the zone completely.
     pub fn restart(&mut self) {
         let (data, bands) = (self.homes.len(), self.live.len());
         *self = BandZone { homes: vec![NOWHERE; data], ..BandZone::new(data, bands - data, self.band_sectors) };
@@ -207,7 +211,7 @@ impl BandZone {
         Ok(())
     }
 
-    /// `band` is the home of a logical band from now on, and its old home is free.
+    /// Makes `band` the home of a logical band and frees the old home. Returns whether there was an old home.
     fn settle(&mut self, logical: u32, band: u32) -> bool {
         let old = std::mem::replace(&mut self.homes[logical as usize], band);
         if old != NOWHERE {
@@ -216,7 +220,11 @@ impl BandZone {
         old != NOWHERE
     }
 
-    /// The first logical band with live sectors in the oldest log band, which it needs to have.
+    /// Returns the first logical band with live sectors in the oldest log band.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no log band, or the oldest has no live sectors.
     pub fn find_merge(&mut self) -> u32 {
         let oldest = self.logs[0];
         let in_oldest = |run: ShortRun| !run.is_absent() && run.place / self.band_sectors == oldest;
@@ -226,7 +234,8 @@ impl BandZone {
         self.next_merge
     }
 
-    /// Calls `visit(offset, length, place)` with where each part of a logical band lies: `None` if trimmed.
+    /// Calls `visit(offset, length, place)` with the place of each part of `from..to` of a logical band, in order;
+    /// `None` if trimmed.
     pub fn for_each_place(&self, logical: u32, from: u32, to: u32, mut visit: impl FnMut(u32, u32, Option<u32>)) {
         let stream = self.stream_of(logical);
         let home = self.homes[logical as usize] * self.band_sectors;

@@ -1,42 +1,43 @@
-//! Whether moves pay: what they have written, against what they have saved (ours).
+//! Account of background moves: whether moves have saved more writes than they have made (ours).
 //!
-//! A sector written to a bottom costs read-modify-write four more: two copies, and two tops written anew. Where a move has
-//! brought a bottom's data to where nothing lies over it, a write to it saves four; where it has brought a top's data
-//! below, a write to that costs four. Moves are stopped while they have written more than was saved, but for a small share of what
-//! read-modify-write would have written: without that none could ever begin. They begin again when what was moved before
-//! has paid for itself.
+//! A host sector written to a bottom track costs read-modify-write four more sectors: two copies, and two rewritten top
+//! sectors. If a move has brought a bottom's data to a place under no top, each sector written to that data saves four.
+//! If a move has brought a top's data to a bottom, each sector written to that data costs four. Moves stop while they
+//! have written more sectors than were saved. A small share of the sectors that read-modify-write would have written is
+//! allowed as credit: without it no move could ever begin. Moves begin again when the savings have paid for the earlier
+//! moves.
 //!
 //! Invariants:
-//! 1. By this account a layer never writes more than read-modify-write and one in `watch` sectors of what that writes besides the
-//!    host's: a move is begun only if that holds after it too.
+//! 1. By this account, a layer never writes more sectors, besides the host's, than read-modify-write with nothing moved
+//!    would, plus one in `watch` of those. A move begins only if that still holds after the move.
 
 use super::options::SAVED_PER_SECTOR;
 
-/// What moves cost and saved, in sectors.
+/// Costs and savings of moves, in sectors.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Account {
-    /// Written by moves.
+    /// Sectors written by moves.
     moved: u64,
-    /// What read-modify-write with nothing moved would have written besides the host's sectors.
+    /// Sectors, besides the host's, that read-modify-write would have written with nothing moved.
     unmoved: u64,
-    /// What was written besides them, moves apart.
+    /// Sectors, besides the host's and those of moves, that were written.
     written: u64,
 }
 
 impl Account {
-    /// Counts a host write of so many sectors: whether their home, and whether their place, is under a top.
+    /// Counts a host write of `sectors`: whether the home of the data, and whether its present place, is on a bottom track.
     #[inline]
     pub fn host(&mut self, sectors: u64, home_is_bottom: bool, is_bottom: bool) {
         self.unmoved += SAVED_PER_SECTOR * sectors * u64::from(home_is_bottom);
         self.written += SAVED_PER_SECTOR * sectors * u64::from(is_bottom);
     }
 
-    /// Counts what a phase of a move wrote.
+    /// Counts the sectors written by a phase of a move.
     pub fn moved(&mut self, sectors: u64) {
         self.moved += sectors;
     }
 
-    /// Whether a move that writes `sectors` may begin, where one in `watch` sectors may be lost.
+    /// Returns whether a move that writes `sectors` may begin, with one sector in `watch` as credit; always if `watch` is 0.
     pub fn allows(&self, sectors: u64, watch: u32) -> bool {
         watch == 0 || self.written + self.moved + sectors <= self.unmoved + self.unmoved / watch as u64
     }
@@ -54,10 +55,10 @@ mod tests {
         assert!(account.allows(100, 64) && !account.allows(101, 64), "a 64th of 4 · 1600");
         account.moved(100);
         assert!(!account.allows(1, 64));
-        // Saved: 4 · 250, and a 64th of it more.
+        // Saved: 4 · 250, and a 64th of that as further credit.
         account.host(250, true, false);
         assert!(account.allows(1015, 64) && !account.allows(1016, 64));
-        // Data that a move brought below costs.
+        // Data that a move brought to a bottom costs.
         account.host(250, false, true);
         assert!(account.allows(15, 64) && !account.allows(16, 64));
     }

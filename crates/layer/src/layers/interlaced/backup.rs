@@ -1,8 +1,9 @@
-//! The backup log (Hajkazemi 2019 §2.1): copies of what a rewrite endangers, in regions of bottom tracks without tops,
-//! and the records that say what is backed up where.
+//! The backup log (Hajkazemi 2019 §2.1). Copies of the sectors that a rewrite endangers are kept in regions of bottom
+//! tracks without tops, and records map the copied sectors to their copies.
 //!
 //! There are two records: that of the latest host read-modify-write, and that of the current background move. The host
-//! record is cleared lazily: the next operation replaces it, and whatever else would make it stale clears it first.
+//! record is cleared lazily: the next operation replaces it. Anything else that would make the record stale clears it
+//! first.
 //!
 //! ```text
 //!              copies written · barrier · note · barrier
@@ -13,8 +14,8 @@
 //!
 //! Invariants:
 //! 1. While a record is active, its copies are intact: nothing is written over them before the clear is durable.
-//! 2. While the host record is active, no logical sector of it has been written, moved or trimmed since the operation.
-//! 3. A record is replaced or cleared only after a barrier: what its operation rewrote is durable by then.
+//! 2. While the host record is active, none of its logical sectors has been written, moved or trimmed since the operation.
+//! 3. A record is replaced or cleared only after a barrier, so the sectors that its operation rewrote are durable by then.
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
@@ -25,19 +26,19 @@ use crate::parameters::ConfigError;
 use crate::plan::Plan;
 use crate::plan::note::Note;
 
-/// Tracks of a surface for each backup region, at least: small disks get fewer regions, and keep most of their tracks.
+/// Minimum number of tracks per surface for each backup region. Small disks get fewer regions, and so keep most of their tracks.
 const TRACKS_PER_REGION: u32 = 32;
-/// Regions at most: the nearest is looked for among all of them.
+/// Maximum number of regions: the search for the nearest one goes through all.
 const REGIONS_MAX: u64 = 1024;
 
-/// A run of logical sectors of which there is a copy.
+/// A run of logical sectors of which a backup region holds a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
     /// First logical sector.
     pub lba: Lba,
-    /// How many sectors.
+    /// Number of sectors.
     pub sectors: u32,
-    /// The first physical sector of the copy.
+    /// First physical sector of the copy.
     pub backup: Pba,
 }
 
@@ -45,27 +46,27 @@ pub struct Part {
 #[derive(Clone, Copy, Debug)]
 struct Region {
     area: Area,
-    /// Offset at which the next copies go.
+    /// Offset in the region, in sectors, at which the next copies go.
     next: u64,
 }
 
-/// For what copies are made.
+/// Operation for which copies are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum For {
     /// The latest read-modify-write of the host.
     Host,
-    /// The background move that is under way.
+    /// The background move in progress.
     Move,
 }
 
-/// What is backed up for one operation.
+/// The copies made for one operation.
 #[derive(Clone, Default, Debug)]
 struct Backup {
     parts: Vec<Part>,
     /// The smallest extent that holds all the copies.
     copies: Extent,
-    /// The smallest extents that hold what was copied from the outer and from the inner neighbour: a write there would make the
-    /// copies stale, so the record is cleared before it.
+    /// The smallest extents that hold the copied sectors of the outer and of the inner neighbour. A write there would
+    /// make the copies stale, so the record is cleared before the write.
     homes: [Extent; 2],
 }
 
@@ -81,22 +82,22 @@ impl Backup {
     }
 }
 
-/// The backup log of a drive: its regions, and what is backed up in them now.
+/// The backup log of a drive: its regions, and the copies in them.
 #[derive(Clone, Debug)]
 pub struct BackupLog {
     regions: Vec<Region>,
-    /// Radial positions half way from each region to the next.
+    /// Radial positions halfway from each region to the next.
     borders: Vec<u32>,
     host: Backup,
     job: Backup,
     /// The region that the current move uses.
     job_region: Option<usize>,
-    /// Parts of a record being replayed.
+    /// Parts of an incomplete record during replay.
     replayed: Vec<Part>,
 }
 
 impl BackupLog {
-    /// Sets aside up to `count` regions, evenly over the radius, each for three of the longest tracks.
+    /// Sets aside up to `count` regions, evenly over the radius, each large enough for three of the longest tracks.
     pub fn set_aside(
         planner: &mut Planner<'_>,
         tracks: u32,
@@ -133,22 +134,22 @@ impl BackupLog {
         })
     }
 
-    /// How many regions there are.
+    /// Returns the number of regions.
     pub fn regions(&self) -> usize {
         self.regions.len()
     }
 
-    /// The extents of the regions.
+    /// Returns the extents of the regions.
     pub fn extents(&self) -> impl Iterator<Item = Extent> + '_ {
         self.regions.iter().map(|region| region.area.extent)
     }
 
-    /// Sectors that the copies of one operation may take.
+    /// Returns the number of sectors that the copies of one operation may take.
     pub fn region_sectors(&self) -> u64 {
         self.extents().map(|extent| extent.sectors.0).min().expect("there is a region")
     }
 
-    /// The region that the current move uses.
+    /// Returns the region that the current move uses.
     pub fn area_of_move(&self) -> Option<Area> {
         self.job_region.map(|region| self.regions[region].area)
     }
@@ -158,7 +159,7 @@ impl BackupLog {
         self.borders.iter().map(|&border| usize::from(radial_track > border)).sum()
     }
 
-    /// The nearest region that no move uses.
+    /// Returns the index of the nearest region that no move uses.
     #[inline]
     fn nearest_free(&self, radial_track: u32) -> usize {
         let nearest = self.nearest(radial_track);
@@ -170,19 +171,21 @@ impl BackupLog {
         beside.into_iter().flatten().min_by_key(distance).expect("with one region the move is completed before")
     }
 
-    /// Where the copies of a host operation at `radial_track` go; clears the host record if they go over its copies.
+    /// Returns the first physical sector for the copies of a host operation at `radial_track`. Clears the host record
+    /// first if the copies would overwrite that record's copies.
     #[inline]
     pub fn place_host(&mut self, radial_track: u32, sectors: u64, plan: &mut Plan) -> Pba {
         let region = self.nearest_free(radial_track);
         self.place(region, sectors, plan)
     }
 
-    /// Where the copies of a move go: the nearest region, which belongs to the move until its record is cleared.
+    /// Returns the first physical sector for the copies of a move: the start of the nearest region. The region is
+    /// reserved for the move until the move's record is cleared.
     pub fn place_move(&mut self, radial_track: u32, sectors: u64, plan: &mut Plan) -> Pba {
         debug_assert!(self.job_region.is_none(), "one move at a time");
         let region = self.nearest(radial_track);
         self.job_region = Some(region);
-        // At the region's start, so that whole tracks are copied to whole tracks.
+        // Copies begin at the region's start, so that whole tracks are copied to whole tracks.
         self.regions[region].next = 0;
         self.place(region, sectors, plan)
     }
@@ -202,7 +205,7 @@ impl BackupLog {
         copies.start
     }
 
-    /// Copies of `runs` were written from `backup` on for a host operation at `radial_track`: makes them the host record.
+    /// Makes copies of `runs`, which were written from `backup` on for a host operation at `radial_track`, the host record.
     #[inline]
     pub fn record_host(&mut self, radial_track: u32, backup: Pba, runs: &[TrackRun], plan: &mut Plan) {
         plan.barrier();
@@ -216,7 +219,7 @@ impl BackupLog {
         plan.barrier();
     }
 
-    /// Copies of `runs` were written from `backup` on for the current move: makes them the record of the move.
+    /// Makes copies of `runs`, which were written from `backup` on for the current move, the record of the move.
     pub fn record_move(&mut self, backup: Pba, runs: &[TrackRun], plan: &mut Plan) {
         plan.barrier();
         self.job.clear();
@@ -225,7 +228,7 @@ impl BackupLog {
         plan.barrier();
     }
 
-    /// `written` is about to be written, moved or trimmed: clears the host record if it would become stale.
+    /// Clears the host record if writing, moving or trimming `written` would make the record stale.
     #[inline]
     pub fn before_writing(&mut self, written: Extent, plan: &mut Plan) {
         if self.host.is_active() && self.host.homes.iter().any(|homes| homes.intersection(written).is_some()) {
@@ -240,24 +243,29 @@ impl BackupLog {
         self.host.clear();
     }
 
-    /// The current move is done, and a durable note of its layer says so.
+    /// Clears the record of the current move and frees the move's region. A durable note of the layer must already end the move.
     pub fn end_move(&mut self) {
         self.job.clear();
         self.job_region = None;
     }
 
-    /// Appends records that bring back what is active.
+    /// Appends records that restore the active backups.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         note_parts(&self.host.parts, For::Host, |note| notes.push(note));
         note_parts(&self.job.parts, For::Move, |note| notes.push(note));
     }
 
-    /// Whether a record is the log's own.
+    /// Returns whether `note` is a record that all interlaced layers share, by its tag.
     pub fn takes(note: &Note) -> bool {
         note.tag < FIRST_LAYER_TAG
     }
 
-    /// Takes one of the log's own records, on a drive of `capacity`; those of live sectors are not among them.
+    /// Replays a record of the backup log on a drive of `capacity`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the copies lie in no backup region, the copied sectors lie past the capacity, or the record is one of
+    /// live sectors.
     pub fn replay(&mut self, record: Record, capacity: Sectors) -> Result<(), String> {
         match record {
             Record::First { backup_pba, lba, second_lba, sectors_of_both }
@@ -300,7 +308,7 @@ impl BackupLog {
     fn replay_parts(&mut self, record: Record, backup: Pba, runs: [(Lba, u32); 2]) {
         let goes_on = matches!(record, Record::Middle { .. } | Record::HostLast { .. } | Record::MoveLast { .. });
         if !goes_on {
-            // A cut may have left the first notes of a backup without its last.
+            // A cut may have left the first records of a backup without the last.
             self.replayed.clear();
         }
         let mut at = backup;
@@ -317,12 +325,12 @@ impl BackupLog {
         completed.parts.append(&mut self.replayed);
     }
 
-    /// After a cut: the backed-up parts of the move, then those of the host's operation, to be written home.
+    /// Returns the parts to be written home after a cut: those of the move, then those of the host's operation.
     pub fn active_parts(&self) -> [&[Part]; 2] {
         [&self.job.parts, &self.host.parts]
     }
 
-    /// What [`BackupLog::active_parts`] named is home: clears both records.
+    /// Clears both records after the parts of [`BackupLog::active_parts`] were written home.
     pub fn clear_repaired(&mut self, plan: &mut Plan) {
         plan.barrier();
         if self.job.is_active() {
@@ -336,7 +344,7 @@ impl BackupLog {
         self.end_move();
     }
 
-    /// Bytes of its tables.
+    /// Returns the bytes of memory that the tables take now.
     pub fn measured_bytes(&self) -> u64 {
         let parts = self.host.parts.capacity() + self.job.parts.capacity() + self.replayed.capacity();
         let regions = self.regions.capacity() * size_of::<Region>() + self.borders.capacity() * size_of::<u32>();
@@ -344,7 +352,7 @@ impl BackupLog {
     }
 }
 
-/// The smallest extent that holds both.
+/// Returns the smallest extent that holds both `bounds` and `extent`; `extent` if `bounds` is empty.
 #[inline]
 fn around(bounds: Extent, extent: Extent) -> Extent {
     if bounds.is_empty() {
@@ -363,7 +371,8 @@ fn fill(record: &mut Backup, backup: Pba, runs: &[TrackRun]) {
     record.copies = Extent::between(backup, at);
 }
 
-/// Two parts to a note; the last says for what they are. Copies of one backup follow each other.
+/// Pushes the records of a backup, two parts in each. The last record names the operation that the backup is for. The
+/// copies of one backup follow each other on the medium.
 #[inline]
 fn note_parts(parts: &[Part], whose: For, mut push: impl FnMut(Note)) {
     let notes = parts.len().div_ceil(2);

@@ -1,10 +1,11 @@
-//! The [`Layer`] of every interlaced disk, over a [`Translation`]: it serves the host, counts what is written to each
-//! track, and moves tracks in idle time. On a drive that is never idle it makes a phase of a move now and then between requests.
+//! The [`Layer`] of every interlaced disk, on top of a [`Translation`]. It serves the host, counts the sectors written
+//! to each track, and moves tracks in idle time. On a drive that is never idle, it makes a phase of a move between
+//! requests from time to time.
 //!
 //! Invariants:
-//! 1. A host write touches nothing that the current move uses: it completes the move first, in its own plan.
-//! 2. Writes share an operation only if they lie on one track when it is planned, whatever they did when they were let
-//!    join.
+//! 1. A host write touches nothing that the current move uses; otherwise its plan completes the move first.
+//! 2. Writes share an operation only if they lie on one track when the operation is planned, even if they did when they
+//!    were accepted for joining.
 //! 3. With one backup region, no host read-modify-write happens while a move has copies in it.
 
 use std::cell::Cell;
@@ -26,7 +27,8 @@ use crate::plan::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Plan, StepOp};
 use crate::violation::Violation;
 
-/// Where a write lies: remembered from the search of the queue for writes that join it, so that planning need not look again.
+/// The run in which a write begins. It is kept from the search for waiting writes that can join, to spare planning a
+/// second look-up.
 #[derive(Clone, Copy)]
 struct Found {
     lba: Lba,
@@ -40,7 +42,7 @@ pub struct Interlaced<T: Translation> {
     heat: HeatLog,
     moves: Moves<T::Move>,
     options: MoveOptions,
-    /// Whether moves of an earlier interval are pending: they are made between requests.
+    /// Whether moves of an earlier interval are pending, which are then made between requests.
     overdue: bool,
     requests_since_phase: u32,
     selected: Vec<T::Move>,
@@ -49,11 +51,11 @@ pub struct Interlaced<T: Translation> {
     track_sectors_max: u64,
 }
 
-/// Tracks that a move writes at most: two swapped pseudo-tracks, and three copies and two tops on either side.
+/// Maximum number of tracks that a move writes: two swapped pseudo-tracks, and three copies and two tops on either side.
 const MOVED_TRACKS_MAX: u64 = 7;
 
 impl<T: Translation> Interlaced<T> {
-    /// A layer that places data by `map`.
+    /// Creates a layer that places data by `map`.
     pub fn new(host: Host, map: T, options: MoveOptions) -> Interlaced<T> {
         let track_sectors_max = host.home.disk().geometry.zones().iter().map(|zone| zone.track_sectors as u64).max();
         Interlaced {
@@ -71,12 +73,12 @@ impl<T: Translation> Interlaced<T> {
         }
     }
 
-    /// Where data lies.
+    /// Returns the map of the layer, which places data.
     pub fn map(&self) -> &T {
         &self.map
     }
 
-    /// The part that serves the host.
+    /// Returns the part of the layer that serves the host.
     pub fn host(&self) -> &Host {
         &self.host
     }
@@ -139,13 +141,13 @@ impl<T: Translation> Interlaced<T> {
         }
     }
 
-    /// Whether the account lets a move begin.
+    /// Returns whether the account lets a move begin.
     fn may_move(&self) -> bool {
         self.options.watch == 0 || self.account.allows(MOVED_TRACKS_MAX * self.track_sectors_max, self.options.watch)
     }
 
-    /// Ends an interval of counting: chooses the next moves. Moves of the last interval that are not begun are dropped, since the
-    /// new counts are better.
+    /// Ends an interval of counting and chooses the next moves. Moves of the last interval that have not begun are
+    /// dropped, since the new counts are better.
     #[cold]
     fn end_interval(&mut self) {
         self.heat.sort();
@@ -156,7 +158,7 @@ impl<T: Translation> Interlaced<T> {
         self.moves.replace(&self.selected);
     }
 
-    /// Plans a phase of a move; says whether there was one.
+    /// Plans a phase of a move, and returns whether there was one.
     fn phase(&mut self, plan: &mut Plan) -> bool {
         if self.moves.current().is_none() && !self.may_move() {
             self.overdue = false;
@@ -203,7 +205,7 @@ impl<T: Translation> Interlaced<T> {
         }
     }
 
-    /// Whether `command` would touch what the current move has read or backed up.
+    /// Returns whether `command` would touch tracks that the current move has read or backed up.
     #[cold]
     fn disturbs_move(&self, command: &Command) -> bool {
         if !matches!(command.operation, Operation::Write | Operation::Trim) {
@@ -223,13 +225,13 @@ impl<T: Translation> Interlaced<T> {
         false
     }
 
-    /// Whether writes that were let join lie on one track still: the move that they disturbed may have taken them apart.
+    /// Returns whether joined writes still lie on one track: completing the move that they disturbed may have separated them.
     fn still_join(&self, joined: &[Command]) -> bool {
         let run = self.find(joined[0].lba);
         joined.iter().all(|command| run.lba <= command.lba && command.end() <= run.end())
     }
 
-    /// The run that `lba` lies in, as the map is now.
+    /// Returns the run that contains `lba` by the present map.
     #[inline]
     fn find(&self, lba: Lba) -> TrackRun {
         match self.found.get() {
@@ -283,7 +285,7 @@ impl<T: Translation> Layer for Interlaced<T> {
         candidate.operation == Operation::Write && joinable.start <= candidate.lba && candidate.end() <= joinable.end
     }
 
-    /// The run that a write lies in: other waiting writes to the same run can be served with it.
+    /// Returns the LBAs of the run in which a write lies: other waiting writes within the run can be served with the write.
     #[inline]
     fn joinable(&self, first: &Command) -> Range<Lba> {
         if first.operation != Operation::Write {

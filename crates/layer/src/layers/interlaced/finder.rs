@@ -1,25 +1,25 @@
-//! A fast search in a sorted list of start addresses: how many of them lie at or before a given one. That tells how many gaps an
-//! address lies behind, or which zone holds it.
+//! A fast search in a sorted list of start addresses. It counts the starts at or before a given address: the number of
+//! gaps before the address, for example, or the zone that holds it.
 //!
 //! Invariants:
 //! 1. Starts rise strictly.
-//! 2. A table of equally wide buckets gives the first guess, and what it leaves open is searched in halves: a single look
-//!    where starts are few or evenly spread.
+//! 2. A table of equally wide buckets gives bounds, and a binary search within the bounds gives the count. If starts
+//!    are few or evenly spread, a single look into the table suffices.
 
-/// Buckets of the table for each start: more make the first guess better and the table larger.
+/// Number of buckets in the table for each start: more of them make the bounds tighter and the table larger.
 const BUCKETS_PER_START: u64 = 4;
 
-/// Sorted starts with a table of first guesses.
+/// Sorted starts with a table that bounds each search.
 #[derive(Clone, Debug)]
 pub struct Finder {
     starts: Vec<u64>,
-    /// For bucket b, how many starts are at or before b · 2^shift.
+    /// Number of starts at or before b · 2^shift, for each bucket b.
     guesses: Vec<u32>,
     shift: u32,
 }
 
 impl Finder {
-    /// Prepares counting among `starts`, for positions up to `end`.
+    /// Creates a finder that counts among `starts`, for positions up to `end`.
     pub fn new(starts: Vec<u64>, end: u64) -> Finder {
         assert!(starts.is_sorted_by(|a, b| a < b), "invariant 1: {starts:?}");
         let buckets_wanted = BUCKETS_PER_START * (starts.len() as u64 + 1);
@@ -29,7 +29,7 @@ impl Finder {
         Finder { starts, guesses, shift }
     }
 
-    /// How many starts are at or before `position`.
+    /// Returns the number of starts at or before `position`.
     #[inline]
     pub fn before(&self, position: u64) -> usize {
         let bucket = (position >> self.shift) as usize;
@@ -40,12 +40,12 @@ impl Finder {
         low + self.starts[low..high].partition_point(|&start| start <= position)
     }
 
-    /// The list of starts.
+    /// Returns the list of starts.
     pub fn starts(&self) -> &[u64] {
         &self.starts
     }
 
-    /// Bytes of memory that it takes now.
+    /// Returns the bytes of memory that the tables take now.
     pub fn measured_bytes(&self) -> u64 {
         (self.starts.capacity() * size_of::<u64>() + self.guesses.capacity() * size_of::<u32>()) as u64
     }
@@ -57,7 +57,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Goal: the finder counts as a walk over all starts does.
+        /// Checks that the finder counts as a walk over all starts does.
         #[test]
         fn counts_what_a_walk_counts(steps in prop::collection::vec(1u64..5000, 0..40), share in 0.0f64..1.0) {
             let mut starts = Vec::new();

@@ -1,5 +1,6 @@
-//! The groups of an interlaced disk: bottoms that follow each other in PBA order, then the tops between them. Their tracks are kept in
-//! rows of one length, of which a group mostly has one, so that a disk of millions of tracks is gone over by group.
+//! The groups of an interlaced disk: bottom tracks that follow each other in PBA order, then the top tracks between
+//! them. Tracks are kept as rows of equally long tracks. A group mostly has one row of each kind, so a disk with
+//! millions of tracks is traversed group by group.
 //!
 //! Invariants:
 //! 1. The tracks of all groups together are those of the disk, in PBA order, each once.
@@ -8,7 +9,7 @@ use imbrex_disk::{Extent, Pba, Sectors, SharedDisk};
 
 use super::home::Home;
 
-/// Tracks of one length that follow each other in PBA order.
+/// Tracks of equal length that follow each other in PBA order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Row {
     start: Pba,
@@ -23,28 +24,28 @@ pub struct TrackRows {
 }
 
 impl TrackRows {
-    /// How many tracks there are.
+    /// Returns the number of tracks.
     pub fn count(&self) -> u64 {
         self.rows.iter().map(|row| row.tracks).sum()
     }
 
-    /// The first track.
+    /// Returns the first track.
     pub fn first(&self) -> Option<Extent> {
         self.iter().next()
     }
 
-    /// All tracks, in order.
+    /// Returns all tracks, in order.
     pub fn iter(&self) -> impl Iterator<Item = Extent> + '_ {
         let track = |row: Row, index: u64| Extent::new(row.start + Sectors(index * row.track.0), row.track);
         self.rows.iter().flat_map(move |&row| (0..row.tracks).map(move |index| track(row, index)))
     }
 
-    /// The longest of them.
+    /// Returns the length of the longest track.
     pub fn longest(&self) -> Option<Sectors> {
         self.rows.iter().map(|row| row.track).max()
     }
 
-    /// Parts of `tracks_max` tracks each, the last with what is left: where those lie.
+    /// Splits the tracks into parts of `tracks_max` tracks each, the last with the rest, and returns the extents of each part.
     pub fn parts(&self, tracks_max: u64) -> Vec<Vec<Extent>> {
         let (mut parts, mut room) = (Vec::new(), 0);
         for row in &self.rows {
@@ -64,16 +65,16 @@ impl TrackRows {
     }
 }
 
-/// Bottoms, and the tops between them.
+/// Bottom tracks, and the top tracks between them.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// In PBA order.
+    /// Bottom tracks in PBA order.
     pub bottoms: TrackRows,
-    /// In PBA order.
+    /// Top tracks in PBA order.
     pub tops: TrackRows,
 }
 
-/// The groups of a disk in PBA order.
+/// Returns the groups of a disk in PBA order.
 pub fn groups(disk: &SharedDisk) -> impl Iterator<Item = Group> + '_ {
     let geometry = &disk.geometry;
     let mut next = Pba(0);
@@ -99,7 +100,7 @@ pub fn groups(disk: &SharedDisk) -> impl Iterator<Item = Group> + '_ {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: invariant 1, and parts of the right size. Method: every toy, against a walk over its tracks.
+    //! Goal: invariant 1, and parts of the right size. Method: every toy, compared with a walk over its tracks.
 
     use super::*;
     use crate::verify::toy;

@@ -1,32 +1,33 @@
-//! Which tracks are hot: a log of the track numbers written in an interval, sorted and counted at its end (Hajkazemi 2019
-//! §2.2). Counts start anew with each interval, so that what was hot once is forgotten; or a part of them is forgotten, so
-//! that what is written rarely but steadily is known (ours).
+//! Heat: a log of the track numbers written in an interval, sorted and counted at the interval's end to find the hot
+//! tracks (Hajkazemi 2019 §2.2). Counts either start anew with each interval, so that tracks that were hot once are
+//! forgotten; or they decay by a part, so that tracks that are written rarely but steadily are known (ours).
 //!
-//! Heat is counted in sectors written, not in writes: that is what a read-modify-write costs, and what a move costs as well.
+//! Heat is counted in sectors written, not in writes: the costs of a read-modify-write and of a move are in sectors, too.
 //!
-//! Keys are the layer's: a track number of 30 bits, and two bits for the part of the track.
+//! Keys are chosen by the layer: for `track-flip`, a track number of 30 bits, and two bits for the part of the track.
 //!
 //! Invariants:
-//! 1. At most [`ENTRIES_PER_WRITE`] entries a write are kept, of six bytes: 240 kB for an interval of 20,000 writes. Where
-//!    the log is full, entries of one key are joined; what comes after that is not counted.
+//! 1. At most [`ENTRIES_PER_WRITE`] entries of six bytes are kept per write: 240 kB for an interval of 20,000 writes.
+//!    When the log is full, entries with the same key are joined once. When it is full again, further writes are not
+//!    counted.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Entries kept, for each write of the interval: a write that crosses into another track has two.
+/// Number of entries kept for each write of the interval: a write that crosses into another track has two.
 const ENTRIES_PER_WRITE: usize = 2;
 
-/// At the end of an interval 1/2^shift of each count is forgotten, so that a count stands for about the last 64 intervals.
+/// At the end of an interval, 1/2^shift of each count is subtracted, so that a count stands for about the last 64 intervals.
 const DECAY_SHIFT: u32 = 6;
 
-/// Bits of a rank below the key.
+/// Number of bits of a rank below the key.
 const SECTOR_BITS: u32 = u16::BITS;
 
-/// Bits of a digit in sorting by keys, and the values that it has.
+/// Number of bits in a digit of the sort by key, and number of values that a digit can have.
 const DIGIT_BITS: u32 = 11;
 const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
 
-/// Sectors written under a key; six bytes, so that the log stays small.
+/// Sectors written under a key, in six bytes to keep the log small.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Entry {
     key_high: u16,
@@ -40,7 +41,7 @@ impl Entry {
         Entry { key_high: (key >> 16) as u16, key_low: key as u16, sectors: sectors.min(u16::MAX as u32) as u16 }
     }
 
-    /// A number that orders entries by key, then sectors.
+    /// Returns a number that orders entries by key, then by sectors.
     #[inline]
     fn rank(self) -> u64 {
         (self.key() as u64) << SECTOR_BITS | self.sectors as u64
@@ -67,26 +68,26 @@ pub struct HeatLog {
     entries: Vec<Entry>,
     writes: u32,
     interval: u32,
-    /// Entries of one key have been joined: there is no more room to be had.
+    /// Whether entries with the same key have been joined in this interval: no more room can be gained.
     is_joined: bool,
 }
 
-/// A track, or a part of one, with how much was written to it.
+/// A track, or a part of one, with the number of sectors written to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Heat {
-    /// Its number, as the layer counts tracks and parts.
+    /// Number of the track or part, as the layer counts.
     pub key: u32,
-    /// Sectors written to it in the interval.
+    /// Number of sectors written in the interval.
     pub sectors: u32,
 }
 
 impl HeatLog {
-    /// A log for intervals of `interval` writes.
+    /// Creates a log for intervals of `interval` writes.
     pub fn new(interval: u32) -> HeatLog {
         HeatLog { entries: Vec::new(), writes: 0, interval, is_joined: false }
     }
 
-    /// Counts a write of so many sectors to `key`.
+    /// Counts a write of `sectors` to `key`.
     #[inline]
     pub fn count(&mut self, key: u32, sectors: u32) {
         if self.entries.len() == self.entries.capacity() && !self.make_room() {
@@ -95,7 +96,8 @@ impl HeatLog {
         self.entries.push(Entry::new(key, sectors));
     }
 
-    /// Makes room by one more entry a write, or by joining entries; says whether it did.
+    /// Makes room for more entries, by growing the log by one entry per write or by joining entries. Returns whether
+    /// there is room.
     #[cold]
     fn make_room(&mut self) -> bool {
         let step = self.interval as usize;
@@ -108,14 +110,14 @@ impl HeatLog {
         self.entries.len() < self.entries.capacity()
     }
 
-    /// A host write is logged: says whether the interval is over.
+    /// Ends a host write, and returns whether the interval is over.
     #[inline]
     pub fn end_write(&mut self) -> bool {
         self.writes += 1;
         self.writes >= self.interval
     }
 
-    /// Sorts the log, for counting, and joins entries of one key as far as an entry can count, small ones first.
+    /// Sorts the log for counting. Joins entries with the same key, smallest first, as far as the sum fits into an entry.
     pub fn sort(&mut self) {
         let mut ranks: Vec<u64> = self.entries.iter().map(|entry| entry.rank()).collect();
         sort_by_key(&mut ranks);
@@ -133,7 +135,7 @@ impl HeatLog {
         }
     }
 
-    /// Begins the next interval with no counts, or with most of what each was. The log is sorted.
+    /// Begins the next interval with no counts, or, if `decays`, with most of each count. The log must be sorted.
     pub fn restart(&mut self, decays: bool) {
         match decays {
             false => self.entries.clear(),
@@ -143,7 +145,8 @@ impl HeatLog {
         self.is_joined = false;
     }
 
-    /// Forgets a 64th of each count, and of the coldest keys as many as leave half of the log to the next interval.
+    /// Subtracts a 64th of each count, rounded up. Then, if more than half of the log is full, removes the coldest
+    /// entries to leave half for the next interval.
     fn decay(&mut self) {
         for entry in &mut self.entries {
             entry.sectors -= entry.sectors.div_ceil(1 << DECAY_SHIFT);
@@ -162,26 +165,27 @@ impl HeatLog {
         self.entries.partition_point(|entry| entry.key() < key)
     }
 
-    /// Sectors written to the keys from `first` up to `end`. The log is sorted.
+    /// Returns the number of sectors written to the keys from `first` up to `end`. The log must be sorted.
     pub fn sectors_in(&self, first: u32, end: u32) -> u32 {
         sum(&self.entries[self.before(first)..self.before(end)])
     }
 
-    /// The keys written, with `drop_bits` cut off, and how much, in their order. The log is sorted.
+    /// Returns the keys written, without their lowest `drop_bits` bits, and the sectors written to each, in the order
+    /// of keys. The log must be sorted.
     pub fn counts(&self, drop_bits: u32) -> impl Iterator<Item = Heat> + '_ {
         let same = move |a: &Entry, b: &Entry| a.key() >> drop_bits == b.key() >> drop_bits;
         let heat = move |entries: &[Entry]| Heat { key: entries[0].key() >> drop_bits, sectors: sum(entries) };
         self.entries.chunk_by(same).map(heat)
     }
 
-    /// The keys from `first` up to `end` that were written, and how much. The log is sorted.
+    /// Returns the keys from `first` up to `end` that were written, and the sectors written to each. The log must be sorted.
     pub fn counts_in(&self, first: u32, end: u32) -> impl Iterator<Item = Heat> + '_ {
         let entries = &self.entries[self.before(first)..self.before(end)];
         let heat = |entries: &[Entry]| Heat { key: entries[0].key(), sectors: sum(entries) };
         entries.chunk_by(|a, b| a.key() == b.key()).map(heat)
     }
 
-    /// The hottest `limit` of `candidates`, hottest first, of equally hot ones those with the lower keys.
+    /// Returns the hottest `limit` of `candidates`, hottest first; among equally hot ones, those with the lower keys.
     pub fn hottest(candidates: impl Iterator<Item = Heat>, limit: usize) -> Vec<Heat> {
         let mut kept: BinaryHeap<Reverse<(u32, Reverse<u32>)>> = BinaryHeap::with_capacity(limit);
         for heat in candidates {
@@ -190,7 +194,7 @@ impl HeatLog {
                 kept.push(next);
                 continue;
             }
-            // Almost all are colder than what is kept.
+            // Almost all candidates are colder than those kept.
             match kept.peek_mut() {
                 Some(mut coldest) if next < *coldest => *coldest = next,
                 _ => {}
@@ -200,21 +204,21 @@ impl HeatLog {
         sorted.into_iter().map(|Reverse((sectors, Reverse(key)))| Heat { key, sectors }).collect()
     }
 
-    /// Bytes of memory that it takes now.
+    /// Returns the bytes of memory that the log takes now.
     pub fn measured_bytes(&self) -> u64 {
         (self.entries.capacity() * size_of::<Entry>()) as u64
     }
 }
 
-/// Sorts ranks by key: digit by digit from the lowest, as far as the highest key has digits. A log has tens of thousands of entries in
-/// no order, of which a sort by comparison mispredicts every second one.
+/// Sorts ranks by key with a radix sort, from the lowest digit to the highest that a key has. A log has tens of
+/// thousands of unordered entries, and a comparison sort would mispredict the branch for every second one.
 fn sort_by_key(ranks: &mut Vec<u64>) {
     let key_max = ranks.iter().max().map_or(0, |rank| rank >> SECTOR_BITS);
     let digits = (u64::BITS - key_max.leading_zeros()).div_ceil(DIGIT_BITS);
     let mut sorted = vec![0; ranks.len()];
     for shift in (0..digits).map(|digit| SECTOR_BITS + digit * DIGIT_BITS) {
         let digit_of = |rank: u64| (rank >> shift) as usize & (DIGIT_VALUES - 1);
-        // How many have each digit, then where the next of them goes.
+        // First the count of each digit, then the position of the next rank with that digit.
         let mut places = [0u32; DIGIT_VALUES];
         ranks.iter().for_each(|&rank| places[digit_of(rank)] += 1);
         let mut before = 0;
@@ -264,8 +268,8 @@ mod tests {
         assert_eq!(heat.counts(0).count(), 0);
     }
 
-    /// Goal: a count is what came since and 63/64 of the last one, rounded down. Method: a track of 640 sectors an interval,
-    /// one of a single sector, one written in the first interval alone.
+    /// Checks that a count is the sectors written since, plus 63/64 of the last count, rounded down. Method: one track
+    /// of 640 sectors per interval, one of a single sector, and one written only in the first interval.
     #[test]
     fn counts_decay_by_a_64th() {
         let mut heat = HeatLog::new(20);
@@ -283,7 +287,7 @@ mod tests {
         assert_eq!(seen, [[640, 1, 100], [1270, 1, 98], [1890, 1, 96], [2500, 1, 94]]);
     }
 
-    /// Goal: where more keys stay than half of the log, the coldest go.
+    /// Checks that the coldest keys are removed if more remain than half of the log holds.
     #[test]
     fn the_coldest_are_forgotten_first() {
         let mut heat = HeatLog::new(4);
@@ -294,7 +298,7 @@ mod tests {
     }
 
     proptest! {
-        /// Goal: the log counts as an ordered map does. Method: keys of all sizes, few and many of a kind.
+        /// Checks that the log counts as an ordered map does. Method: keys of all sizes, few and many of a kind.
         #[test]
         fn counts_as_an_ordered_map_does(
             writes in proptest::collection::vec((any::<u32>(), 1u32..40), 0..300),
@@ -316,7 +320,7 @@ mod tests {
         for decays in [false, true] {
             let mut heat = HeatLog::new(20_000);
             for write in 0..80_000 {
-                // Far more tracks a write than any host asks for, and some of them often.
+                // Far more tracks per write than any host asks for, and some of them often.
                 (0..50).for_each(|track| heat.count((write * 50 + track) % 100_000, 8));
                 if heat.end_write() {
                     heat.sort();
@@ -327,7 +331,7 @@ mod tests {
         }
     }
 
-    /// Goal: what an entry cannot count goes into another. Method: four times the most that six bytes hold, in two keys.
+    /// Checks that a count too large for one entry takes several. Method: four times the most that six bytes hold, in two keys.
     #[test]
     fn large_counts_take_several_entries() {
         let mut heat = HeatLog::new(8);
@@ -338,7 +342,7 @@ mod tests {
         assert_eq!(heat.sectors_in(70_001, 70_002), 3);
     }
 
-    /// Goal: a full log joins entries of one key before it forgets any.
+    /// Checks that a full log joins entries with the same key before it drops writes.
     #[test]
     fn a_full_log_joins_entries() {
         let mut heat = HeatLog::new(4);

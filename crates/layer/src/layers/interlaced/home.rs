@@ -1,6 +1,6 @@
-//! Homes: where each LBA of an interlaced disk lies as long as no layer has moved it. LBAs run over all tracks in PBA order, and skip
-//! those that are set aside: backup regions and caches, which are bottom tracks whose neighbouring tops hold nothing, and those tops; and the
-//! tops of write buffers, whose neighbours keep their data.
+//! Homes: the place of each LBA of an interlaced disk as long as no layer has moved it. LBAs run over all tracks in PBA
+//! order and skip tracks that are set aside. Those are the bottom tracks of backup regions and caches, with the tops
+//! beside them, which hold nothing; and the tops of write buffers, whose neighbouring bottoms keep their data.
 //!
 //! Invariants:
 //! 1. [`Home::pba`] and [`Home::lba`] are exact inverses on the tracks that are not set aside.
@@ -17,9 +17,9 @@ use crate::parameters::ConfigError;
 /// Bottom tracks set aside on one surface, with the tops beside them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Area {
-    /// The bottoms: they follow each other in PBA order.
+    /// Extent of the bottom tracks, which follow each other in PBA order.
     pub extent: Extent,
-    /// The surface that it lies on.
+    /// Surface of the tracks.
     pub surface: u8,
     /// Radial position of the first bottom.
     pub radial_start: u32,
@@ -28,13 +28,14 @@ pub struct Area {
 }
 
 impl Area {
-    /// Radial position of its middle.
+    /// Returns the radial position of the area's middle.
     pub fn middle(&self) -> u32 {
         self.radial_start / 2 + self.radial_last / 2
     }
 }
 
-/// How far a search for an area came: nearer to where it began none of this size is free, and none will be.
+/// Progress of a search for an area: at a smaller distance from `middle` than `distance`, no area of this size is free,
+/// and none will become free.
 #[derive(Clone, Copy, Debug)]
 struct Searched {
     middle: u32,
@@ -43,20 +44,24 @@ struct Searched {
     distance: u32,
 }
 
-/// Chooses what to set aside.
+/// Chooses the tracks to be set aside.
 pub struct Planner<'a> {
     disk: &'a SharedDisk,
     areas: Vec<Area>,
-    /// The same by surface and first bottom, with the last bottom of each; they share no track.
+    /// The last bottom of each area, by surface and first bottom; areas share no track.
     taken: BTreeMap<(u8, u32), u32>,
-    /// The last search: areas of one size are asked for one after the other.
+    /// The last search, because areas of one size are mostly requested one after the other.
     searched: Option<Searched>,
-    /// Tops without their neighbours.
+    /// Tops set aside without their neighbours.
     tops: Vec<Extent>,
 }
 
 impl<'a> Planner<'a> {
-    /// Nothing set aside yet on `disk`.
+    /// Creates a planner that has set aside nothing on `disk`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the disk has no interlaced tracks.
     pub fn new(disk: &'a SharedDisk) -> Result<Planner<'a>, ConfigError> {
         if !disk.geometry.is_interlaced() {
             return Err(ConfigError("the disk has no interlaced tracks: give it the layout bottom-then-top".into()));
@@ -64,12 +69,12 @@ impl<'a> Planner<'a> {
         Ok(Planner { disk, areas: Vec::new(), taken: BTreeMap::new(), searched: None, tops: Vec::new() })
     }
 
-    /// The longest bottom track and the longest track of all, with no sectors slipped.
+    /// Returns the number of sectors of the longest bottom track, which is the longest track of all, with no sectors slipped.
     pub fn track_sectors_max(&self) -> u64 {
         self.disk.geometry.zones().iter().map(|zone| zone.track_sectors as u64).max().expect("a disk has a zone")
     }
 
-    /// Sets aside an area of at least `sectors` on `surface`, as near to `radial_track` as there is one.
+    /// Sets aside and returns the area of at least `sectors` on `surface` that is nearest to `radial_track`, if there is one.
     pub fn set_aside(&mut self, radial_track: u32, surface: u8, sectors: u64) -> Option<Area> {
         let tracks = self.disk.geometry.radial_tracks();
         let middle = radial_track.min(tracks - 1) / 2;
@@ -90,14 +95,15 @@ impl<'a> Planner<'a> {
         Some(area)
     }
 
-    /// Whether an area has a bottom within `margin` of these tracks.
+    /// Returns whether an area has a bottom within `margin` tracks of those from `radial_start` to `radial_last`.
     fn is_taken(&self, surface: u8, radial_start: u32, radial_last: u32, margin: u32) -> bool {
-        // Areas share no track: of those that begin early enough the last one ends last.
+        // Areas share no track, so of the areas that begin early enough, the last one also ends last.
         let before = self.taken.range((surface, 0)..=(surface, radial_last + margin)).next_back();
         before.is_some_and(|(_, last)| radial_start <= last + margin)
     }
 
-    /// How many slots of `slot_sectors` fit into the bottoms of a group, of which one is at `radial_track`.
+    /// Returns the number of slots of `slot_sectors` that fit into the consecutive bottoms of the group that includes
+    /// `radial_track`.
     pub fn slots_in_a_row(&self, radial_track: u32, slot_sectors: u64) -> u32 {
         let geometry = &self.disk.geometry;
         let follows = |bottom: u32| {
@@ -116,10 +122,10 @@ impl<'a> Planner<'a> {
         (sectors.0 / slot_sectors) as u32
     }
 
-    /// The area of at least `sectors` that begins at a bottom, if its tracks follow each other and are free.
+    /// Returns the area of at least `sectors` that begins at bottom `radial_start`, if its tracks follow each other and are free.
     fn fitting(&self, radial_start: u32, surface: u8, sectors: u64) -> Option<Area> {
         let geometry = &self.disk.geometry;
-        // Two tracks farther on is the next bottom: areas share no top.
+        // The next bottom is two tracks away: areas share no top.
         if self.is_taken(surface, radial_start, radial_start, 2) {
             return None;
         }
@@ -144,7 +150,8 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Sets aside a top track, while the bottoms beside it keep their data; says whether it was free. Areas come first.
+    /// Sets aside a top track while the bottoms beside it keep their data, and returns whether the track was free. Call
+    /// after all areas are set aside.
     pub fn set_aside_top(&mut self, top: Extent) -> bool {
         let place = self.disk.geometry.locate(top.start);
         let is_taken = self.is_taken(place.surface, place.radial_track, place.radial_track, 1);
@@ -154,12 +161,12 @@ impl<'a> Planner<'a> {
         !is_taken
     }
 
-    /// The disk below.
+    /// Returns the disk.
     pub fn disk(&self) -> &'a SharedDisk {
         self.disk
     }
 
-    /// The homes on what is left.
+    /// Returns the homes on the tracks that are not set aside.
     pub fn finish(self) -> Home {
         let geometry = &self.disk.geometry;
         let mut tracks: Vec<Extent> = Vec::new();
@@ -194,7 +201,7 @@ impl Reciprocal {
         Reciprocal { divisor, reciprocal: u64::MAX / divisor }
     }
 
-    /// ⌊dividend / divisor⌋: the estimate is the quotient or one less.
+    /// Returns ⌊dividend / divisor⌋; the estimate is the quotient or one less.
     #[inline]
     fn quotient(self, dividend: u64) -> u64 {
         let estimate = ((dividend as u128 * self.reciprocal as u128) >> 64) as u64;
@@ -202,15 +209,15 @@ impl Reciprocal {
     }
 }
 
-/// Where each LBA is at home, and which LBA is at home at a physical sector.
+/// The home of each LBA, and the LBA at home at each physical sector.
 #[derive(Clone, Debug)]
 pub struct Home {
     disk: SharedDisk,
-    /// Gaps by the LBA at which they are jumped.
+    /// Gaps (tracks set aside), by the LBA at which each is skipped.
     by_lba: Finder,
     by_pba: Finder,
     gap_ends: Vec<u64>,
-    /// Sectors of the first n gaps.
+    /// Total sectors of the first n gaps.
     jumped: Vec<u64>,
     capacity: u64,
     surfaces: u32,
@@ -241,23 +248,23 @@ impl Home {
         }
     }
 
-    /// The disk below.
+    /// Returns the disk.
     pub fn disk(&self) -> &SharedDisk {
         &self.disk
     }
 
-    /// Logical sectors that the tracks which are not set aside hold.
+    /// Returns the number of logical sectors: the sectors of all tracks that are not set aside.
     pub fn capacity(&self) -> Sectors {
         Sectors(self.capacity)
     }
 
-    /// Where a logical sector is at home.
+    /// Returns the home of a logical sector.
     #[inline]
     pub fn pba(&self, lba: Lba) -> Pba {
         Pba(lba.0 + self.jumped[self.by_lba.before(lba.0)])
     }
 
-    /// Which logical sector is at home there; none where tracks are set aside.
+    /// Returns the logical sector at home at `pba`; `None` if the track is set aside.
     #[inline]
     pub fn lba(&self, pba: Pba) -> Option<Lba> {
         let gaps = self.by_pba.before(pba.0);
@@ -265,7 +272,7 @@ impl Home {
         (!is_set_aside).then(|| Lba(pba.0 - self.jumped[gaps]))
     }
 
-    /// How many logical sectors are at home in `extent`, which ends where tracks do.
+    /// Returns the number of logical sectors at home in `extent`, which must begin and end at track boundaries.
     pub fn lbas_in(&self, extent: Extent) -> u64 {
         self.lbas_before(extent.end()) - self.lbas_before(extent.start)
     }
@@ -277,66 +284,66 @@ impl Home {
         }
     }
 
-    /// Where a physical sector lies.
+    /// Returns the track, surface and angle of a physical sector.
     #[inline]
     pub fn locate(&self, pba: Pba) -> Place {
         self.disk.geometry.locate(pba)
     }
 
-    /// The first sector of a track, if the surface has it.
+    /// Returns the place of the first sector of a track, or `None` if the surface has no such track.
     #[inline]
     pub fn track(&self, radial_track: u32, surface: u8) -> Option<Place> {
         let geometry = &self.disk.geometry;
         (radial_track < geometry.radial_tracks()).then(|| geometry.track_place(radial_track, surface))
     }
 
-    /// Whether a track lies on top of its neighbours: writing it harms nothing.
+    /// Returns whether a track lies on top of its neighbours, so that writing it destroys nothing.
     #[inline]
     pub fn is_top(radial_track: u32) -> bool {
         is_top(radial_track)
     }
 
-    /// Number of a track: by radius, then surface.
+    /// Returns the number of a track, counted by radius, then by surface.
     #[inline]
     pub fn track_index(&self, radial_track: u32, surface: u8) -> u32 {
         radial_track * self.surfaces + surface as u32
     }
 
-    /// Radial position and surface of the track of that number.
+    /// Returns the radial position and surface of track number `index`.
     #[inline]
     pub fn track_at(&self, index: u32) -> (u32, u8) {
         (index / self.surfaces, (index % self.surfaces) as u8)
     }
 
-    /// Number of a bottom track among bottoms, by radius, then surface.
+    /// Returns the number of a bottom track among the bottoms, counted by radius, then by surface.
     #[inline]
     pub fn bottom_index(&self, radial_track: u32, surface: u8) -> u32 {
         (radial_track >> 1) * self.surfaces + surface as u32
     }
 
-    /// Radial position and surface of the bottom of that number.
+    /// Returns the radial position and surface of bottom number `index`.
     pub fn bottom_at(&self, index: u32) -> (u32, u8) {
         (2 * (index / self.surfaces), (index % self.surfaces) as u8)
     }
 
-    /// Bottom tracks of all surfaces.
+    /// Returns the number of bottom tracks on all surfaces.
     pub fn bottoms(&self) -> u32 {
         self.disk.geometry.radial_tracks().div_ceil(2) * self.surfaces
     }
 
-    /// How many tracks the disk has, on all surfaces.
+    /// Returns the number of tracks on all surfaces.
     pub fn tracks(&self) -> u64 {
         self.disk.geometry.radial_tracks() as u64 * self.surfaces as u64
     }
 
-    /// The run of a whole track at home, given one of its places and the LBA there.
+    /// Returns the run of a whole track at home, given the place of one of its sectors and the LBA there.
     #[inline]
     pub fn track_run(place: &Place, lba: Lba) -> TrackRun {
         TrackRun::on(&Track::of(place), 0, place.track_sectors, Lba(lba.0 - place.sector as u64))
     }
 
-    /// Appends the sectors of both neighbouring tops that a write of `written`, parts of bottoms, destroys: part by part, first
-    /// those of the outer neighbour.
+    /// Appends the sectors of both neighbouring tops that a write of `written`, parts of bottoms, destroys: part by
+    /// part, those of the outer neighbour first.
     #[inline]
     pub fn push_faced(&self, written: &[TrackRun], faced: &mut Vec<Span>) {
         let track_of = |run: &TrackRun| (run.radial_track, run.surface);
@@ -350,8 +357,9 @@ impl Home {
         }
     }
 
-    /// Positions are compared as fractions of a rotation with the tracks' common denominator, so that boundaries which two
-    /// tracks share are shared.
+    /// Appends the sectors of `top` that a write of `run` on the bottom `own` destroys. Positions are compared as
+    /// fractions of a rotation with the common denominator of both tracks, so a boundary that two tracks share is
+    /// exactly equal.
     #[inline]
     fn push_faced_on(&self, own: &Place, run: &TrackRun, top: &Place, faced: &mut Vec<Span>) {
         let (own_sectors, top_sectors) = (own.track_sectors as u64, top.track_sectors as u64);
@@ -363,7 +371,8 @@ impl Home {
         let ahead_ns = own.angle_ns as u64 + if own.angle_ns < top.angle_ns { rotation_ns } else { 0 };
         let skew_ns = ahead_ns - top.angle_ns as u64;
         let (first, end) = if own_sectors == top_sectors {
-            // In units of a nanosecond over the sectors of a track; a sector is a rotation of them.
+            // The unit is a nanosecond divided by the number of sectors of a track; a sector is as many units as a
+            // rotation has nanoseconds.
             let start = skew_ns * own_sectors + run.sector as u64 * rotation_ns;
             let end = start + run.sectors as u64 * rotation_ns;
             (self.rotation.quotient(start), self.rotation.quotient(end + rotation_ns - 1))
@@ -376,14 +385,14 @@ impl Home {
         push_wrapped(top, first, end, faced);
     }
 
-    /// Bytes of its tables.
+    /// Returns the bytes of memory that the tables take now.
     pub fn measured_bytes(&self) -> u64 {
         let gaps = self.gap_ends.capacity() + self.jumped.capacity();
         self.by_lba.measured_bytes() + self.by_pba.measured_bytes() + (gaps * size_of::<u64>()) as u64
     }
 }
 
-/// Appends the sectors from `first` up to `end` of a track, which may lie past its end: they wrap.
+/// Appends the sectors from `first` up to `end` of a track. Numbers past the end of the track wrap to its beginning.
 #[inline]
 fn push_wrapped(place: &Place, first: u64, end: u64, faced: &mut Vec<Span>) {
     let (track, sectors) = (Track::of(place), place.track_sectors as u64);
@@ -403,8 +412,8 @@ mod tests {
     use super::*;
     use crate::verify::toy;
 
-    /// Goal: what a write is said to face is what the recording destroys, sector by sector. Method: every part of every
-    /// bottom track of every toy, skewed and slipped ones too, on both.
+    /// Checks that `push_faced` names exactly the sectors that the recording destroys. Method: both are run for every
+    /// part of every bottom track of every toy, including skewed and slipped ones.
     #[test]
     fn what_is_faced_is_what_is_destroyed() {
         for toy in toy::disks("interlaced") {
@@ -432,7 +441,7 @@ mod tests {
         }
     }
 
-    /// Goal: invariant 1. Method: every LBA and every sector of every toy with areas set aside.
+    /// Checks invariant 1. Method: every LBA and every sector of every toy with areas set aside.
     #[test]
     fn lbas_and_sectors_lead_to_each_other() {
         for toy in toy::disks("interlaced") {
@@ -454,8 +463,9 @@ mod tests {
         }
     }
 
-    /// Goal: the area that is set aside is the nearest free one, whatever was looked for before. Method: areas of several sizes
-    /// around several tracks, until there is no more room, against a search of all bottoms that knows no short cut.
+    /// Checks that the area set aside is the nearest free one, regardless of earlier searches. Method: areas of several
+    /// sizes around several tracks, until there is no more room, compared with a search of all bottoms without short
+    /// cuts.
     #[test]
     fn the_nearest_free_area_is_set_aside() {
         for toy in toy::disks("interlaced") {

@@ -1,17 +1,17 @@
-//! What the host asks for: reads, writes of tops, and the read-modify-write of bottoms (Hajkazemi 2019 §2.1).
+//! Serves the host: reads, writes of tops, and the read-modify-write of bottoms (Hajkazemi 2019 §2.1).
 //!
 //! ```text
 //!   phase 1: read S(T−1), S(T+1) · copy both to the backup region · barrier · note where · barrier
 //!   phase 2: write S(T) · rewrite S(T−1), S(T+1)
 //! ```
 //!
-//! With `skip_dead=on` neighbours that hold nothing are not rewritten, and what holds nothing is remembered: a sector is
-//! live from its first write to its TRIM.
+//! With `skip_dead=on`, dead neighbours are not rewritten. The layer then remembers which sectors are live: a sector is
+//! live from its first write to its TRIM, and dead otherwise.
 //!
 //! Invariants:
-//! 1. A bottom sector is written only after the live tops that it destroys are backed up, and the record is durable.
-//! 2. A dead sector is noted as live only after its data is durable; a trimmed one is noted as dead, durably, before
-//!    anything destroys it.
+//! 1. A bottom sector is written only after the live tops that the write destroys are backed up, and the record is durable.
+//! 2. A dead sector is recorded as live only after its data is durable. A trimmed sector is recorded as dead, durably,
+//!    before anything destroys it.
 
 use imbrex_disk::{Command, Lba, Sectors};
 
@@ -27,32 +27,32 @@ use crate::plan::{Cause, GroupKind, Medium, Plan};
 
 /// The part of a layer that serves the host.
 pub struct Host {
-    /// Where LBAs lie as long as nothing is moved.
+    /// Home of each LBA, where it lies as long as it is not moved.
     pub home: Home,
     /// The backup log.
     pub log: BackupLog,
-    /// Which sectors are live; kept only with `skip_dead=on`.
+    /// Set of live sectors; kept only with `skip_dead=on`.
     live: Option<LiveSet>,
-    /// Tops that the current write destroys: physical, then what lies there.
+    /// Sectors of tops that the current write destroys; `endangered` holds the runs of data that lie there.
     faced: Vec<Span>,
     endangered: Vec<TrackRun>,
-    /// The parts of one track that writes served together cover.
+    /// Parts of one track to be written by writes that are served together.
     written: Vec<TrackRun>,
 }
 
 impl Host {
-    /// The host's side over `home`, with nothing live yet if dead sectors are to be skipped.
+    /// Creates the host's part over `home`; with `skip_dead`, no sector is live yet.
     pub fn new(home: Home, log: BackupLog, skip_dead: bool) -> Host {
         let live = skip_dead.then(LiveSet::default);
         Host { home, log, live, faced: Vec::new(), endangered: Vec::new(), written: Vec::new() }
     }
 
-    /// Whether trims are kept.
+    /// Returns whether trims are kept.
     pub fn keeps_trims(&self) -> bool {
         self.live.is_some()
     }
 
-    /// Reads what holds data; the rest is absent.
+    /// Plans a read of the live sectors; the others are absent.
     #[inline]
     pub fn read<T: Translation>(&self, map: &T, command: &Command, plan: &mut Plan) {
         let mut read = |mut lba: Lba, end: Lba| {
@@ -72,8 +72,8 @@ impl Host {
         }
     }
 
-    /// Writes one command, of which `first` is the run that it begins in, track by track; `count` is told the heat key
-    /// and the sectors of each.
+    /// Plans one write command, track by track; `first` is the run in which the command begins. Calls `count` with the
+    /// heat key and the sectors of each track.
     #[inline]
     pub fn write<T: Translation>(
         &mut self,
@@ -93,7 +93,7 @@ impl Host {
             } else {
                 self.rewrite(map, &[run], plan);
             }
-            // Before the next track is written, which may destroy this one's neighbours.
+            // The next track's write may destroy the sectors just written, and it backs up only live sectors.
             self.born(lba, run.end(), plan);
             lba = run.end();
             if lba >= end {
@@ -103,7 +103,7 @@ impl Host {
         }
     }
 
-    /// Writes several commands that lie in one run, in one operation.
+    /// Plans several write commands that lie in one run as one operation.
     pub fn write_joined<T: Translation>(&mut self, map: &T, commands: &[Command], plan: &mut Plan) {
         let run = map.run_of(&self.home, commands[0].lba);
         let mut written = std::mem::take(&mut self.written);
@@ -129,7 +129,7 @@ impl Host {
         self.written = written;
     }
 
-    /// Forgets sectors, where trims are kept.
+    /// Marks sectors as dead, if trims are kept.
     pub fn trim<T: Translation>(&mut self, map: &T, command: &Command, plan: &mut Plan) {
         let Some(live) = &mut self.live else { return };
         let (mut lba, end) = (command.lba, command.end());
@@ -144,7 +144,7 @@ impl Host {
         }
     }
 
-    /// A write of data from `start` up to `end` is planned: notes those of the sectors as live that were dead.
+    /// Records the sectors from `start` up to `end`, whose write is planned, as live, if any of them was dead.
     #[inline]
     fn born(&mut self, start: Lba, end: Lba, plan: &mut Plan) {
         let Some(live) = &mut self.live else { return };
@@ -154,7 +154,7 @@ impl Host {
         }
     }
 
-    /// Writes parts of one bottom track.
+    /// Plans a write of parts of one bottom track, by read-modify-write if it destroys live sectors.
     #[inline]
     fn rewrite<T: Translation>(&mut self, map: &T, written: &[TrackRun], plan: &mut Plan) {
         self.find_endangered(map, written);
@@ -176,7 +176,7 @@ impl Host {
         }
     }
 
-    /// Collects the data that writing parts of one bottom track destroys.
+    /// Collects the live data that a write of parts of one bottom track destroys.
     #[inline]
     fn find_endangered<T: Translation>(&mut self, map: &T, written: &[TrackRun]) {
         self.faced.clear();
@@ -201,7 +201,7 @@ impl Host {
         }
     }
 
-    /// Where a read of `sectors` from `lba` would go.
+    /// Appends the pieces in which `sectors` from `lba` on lie now.
     pub fn lookup<T: Translation>(&self, map: &T, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
         let mut look_up = |mut lba: Lba, end: Lba| {
             while lba < end {
@@ -229,14 +229,14 @@ impl Host {
         }
     }
 
-    /// Appends records that bring back what is live and what is backed up.
+    /// Appends records that restore the live sectors and the active backups.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         let live = self.live.iter().flat_map(LiveSet::iter);
         notes.extend(live.map(|(start, end)| Record::Live { start_lba: start, end_lba: end }.encode()));
         self.log.checkpoint(notes);
     }
 
-    /// Takes a record that is not the layer's own.
+    /// Replays a record that all interlaced layers share.
     pub fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
         let (record, capacity) = (Record::decode(note)?, self.home.capacity());
         let taken = match (record, &mut self.live) {
@@ -253,7 +253,7 @@ impl Host {
         taken.map_err(|reason| note.refuse(reason))
     }
 
-    /// After a cut: writes home what is backed up, and clears the records.
+    /// Plans the repair after a cut: writes the backed-up sectors home, and clears the records.
     pub fn repair<T: Translation>(&mut self, map: &T, plan: &mut Plan) {
         let mut repaired = false;
         for parts in self.log.active_parts().into_iter().filter(|parts| !parts.is_empty()) {
@@ -262,7 +262,7 @@ impl Host {
             for part in parts {
                 plan.read(Cause::Recovery, part.backup, part.lba, Sectors(part.sectors as u64));
             }
-            // Bottoms first: writing them destroys the tops.
+            // Bottoms go first, because writing them destroys the tops.
             for harmless in [false, true] {
                 for part in parts {
                     let (mut lba, end) = (part.lba, part.lba + Sectors(part.sectors as u64));
@@ -281,12 +281,12 @@ impl Host {
         }
     }
 
-    /// Whether the set of live sectors is sound.
+    /// Returns whether the set of live sectors satisfies its invariant.
     pub fn is_sound(&self) -> bool {
         self.live.as_ref().is_none_or(LiveSet::is_sound)
     }
 
-    /// Bytes of its tables.
+    /// Returns the bytes of memory that the tables take now.
     pub fn measured_bytes(&self) -> u64 {
         let live = self.live.as_ref().map_or(0, LiveSet::measured_bytes);
         live + self.home.measured_bytes() + self.log.measured_bytes()
@@ -314,7 +314,7 @@ pub fn push_runs_at<T: Translation>(map: &T, home: &Home, span: &Span, runs: &mu
     }
 }
 
-/// Orders spans and joins those that overlap; those that touch stay apart, for they may lie on different tracks.
+/// Sorts spans and joins those that overlap. Spans that only touch stay separate, because they may lie on different tracks.
 pub fn merge(spans: &mut Vec<Span>) {
     spans.sort_unstable_by_key(|span| span.extent());
     spans.dedup_by(|next, last| {

@@ -1,5 +1,5 @@
-//! Which logical sectors hold data: those written and not trimmed since. Only for `skip_dead=on`, where dead neighbours
-//! of a bottom track need no rewriting.
+//! The set of live logical sectors: those written and not trimmed since. Kept only with `skip_dead=on`, where dead
+//! neighbours of a bottom track need no rewriting.
 //!
 //! Invariants:
 //! 1. Runs are disjoint, non-empty, and do not touch.
@@ -11,12 +11,12 @@ use imbrex_disk::Lba;
 /// The live sectors, as runs.
 #[derive(Clone, Default, Debug)]
 pub struct LiveSet {
-    /// First sector of each run, and the end of it.
+    /// End of each run, by its first sector.
     runs: BTreeMap<u64, u64>,
 }
 
 impl LiveSet {
-    /// The sectors from `start` up to `end` are live; says whether any was not.
+    /// Marks the sectors from `start` up to `end` as live, and returns whether any was dead.
     pub fn insert(&mut self, start: Lba, end: Lba) -> bool {
         let (mut start, mut end) = (start.0, end.0);
         if let Some((&first, &last)) = self.runs.range(..=start).next_back() {
@@ -35,7 +35,7 @@ impl LiveSet {
         true
     }
 
-    /// The sectors from `start` up to `end` are dead; says whether any was not.
+    /// Marks the sectors from `start` up to `end` as dead, and returns whether any was live.
     pub fn remove(&mut self, start: Lba, end: Lba) -> bool {
         let (start, end) = (start.0, end.0);
         let mut removed = false;
@@ -55,7 +55,7 @@ impl LiveSet {
         removed
     }
 
-    /// Calls `visit` with the parts of `start` up to `end`, in order, and whether they are live.
+    /// Calls `visit` with each part of `start` up to `end`, in order, and whether the part is live.
     pub fn cover(&self, start: Lba, end: Lba, mut visit: impl FnMut(Lba, Lba, bool)) {
         let before = self.runs.range(..start.0).next_back().filter(|&(_, &last)| last > start.0);
         let mut next = start;
@@ -72,12 +72,12 @@ impl LiveSet {
         }
     }
 
-    /// All runs, in order.
+    /// Returns all runs as (start, end), in order.
     pub fn iter(&self) -> impl Iterator<Item = (Lba, Lba)> + '_ {
         self.runs.iter().map(|(&start, &end)| (Lba(start), Lba(end)))
     }
 
-    /// Whether invariant 1 holds.
+    /// Returns whether invariant 1 holds.
     pub fn is_sound(&self) -> bool {
         let mut end_before = None;
         self.runs.iter().all(|(&start, &end)| {
@@ -87,7 +87,8 @@ impl LiveSet {
         })
     }
 
-    /// Bytes it takes, as the standard library lays out its tree: nodes of eleven, two thirds full.
+    /// Returns the bytes of memory that the set takes, estimated from the standard library's tree: nodes of eleven
+    /// entries, two thirds full.
     pub fn measured_bytes(&self) -> u64 {
         (self.runs.len() * 2 * size_of::<u64>() * 3 / 2) as u64
     }
@@ -99,7 +100,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Goal: the runs say of every sector what an array of sectors says.
+        /// Checks that the runs agree with an array of sectors on every sector.
         #[test]
         fn equals_an_array(changes in prop::collection::vec((0u64..60, 1u64..20, any::<bool>()), 1..60)) {
             let mut live = LiveSet::default();

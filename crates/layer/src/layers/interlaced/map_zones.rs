@@ -1,8 +1,10 @@
-//! Zones of pseudo-tracks (Hajkazemi 2019 §2.4): the bottoms of a group laid end to end and cut into pieces as long as
-//! its longest track, and so its tops; or into shorter ones, blocks. Groups of more than 128 bottoms make several zones.
-//! What is left over at the end of bottoms or tops, less than a piece, belongs to none.
+//! Zones of pseudo-tracks (Hajkazemi 2019 §2.4). The bottoms of a group are laid end to end and cut into pieces as long
+//! as the group's longest track, or into shorter pieces (blocks). The tops of the group are cut likewise. A group of
+//! more than 128 bottoms makes several zones. The rest at the end of the bottoms or tops, shorter than a piece, belongs
+//! to no zone.
 //!
-//! Homes are LBAs here: a zone is two stretches of LBAs, and home n of a zone the n-th piece of them, bottoms first.
+//! Homes are expressed as LBAs here: a zone is two stretches of LBAs, and home n of a zone is the n-th piece of these
+//! stretches, bottoms first.
 //!
 //! Invariants:
 //! 1. Stretches cover all LBAs, in order, without gap.
@@ -14,7 +16,7 @@ use super::finder::Finder;
 use super::groups::{Group, groups};
 use super::home::Home;
 
-/// Bottoms of a zone, and tops likewise.
+/// Maximum number of bottoms in a zone, and of tops.
 const STRETCH_TRACKS: u64 = 128;
 
 /// Consecutive LBAs of the bottoms, or of the tops, of a zone.
@@ -22,9 +24,9 @@ const STRETCH_TRACKS: u64 = 128;
 struct Stretch {
     start: u64,
     zone: u32,
-    /// Sectors of a piece.
+    /// Number of sectors in a piece.
     piece_sectors: u32,
-    /// Home number of its first piece.
+    /// Home number of the stretch's first piece.
     first: u16,
     pieces: u16,
 }
@@ -32,26 +34,26 @@ struct Stretch {
 /// A zone: pseudo-tracks (or blocks) that a layer permutes among themselves.
 #[derive(Clone, Copy, Debug)]
 pub struct MapZone {
-    /// LBA of the first bottom, and of the first top.
+    /// First LBA of the bottoms, and of the tops.
     starts: [u64; 2],
-    /// Sectors of a piece.
+    /// Number of sectors in a piece.
     pub piece_sectors: u32,
-    /// Pieces of bottoms, which have the lowest home numbers.
+    /// Number of pieces on bottoms; these have the lowest home numbers.
     pub bottoms: u16,
-    /// Pieces of bottoms and tops.
+    /// Number of pieces on bottoms and tops.
     pub pieces: u16,
 }
 
-/// Where an LBA is at home.
+/// The piece that is the home of an LBA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ZonePiece {
-    /// The zone.
+    /// Number of the zone.
     pub zone: u32,
     /// Home number of the piece.
     pub home: u16,
     /// Sector within the piece.
     pub sector: u32,
-    /// Sectors of the piece.
+    /// Number of sectors in the piece.
     pub sectors: u32,
 }
 
@@ -61,17 +63,18 @@ pub struct MapZones {
     by_lba: Finder,
     stretches: Vec<Stretch>,
     zones: Vec<MapZone>,
-    /// The longest track in pieces, in part ones too.
+    /// Number of pieces that the longest track takes, rounded up.
     pieces_of_track: u64,
 }
 
 impl MapZones {
-    /// The zones of a disk, in pseudo-tracks.
+    /// Returns the zones of a disk, cut into pseudo-tracks.
     pub fn new(home: &Home) -> MapZones {
         MapZones::of_pieces(home, u32::MAX)
     }
 
-    /// The zones of a disk, in pieces of `piece_sectors_max` or of the longest track, whichever is less.
+    /// Returns the zones of a disk, cut into pieces of `piece_sectors_max` or of the longest track of the group,
+    /// whichever is less.
     pub fn of_pieces(home: &Home, piece_sectors_max: u32) -> MapZones {
         let longest =
             home.disk().geometry.zones().iter().map(|zone| zone.track_sectors).max().expect("a disk has a zone");
@@ -85,22 +88,22 @@ impl MapZones {
         MapZones { by_lba: Finder::new(starts, home.capacity().0), stretches, zones, pieces_of_track }
     }
 
-    /// How many there are.
+    /// Returns the number of zones.
     pub fn count(&self) -> usize {
         self.zones.len()
     }
 
-    /// The longest track in pieces, in part ones too.
+    /// Returns the number of pieces that the longest track takes, rounded up.
     pub fn pieces_of_track(&self) -> u64 {
         self.pieces_of_track
     }
 
-    /// Zone number `index`.
+    /// Returns zone number `index`.
     pub fn zone(&self, index: u32) -> &MapZone {
         &self.zones[index as usize]
     }
 
-    /// The piece that `lba` is at home in; none in what is left over.
+    /// Returns the home piece of `lba`; `None` if `lba` belongs to no piece.
     #[inline]
     pub fn piece_of(&self, lba: Lba) -> Option<ZonePiece> {
         let stretch = &self.stretches[self.by_lba.before(lba.0) - 1];
@@ -114,7 +117,7 @@ impl MapZones {
         })
     }
 
-    /// The first LBA that is at home in piece `home` of a zone.
+    /// Returns the first LBA of home piece `home` of a zone.
     #[inline]
     pub fn start(&self, zone: u32, home: u16) -> Lba {
         let zone = &self.zones[zone as usize];
@@ -125,7 +128,7 @@ impl MapZones {
         Lba(start + index as u64 * zone.piece_sectors as u64)
     }
 
-    /// The LBAs around `lba`, which is at home in no piece, that are neither.
+    /// Returns the run of LBAs around `lba` that belong to no piece, as (start, end). `lba` must belong to no piece.
     pub fn left_over(&self, lba: Lba, capacity: Sectors) -> (Lba, Lba) {
         let index = self.by_lba.before(lba.0) - 1;
         let stretch = &self.stretches[index];
@@ -133,7 +136,7 @@ impl MapZones {
         (Lba(stretch.start + stretch.pieces as u64 * stretch.piece_sectors as u64), Lba(end))
     }
 
-    /// Bytes of the tables.
+    /// Returns the bytes of memory that the tables take now.
     pub fn measured_bytes(&self) -> u64 {
         let tables = self.stretches.capacity() * size_of::<Stretch>() + self.zones.capacity() * size_of::<MapZone>();
         self.by_lba.measured_bytes() + tables as u64
@@ -150,7 +153,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Cuts a group.
+    /// Cuts a group into zones and pieces.
     fn group(&mut self, group: &Group) {
         let first_zone = self.zones.len() as u32;
         let (bottoms, tops) = (group.bottoms.parts(STRETCH_TRACKS), group.tops.parts(STRETCH_TRACKS));
@@ -166,7 +169,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds tracks that follow each other, but for those that are set aside.
+    /// Adds a stretch: tracks that follow each other, without those that are set aside.
     fn stretch(&mut self, zone: u32, kind: usize, piece_sectors: u32, tracks: &[Extent]) {
         let sectors: u64 = tracks.iter().map(|&tracks| self.home.lbas_in(tracks)).sum();
         let start = self.next_lba;
@@ -191,7 +194,7 @@ mod tests {
     use crate::layers::interlaced::home::Planner;
     use crate::verify::toy;
 
-    /// Goal: invariant 1, and that pieces and LBAs lead to each other. Method: every LBA of every toy.
+    /// Checks invariant 1, and that pieces and LBAs lead to each other. Method: every LBA of every toy.
     #[test]
     fn every_lba_is_at_home_in_one_piece_or_left_over() {
         for toy in toy::disks("interlaced") {

@@ -1,6 +1,6 @@
-//! What the layers of interlaced disks share (Hajkazemi 2019 §2): tracks and their homes, the backup log, the
-//! read-modify-write of bottom tracks, the count of hot tracks, and the phases of background moves. A layer adds where
-//! data lies and which tracks to move: [`Translation`].
+//! Common parts of the layers of interlaced disks (Hajkazemi 2019 §2): tracks and their homes, the backup log, the
+//! read-modify-write of bottom tracks, the count of hot tracks, and the phases of background moves. A layer adds the
+//! placement of data and the choice of tracks to move: [`Translation`].
 //!
 //! ```text
 //!   finder ── home ── backup ── host ──┐

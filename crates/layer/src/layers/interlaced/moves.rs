@@ -1,5 +1,5 @@
-//! Background moves and their phases. No host command enters a phase; between phases hosts may come in, and a write that
-//! would touch what the current move uses completes it first.
+//! Background moves and their phases. No host command enters a phase, but host commands may come between phases. A host
+//! write that would touch tracks of the current move completes the move first.
 //!
 //! ```text
 //!            nothing overwritten: read · write · commit
@@ -11,14 +11,14 @@
 //!                                       (late writes left) write · commit
 //! ```
 //!
-//! | state | what holds | a cut here |
+//! | state | guarantee | recovery after a cut |
 //! |---|---|---|
 //! | Idle | no record of a move is active | nothing to do |
-//! | BackedUp | every place is as before; what phase 2 endangers is backed up | what is backed up is written home again |
-//! | Displaced | late data is in the backup region alone, its new place is free to be written | phase 3 is made up for |
+//! | BackedUp | every place holds its old data; data endangered by phase 2 is backed up | backed-up data is written home |
+//! | Displaced | late data lies only in the backup region; its new place is free to be written | phase 3 is done |
 //!
 //! Invariants:
-//! 1. A phase ends with all its writes durable, and after them the note that says so.
+//! 1. A phase ends with all its writes durable, and after them the note that records the phase.
 //! 2. Bottoms are written before tops: the tops beside them are rewritten last.
 
 use std::collections::VecDeque;
@@ -29,29 +29,29 @@ use super::backup::BackupLog;
 use super::run::{TrackRun, write_copies};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 
-/// When a run is read and written.
+/// Phase in which a run is read, and in which it is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timing {
-    /// Read in the first phase, written in the second (or the first, if nothing is backed up).
+    /// The run is read in the first phase and written in the second (or in the first, if nothing is backed up).
     Normal,
-    /// Read in the second phase, just before it is written: intact in its old place until then.
+    /// The run is read in the second phase, just before it is written, and is intact in its old place until then.
     ReadLate,
-    /// Written in the third phase: the old contents of its new place have moved in the second.
+    /// The run is written in the third phase, because the second phase first moves the old contents of its new place.
     WrittenLate,
 }
 
 /// A run to be copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transfer {
-    /// The sectors, and where they lie now.
+    /// The logical sectors, and their present place.
     pub from: TrackRun,
-    /// The first physical sector that they are written to: their present place, if they are only to be rewritten.
+    /// First physical sector of the new place; equal to the present one if the run is only rewritten.
     pub to: Pba,
-    /// Whether that is on a bottom, so that writing there destroys its neighbours.
+    /// Whether the new place is on a bottom, so that writing there destroys sectors of the neighbours.
     pub to_bottom: bool,
-    /// Whether it is backed up first.
+    /// Whether the run is backed up first.
     pub saved: bool,
-    /// When it is read and written.
+    /// Phases in which the run is read and written.
     pub timing: Timing,
 }
 
@@ -63,14 +63,14 @@ struct Lock {
     radial_last: u32,
 }
 
-/// Everything that is copied for one move, in the order in which it is read. Runs of one track follow each other.
+/// All runs to be copied for one move, in the order in which they are read. Runs of one track follow each other.
 #[derive(Clone, Default, Debug)]
 pub struct Transfers {
     list: Vec<Transfer>,
     locks: Vec<Lock>,
-    /// Written, without logical sectors, before all else that is written.
+    /// Out-of-band sectors, without logical ones, that are written before all else.
     header: Option<Extent>,
-    /// Where the move takes place: its backup region is near.
+    /// Radial position of the move: it uses the nearest backup region.
     radial_track: u32,
 }
 
@@ -86,7 +86,7 @@ impl Transfers {
         self.list.push(transfer);
     }
 
-    /// Adds runs that stay where they are, because a write beside them destroys them.
+    /// Adds runs that stay in their places and are rewritten, because a write beside them destroys them.
     pub fn push_kept(&mut self, runs: &[TrackRun]) {
         let kept = |run: &TrackRun| Transfer {
             from: *run,
@@ -103,12 +103,12 @@ impl Transfers {
         self.locks.push(Lock { surface, radial_start, radial_last });
     }
 
-    /// Writes out-of-band sectors before the rest.
+    /// Sets the out-of-band sectors that are written before the rest.
     pub fn set_header(&mut self, header: Extent) {
         self.header = Some(header);
     }
 
-    /// The move takes place around this track.
+    /// Sets the radial position around which the move takes place.
     pub fn set_radial_track(&mut self, radial_track: u32) {
         self.radial_track = radial_track;
     }
@@ -126,7 +126,7 @@ impl Transfers {
     }
 }
 
-/// Where a move stands.
+/// State of the current move; see the table in the module's header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Idle,
@@ -134,14 +134,14 @@ enum Stage {
     Displaced,
 }
 
-/// What a phase leads to, for the layer's map.
+/// Result of a phase, for the layer's map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// More phases follow.
     Underway,
-    /// Late data lies in the backup region from here on.
+    /// Late data lies in the backup region from this physical sector on.
     Displaced(Pba),
-    /// All is copied.
+    /// All runs are copied.
     Done,
 }
 
@@ -153,7 +153,7 @@ pub struct Moves<M> {
     stage: Stage,
     transfers: Transfers,
     saved: Vec<TrackRun>,
-    /// Where the late data was backed up.
+    /// First physical sector of the copies of late data.
     late_backup: Pba,
 }
 
@@ -171,24 +171,24 @@ impl<M: Copy> Default for Moves<M> {
 }
 
 impl<M: Copy> Moves<M> {
-    /// Whether nothing is left to do.
+    /// Returns whether no move is queued or in progress.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.chosen.is_none()
     }
 
-    /// The current move.
+    /// Returns the current move.
     pub fn current(&self) -> Option<M> {
         self.chosen
     }
 
-    /// Replaces the moves not yet begun.
+    /// Replaces the moves that have not begun.
     pub fn replace(&mut self, moves: &[M]) {
         self.queue.clear();
         self.queue.extend(moves);
     }
 
-    /// Takes the next move that `prepare` finds sensible, and that backs up no more than `saved_sectors_max`; says whether
-    /// there is one.
+    /// Takes the next move for which `prepare` returns `true` and which backs up at most `saved_sectors_max`. Returns
+    /// whether there is one.
     pub fn take_next(&mut self, saved_sectors_max: u64, mut prepare: impl FnMut(M, &mut Transfers) -> bool) -> bool {
         while let Some(chosen) = self.queue.pop_front() {
             self.transfers.clear();
@@ -200,7 +200,7 @@ impl<M: Copy> Moves<M> {
         false
     }
 
-    /// Whether the current move has something to do with the tracks from `radial_start` to `radial_last`.
+    /// Returns whether the current move uses any of the tracks from `radial_start` to `radial_last` of `surface`.
     pub fn locks(&self, surface: u8, radial_start: u32, radial_last: u32) -> bool {
         self.chosen.is_some()
             && self.transfers.locks.iter().any(|lock| {
@@ -217,7 +217,7 @@ impl<M: Copy> Moves<M> {
         }
     }
 
-    /// The current move is done, or a note says so.
+    /// Ends the current move.
     pub fn finish(&mut self) {
         self.chosen = None;
         self.stage = Stage::Idle;
@@ -267,7 +267,8 @@ impl<M: Copy> Moves<M> {
         Outcome::Done
     }
 
-    /// Bottoms first, then the tops, track by track in the reverse order of reading: the head ends where it began.
+    /// Plans the writes of all runs but late ones: first bottoms, then tops, track by track in the reverse order of
+    /// reading, so that the head ends near where it began.
     fn write_normal(&self, plan: &mut Plan) {
         if let Some(header) = self.transfers.header {
             let (op, medium, kind) = (StepOp::Write, Medium::Disk, Kind::OutOfBand);
@@ -276,7 +277,7 @@ impl<M: Copy> Moves<M> {
         let now = |transfer: &&Transfer| transfer.timing != Timing::WrittenLate;
         let list = &self.transfers.list;
         let mut bottoms: Vec<&Transfer> = list.iter().filter(now).filter(|transfer| transfer.to_bottom).collect();
-        // What comes from many places goes to its track in one turn.
+        // Runs from many places that go to one track are written in one pass.
         bottoms.sort_by_key(|transfer| transfer.to);
         bottoms.into_iter().for_each(|transfer| write(transfer, plan));
         let follow = |a: &Transfer, b: &Transfer| a.to + Sectors(a.from.sectors as u64) == b.to;

@@ -2,7 +2,7 @@
 
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind, Parameters};
 
-/// How many backup regions there are.
+/// Number of backup regions.
 pub const BACKUP_REGIONS: ParameterInfo = ParameterInfo {
     key: "backup_regions",
     kind: ParameterKind::Count,
@@ -10,7 +10,7 @@ pub const BACKUP_REGIONS: ParameterInfo = ParameterInfo {
     help: "backup regions of three bottom tracks, evenly over the radius; 1 is at the middle",
 };
 
-/// Whether moves and rewrites back up all that a power cut could lose.
+/// Whether moves and rewrites back up all sectors that a power cut could lose.
 pub const SAFETY: ParameterInfo = ParameterInfo {
     key: "safety",
     kind: ParameterKind::Choice(&["power", "paper"]),
@@ -18,7 +18,7 @@ pub const SAFETY: ParameterInfo = ParameterInfo {
     help: "power: back up all that a cut could lose; paper: only what Hajkazemi 2019 backs up",
 };
 
-/// How many host writes make an interval, at whose end hot tracks are chosen.
+/// Number of host writes in an interval, at whose end hot tracks are chosen.
 const INTERVAL: ParameterInfo = ParameterInfo {
     key: "interval",
     kind: ParameterKind::CountFrom(1),
@@ -26,8 +26,9 @@ const INTERVAL: ParameterInfo = ParameterInfo {
     help: "host writes from one choice of hot tracks to the next",
 };
 
-/// What becomes of the counts. Hajkazemi 2019 §2.2 resets them; but in 20,000 writes a track that a stream has passed once looks
-/// as hot as one that is rewritten for hours, and moving it costs more than it saves.
+/// Treatment of the counts at the end of an interval. Hajkazemi 2019 §2.2 resets them. But within 20,000 writes, a
+/// track that a stream has passed once looks as hot as one that is rewritten for hours, and moving it costs more than
+/// it saves.
 const HOTNESS: ParameterInfo = ParameterInfo {
     key: "hotness",
     kind: ParameterKind::Choice(&["reset", "decay"]),
@@ -35,7 +36,7 @@ const HOTNESS: ParameterInfo = ParameterInfo {
     help: "reset: counts start anew with each interval; decay: a 64th of them is forgotten",
 };
 
-/// How many of the hottest tracks are looked at after an interval.
+/// Number of hottest tracks considered after an interval.
 pub const HOT_TRACKS: ParameterInfo = ParameterInfo {
     key: "hot_tracks",
     kind: ParameterKind::CountFrom(1),
@@ -43,7 +44,7 @@ pub const HOT_TRACKS: ParameterInfo = ParameterInfo {
     help: "hottest bottom tracks considered at the end of an interval",
 };
 
-/// How many times hotter a track must be than the one that it displaces.
+/// Ratio by which a track must be hotter than the one that it displaces.
 const HOT_RATIO: ParameterInfo = ParameterInfo {
     key: "hot_ratio",
     kind: ParameterKind::CountFrom(1),
@@ -51,12 +52,13 @@ const HOT_RATIO: ParameterInfo = ParameterInfo {
     help: "a track is moved only if this many times as much was written to it as to the one it displaces",
 };
 
-/// When a move pays.
+/// Condition under which a move pays.
 ///
-/// A sector written to a bottom costs four more writes: two copies, and two tops written anew. A move writes whole tracks,
-/// five to seven of them: in sectors it pays after hundreds of small writes, in time (3 t_seek + 9 t_rot and more, against the
-/// 5 t_rot of a read-modify-write) after four. Asking for the former asks for the latter. How long a track stays hot
-/// nobody knows; moving it when it has cost as much as the move is never twice as dear as knowing.
+/// A sector written to a bottom costs four more writes: two copies, and two rewritten top sectors. A move writes whole
+/// tracks, five to seven of them. In sectors, it pays after hundreds of small writes. In time, it pays after four: a
+/// move takes 3 t_seek + 9 t_rot and more, a read-modify-write 5 t_rot. So a move that pays in sectors also pays in
+/// time. How long a track stays hot is not known. A move made once the track's writes have cost as much as the move
+/// costs never twice as much as one made with that knowledge.
 const PAYBACK: ParameterInfo = ParameterInfo {
     key: "payback",
     kind: ParameterKind::Count,
@@ -64,7 +66,7 @@ const PAYBACK: ParameterInfo = ParameterInfo {
     help: "a move must save as many sectors as it writes if this many times what was counted is yet to be written; 0: need not",
 };
 
-/// When moves are stopped because they do not pay: see [`super::account`].
+/// Limit on moves that do not pay, beyond which moves stop: see [`super::account`].
 const WATCH: ParameterInfo = ParameterInfo {
     key: "watch",
     kind: ParameterKind::Count,
@@ -72,10 +74,10 @@ const WATCH: ParameterInfo = ParameterInfo {
     help: "moves stop while they have written more than they saved, but for one in so many sectors of what imr-rmw would have written; 0: never",
 };
 
-/// Sectors that a read-modify-write writes besides each of the host's.
+/// Number of sectors that a read-modify-write writes for each of the host's, besides that one.
 pub const SAVED_PER_SECTOR: u64 = 4;
 
-/// How often a phase of a move is made between requests, when the moves of an interval are still not done at the end of the next.
+/// Number of requests per phase of a move, when moves of an interval are still pending at the end of the next.
 const BACKGROUND_EVERY: ParameterInfo = ParameterInfo {
     key: "background_every",
     kind: ParameterKind::CountFrom(1),
@@ -83,7 +85,7 @@ const BACKGROUND_EVERY: ParameterInfo = ParameterInfo {
     help: "moves pending when an interval ends run a phase every so many requests",
 };
 
-/// How long the drive must be idle before moves are made.
+/// Time for which the drive must be idle before moves are made.
 pub const IDLE: ParameterInfo = ParameterInfo {
     key: "idle",
     kind: ParameterKind::Duration,
@@ -94,12 +96,13 @@ pub const IDLE: ParameterInfo = ParameterInfo {
 /// The parameters of layers that move tracks, as the registry lists them.
 pub const OF_MOVES: [ParameterInfo; 10] = of_moves(HOT_TRACKS);
 
-/// The same where `hottest` says how many are looked at after an interval, and of what.
+/// Returns [`OF_MOVES`] with `hottest` in place of [`HOT_TRACKS`]: it says how many tracks, or other units, are
+/// considered after an interval.
 pub const fn of_moves(hottest: ParameterInfo) -> [ParameterInfo; 10] {
     [INTERVAL, HOTNESS, hottest, HOT_RATIO, PAYBACK, WATCH, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE]
 }
 
-/// The parameters of a layer: its `own`, then those that are `shared` with others.
+/// Returns the parameters of a layer: its `own`, then those that are `shared` with others.
 pub const fn joined<const OWN: usize, const SHARED: usize, const ALL: usize>(
     own: [ParameterInfo; OWN],
     shared: [ParameterInfo; SHARED],
@@ -117,28 +120,33 @@ pub const fn joined<const OWN: usize, const SHARED: usize, const ALL: usize>(
 /// The values of [`OF_MOVES`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MoveOptions {
-    /// Whether all that a cut could lose is backed up.
+    /// Whether all sectors that a cut could lose are backed up.
     pub power_safe: bool,
-    /// Host writes in an interval.
+    /// Number of host writes in an interval.
     pub interval: u32,
-    /// Whether counts are halved at its end, and not forgotten.
+    /// Whether counts decay by a 64th at the end of an interval, instead of being reset.
     pub decays: bool,
-    /// Hottest tracks considered.
+    /// Number of hottest tracks considered.
     pub hot_tracks: usize,
-    /// Times as hot as what is displaced.
+    /// Ratio by which a track must be hotter than the one that it displaces.
     pub hot_ratio: u32,
-    /// Times what was counted is expected to come, for a move to pay; zero where that is not asked.
+    /// Multiple of the counted writes that is expected to follow, when a move is checked for whether it pays; 0 turns
+    /// the check off.
     pub payback: u32,
-    /// The share of what read-modify-write would have written that moves may lose: one in so many; zero where nobody watches.
+    /// Credit of moves, as one sector in this many of those that read-modify-write would have written; 0 turns the account off.
     pub watch: u32,
-    /// Requests between two overdue phases.
+    /// Number of requests between two phases of overdue moves.
     pub background_every: u32,
     /// Nanoseconds without requests before moves are made.
     pub idle_after_ns: u64,
 }
 
 impl MoveOptions {
-    /// Reads them from parameters that have all of these keys.
+    /// Reads the options from parameters that have all keys of [`OF_MOVES`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if a count is 0 or too large.
     pub fn new(parameters: &Parameters) -> Result<MoveOptions, ConfigError> {
         let count = |key: &str, max: u64| {
             let value = parameters.count(key);
@@ -160,7 +168,7 @@ impl MoveOptions {
         })
     }
 
-    /// For a layer that moves nothing.
+    /// Options of a layer that moves nothing.
     pub const NONE: MoveOptions = MoveOptions {
         power_safe: true,
         interval: u32::MAX,
@@ -173,8 +181,9 @@ impl MoveOptions {
         idle_after_ns: 0,
     };
 
-    /// Whether to move a track to which `hot` sectors were written, where `cold` were to what it displaces, for `written`
-    /// sectors that the move writes: enough hotter, where none written count as one, and worth it.
+    /// Returns whether to move a track to which `hot` sectors were written, in place of a track to which `cold` were;
+    /// the move writes `written` sectors. The track must be hotter by `hot_ratio`, where a `cold` of 0 counts as 1.
+    /// Unless `payback` is 0, the move must also be expected to save as many sectors as it writes.
     pub fn pays(&self, hot: u32, cold: u32, written: u64) -> bool {
         let is_hotter = hot as u64 >= self.hot_ratio as u64 * cold.max(1) as u64;
         let saved = SAVED_PER_SECTOR * hot.saturating_sub(cold) as u64 * self.payback as u64;
@@ -194,8 +203,8 @@ mod tests {
         assert!(!pays(1, 0) && !pays(19, 10));
     }
 
-    /// Goal: the closed form. A flip writes six tracks of 4096 sectors, which is what read-modify-writes of 24,576 / 4 = 6,144
-    /// sectors write besides.
+    /// Checks the closed form. A flip writes six tracks of 4096 sectors: as many as read-modify-writes of 24,576 / 4 =
+    /// 6,144 sectors write besides.
     #[test]
     fn a_move_pays_when_it_saves_what_it_writes() {
         let options = MoveOptions { hot_ratio: 2, payback: 1, ..MoveOptions::NONE };

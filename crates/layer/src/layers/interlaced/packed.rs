@@ -1,12 +1,13 @@
 //! An array of three-bit values: five states of a track in 3 bits (Hajkazemi 2019 §2.2).
 //!
 //! Invariants:
-//! 1. Value i takes bits 3i to 3i+2 of the bytes, low bits first; one spare byte at the end lets each be read as a pair.
+//! 1. Value i takes bits 3i to 3i+2 of the bytes, low bits first. One spare byte at the end lets each value be read as
+//!    a pair of bytes.
 
-/// Bits of a value.
+/// Number of bits in a value.
 const BITS: usize = 3;
 
-/// The values, all zero at first.
+/// The array; all values are zero at first.
 #[derive(Clone, Debug)]
 pub struct PackedStates {
     bytes: Vec<u8>,
@@ -14,12 +15,12 @@ pub struct PackedStates {
 }
 
 impl PackedStates {
-    /// An array of `values` zeros.
+    /// Creates an array of `values` zeros.
     pub fn new(values: usize) -> PackedStates {
         PackedStates { bytes: vec![0; packed_bytes(values as u64) as usize + 1], values }
     }
 
-    /// Value number `index`.
+    /// Returns value number `index`.
     #[inline]
     pub fn get(&self, index: usize) -> u8 {
         let (byte, shift) = (index * BITS / 8, index * BITS % 8);
@@ -36,9 +37,9 @@ impl PackedStates {
         self.bytes[byte..byte + 2].copy_from_slice(&pair.to_le_bytes());
     }
 
-    /// The indices and values that are not zero, in order.
+    /// Returns the indices and values that are not zero, in order.
     pub fn set_values(&self) -> impl Iterator<Item = (u32, u8)> + '_ {
-        // Eight values take three bytes: most of a disk is passed over three bytes at a time.
+        // Eight values take three bytes, so zeros, most of a disk, are skipped three bytes at a time.
         let eights = (0..self.values.div_ceil(8)).filter(|eight| {
             let end = (BITS * eight + BITS).min(self.bytes.len());
             self.bytes[BITS * eight..end].iter().any(|&byte| byte != 0)
@@ -47,13 +48,13 @@ impl PackedStates {
         each.map(|index| (index as u32, self.get(index))).filter(|&(_, value)| value != 0)
     }
 
-    /// Bytes of memory that it takes now.
+    /// Returns the bytes of memory that the array takes now.
     pub fn measured_bytes(&self) -> u64 {
         self.bytes.capacity() as u64
     }
 }
 
-/// Bytes of so many values.
+/// Returns the number of bytes that `values` packed values take.
 pub fn packed_bytes(values: u64) -> u64 {
     (values * BITS as u64).div_ceil(8)
 }
@@ -64,7 +65,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Goal: the packed array equals a plain one.
+        /// Checks that the packed array equals a plain one.
         #[test]
         fn equals_an_array(changes in prop::collection::vec((0usize..37, 0u8..8), 0..80)) {
             let mut packed = PackedStates::new(37);

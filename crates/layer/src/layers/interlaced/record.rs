@@ -1,19 +1,19 @@
-//! The journal records that every layer of an interlaced disk has: what is backed up where, and which sectors hold data.
+//! The journal records that every layer of an interlaced disk has: backups and their places, and live sectors.
 //!
-//! What is backed up for one operation of the host, or for one move, may take several records: the first and those in the middle
-//! do not say yet for what, the last completes them. Each has room for two runs of LBAs, whose copies follow each other
-//! from `backup_pba` on; `sectors_of_both` has the sectors of the first and of the second, which is empty where there is
-//! none.
+//! A backup for one host operation, or for one move, may take several records. The last record names the operation and
+//! completes the backup; the first and those in the middle do not name it. Each record has room for two runs of LBAs,
+//! whose copies follow each other from `backup_pba` on. `sectors_of_both` has the lengths of the first and second run
+//! in sectors; a missing second run has length 0.
 
 use imbrex_disk::{Lba, Pba};
 
 use crate::journal_records;
 
-/// Layers number their own records from here.
+/// First tag of the records of a single layer; lower tags belong to the records here.
 pub const FIRST_LAYER_TAG: u8 = 16;
 
 journal_records! {
-    /// A change of the backup log, or of which sectors are live.
+    /// A change of the backup log, or of the set of live sectors.
     pub enum Record of "the backup log" {
         1 => First { backup_pba: Pba, lba: Lba, second_lba: Lba, sectors_of_both: (u32, u32) }
             "backup, the first of several",

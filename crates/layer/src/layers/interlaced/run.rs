@@ -1,27 +1,28 @@
-//! Tracks, parts of them, and runs of logical sectors that lie on one track: what all parts of these layers speak of.
+//! Tracks, spans of sectors on a track, and runs of logical sectors that lie on one track: the common types of the
+//! interlaced layers.
 
 use imbrex_disk::{Extent, Lba, Pba, Place, Sectors};
 
 use crate::plan::{Cause, Plan};
 
-/// The heat key of a run whose writes are not counted.
+/// Heat key of a run whose writes are not counted.
 pub const NO_HEAT: u32 = u32::MAX;
 
-/// A track: where it lies and how long it is.
+/// A track: its place and length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Track {
-    /// Its first physical sector.
+    /// First physical sector of the track.
     pub start: Pba,
-    /// Sectors that it holds.
+    /// Number of sectors on the track.
     pub sectors: u32,
-    /// Its radial position.
+    /// Radial position of the track.
     pub radial_track: u32,
-    /// The surface that it lies on.
+    /// Surface of the track.
     pub surface: u8,
 }
 
 impl Track {
-    /// The track of a place.
+    /// Returns the track that contains `place`.
     #[inline]
     pub fn of(place: &Place) -> Track {
         Track {
@@ -33,50 +34,50 @@ impl Track {
     }
 }
 
-/// Sectors of one track.
+/// Consecutive sectors of one track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
     /// The track.
     pub track: Track,
-    /// The first of them, counted on the track.
+    /// First sector, counted on the track.
     pub first: u32,
-    /// One past the last.
+    /// One past the last sector, counted on the track.
     pub end: u32,
 }
 
 impl Span {
-    /// The physical sectors.
+    /// Returns the physical sectors of the span.
     #[inline]
     pub fn extent(&self) -> Extent {
         Extent::new(self.track.start + Sectors(self.first as u64), Sectors((self.end - self.first) as u64))
     }
 }
 
-/// Logical sectors that lie in one piece on one track.
+/// Consecutive logical sectors that lie in one piece on one track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TrackRun {
     /// First logical sector.
     pub lba: Lba,
-    /// Its first physical sector.
+    /// Physical sector of `lba`.
     pub pba: Pba,
-    /// How many sectors.
+    /// Number of sectors.
     pub sectors: u32,
     /// Radial position of the track.
     pub radial_track: u32,
-    /// The surface that it lies on.
+    /// Surface of the track.
     pub surface: u8,
     /// Sector of the track at which the run begins.
     pub sector: u32,
-    /// Sectors that the track holds.
+    /// Number of sectors on the track.
     pub track_sectors: u32,
-    /// Whether writing it destroys nothing that holds data.
+    /// Whether writing the run destroys no data.
     pub harmless: bool,
-    /// Under which key writes to it are counted.
+    /// Heat key under which writes to the run are counted.
     pub heat: u32,
 }
 
 impl TrackRun {
-    /// The sectors of a track from `first` up to `end`, which hold those from `lba` on.
+    /// Returns the run of the sectors from `first` up to `end` of a track, which hold the logical sectors from `lba` on.
     #[inline]
     pub fn on(track: &Track, first: u32, end: u32, lba: Lba) -> TrackRun {
         TrackRun {
@@ -92,19 +93,19 @@ impl TrackRun {
         }
     }
 
-    /// One past its last logical sector.
+    /// Returns the LBA one past the run's last logical sector.
     #[inline]
     pub fn end(&self) -> Lba {
         self.lba + Sectors(self.sectors as u64)
     }
 
-    /// The physical sectors.
+    /// Returns the physical sectors of the run.
     #[inline]
     pub fn extent(&self) -> Extent {
         Extent::new(self.pba, Sectors(self.sectors as u64))
     }
 
-    /// The part of it from `lba` on, up to `end` or to its own end.
+    /// Returns the part of the run from `lba` on, up to `end` or to the end of the run, whichever comes first.
     #[inline]
     pub fn part(&self, lba: Lba, end: Lba) -> TrackRun {
         let (skipped, end) = ((lba - self.lba).0, end.min(self.end()));
@@ -118,14 +119,14 @@ impl TrackRun {
     }
 }
 
-/// Whether a track lies on top of its neighbours: writing it harms nothing. Tops and bottoms alternate; the outermost track is
-/// a bottom.
+/// Returns whether a track lies on top of its neighbours, so that writing it destroys nothing. Tops and bottoms
+/// alternate; the outermost track is a bottom.
 #[inline]
 pub fn is_top(radial_track: u32) -> bool {
     radial_track % 2 == 1
 }
 
-/// Writes copies of `runs`, one after the other, from `backup` on.
+/// Plans writes of copies of `runs`, one after the other, from `backup` on.
 #[inline]
 pub fn write_copies(runs: &[TrackRun], backup: Pba, plan: &mut Plan) {
     let mut at = backup;

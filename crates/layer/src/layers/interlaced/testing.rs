@@ -1,5 +1,5 @@
-//! What the tests of the interlaced layers share: small disks, layers built from words, plans as text, and the cost of
-//! plans in seeks and rotations, from the mechanics themselves.
+//! Helpers for the tests of the interlaced layers: small disks, layers built from parameter strings, plans as text, and
+//! the cost of plans in seeks and rotations, measured with the disk's mechanics.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::plan::{Cause, Plan, StepOp};
 use crate::registry;
 
 const ROTATION_NS: u32 = 10_000_000;
-/// Every seek of the toy disks takes as long, so that seeks can be counted.
+/// Duration of every seek of the toy disks; all are equal, so that seeks can be counted.
 const SEEK_NS: u64 = 1_000_000_000;
 
-/// A disk of one surface, in groups of six bottoms and six tops, with the paper's accounting of rotations.
+/// Returns a disk of one surface, in groups of six bottoms and six tops, with the paper's accounting of rotations.
 pub fn disk(tracks: u32, track_sectors: u32, top_ratio: f64) -> SharedDisk {
     let config = GeometryConfig {
         interlaced: Some(InterlacedConfig { group_tracks: 6, top_ratio, ..Default::default() }),
@@ -29,7 +29,7 @@ pub fn disk(tracks: u32, track_sectors: u32, top_ratio: f64) -> SharedDisk {
     Arc::new(Disk { geometry, mechanics, recording, flash: None, sector_bytes: 4096 })
 }
 
-/// The layer `name` with `key=value,…`.
+/// Returns the layer `name`, built with the parameters `key=value,…`.
 pub fn layer(name: &str, disk: &SharedDisk, parameters: &str) -> Box<dyn Layer> {
     let pairs = parameters.split(',').filter(|pair| !pair.is_empty());
     let given: Vec<_> = pairs.map(|pair| pair.split_once('=').expect("key=value")).collect();
@@ -37,7 +37,7 @@ pub fn layer(name: &str, disk: &SharedDisk, parameters: &str) -> Box<dyn Layer> 
     registry::build(name, disk, &given).expect("the toy suits")
 }
 
-/// What `layer` plans for `commands` together.
+/// Returns the plan of `layer` for `commands` together.
 pub fn plan(layer: &mut dyn Layer, commands: &[Command]) -> Plan {
     let mut plan = Plan::new();
     layer.plan(commands, &mut plan);
@@ -51,7 +51,7 @@ pub fn write_each(layer: &mut dyn Layer, lbas: &[u64]) {
     }
 }
 
-/// Every phase of background work there is, one plan each.
+/// Returns every phase of background work there is, one plan each.
 pub fn idle_phases(layer: &mut dyn Layer) -> Vec<Plan> {
     let mut phases = Vec::new();
     loop {
@@ -71,16 +71,16 @@ pub fn assert_plan(plan: &Plan, golden: &str) {
     assert_eq!(ours, golden, "{plan:?}");
 }
 
-/// What plans cost, in seeks and rotations.
+/// Cost of plans, in seeks and rotations.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cost {
-    /// Movements of the arm.
+    /// Number of movements of the arm.
     pub seeks: u64,
-    /// Rotations waited for and transferred in.
+    /// Rotations during waits and transfers.
     pub rotations: f64,
 }
 
-/// The mechanics of the toy disk, with its head somewhere.
+/// The mechanics of a toy disk, which time plans.
 pub struct Clock {
     actuator: Actuator,
     now: SimTime,
@@ -88,14 +88,14 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock whose head is over `pba`.
+    /// Creates a clock whose head is over `pba`.
     pub fn at(disk: &SharedDisk, pba: u64) -> Clock {
         let mut clock = Clock { actuator: Actuator::new(disk.clone()), now: SimTime(0), pseudo_tracks: false };
         clock.access(Direction::Read, Extent::new(imbrex_disk::Pba(pba), Sectors(1)), Purpose::InPlace);
         clock
     }
 
-    /// Counts moves as the paper counts those of pseudo-tracks: their ends are not those of tracks.
+    /// Returns this clock with moves timed as the paper times those of pseudo-tracks, whose ends are not ends of tracks.
     pub fn of_pseudo_tracks(self) -> Clock {
         Clock { pseudo_tracks: true, ..self }
     }
@@ -106,7 +106,7 @@ impl Clock {
         (time.seek.0, (time.rotation + time.transfer).0)
     }
 
-    /// Carries out a plan.
+    /// Executes a plan and returns its cost.
     pub fn cost(&mut self, plan: &Plan) -> Cost {
         let (mut seek_ns, mut rest_ns) = (0, 0);
         for (index, phase) in plan.phases.iter().enumerate() {
@@ -131,7 +131,7 @@ impl Clock {
         Cost { seeks: seek_ns / SEEK_NS, rotations: rest_ns as f64 / ROTATION_NS as f64 }
     }
 
-    /// Carries out plans one after the other.
+    /// Executes plans one after the other and returns their total cost.
     pub fn cost_of_all(&mut self, plans: &[Plan]) -> Cost {
         plans.iter().map(|plan| self.cost(plan)).fold(Cost { seeks: 0, rotations: 0.0 }, |sum, cost| Cost {
             seeks: sum.seeks + cost.seeks,
@@ -140,7 +140,8 @@ impl Clock {
     }
 }
 
-/// The cost is the paper's; what it neglects, the transfer of a few sectors, is under `transfer` rotations.
+/// Checks that the cost is the paper's. The paper neglects the transfer of a few sectors, which may take up to
+/// `transfer` rotations.
 pub fn assert_cost(cost: Cost, seeks: u64, rotations: f64, transfer: f64) {
     assert_eq!(cost.seeks, seeks, "{cost:?}");
     assert!((rotations..=rotations + transfer).contains(&cost.rotations), "{cost:?}, expected {rotations} rotations");

@@ -1,4 +1,4 @@
-//! The numbered invariants of the layer's header, from the map and the zones alone.
+//! Checks the numbered invariants of the layer's header, using only the map and the zones.
 
 use super::INFO;
 use super::state::{LogZone, Placed, State, Use};

@@ -1,11 +1,11 @@
-//! Checkpoints: the records that say all of a drive, and what they mean when they are read back.
+//! Checkpoints: the records that describe a drive completely, and their replay.
 //!
-//! Only zones that are neither free nor as the factory made them are named, with their live blocks in order of place.
-//! So a checkpoint is as long as what was written.
+//! Only zones that are neither free nor in the state of the factory are named, with their live blocks in order of
+//! place. So a checkpoint is as long as the data written.
 //!
 //! Invariants:
-//! 1. A zone as the factory made it holds no run of the map; every block in no run lies in such a zone.
-//! 2. Between the first record and the last, live blocks are counted of named zones alone.
+//! 1. A zone in the state of the factory holds no run of the map. Every block in no run lies in a zone in that state.
+//! 2. Between the first and the last record of a checkpoint, only live blocks of named zones are counted.
 
 use super::chunk::CHUNK_BLOCKS;
 use super::record::Record;
@@ -15,11 +15,11 @@ use crate::map::run_list::{ABSENT, ShortRun};
 use crate::map::sparse::Sparse;
 use crate::plan::note::Note;
 
-/// Stands in a record in place of a stream: the zone is closed.
+/// Value of `stream` in a record for a closed zone.
 const CLOSED: u64 = STREAMS as u64;
 
 impl State {
-    /// Begins a checkpoint: forgets everything, because the records that follow say all.
+    /// Begins a checkpoint: resets the whole state, because the records that follow describe the drive completely.
     pub(super) fn restart(&mut self, clock: u64) {
         self.chunks = Sparse::new(self.chunks.len());
         self.zones.iter_mut().for_each(|zone| *zone = LogZone::free());
@@ -69,8 +69,8 @@ impl State {
         Ok(())
     }
 
-    /// Ends a checkpoint. Blocks that no record named lie where the factory put them; zones that no record named and that hold nothing
-    /// live are free.
+    /// Ends a checkpoint. Blocks that no record named lie where the factory put them. Zones that no record named and
+    /// that have no live block are free.
     pub(super) fn end(&mut self) {
         self.restarting = false;
         let (full, zone_blocks, blocks) = (self.full, self.zone_blocks, self.blocks);

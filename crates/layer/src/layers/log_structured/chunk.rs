@@ -1,45 +1,45 @@
-//! A part of the map, of [`CHUNK_BLOCKS`] blocks: a list of runs while these are few, and from then on the place of each block, as in
-//! a page-mapped drive.
+//! A chunk: a part of the map, of [`CHUNK_BLOCKS`] blocks. A chunk is a list of runs while there are few of them, and
+//! from then on an array with the place of each block, as in a page-mapped drive.
 //!
-//! Blocks that were written at random stand alone. A list of thousands of them is longer than their places are, takes a search
-//! for each look-up, and moves for each block that comes between others.
+//! Blocks written at random make runs of one block. A list of thousands of those is longer than an array of places. It
+//! takes a search for each look-up, and an insertion moves later runs.
 //!
 //! Invariants:
-//! 1. A part of it is visited as one where its blocks follow each other in one zone.
+//! 1. A part of a chunk is visited as one only if its blocks follow each other in one zone.
 
 use crate::layer::Coming;
 use crate::map::prefetch::prefetch;
 use crate::map::run_list::{ABSENT, RunList, ShortRun};
 
-/// Blocks of a part of the map: 8 MiB where they have 4 KiB, 8 KiB of places.
+/// Number of blocks in a chunk: 8 MiB with blocks of 4 KiB, whose places take 8 KiB.
 pub(super) const CHUNK_BLOCKS: u32 = 2048;
-/// A list of more runs takes as much as places do, within a factor of two either way.
+/// Maximum number of runs in a list. A longer list takes as much memory as the places do, within a factor of two either way.
 const RUNS_MAX: usize = CHUNK_BLOCKS as usize / 4;
-/// A block in no run: it lies where the factory put it. No place is as large (`build`).
+/// Place of a block in no run: the block lies where the factory put it. `build` ensures that no real place is as large.
 const UNMAPPED: u32 = ABSENT - 1;
 
-/// The part.
+/// A part of the map, as a list or as an array.
 #[derive(Clone, Debug)]
 pub(super) enum Chunk {
-    /// Its runs.
+    /// List of the chunk's runs.
     Runs(RunList),
-    /// The place of each block, [`ABSENT`] or [`UNMAPPED`].
+    /// Place of each block, [`ABSENT`] or [`UNMAPPED`].
     Places(Box<[u32]>),
 }
 
 impl Chunk {
-    /// An empty one, of blocks that lie at places below `places`.
+    /// Creates a chunk without runs, of blocks that lie at places below `places`.
     pub fn new(places: u32) -> Chunk {
         Chunk::Runs(RunList::new(places))
     }
 
-    /// Takes it out to be changed, and leaves nothing in its place.
+    /// Takes the chunk out to be changed, and leaves an empty array in its place.
     pub fn take(&mut self) -> Chunk {
         std::mem::replace(self, Chunk::Places(Box::default()))
     }
 
-    /// Calls `visit(offset, length, place)` with every part of `from..to` in order, those in no run as `None`. Zones have
-    /// `zone_blocks`.
+    /// Calls `visit(offset, length, place)` with every part of `from..to` in order; the place of a part in no run is
+    /// `None`. A zone has `zone_blocks` blocks, and no part crosses the end of a zone.
     #[inline]
     pub fn cover(&self, zone_blocks: u32, from: u32, to: u32, visit: impl FnMut(u32, u32, Option<u32>)) {
         match self {
@@ -48,11 +48,11 @@ impl Chunk {
         }
     }
 
-    /// Puts `run` over what was there, which `hidden` is called with as [`Chunk::cover`] does.
+    /// Inserts `run` over the runs that it hides. Calls `hidden` with the hidden parts, as [`Chunk::cover`] does.
     pub fn overlay(&mut self, zone_blocks: u32, run: ShortRun, hidden: impl FnMut(u32, u32, Option<u32>)) {
         match self {
             Chunk::Runs(list) => {
-                // Runs never join over the end of a zone: a guard may lie there.
+                // Runs never join across the end of a zone: a guard may lie there.
                 list.overlay(run, run.is_absent() || !run.place.is_multiple_of(zone_blocks), hidden);
                 if list.len() > RUNS_MAX {
                     *self = Chunk::Places(places_of(list));
@@ -65,7 +65,7 @@ impl Chunk {
         }
     }
 
-    /// Has what a look-up of the block at `offset` reads fetched.
+    /// Prefetches the memory that a look-up of the block at `offset` reads.
     #[inline]
     pub fn foresee(&self, offset: u32, coming: Coming) {
         match (self, coming) {
@@ -75,7 +75,7 @@ impl Chunk {
         }
     }
 
-    /// Bytes that it takes beside itself.
+    /// Returns the bytes of memory that the chunk takes besides its own size.
     pub fn measured_bytes(&self) -> u64 {
         match self {
             Chunk::Runs(list) => list.measured_bytes(),
@@ -124,8 +124,8 @@ fn cover(places: &[u32], zone_blocks: u32, from: u32, to: u32, mut visit: impl F
 
 #[cfg(test)]
 mod tests {
-    //! Goal: a part of the map equals an array of places, as a list, as places, and where it becomes the latter. Method: random runs on
-    //! both; parts are compared block by block, and each must lie in one zone.
+    //! Goal: a chunk equals an array of places, as a list, as an array, and when it changes from the former to the
+    //! latter. Method: random runs on both; parts are compared block by block, and each must lie in one zone.
 
     use proptest::prelude::*;
 
@@ -141,7 +141,7 @@ mod tests {
         ) {
             let mut chunk = Chunk::new(1 << 20);
             let mut naive = vec![None; CHUNK_BLOCKS as usize];
-            // So many blocks that stand alone, then runs of any length over them.
+            // First `alone` runs of one block each, then runs of any length over them.
             let alone = (0..alone as u32).map(|number| (number * 3, 1, number * 5, false));
             for (offset, length, place, is_trim) in alone.chain(steps) {
                 let place = if is_trim { ABSENT } else { place };

@@ -1,11 +1,11 @@
-//! Cleaning: the live blocks of a victim are moved to the open zone of what is cleaned, a step at a time; the zone is
-//! free when the last of them has moved, or when the host has overwritten it.
+//! Cleaning: the live blocks of a victim zone are moved, a step at a time, to the open zone for cleaned data. The
+//! victim is free when its last live block has been moved or overwritten by the host.
 //!
-//! A step reads in the order of places and writes in the order of blocks, so that what belongs together comes together.
+//! A step reads in the order of places and writes in the order of blocks, so that consecutive blocks end up together.
 //!
 //! Invariants:
-//! 1. A zone is written anew only when the records that freed it are durable.
-//! 2. Of the free zones, only cleaning takes the last.
+//! 1. A zone is written again only after the records that freed it are durable.
+//! 2. The last free zone is used only by cleaning.
 
 use std::cmp::Reverse;
 
@@ -16,7 +16,7 @@ use super::{LogStructured, Policy};
 use crate::plan::{Cause, GroupKind, Plan};
 
 impl LogStructured {
-    /// One step of cleaning; whether there was one to make.
+    /// Makes one step of cleaning, and returns whether there was a zone to clean.
     pub(super) fn clean(&mut self, plan: &mut Plan) -> bool {
         if self.state.victim.is_none() {
             self.state.victim = self.choose().map(|zone| Victim { zone, entry: 0, entry_start: 0, skip: 0 });
@@ -43,7 +43,7 @@ impl LogStructured {
         true
     }
 
-    /// One step of cleaning in idle time, while too few zones are free.
+    /// Makes one step of cleaning in idle time, if too few zones are free. Returns whether a step was made.
     pub(super) fn clean_idly(&mut self, plan: &mut Plan) -> bool {
         self.state.free.len() < self.idle_zones && self.clean(plan)
     }
@@ -58,13 +58,15 @@ impl LogStructured {
         }
     }
 
-    /// The head of a stream's open zone, or of a free one; the current phase may write there from here on.
+    /// Returns the place of the head of a stream's open zone and the blocks that fit there; if no zone is open, those
+    /// of a free zone. Plans a barrier if needed so that the current phase may write there.
     pub(super) fn head_or_free_zone(&mut self, stream: Stream, plan: &mut Plan) -> (u32, u32) {
         if let Some(head) = self.state.head(stream) {
             return head;
         }
         if std::mem::take(&mut self.state.freed) {
-            // What freed zones held may be wanted by records of this plan that are not yet appended.
+            // The data of freed zones may still be needed until the records of this plan, which are not yet appended,
+            // are durable.
             self.record_appends(plan);
             plan.barrier();
         }
@@ -72,9 +74,9 @@ impl LogStructured {
         (self.state.first_place(zone), self.state.zone_blocks)
     }
 
-    /// The closed zone to clean: the first of those that promise most. With no zone free it is the one with the fewest
-    /// live blocks, whatever the policy: these are sure to fit into what is open, for a victim whose cleaning was cut
-    /// off by a power loss left room for itself.
+    /// Returns the closed zone to clean: the first of those that the policy rates best. With no zone free, the policy
+    /// is greedy: the live blocks of the zone with the fewest are sure to fit into the open zone. A victim whose
+    /// cleaning was interrupted by a power cut left room for itself there.
     fn choose(&self) -> Option<usize> {
         let zone_blocks = self.state.zone_blocks;
         let zones = self.state.zones.iter().enumerate();
@@ -91,14 +93,15 @@ impl LogStructured {
         best.map(|(index, _)| index)
     }
 
-    /// Space won, times how long it is likely to stay won, and what is read and written for it.
+    /// Returns the benefit and the cost of cleaning a zone. The benefit is the space gained, times the age of the data,
+    /// which predicts how long the space stays usable. The cost is the number of blocks read and written.
     fn benefit_and_cost(&self, zone: &LogZone) -> (u128, u128) {
         let dead = (self.state.zone_blocks - zone.live) as u128;
         let age = (self.state.clock - zone.written_at) as u128 + 1;
         (dead * age, (self.state.zone_blocks + zone.live) as u128)
     }
 
-    /// The next live blocks of the victim, a step's worth at most, in the order of their places.
+    /// Collects the next live blocks of the victim, at most one step's worth, in the order of their places.
     fn find_moves(&mut self, moves: &mut Vec<Placed>) {
         let mut victim = self.state.victim.expect("a victim is chosen");
         let zone = &self.state.zones[victim.zone];
@@ -131,7 +134,7 @@ impl LogStructured {
     }
 }
 
-/// Blocks that follow each other are moved together: places of what is staged do not matter any more.
+/// Joins moves whose blocks follow each other. Their old places no longer matter, because the blocks are staged by then.
 fn join_neighbours(moves: &mut Vec<Placed>) {
     moves.dedup_by(|next, before| {
         let follows = before.block + before.blocks == next.block;

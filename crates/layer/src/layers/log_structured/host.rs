@@ -1,10 +1,10 @@
-//! Serving the host: writes to the open zones, reads and TRIM.
+//! Serves the host: writes to the open zones, reads and TRIM.
 //!
-//! The map knows whole blocks. What a write or TRIM leaves of a block is read, and the block written whole.
+//! The map is in whole blocks. If a write or TRIM covers only part of a block, the rest is read and the whole block is written.
 //!
 //! Invariants:
-//! 1. What is written is durable before its record.
-//! 2. The records of what is written precede any cleaning.
+//! 1. Written data is durable before its record.
+//! 2. The records of written data precede any cleaning.
 
 use imbrex_disk::{Command, Lba, Sectors};
 
@@ -30,7 +30,7 @@ impl LogStructured {
         }
     }
 
-    /// The stream for a write of `block`: hot if it hides something that the host wrote lately.
+    /// Returns the stream for a write of `block`: `Hot` if the write replaces data of a zone to which the host wrote recently.
     fn stream_of(&self, block: u32) -> Stream {
         if !self.hot {
             return Stream::Host;
@@ -43,7 +43,8 @@ impl LogStructured {
         if is_hot { Stream::Hot } else { Stream::Host }
     }
 
-    /// The head of a stream's open zone, in a host group; makes room for a new zone if there is none.
+    /// Returns the head of a stream's open zone, as [`LogStructured::head_or_free_zone`] does, with a host group open.
+    /// Cleans first until the host may write.
     fn room(&mut self, stream: Stream, plan: &mut Plan) -> (u32, u32) {
         while self.is_short(stream) {
             self.record_appends(plan);
@@ -60,8 +61,9 @@ impl LogStructured {
         self.head_or_free_zone(stream, plan)
     }
 
-    /// Whether the host has to wait for cleaning. A zone that both write to is cleaning's own until one is free
-    /// again, or there might be no room for the rest of the victim.
+    /// Returns whether the host has to wait for cleaning. If the host and cleaning share an open zone (`streams=one`),
+    /// the zone is reserved for cleaning while no zone is free; otherwise there might be no room for the rest of the
+    /// victim.
     fn is_short(&self, stream: Stream) -> bool {
         let free = self.state.free.len();
         match self.state.head(stream) {
@@ -70,7 +72,7 @@ impl LogStructured {
         }
     }
 
-    /// Stages what a block keeps of its old contents.
+    /// Stages the present data of the sectors from `from` to `to`.
     fn stage_rest(&self, from: u64, to: u64, plan: &mut Plan) {
         if from >= to {
             return;
@@ -92,7 +94,7 @@ impl LogStructured {
         self.appended.push(record.encode());
     }
 
-    /// Plans a barrier, so that appended data are durable, and then their records.
+    /// Plans a barrier, which makes the appended data durable, and then the records of the appends.
     pub(super) fn record_appends(&mut self, plan: &mut Plan) {
         if self.appended.is_empty() {
             return;
@@ -108,7 +110,7 @@ impl LogStructured {
         self.stage_rest(command.lba.0, command.end().0, plan);
     }
 
-    /// Whole blocks become absent by a record alone; a block that is trimmed in part is written anew.
+    /// Plans a TRIM. Whole blocks become absent by a record alone; a block that is trimmed in part is written anew.
     pub(super) fn plan_trim(&mut self, command: &Command, plan: &mut Plan) {
         let (start, end) = (command.lba.0, command.end().0);
         let size = self.state.block_sectors;

@@ -1,6 +1,6 @@
-//! `log-structured`: every write is appended to an open zone, whatever it overwrites; a map of blocks says where the
-//! newest copy lies; cleaning moves the live blocks of a zone away and uses it again. Cassuto 2010 §III's indirection
-//! taken whole: the bar that other layers are measured against, at the price of the map.
+//! `log-structured`: every write is appended to an open zone, and a map of blocks gives the place of the newest copy.
+//! Cleaning moves the live blocks out of a zone, which is then used again. This is the indirection of Cassuto 2010 §III
+//! applied to the whole drive: the standard for comparison with other layers, at the price of the map.
 //!
 //! ```text
 //!   free ──► open for a stream ──► closed ──► free   as soon as nothing in it is live
@@ -8,22 +8,23 @@
 //!                 └─── live blocks ───┘ cleaning: in the foreground when one zone is free, in idle time sooner
 //! ```
 //!
-//! - Streams: host writes that hide what was written lately (hot), other host writes, and what cleaning moves, each
-//!   in a zone of its own.
-//! - Victims: the fewest live blocks (greedy), or the most space for its cost, weighed by age (cost-benefit).
-//! - TRIM: kept as absence. What is left of a block that is written or trimmed in part is read, and the block
-//!   written.
+//! - Streams: host writes that replace recently written data (hot), other host writes, and blocks moved by cleaning,
+//!   each in a zone of its own.
+//! - Victims: the zone with the fewest live blocks (greedy), or the one that gains the most space for its cost,
+//!   weighted by age (cost-benefit).
+//! - TRIM: trimmed blocks are recorded as absent. If a block is written or trimmed in part, the rest of the block is
+//!   read and the block is written.
 //!
 //! Nothing is overwritten in place, so a cut leaves old data whole, and there is nothing to repair.
 //!
-//! Does not model: the journal's own place on the medium; a map that does not fit the controller's memory.
+//! Does not model: the journal's own place on the medium; a map that does not fit into the controller's memory.
 //!
 //! Invariants:
-//! 1. No two blocks share a place; a zone's live blocks are those that the map has in it.
+//! 1. No two blocks share a place. A zone's live blocks are those that the map has in the zone.
 //! 2. Every live block is in its zone's summary, at its place; the summary reaches as far as the zone is filled.
 //! 3. A closed zone has live blocks; free zones are those listed; open ones are those of the streams, and not full.
-//! 4. With a zone free or none, some closed zone has a dead block, for the reserve is larger than the open zones.
-//! 5. What replay makes of the records is the map that planning had.
+//! 4. If at most one zone is free, some closed zone has a dead block, because the reserve has more zones than can be open.
+//! 5. A replay of the records yields the map that planning had.
 
 mod check;
 mod checkpoint;
@@ -49,7 +50,7 @@ use crate::violation::Violation;
 use record::Record;
 use state::{Placed, State, Stream};
 
-/// Its line in the registry.
+/// Entry of `log-structured` in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "log-structured",
     summary: "all writes are appended to open zones; cleaning moves what is live out of old ones",
@@ -130,10 +131,10 @@ const PARAMETERS: &[ParameterInfo] = &[
     },
 ];
 
-/// Free zones that the host leaves to cleaning.
+/// Number of free zones that only cleaning may take.
 const RESERVE_FOR_CLEANING: usize = 1;
 
-/// Which zone is cleaned.
+/// Choice of the zone to clean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Policy {
     Greedy,
@@ -147,14 +148,14 @@ struct LogStructured {
     /// Whether hot writes have a zone of their own.
     hot: bool,
     hot_blocks: u64,
-    /// The stream of what cleaning moves.
+    /// Stream of the blocks that cleaning moves.
     cleaned: Stream,
     step_blocks: u32,
     idle_zones: usize,
     idle_after: SimDuration,
-    /// Records of appends that are planned and applied to the map; they enter the plan after a barrier that follows their data.
+    /// Records of appends that are planned and applied to the map. They enter the plan after a barrier that follows their data.
     appended: Vec<Note>,
-    /// What a step of cleaning moves; kept from step to step so that its buffer is used again.
+    /// Blocks moved by a step of cleaning; empty between steps, and kept only to reuse its buffer.
     moves: Vec<Placed>,
 }
 
@@ -187,7 +188,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let hot_blocks = (parameters.share("hot_age") * (data_zones as u64 * zone_blocks) as f64) as u64;
     let full = parameters.choice("fill") == "full";
     Ok(Box::new(LogStructured {
-        // What the factory wrote is not hot: the clock begins that much later.
+        // The clock begins at `hot_blocks`, so that no block written at the factory counts as hot.
         state: State::new(regions, block_bytes / sector_bytes, data_zones, full, hot_blocks),
         policy: if parameters.choice("cleaning") == "greedy" { Policy::Greedy } else { Policy::CostBenefit },
         hot,
@@ -201,7 +202,12 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     }))
 }
 
-/// Zones that the host does not see: with every stream's zone open, and one free for cleaning, another must be gained.
+/// Returns the number of zones that the host does not see. With a zone open for every stream, and one free for
+/// cleaning, the reserve must have one zone more, so that cleaning can gain one.
+///
+/// # Errors
+///
+/// Fails if the reserve leaves no zone for data.
 fn reserve_zones(parameters: &Parameters, zones: usize, streams: usize) -> Result<usize, ConfigError> {
     let share = parameters.share("reserve");
     let reserve = ((share * zones as f64).ceil() as usize).max(streams + 1 + RESERVE_FOR_CLEANING);
@@ -214,7 +220,11 @@ fn reserve_zones(parameters: &Parameters, zones: usize, streams: usize) -> Resul
 }
 
 impl LogStructured {
-    /// Changes the map by a record that planning made.
+    /// Applies a record made by planning to the map.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the record does not fit the map.
     fn apply(&mut self, record: Record) {
         self.state
             .apply(record)
@@ -277,7 +287,7 @@ impl Layer for LogStructured {
         check::check(&self.state)
     }
 
-    /// The formula is ours: for each block of the host, its place.
+    /// Returns the size of the map in bytes. The formula is ours: a place for each block of the host.
     fn memory(&self) -> MapMemory {
         let places = self.state.zones.len() as u64 * self.state.zone_blocks as u64;
         let bits = (64 - places.saturating_sub(1).leading_zeros()) as u64;
@@ -288,7 +298,8 @@ impl Layer for LogStructured {
         }
     }
 
-    /// All of it is a log: its zones, each as far as it is written since it was last free.
+    /// Calls `each` with every zone, because the whole drive is a log. A zone is in use as far as it was written since
+    /// it was last free.
     fn caches(&self, each: &mut dyn FnMut(Cache)) {
         let (regions, block_sectors) = (&self.state.regions, self.state.block_sectors);
         for (index, zone) in self.state.zones.iter().enumerate() {

@@ -1,13 +1,14 @@
 //! The journal records of `log-structured`.
 //!
-//! Appends and trims are recorded as they come. A checkpoint is a sequence of its own: `Restart` opens it, each `Zone` is followed
-//! by the `Kept` of its live blocks in the order of their places, and `End` closes it: blocks that were not named lie where
-//! the factory put them, and zones with nothing live are free.
+//! Appends and trims are recorded as they occur. A checkpoint is a sequence of its own. `Restart` opens it, and `End`
+//! closes it. Between them, each `Zone` is followed by the `Kept` records of its live blocks in the order of their
+//! places. At the end, blocks that were not named lie where the factory put them, and zones without live blocks are
+//! free.
 
 use crate::journal_records;
 
 journal_records! {
-    /// A change of the map. Blocks, places and zones are numbers of blocks, physical blocks and zones of the drive.
+    /// A change of the map. `block`, `place` and `zone` number the blocks, physical blocks and zones of the drive.
     pub(super) enum Record of "log-structured" {
         1 => Written { block: u64, blocks: u64, place: u64, stream: u64 } "written to the log",
         2 => Trimmed { block: u64, blocks: u64 } "trimmed",

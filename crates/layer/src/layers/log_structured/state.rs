@@ -1,14 +1,14 @@
-//! Where every block lies, what every zone holds, and the records by which that changes.
+//! The map of blocks, the state of the zones, and the records that change both.
 //!
-//! The map is an array of parts, one for every [`CHUNK_BLOCKS`] blocks ([`super::chunk`]), so that memory follows what was
-//! written. A block in no run lies where the factory put it: block i at place i, or nowhere on a drive made empty. A
-//! place is a physical block: zone · blocks of a zone + offset.
+//! The map is an array of chunks, one for every [`CHUNK_BLOCKS`] blocks ([`super::chunk`]), so that memory grows with
+//! the data written. A block in no run lies where the factory put it: block i at place i, or nowhere on a drive that
+//! was made empty. A place is the number of a physical block: zone · blocks of a zone + offset.
 //!
-//! Planning makes a record and applies it; recovery applies the same records read back. So a replayed map equals the
-//! planned one by construction.
+//! Planning makes a record and applies it; recovery reads the same records back and applies them. So a replayed map
+//! equals the planned one by construction.
 //!
 //! Invariants (numbered as in the layer's header): 1 to 3, and
-//! - `freed` is set when a zone has become free since the last barrier: its old contents may still be wanted.
+//! - `freed` is set if a zone has become free since the last barrier: its old contents may still be needed.
 
 use std::collections::VecDeque;
 
@@ -21,29 +21,29 @@ use crate::map::run_list::{ABSENT, ShortRun};
 use crate::map::sparse::Sparse;
 use crate::region::Regions;
 
-/// Open zones at most.
+/// Maximum number of open zones, one for each stream.
 pub(super) const STREAMS: usize = 3;
 
-/// What is written together.
+/// Stream of appends, which go to an open zone of the stream's own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Stream {
     /// Host writes, or those of them not known to be hot.
     Host,
-    /// Host writes that hide what was written lately.
+    /// Host writes that replace recently written data.
     Hot,
-    /// What cleaning moves.
+    /// Blocks that cleaning moves.
     Cleaned,
 }
 
-/// What a zone is for.
+/// State of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Use {
-    /// Nothing in it is wanted.
+    /// No block in the zone is live, and the zone may be written.
     Free,
-    /// A stream appends to it.
+    /// A stream appends to the zone.
     Open,
-    /// It is full.
+    /// The zone is full.
     Closed,
 }
 
@@ -51,17 +51,17 @@ pub(super) enum Use {
 #[derive(Clone, Debug)]
 pub(super) struct LogZone {
     pub holds: Use,
-    /// Whether its contents are still those that the factory put there.
+    /// Whether the zone still holds the blocks that the factory put there.
     pub factory: bool,
-    /// Blocks written.
+    /// Number of blocks written.
     pub fill: u32,
-    /// Blocks that will have been written when the records of a checkpoint end.
+    /// Number of blocks written according to the checkpoint being replayed; becomes `fill` at the end of the checkpoint.
     pub fill_named: u32,
-    /// Blocks of it that the map points to.
+    /// Number of blocks in the zone that the map points to.
     pub live: u32,
-    /// The clock when the youngest of its contents was written by the host.
+    /// Value of the clock when the host wrote the youngest data in the zone.
     pub written_at: u64,
-    /// What was appended, in order.
+    /// Blocks appended, in order.
     pub summary: Summary,
 }
 
@@ -84,14 +84,14 @@ impl LogZone {
     }
 }
 
-/// A cleaning under way: its zone, and where to go on.
+/// A cleaning in progress: its zone, and the position at which it continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Victim {
     pub zone: usize,
-    /// The entry of its summary, and where that begins.
+    /// Index of the entry in the zone's summary; `entry_start` is the offset in the zone at which that entry begins, in blocks.
     pub entry: usize,
     pub entry_start: u32,
-    /// Blocks of that entry already looked at.
+    /// Number of blocks of that entry that were already examined.
     pub skip: u32,
 }
 
@@ -103,34 +103,34 @@ pub(super) struct Placed {
     pub place: u32,
 }
 
-/// The map.
+/// The map, and the zones.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub regions: Regions,
     pub block_sectors: u64,
     pub zone_blocks: u32,
-    /// Logical blocks.
+    /// Number of logical blocks.
     pub blocks: u32,
     /// Whether the drive was made full: every block has contents from the factory on.
     pub full: bool,
     pub chunks: Sparse<Chunk>,
-    /// One in which nothing is mapped.
+    /// A chunk without runs, which stands for every missing chunk.
     no_chunk: Chunk,
     pub zones: Vec<LogZone>,
     /// Free zones, in the order in which they are taken.
     pub free: VecDeque<usize>,
-    /// The open zone of each stream.
+    /// Open zone of each stream.
     pub open: [Option<usize>; STREAMS],
-    /// Blocks that the host has written.
+    /// Number of blocks that the host has written, plus the initial value; serves as the clock.
     pub clock: u64,
     pub victim: Option<Victim>,
     pub freed: bool,
-    /// Between the first and the last record of a checkpoint: the factory's blocks are not counted yet.
+    /// Whether a checkpoint is being replayed: the factory's blocks are not counted yet.
     pub restarting: bool,
 }
 
 impl State {
-    /// A drive as made; `clock` is where its clock begins.
+    /// Creates the state of a new drive whose clock begins at `clock`.
     pub fn new(regions: Regions, block_sectors: u64, data_zones: usize, full: bool, clock: u64) -> State {
         let zone_blocks = (regions.sectors(0).0 / block_sectors) as u32;
         let blocks = data_zones as u32 * zone_blocks;
@@ -154,26 +154,26 @@ impl State {
         state
     }
 
-    /// The physical sector of a place.
+    /// Returns the first physical sector of a place.
     pub fn pba(&self, place: u32) -> Pba {
         let start = self.regions.extent((place / self.zone_blocks) as usize).start;
         start + Sectors((place % self.zone_blocks) as u64 * self.block_sectors)
     }
 
-    /// The place of the head of a stream's open zone, and the blocks that fit there.
+    /// Returns the place of the head of a stream's open zone, and the number of blocks that fit there; `None` if no zone is open.
     pub fn head(&self, stream: Stream) -> Option<(u32, u32)> {
         let zone = self.open[stream as usize]?;
         let fill = self.zones[zone].fill;
         Some((self.first_place(zone) + fill, self.zone_blocks - fill))
     }
 
-    /// The first place of a zone.
+    /// Returns the first place of a zone.
     pub fn first_place(&self, zone: usize) -> u32 {
         zone as u32 * self.zone_blocks
     }
 
-    /// Calls `visit(block, blocks, place)` with where each part of a run of blocks lies, in order, `None` if nowhere;
-    /// no part crosses the end of a zone.
+    /// Calls `visit(block, blocks, place)` with the place of each part of a run of blocks, in order, `None` if absent.
+    /// No part crosses the end of a zone.
     pub fn cover(&self, block: u32, blocks: u32, mut visit: impl FnMut(u32, u32, Option<u32>)) {
         let (mut next, end) = (block, block + blocks);
         while next < end {
@@ -193,7 +193,7 @@ impl State {
         }
     }
 
-    /// Calls `visit` with where each part of a run of sectors lies, in order.
+    /// Calls `visit` with the location of each part of a run of sectors, in order: a physical sector, or `None` if absent.
     pub fn for_each_piece(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Pba>)) {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         let first = (start / self.block_sectors) as u32;
@@ -206,7 +206,11 @@ impl State {
         });
     }
 
-    /// Changes the map as a record says; an error says why the record cannot follow those before it.
+    /// Applies a record.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why the record cannot follow those before it.
     pub fn apply(&mut self, record: Record) -> Result<(), &'static str> {
         match record {
             Record::Written { block, blocks, place, stream } => {
@@ -286,7 +290,7 @@ impl State {
         Ok(())
     }
 
-    /// Maps a run; says when the youngest zone of what it hides was written.
+    /// Maps a run. Returns the latest `written_at` of the zones whose blocks the run hides.
     fn overlay(&mut self, placed: Placed) -> u64 {
         let mut hidden_at = 0;
         let mut done = 0;
@@ -305,13 +309,14 @@ impl State {
         hidden_at
     }
 
-    /// Part number `index` of the map, to be changed.
+    /// Returns chunk number `index` for a change.
     #[inline]
     pub fn chunk_mut(&mut self, index: usize) -> &mut Chunk {
         self.chunks.change(index, |_| self.no_chunk.clone())
     }
 
-    /// The present places of these blocks become dead; returns when the youngest zone that held them was written.
+    /// Counts the present places of `blocks` as dead, and frees closed zones left without live blocks. Returns the
+    /// latest `written_at` of the zones that held the blocks.
     fn kill(&mut self, block: u32, blocks: u32, place: Option<u32>) -> u64 {
         let place = match place {
             Some(ABSENT) => return 0,
@@ -341,7 +346,7 @@ impl State {
         }
     }
 
-    /// Calls `visit` with the blocks of an entry that begins at `place` which the map still has there.
+    /// Calls `visit` with the live blocks of an entry that begins at `place`: those that the map still has there.
     pub fn for_each_live(&self, entry: Entry, place: u32, mut visit: impl FnMut(Placed)) {
         if entry.block == ABSENT {
             return;
@@ -363,7 +368,7 @@ impl State {
     }
 }
 
-/// Cuts a run of places where zones end.
+/// Calls `visit` with the parts of a run of places, cut at the ends of zones.
 pub(super) fn for_each_zone(zone_blocks: u32, place: u32, blocks: u32, mut visit: impl FnMut(u32, u32)) {
     let (mut next, end) = (place, place + blocks);
     while next < end {

@@ -1,18 +1,19 @@
-//! What was appended to a zone, in order: four bytes for an append of one block, twelve for a longer one.
+//! Summary of a zone: the blocks appended to the zone, in order. It takes four bytes for an append of one block, and
+//! twelve for a longer one.
 //!
 //! Invariants:
-//! 1. Entries are not empty, and those that are longer than a block are listed beside the first blocks, in order.
+//! 1. Entries are not empty. Those of more than one block are listed in `longer`, in order.
 
 use crate::map::run_list::ABSENT;
 
-/// Blocks appended one after the other; [`ABSENT`] in place of the first for a part of the zone that is dead.
+/// Blocks appended one after the other. `block` is the first of them, or [`ABSENT`] for a part of the zone that is dead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
     pub block: u32,
     pub blocks: u32,
 }
 
-/// An entry of more than one block.
+/// Length of an entry of more than one block.
 #[derive(Clone, Copy, Debug)]
 struct Longer {
     index: u32,
@@ -27,14 +28,14 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Entry number `index`.
+    /// Returns entry number `index`.
     pub fn get(&self, index: usize) -> Option<Entry> {
         let block = *self.firsts.get(index)?;
         let at = self.longer.binary_search_by_key(&index, |longer| longer.index as usize);
         Some(Entry { block, blocks: at.map_or(1, |at| self.longer[at].blocks) })
     }
 
-    /// All of them.
+    /// Returns all entries, in order.
     pub fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
         let mut longer = self.longer.iter().peekable();
         (0..).zip(&self.firsts).map(move |(index, &block)| {
@@ -51,7 +52,7 @@ impl Summary {
         self.firsts.push(entry.block);
     }
 
-    /// Adds blocks that were written: to the last entry, where they go on behind it.
+    /// Adds blocks that were written; they extend the last entry if they follow its blocks.
     pub fn append(&mut self, block: u32, blocks: u32) {
         let last_index = self.firsts.len().wrapping_sub(1);
         let is_longer = self.longer.last().is_some_and(|longer| longer.index as usize == last_index);
@@ -64,13 +65,13 @@ impl Summary {
         }
     }
 
-    /// No more will come: room for it is given back.
+    /// Frees unused capacity, because no more entries will be added.
     pub fn close(&mut self) {
         self.firsts.shrink_to_fit();
         self.longer.shrink_to_fit();
     }
 
-    /// Bytes that it takes beside itself.
+    /// Returns the bytes of memory that the summary takes besides its own size.
     pub fn measured_bytes(&self) -> u64 {
         (self.firsts.capacity() * size_of::<u32>() + self.longer.capacity() * size_of::<Longer>()) as u64
     }
@@ -78,7 +79,8 @@ impl Summary {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: a summary equals a vector of entries. Method: random appends and pushes on both, many of which go on behind the last.
+    //! Goal: a summary equals a vector of entries. Method: random appends and pushes on both, many of which continue
+    //! the last entry.
 
     use super::*;
     use proptest::prelude::*;

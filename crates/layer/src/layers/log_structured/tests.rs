@@ -1,6 +1,6 @@
-//! Goal: appends, cleaning and TRIM step by step, when cleaning starts, and what the streams and policies are for.
+//! Goal: appends, cleaning and TRIM step by step, the start of cleaning, and the effects of streams and policies.
 //! Method: golden plans on the toy with an interference of six blocks, where 57 zones of 16 sectors lie at multiples of
-//! 21 and a block is two sectors; counts beside closed forms; and random writes on a drive of 8 TB.
+//! 21 and a block is two sectors; counts compared with closed forms; and random writes on a drive of 8 TB.
 
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
@@ -12,7 +12,7 @@ use crate::verify::toy;
 
 const TOY: &[(&str, &str)] = &[("zone_size", "8k"), ("block", "1k"), ("reserve", "10%")];
 
-/// Four zones in reserve: the least for two streams.
+/// Four zones in reserve, the minimum for two streams.
 const TIGHT: &[(&str, &str)] = &[("reserve", "0"), ("streams", "host-cleaned")];
 
 fn built(recording: &str, given: &[&[(&str, &str)]]) -> Box<dyn Layer> {
@@ -48,7 +48,7 @@ fn write_blocks(layer: &mut dyn Layer, blocks: impl IntoIterator<Item = u64>) {
 #[test]
 fn writes_are_appended_and_what_is_rewritten_soon_is_hot() {
     let mut layer = layer(&[]);
-    // Of 57 zones six are in reserve: 51 to 56.
+    // Six of 57 zones are in reserve: 51 to 56.
     assert_eq!(layer.capacity(), Sectors(51 * 16));
     assert_plan(
         layer.as_mut(),
@@ -66,7 +66,7 @@ fn writes_are_appended_and_what_is_rewritten_soon_is_hot() {
          barrier
          note #1 0 1 416 1",
     );
-    // Sectors 4 and 9 are what the write leaves of blocks 2 and 4.
+    // The write leaves sector 4 of block 2 and sector 9 of block 4.
     assert_plan(
         layer.as_mut(),
         Command::write(5, 4),
@@ -153,7 +153,7 @@ fn idle_time_cleans_a_step_at_a_time_until_enough_is_free() {
     write_blocks(layer.as_mut(), [2, 0, 4]);
     let mut plan = Plan::new();
     assert!(layer.idle(&mut plan), "three zones of four are free");
-    // Block 1, and 3 and 5, which a dead one parts; they come together with what is written after them.
+    // Blocks 1, 3 and 5, which dead blocks separate; they are written one after the other.
     let golden = "group Cleaning
          read cleaning pba 2+2 lba 2
          read cleaning pba 6+2 lba 6
@@ -166,7 +166,7 @@ fn idle_time_cleans_a_step_at_a_time_until_enough_is_free() {
          note #1 3 1 433 2
          note #1 5 1 434 2";
     assert_same(&plan, golden, "idle");
-    // Blocks 6 and 7 free zone 0: three zones again, but nothing is left that has a dead block.
+    // Blocks 6 and 7 free zone 0: three zones are free again, but no closed zone has a dead block.
     plan.clear();
     assert!(layer.idle(&mut plan));
     assert!(!layer.idle(&mut plan), "no closed zone has a dead block");
@@ -176,7 +176,7 @@ fn idle_time_cleans_a_step_at_a_time_until_enough_is_free() {
 #[test]
 fn a_dead_zone_is_free_at_once() {
     let mut layer = layer(&[TIGHT]);
-    // Each round overwrites one zone whole: as many zones die as are filled, so nothing is ever cleaned.
+    // Each round overwrites one zone whole, so as many zones die as are filled, and nothing is ever cleaned.
     let mut plan = Plan::new();
     for round in 0..200 {
         layer.plan(&[Command::write(round % 53 * 16, 16)], &mut plan);
@@ -184,7 +184,7 @@ fn a_dead_zone_is_free_at_once() {
     assert!(plan.steps.iter().all(|step| step.cause != Cause::Cleaning));
 }
 
-/// How many of these blocks are written before the first cleaning.
+/// Returns how many of `blocks` are written before the first cleaning.
 fn writes_until_cleaning(layer: &mut dyn Layer, blocks: impl Iterator<Item = u64>) -> usize {
     let mut plan = Plan::new();
     for (writes, block) in blocks.enumerate() {
@@ -199,7 +199,7 @@ fn writes_until_cleaning(layer: &mut dyn Layer, blocks: impl Iterator<Item = u64
 
 #[test]
 fn cleaning_starts_when_all_but_one_free_zone_is_written() {
-    // 53 zones of eight blocks; 55 is prime to their number, so no zone dies before every block is written.
+    // 53 zones of eight blocks. 55 and the number of blocks are coprime, so no zone dies before every block is written.
     let scattered = || (0..424).map(|number| number * 55 % 424);
     assert_eq!(writes_until_cleaning(layer(&[TIGHT]).as_mut(), scattered()), 3 * 8);
     let mut empty = layer(&[TIGHT, &[("fill", "empty")]]);
@@ -210,7 +210,7 @@ fn cleaning_starts_when_all_but_one_free_zone_is_written() {
 fn greedy_takes_the_emptiest_zone_and_cost_benefit_an_old_one() {
     let first_read = |policy| {
         let mut layer = layer(&[TIGHT, &[("cleaning", policy), ("idle_free", "100%")]]);
-        // Zone 0 loses blocks 0 and 1 and is as old as the drive; zone 53 loses three of its eight, and is young.
+        // Zone 0 loses blocks 0 and 1 and is as old as the drive; zone 53 loses three of its eight blocks and is young.
         write_blocks(layer.as_mut(), [0, 1, 8, 16, 24, 32, 40, 48, 0, 1, 8, 56, 64, 72, 80, 88]);
         let mut plan = Plan::new();
         assert!(layer.idle(&mut plan));
@@ -220,7 +220,7 @@ fn greedy_takes_the_emptiest_zone_and_cost_benefit_an_old_one() {
     assert_eq!(first_read("cost-benefit"), 4);
 }
 
-/// Sectors moved by cleaning for each one written, of 20,000 writes, nine in ten to a tenth of the drive.
+/// Returns the sectors moved by cleaning per sector written, for 20,000 writes, nine in ten of them to a tenth of the drive.
 fn moved_per_written(streams: &str) -> f64 {
     let given: &[(&str, &str)] = &[("zone_size", "8k"), ("block", "512"), ("reserve", "15%"), ("streams", streams)];
     let mut layer = built("conventional", &[given]);
@@ -259,7 +259,8 @@ fn memory_follows_what_is_written() {
         let block = toy::below(&mut random, layer.capacity().0 / 8);
         layer.plan(&[Command::write(block * 8, 8)], &mut plan);
     }
-    // At most four runs of 12 bytes are kept where one is wanted, and two entries of 8; and every part of the map has a header of 24.
+    // For each block written: at most four runs of 12 bytes and two entries of 8, because capacities may exceed use.
+    // Every chunk of the map has a header of 24.
     let headers = layer.capacity().0 / 8 / u64::from(super::chunk::CHUNK_BLOCKS) * 24;
     let grown = layer.memory().measured_bytes - fresh.measured_bytes;
     assert!(grown < headers + 500_000 * (4 * 12 + 2 * 8), "{grown} bytes for 500,000 blocks");

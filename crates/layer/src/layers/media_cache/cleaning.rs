@@ -1,5 +1,4 @@
-//! Cleaning a band (Aghayev 2015 algorithm 1, fig. 11), a phase at a time, so that a host command waits for a track at
-//! most.
+//! Cleaning of a band (Aghayev 2015 algorithm 1, fig. 11), a phase at a time, so that a host command waits for at most one track.
 //!
 //! ```text
 //!   Resting ─► Reading ─► Scanning ─► Collecting ─► Persisting ─► Rewriting ─► Noting ─► Resting
@@ -7,12 +6,13 @@
 //!              └──────── a host command abandons it ───────────┘   └ it resumes ─┘
 //! ```
 //!
-//! At the end of Persisting the record `Begin` makes the spare the place of the whole band: what the cache held of it is
-//! dead, what hosts write from then on is newer. Until the end of Rewriting, record `End`, readers are sent to the spare.
+//! At the end of Persisting, the record `Begin` makes the spare the place of the whole band. The band's data in the
+//! cache is then dead, and later host writes are newer than the spare. Until the record `End`, at the end of Rewriting,
+//! reads go to the spare.
 //!
 //! Invariants:
-//! 1. The spare is overwritten only when the end of the rewrite before is durable.
-//! 2. No phase touches more than a track, but that which records the persisted band.
+//! 1. The spare is overwritten only after the end of the previous rewrite is durable.
+//! 2. No phase accesses more than one track, except the phase that records the persisted band.
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
@@ -24,11 +24,11 @@ use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 
 use super::record::Record;
 
-/// Cached runs read in one phase.
+/// Number of cached runs read in one phase.
 const RUNS_PER_PHASE: usize = 8;
 
 impl MediaCache {
-    /// A host command comes: a cleaning that has not persisted its band yet is abandoned.
+    /// Abandons a cleaning that has not persisted its band yet, because a host command has arrived.
     pub(super) fn abandon(&mut self) {
         let is_kept = matches!(self.cleaning.now, Some((_, Stage::Rewriting(_) | Stage::Noting)));
         if !is_kept {
@@ -43,14 +43,15 @@ impl MediaCache {
         }
     }
 
-    /// Cleans `band` from beginning to end.
+    /// Finishes the current cleaning, then cleans `band` from beginning to end.
     pub(super) fn clean(&mut self, band: usize, plan: &mut Plan) {
         self.finish_cleaning(plan);
         self.begin(band);
         self.finish_cleaning(plan);
     }
 
-    /// The next phase in idle time, of the band of the oldest block if none is being cleaned.
+    /// Plans the next phase of cleaning in idle time. Begins with the band of the oldest block if no band is being
+    /// cleaned. Returns whether there was a phase to plan.
     pub(super) fn clean_in_background(&mut self, plan: &mut Plan) -> bool {
         if self.cleaning.now.is_none() {
             let Some(lba) = self.oldest() else { return false };
@@ -62,7 +63,8 @@ impl MediaCache {
         true
     }
 
-    /// The next sector to move home: of a journal the oldest one, of a cache in place the one at which eviction has arrived.
+    /// Returns the next sector to move home: the oldest live one of a journal, or the next to be evicted from a cache
+    /// overwritten in place.
     pub(super) fn oldest(&mut self) -> Option<Lba> {
         match &mut self.store {
             Store::Journal(journal) => journal.oldest(&self.map),
@@ -78,14 +80,14 @@ impl MediaCache {
         self.cleaning.is_open = false;
         self.cleaning.runs.clear();
         self.cleaning.runs.extend(self.map.pieces(first, sectors));
-        // In the order of their places, the journal is passed over once.
+        // Sorted by place, the runs are read in one pass over the journal.
         self.cleaning.runs.sort_unstable_by_key(|run| match run.target {
             Mapped::At(pba) => (pba.0, run.lba),
             Mapped::Absent => (u64::MAX, run.lba),
         });
     }
 
-    /// Plans one phase of the cleaning of `band`, and goes to the stage that follows.
+    /// Plans one phase of the cleaning of `band`, and enters the next stage.
     fn advance(&mut self, band: usize, stage: Stage, plan: &mut Plan) {
         let next = match stage {
             Stage::Reading(done) => {
@@ -115,7 +117,8 @@ impl MediaCache {
         self.cleaning.now = next.map(|stage| (band, stage));
     }
 
-    /// Reads or writes the track of `band` that begins `done` sectors into it; how many are done then.
+    /// Reads or writes the track of `band` that begins `done` sectors into the band. Returns the number of sectors done
+    /// afterwards.
     fn home_track(&self, band: usize, done: u64, op: StepOp, plan: &mut Plan) -> u64 {
         let extent = self.shape.bands.extent(band);
         let at = extent.start + Sectors(done);
@@ -125,8 +128,8 @@ impl MediaCache {
         done + (end - at).0
     }
 
-    /// Reads on in the journal for the runs of the band: what finding them costs (Aghayev 2015 fig. 11: two
-    /// milliseconds a block).
+    /// Reads the next part of the journal, to account for the time that finding the band's cached runs takes (Aghayev
+    /// 2015 fig. 11: two milliseconds per block). Returns the next stage.
     fn scan(&mut self, done: u64, plan: &mut Plan) -> Stage {
         let cached = self.cleaning.runs.iter().filter(|run| run.target != Mapped::Absent).count() as u64;
         let Store::Journal(journal) = &self.store else { return self.collect(0, plan) };
@@ -143,7 +146,7 @@ impl MediaCache {
         Stage::Scanning(done + extent.sectors.0)
     }
 
-    /// Reads the next few cached runs over what the band has.
+    /// Reads the next few cached runs over the staged data of the band, and returns the next stage.
     fn collect(&mut self, done: usize, plan: &mut Plan) -> Stage {
         self.cleaning.phase(plan);
         let end = (done + RUNS_PER_PHASE).min(self.cleaning.runs.len());
@@ -156,7 +159,8 @@ impl MediaCache {
         if end < self.cleaning.runs.len() { Stage::Collecting(end) } else { Stage::Persisting(0) }
     }
 
-    /// Writes the next track of the merged band to the spare; after the last one the spare is the place of the band.
+    /// Writes the next track of the merged band to the spare, and returns the next stage. After the last track, the
+    /// spare becomes the place of the band.
     fn persist(&mut self, band: usize, done: u64, plan: &mut Plan) -> Stage {
         self.cleaning.phase(plan);
         if done == 0 {
@@ -175,7 +179,7 @@ impl MediaCache {
         Stage::Rewriting(0)
     }
 
-    /// Notes that the spare holds all of `band` and is its place from now on.
+    /// Records that the spare holds all of `band` and is its place from now on.
     pub(super) fn give_to_spare(&mut self, band: usize, plan: &mut Plan) {
         plan.barrier();
         plan.note(Record::Begin { band: band as u64 }.encode());
@@ -184,14 +188,15 @@ impl MediaCache {
         self.set_written(band);
     }
 
-    /// Writes `sectors` of the mapping table to where it lies on the medium: for the time that takes.
+    /// Plans a write of `sectors` of the mapping table at the table's place on the medium, to account for the time that
+    /// the write takes.
     pub(super) fn write_map(&self, sectors: u64, plan: &mut Plan) {
         self.shape.map.runs(0, sectors, |_, extent| {
             plan.access(StepOp::Write, Medium::Disk, Kind::Map, Cause::Journal, extent.start, Lba(0), extent.sectors);
         });
     }
 
-    /// After a cut: the band that the spare holds is written to its place.
+    /// Plans the end of an interrupted rewrite after a cut: writes the band that the spare holds to its own place.
     pub(super) fn finish_rewrite(&mut self, plan: &mut Plan) {
         let Some(band) = self.cleaning.rewriting() else { return };
         let (first, sectors) = self.shape.band(band);
@@ -206,7 +211,7 @@ impl MediaCache {
     }
 }
 
-/// Notes that `band` is in its place again; returns the stage that follows.
+/// Records that `band` lies in its own place again; returns the next stage.
 pub(super) fn end_rewrite(band: usize, plan: &mut Plan) -> Stage {
     plan.barrier();
     plan.note(Record::End { band: band as u64 }.encode());

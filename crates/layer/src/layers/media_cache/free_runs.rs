@@ -1,57 +1,58 @@
 //! The free places of a cache that is overwritten in place, as runs.
 //!
-//! Places are taken in the order of the medium, going round, so one free run after the other is filled from its beginning: that one
-//! is kept beside the others while it lasts.
+//! Places are taken in the order of the medium, round robin, so one free run after the other is filled from its
+//! beginning. The run being filled is kept apart from the others.
 //!
 //! Invariants:
 //! 1. Free runs are disjoint, lie within a zone, and those of one zone do not touch.
-//! 2. The run being filled begins where the last place ended.
+//! 2. The run being filled begins where the last place taken ended.
 
 use std::collections::BTreeMap;
 
 use imbrex_disk::{Extent, Pba, Sectors};
 
-/// Free runs looked at for one that takes a write whole, before it is cut.
+/// Number of free runs examined to find one that takes a write whole; if none does, the write is cut.
 const SEARCHED_MAX: usize = 16;
 
 /// The free runs.
 #[derive(Debug)]
 pub(super) struct FreeRuns {
-    /// First sector of each by its end, without the one being filled.
+    /// First sector of each free run, by the run's end, without the run being filled.
     runs: BTreeMap<u64, u64>,
-    /// What is left of the run that is being filled.
+    /// The rest of the run that is being filled.
     filling: Extent,
-    /// Where the search for a free place goes on.
+    /// Position at which the search for a free place continues.
     next: u64,
 }
 
 impl FreeRuns {
-    /// All of these zones.
+    /// Creates the set of free runs in which all `zones` are free.
     pub(super) fn new(zones: &[Extent]) -> FreeRuns {
         let runs = zones.iter().map(|zone| (zone.end().0, zone.start.0)).collect();
         FreeRuns { runs, filling: Extent::default(), next: 0 }
     }
 
-    /// Free sectors within `zone`.
+    /// Returns the number of free sectors within `zone`.
     pub(super) fn within(&self, zone: Extent) -> Sectors {
         let ends = zone.start.0 + 1..zone.end().0 + 1;
         let others: u64 = self.runs.range(ends).map(|(end, start)| end - start).sum();
         Sectors(others) + self.filling.intersection(zone).map_or(Sectors::ZERO, |filling| filling.sectors)
     }
 
-    /// Free sectors.
+    /// Returns the number of free sectors.
     pub(super) fn sectors(&self) -> u64 {
         self.filling.sectors.0 + self.runs.iter().map(|(end, start)| end - start).sum::<u64>()
     }
 
-    /// Whether all of `place` is free.
+    /// Returns whether all of `place` is free.
     pub(super) fn is_free(&self, place: Extent) -> bool {
         let holds = |run: Extent| run.start <= place.start && place.end() <= run.end();
         let other = self.runs.range(place.end().0..).next();
         holds(self.filling) || other.is_some_and(|(&end, &start)| holds(Extent::between(Pba(start), Pba(end))))
     }
 
-    /// Where the next write of `sectors` goes, or as much of it as one free run takes; nothing if all is taken.
+    /// Returns the place for the next write of `sectors`, or for as much of the write as one free run takes; `None` if
+    /// nothing is free.
     #[inline]
     pub(super) fn place(&mut self, sectors: Sectors) -> Option<Extent> {
         if sectors <= self.filling.sectors {
@@ -77,7 +78,7 @@ impl FreeRuns {
         longest
     }
 
-    /// The run being filled is one among the others again.
+    /// Moves the run being filled back among the other runs.
     fn put_back(&mut self) {
         if !self.filling.is_empty() {
             self.runs.insert(self.filling.end().0, self.filling.start.0);
@@ -85,7 +86,7 @@ impl FreeRuns {
         }
     }
 
-    /// `place`, which is free, is no more; what is left behind it is filled next.
+    /// Removes `place`, which must be free, from the free runs. The rest of its run is filled next.
     #[inline]
     pub(super) fn take(&mut self, place: Extent) {
         if place.start != self.filling.start || place.sectors > self.filling.sectors {
@@ -95,7 +96,7 @@ impl FreeRuns {
         self.next = place.end().0;
     }
 
-    /// Fills the free run that `place` lies in, from there on.
+    /// Makes the free run that contains `place` the run being filled, from the start of `place` on.
     fn begin_filling(&mut self, place: Extent) {
         self.put_back();
         let run = self.runs.range(place.end().0..).next().map(|(&end, &start)| (start, end));
@@ -108,7 +109,7 @@ impl FreeRuns {
         self.filling = Extent::between(place.start, Pba(end));
     }
 
-    /// `place`, which lies in `zone`, is free.
+    /// Adds `place`, which lies in `zone`, to the free runs.
     pub(super) fn give(&mut self, place: Extent, zone: Extent) {
         self.put_back();
         let (mut start, end) = (place.start.0, place.end().0);
@@ -124,7 +125,7 @@ impl FreeRuns {
         }
     }
 
-    /// Bytes it takes: keys and values in nodes of eleven, two thirds full.
+    /// Returns the bytes of memory that the tree takes: keys and values in nodes of eleven entries, two thirds full.
     pub(super) fn measured_bytes(&self) -> u64 {
         (self.runs.len() * 16 * 3 / 2) as u64
     }
@@ -132,8 +133,8 @@ impl FreeRuns {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the places are those that an array of sectors says are free, one run after the other. Method: places are taken, some
-    //! where the search finds them and some elsewhere, and given back at random.
+    //! Goal: the places are those that an array of sectors shows as free, one run after the other. Method: places are
+    //! taken, some where the search finds them and some elsewhere, and given back at random.
 
     use super::*;
     use proptest::prelude::*;
@@ -145,7 +146,7 @@ mod tests {
         ZONES[usize::from(sector >= 30)]
     }
 
-    /// The free runs of an array.
+    /// Returns the free runs of an array.
     fn runs(free: &[bool; 46]) -> Vec<Extent> {
         let begins = |at: &usize| free[*at] && (!free[at - 1] || *at == 30);
         let run = |at: usize| {

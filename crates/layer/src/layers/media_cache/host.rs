@@ -1,8 +1,9 @@
-//! Host commands: packets of writes in the journal, writes in their places in zones, reads and trims.
+//! Host commands: packets of writes in the journal, writes to places in zones, reads and trims.
 //!
 //! Invariants:
-//! 1. The records of cached runs follow their data behind a barrier, and come before any cleaning of the same plan.
-//! 2. A packet lies where nothing lived when it was begun, by records that the barrier before it makes durable.
+//! 1. The records of cached runs follow their data after a barrier, and precede any cleaning of the same plan.
+//! 2. A packet lies where no data was live when the packet was begun, according to records that the barrier before the
+//!    packet makes durable.
 
 use imbrex_disk::{Command, Extent, Lba, Operation, Pba, Sectors};
 
@@ -65,14 +66,15 @@ impl MediaCache {
         self.waiting.clear();
     }
 
-    /// Whether the map has room for a run over these sectors: it adds one, two where it cuts a run in two, less those
-    /// it covers.
+    /// Returns whether the map has room for a run over the given sectors. The run adds one entry, or two if it cuts a
+    /// run in two, less the entries that it covers.
     fn has_entries_for(&self, lba: Lba, sectors: Sectors) -> bool {
         let (entries, limit) = (self.map.len(), self.settings.map_entries);
         if entries + 2 <= limit {
             return true;
         }
-        // The neighbouring sectors tell runs that reach out of the range from those it covers.
+        // The range is widened by a sector on each side, to distinguish runs that extend beyond the range from those
+        // that it covers.
         let (before, after) = ((lba.0 > 0) as u64, 1);
         let widened = self.map.pieces(Lba(lba.0 - before), Sectors(before + sectors.0 + after));
         let (mut covered, mut cuts) = (0, 0);
@@ -85,7 +87,8 @@ impl MediaCache {
         entries + 1 + cuts <= limit + covered
     }
 
-    /// The map is full: cleans the band of the oldest block, or of an absent run where those fill the map.
+    /// Cleans a band because the map is full: the band of the oldest block, or of an absent run if most entries of the
+    /// map are absent runs.
     fn clean_for_entries(&mut self, plan: &mut Plan) {
         let cached = match &self.store {
             Store::Journal(journal) => journal.entries.len(),
@@ -98,7 +101,7 @@ impl MediaCache {
         self.clean(self.shape.bands.locate(lba).region, plan);
     }
 
-    /// The next absent run, going round.
+    /// Returns the next absent run, round robin.
     fn next_absent(&mut self) -> Option<Lba> {
         let end = Lba(0) + self.shape.bands.capacity();
         let is_absent = |run: &MappedRun| run.target == Mapped::Absent;
@@ -121,8 +124,8 @@ impl MediaCache {
         }
     }
 
-    /// Lets go of dead packets where what waits would not fit otherwise. Only before a packet is begun: what it
-    /// replaces itself must stay until it is durable.
+    /// Frees dead packets if the waiting writes from `next` on would not fit otherwise. Call only before a packet is
+    /// begun: the data that the packet itself replaces must remain until the packet is durable.
     fn retire_for(&mut self, next: usize) {
         let Store::Journal(journal) = &mut self.store else { unreachable!("packets are the journal's") };
         let waiting: u64 = self.waiting[next..].iter().map(|(_, sectors)| sectors.0).sum();
@@ -132,7 +135,7 @@ impl MediaCache {
         }
     }
 
-    /// Makes room for the write at `lba`, for which there is neither space in the ring nor an entry of the map: cleans a band.
+    /// Cleans a band to make room for the write at `lba`, for which the ring has no space or the map no entry.
     fn clean_for_packet(&mut self, lba: Lba, plan: &mut Plan) {
         if !self.has_entries_for(lba, Sectors(1)) {
             return self.clean_for_entries(plan);
@@ -143,8 +146,9 @@ impl MediaCache {
         }
     }
 
-    /// Places waiting writes, first in, first out, as long as they fit into one packet; the sectors placed. `next` and
-    /// `done` say which write is next and how much of it has a place.
+    /// Assigns places to waiting writes, first in, first out, as long as they fit into one packet. Returns the number
+    /// of sectors placed. `next` is the index of the next write, and `done` the number of its sectors that have a
+    /// place.
     fn fill_packet(&mut self, next: &mut usize, done: &mut Sectors) -> u64 {
         let (mut payload, mut writes, mut large) = (0, 0, false);
         self.placed.clear();
@@ -177,7 +181,7 @@ impl MediaCache {
         payload
     }
 
-    /// `sectors` of `lba` lie at `offset` of the ring, in the current packet, whose payload begins in `track`.
+    /// Maps `sectors` from `lba` on to `offset` of the ring, in the current packet, whose payload begins in `track`.
     #[inline]
     fn place(&mut self, lba: Lba, sectors: u64, offset: u64, track: usize) {
         let (map, placed) = (&mut self.map, &mut self.placed);
@@ -209,7 +213,7 @@ impl MediaCache {
         }
     }
 
-    /// Whether `candidate` still fits into one packet with the writes `chosen`.
+    /// Returns whether `candidate` still fits into one packet with the writes `chosen`.
     pub(super) fn joins_packet(&self, chosen: &[Command], candidate: &Command) -> bool {
         let Store::Journal(journal) = &self.store else { return false };
         if chosen.len() >= journal.rules.writes_max {
@@ -235,8 +239,9 @@ impl MediaCache {
         self.record_placed(plan);
     }
 
-    /// Writes those of the `sectors` from `lba` on that go to one place: where they are cached, or where a free run takes
-    /// them; how many that is. What is freed for a write lets that write go on, and no other.
+    /// Writes the first of the `sectors` from `lba` on that go to one place: their place in the cache, or a free run.
+    /// Returns the number of sectors written. If there is no room, cleans one band after the other, but only until this
+    /// write can continue.
     fn write_piece(&mut self, lba: Lba, sectors: Sectors, plan: &mut Plan) -> Sectors {
         loop {
             let gap = self.map.gap(lba, sectors);
@@ -269,8 +274,8 @@ impl MediaCache {
         }
     }
 
-    /// How many of the `sectors` from `lba` on one entry takes: mostly those in one band, so that cleaning cuts no entry in
-    /// two.
+    /// Returns how many of the `sectors` from `lba` on one entry of the map takes. Unless `cache_entry=block`, an entry
+    /// ends at the end of a band, so that cleaning cuts no entry in two.
     fn entry_for(&self, lba: Lba, sectors: Sectors) -> Sectors {
         let Store::InPlace(zones) = &self.store else { unreachable!("zones are overwritten in place") };
         let most = sectors.min(Sectors(zones.entry_sectors));
@@ -284,7 +289,7 @@ impl MediaCache {
     fn write_new(&mut self, lba: Lba, place: Extent, gap: Option<Gap>, plan: &mut Plan) {
         Self::open_host(plan);
         if self.placed.is_empty() {
-            // The place may have held something else until a moment ago.
+            // The place may just have been freed: the records that freed it must be durable before the overwrite.
             plan.barrier();
         }
         plan.write(Cause::Host, place.start, lba, place.sectors);
@@ -295,15 +300,15 @@ impl MediaCache {
         }
     }
 
-    /// The sectors from `lba` on, which were in no place or trimmed, live at `place`.
+    /// Maps the sectors from `lba` on, which must be uncached or trimmed, to `place`.
     pub(super) fn take_in_zone(&mut self, lba: Lba, place: Extent) {
         self.map.remove(lba, place.sectors, |run| assert_eq!(run.target, Mapped::Absent, "{run:?} is cached"));
         let gap = self.map.gap(lba, place.sectors).expect("nothing is mapped there any more");
         self.take_into_gap(gap, lba, place);
     }
 
-    /// The sectors from `lba` on, where the gap begins, live at `place`; with what comes before and after them in both spaces they
-    /// are one run, where that is of one band and one zone, and not longer than an entry may be.
+    /// Maps the sectors from `lba` on, where the gap begins, to `place`. Joins them with the runs before and after that
+    /// are contiguous in both LBAs and PBAs, as long as the result is a valid entry.
     fn take_into_gap(&mut self, gap: Gap, lba: Lba, place: Extent) {
         let (mut first, mut whole) = (lba, place);
         let (before, after) = self.map.beside(&gap, place.sectors);
@@ -328,7 +333,8 @@ impl MediaCache {
         zones.add(first, whole);
     }
 
-    /// Whether the sectors from `lba` on can be one entry at `place`.
+    /// Returns whether the sectors from `lba` on can be one entry at `place`: within one band (unless
+    /// `cache_entry=block`) and one zone, and no longer than an entry may be.
     fn is_entry(&self, lba: Lba, place: Extent) -> bool {
         let Store::InPlace(zones) = &self.store else { unreachable!("zones are overwritten in place") };
         self.entry_for(lba, place.sectors) == place.sectors && zones.is_in_one(place)
@@ -345,7 +351,8 @@ impl MediaCache {
     }
 }
 
-/// What a packet writes: out-of-band data, the host's, and padding up to what its half tracks take. The gap stays.
+/// Plans the writes of a packet: out-of-band data, host data, and padding up to the capacity of the packet's half
+/// tracks. The gap is not written.
 fn write_frame(journal: &Journal, payload: u64, capacity: u64, placed: &[Entry], plan: &mut Plan) {
     let start = journal.offset(journal.head);
     let payload_start = journal.offset(journal.head + journal.rules.out_of_band);

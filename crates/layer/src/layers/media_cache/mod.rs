@@ -1,25 +1,24 @@
-//! `media-cache`: drives with a persistent cache on the medium, before bands that are mapped statically (Aghayev 2015
-//! §4 and tables 2, 3).
+//! `media-cache`: drives with a persistent cache on the medium, in front of bands that are mapped statically (Aghayev
+//! 2015 §4 and tables 2, 3).
 //!
-//! Two placements: `journal`, a ring of packets at the outer diameter ([`journal`]), and `in-place`, zones in
-//! which a sector is overwritten where it lies ([`zones`]). Both share the rest:
+//! The cache has two placements: `journal`, a ring of packets at the outer diameter ([`journal`]), and `in-place`,
+//! zones in which a cached sector is overwritten in place ([`zones`]). Both share the rest:
 //!
-//! - Writes go to the cache; the extent map says what is there. When its space or the map runs out, a band is cleaned
-//!   before the host goes on; after some time without commands, cleaning starts by itself ([`cleaning`]).
-//! - A band that is covered by one write, or by commands joined to one, is written in its place ([`streams`]).
-//! - TRIM is kept as absence in the map and reaches the medium when its band is cleaned.
+//! - Writes go to the cache, and the extent map records their places. When the space or the map is full, a band is
+//!   cleaned before the host goes on. After some time without commands, cleaning starts by itself ([`cleaning`]).
+//! - A band that is covered by one write, or by joined commands, is written in its own place ([`streams`]).
+//! - TRIM marks sectors as absent in the map, and reaches the medium when their band is cleaned.
 //!
-//! Does not model: what a drive does in the first 200 ms of idle time, and where it parks (Aghayev 2015 §4.5); the
-//! cost of writing the map where the cache is overwritten in place, which nobody has measured.
+//! Does not model: the behaviour of a drive in the first 200 ms of idle time, and the place where it parks its heads
+//! (Aghayev 2015 §4.5); the cost of writing the map if the cache is overwritten in place, which has not been measured.
 //!
-//! Its journal records: [`record`].
+//! Journal records: [`record`].
 //!
 //! Invariants:
-//! 1. Cached runs lie where the store has them, and share no sector: in a packet between tail and head, or in
-//!    a zone.
+//! 1. Cached runs lie where the store has them, and share no sector: in a packet between tail and head, or in a zone.
 //! 2. Every entry that is live in the map belongs to a packet of the ring.
-//! 3. While a band is being rewritten the spare holds all of it, and no reader is sent to its place.
-//! 4. What the cache overwrites is dead by records that a barrier has made durable.
+//! 3. While a band is being rewritten, the spare holds all of it, and no read goes to the band's own place.
+//! 4. The cache overwrites only data that is dead according to records that a barrier has made durable.
 //! 5. A cache overwritten in place holds no more runs than `map_entries`. (Absent runs count too when room is sought,
 //!    but recovery may add some of them: the record `Bare`.)
 
@@ -60,7 +59,7 @@ const fn parameter(key: &'static str, kind: ParameterKind, default: &'static str
     ParameterInfo { key, kind, default, help }
 }
 
-/// Its line in the registry.
+/// Entry of `media-cache` in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: state::NAME,
     summary: "a persistent cache on the medium, journal or overwritten in place, before bands that stay in their place",
@@ -167,7 +166,7 @@ impl Layer for MediaCache {
 
     fn joins(&self, chosen: &[Command], candidate: &Command) -> bool {
         let is_write = |command: &Command| command.operation == Operation::Write && command.sectors > 0;
-        // What was chosen joined the first of them, so if that writes all do.
+        // Every chosen write has joined the first, so if the first is a write, all are.
         is_write(candidate)
             && is_write(&chosen[0])
             && (self.joins_stream(chosen, candidate) || self.joins_packet(chosen, candidate))
@@ -215,8 +214,8 @@ impl Layer for MediaCache {
         }
     }
 
-    /// The formula is ours, for the paper gives none: for each entry its LBA, its place in the cache and its length in
-    /// blocks of 4 KiB, a byte.
+    /// Returns the size of the map in bytes. The paper gives no formula; ours has, for each entry, its LBA, its place
+    /// in the cache, and its length in blocks of 4 KiB as one byte.
     fn memory(&self) -> MapMemory {
         let bits_for = |count: u64| (64 - count.saturating_sub(1).leading_zeros()) as u64;
         let (cache_sectors, store_bytes) = match &self.store {

@@ -1,14 +1,14 @@
 //! The journal records of `media-cache`.
 //!
-//! With `placement=journal` the `Cached` that follow a `Packet` are its entries. Between `Begin` and `End` the spare is the place of
-//! a band.
+//! With `placement=journal`, the `Cached` records that follow a `Packet` are the entries of that packet. Between
+//! `Begin` and `End`, the spare is the place of the band.
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
 use crate::journal_records;
 
 journal_records! {
-    /// A change of the map, of the packets or of what is known of a band.
+    /// A change of the map, of the packets, or of the known state of a band.
     pub(super) enum Record of "media-cache" {
         1 => Cached { lba: Lba, sectors: Sectors, pba: Pba } "written to the cache",
         2 => Trimmed { lba: Lba, sectors: Sectors } "trimmed",

@@ -1,7 +1,7 @@
-//! Recovery: the checkpoint that is made of the map, and the map built again from records ([`super::record`]).
+//! Recovery: a checkpoint made from the map, and the map rebuilt from records ([`super::record`]).
 //!
 //! Invariants:
-//! 1. Records replayed in order give the map that was, its packets and its places.
+//! 1. Records replayed in order yield the map, packets and places that planning had.
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
@@ -12,7 +12,7 @@ use super::store::Store;
 use crate::map::extent_map::Mapped;
 use crate::plan::note::{Note, ReplayError};
 
-/// Words of 64 bands in one record.
+/// Number of 64-bit words, a bit per band, in one `Written` record.
 const WRITTEN_WORDS: usize = 3;
 
 impl MediaCache {
@@ -36,7 +36,7 @@ impl MediaCache {
         notes.extend(absent.map(|run| Record::Trimmed { lba: run.lba, sectors: run.sectors }.encode()));
     }
 
-    /// Packets with what is live of their entries.
+    /// Appends the records of the packets, each with the live parts of its entries.
     fn write_packet_records(&self, notes: &mut Vec<Note>) {
         let Store::Journal(journal) = &self.store else { unreachable!("packets are the journal's") };
         let (mut position, mut entries) = (journal.tail, journal.entries.iter());
@@ -108,7 +108,7 @@ impl MediaCache {
         is_band.then_some(number as usize).ok_or("there is no such band")
     }
 
-    /// All of a band lies in its place, or in the spare that stands for it.
+    /// Marks a band as written: all of it lies in its own place, or in the spare that replaces it.
     fn take_placed(&mut self, number: u64) -> Result<usize, &'static str> {
         let band = self.band_of(number)?;
         self.unmap_band(band);

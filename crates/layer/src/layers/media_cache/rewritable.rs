@@ -1,10 +1,11 @@
-//! Tracks that can be overwritten in place: those whose writing destroys nothing, and which no write of anyone else destroys.
+//! Search for tracks that can be overwritten in place: those whose write destroys nothing, and which no write by
+//! another user destroys.
 //!
-//! Tracks of a stroke are mostly alike, so few of them need a look: a stroke on a conventional part of the disk is taken whole
-//! where nobody else has anything in it, and of a shingled one only the end can be of use.
+//! Tracks of a stroke are mostly alike, so few of them are examined. A stroke in a conventional part of the disk is
+//! taken whole if no other user has sectors in it. Of a shingled stroke, only the end can be of use.
 //!
 //! Invariants:
-//! 1. What is found is what looking at every track would find.
+//! 1. The result equals that of a search that examines every track.
 
 use imbrex_disk::recording::HEAD_TRACKS_MAX;
 use imbrex_disk::{Disk, Extent, Pba, Sectors};
@@ -21,8 +22,8 @@ struct Search<'a, O: Others> {
     runs: Vec<Extent>,
 }
 
-/// The tracks between the first and the last region of `taken` that can be overwritten in place, in runs that follow each
-/// other on the medium; `others` is what belongs to anyone else.
+/// Returns the tracks between the first and the last region of `taken` that can be overwritten in place, as runs that
+/// are contiguous on the medium; `others` are the sectors that other users have.
 pub(super) fn between(disk: &Disk, taken: &Regions, others: &impl Others) -> Vec<Extent> {
     let mut search = Search { disk, taken, others, destroyed: Vec::new(), runs: Vec::new() };
     let (mut next, end) = (taken.extent(0).start, taken.extent(taken.len() - 1).end());
@@ -44,7 +45,7 @@ pub(super) fn between(disk: &Disk, taken: &Regions, others: &impl Others) -> Vec
 }
 
 impl<O: Others> Search<'_, O> {
-    /// Looks at one track.
+    /// Examines one track.
     fn track(&mut self, track: Extent) {
         self.destroyed.clear();
         self.disk.recording.destroys(&self.disk.geometry, track, &mut self.destroyed);
@@ -61,8 +62,8 @@ impl<O: Others> Search<'_, O> {
         }
     }
 
-    /// Looks at `tracks` tracks of a stroke that has `left` from `first` on. Those far enough from either end that whatever they
-    /// destroy, or are destroyed by, lies in it are alike.
+    /// Examines `tracks` tracks of a stroke that has `left` tracks from `first` on. Tracks are alike if they are so far
+    /// from both ends that all tracks that they destroy, or that destroy them, lie in the stroke.
     fn stroke(&mut self, first: Pba, tracks: u64, left: u64, track: Sectors) {
         let at = |index: u64| first + Sectors(index * track.0);
         let reach = u64::from(HEAD_TRACKS_MAX);
@@ -79,7 +80,7 @@ impl<O: Others> Search<'_, O> {
         }
     }
 
-    /// Looks at tracks of which one stands for all.
+    /// Examines tracks that are alike, mostly by examining one of them.
     fn alike(&mut self, tracks: Extent, track: Sectors) {
         self.destroyed.clear();
         let one = Extent::new(tracks.start, track);
@@ -99,8 +100,8 @@ impl<O: Others> Search<'_, O> {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: invariant 1. Method: every track is looked at, on disks in strokes with and without a conventional part, at all
-    //! positions, with others beside and amid the tracks.
+    //! Goal: invariant 1. Method: a search of every track, on disks in strokes with and without a conventional part, at
+    //! all positions, with other users' sectors beside and amid the tracks.
 
     use super::*;
     use crate::map::run_map::RunMap;

@@ -1,8 +1,8 @@
-//! What lies where: bands, the cache, the spare that merged bands are made safe in, and the map.
+//! The division of the disk into bands, the cache, the spare to which merged bands are written for safety, and the map.
 //!
-//! The disk is carved into bands; those nearest to the asked-for places are given up to the map, the spare and the
-//! cache, in this order, and their tracks used without guards ([`Tracks`]). The spare lies at the cache, which is
-//! where these drives persist a merged band (Aghayev 2015 §4.5).
+//! The disk is carved into bands. The bands nearest to the requested positions become the map, the spare and the cache,
+//! in this order, and their tracks are used without guards ([`Tracks`]). The spare lies at the cache, which is where
+//! these drives persist a merged band (Aghayev 2015 §4.5).
 
 use std::ops::Range;
 
@@ -18,29 +18,31 @@ use crate::map::run_map::RunMap;
 use crate::parameters::{ConfigError, Parameters};
 use crate::region::{Position, RegionSize, Regions};
 
-/// Tracks of a band where neither parameter nor recording says (Aghayev 2015 §4.7 gives 36 MiB in tracks of 1.8).
+/// Number of tracks in a band if neither the parameter nor the recording gives it (Aghayev 2015 §4.7 has bands of 36
+/// MiB with tracks of 1.8 MiB).
 const BAND_TRACKS: u64 = 20;
 
-/// Where on the disk bands, spare, map and cache lie.
+/// Places of bands, spare and map on the disk.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// The bands, through which the LBAs run.
+    /// The bands, which hold the LBAs in order.
     pub(super) bands: Regions,
-    /// Holds a merged band while it is rewritten.
+    /// Tracks that hold a merged band while the band is rewritten.
     pub(super) spare: Tracks,
-    /// Where the mapping table is written.
+    /// Tracks to which the mapping table is written.
     pub(super) map: Tracks,
 }
 
-/// Divides the regions of a disk among cache, map, spare and bands.
+/// Divides the regions of a disk among map, spare, cache and bands.
 struct Parting<'a> {
     disk: &'a Disk,
     rest: Regions,
-    /// The tracks that users have.
+    /// Tracks already given to the map, the spare or the cache.
     used: RunMap<()>,
 }
 
-/// All that belongs to anyone while `taken` of the regions are on their way.
+/// All sectors in use, other than the regions `taken`, while those are examined as a part: the other regions of `rest`,
+/// and `used`.
 struct NotTaken<'a> {
     rest: &'a Regions,
     taken: Range<usize>,
@@ -56,8 +58,13 @@ impl Others for NotTaken<'_> {
 }
 
 impl Parting<'_> {
-    /// The tracks of as many regions at `position` as `suffices` asks for; the regions are the caller's then. `looks_enough`
-    /// says of what lies between them whether it may well be: a guess that costs time when it is wrong, and nothing else.
+    /// Takes the tracks of as many regions at `position` as `suffices` asks for, and removes the regions from the rest.
+    /// `what` names the part in an error. `looks_enough` guesses from the area of the regions whether they suffice; a
+    /// wrong guess costs time but does not change the result.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no number of regions suffices.
     fn part(
         &mut self,
         position: Position,
@@ -71,7 +78,8 @@ impl Parting<'_> {
         Ok(tracks)
     }
 
-    /// The same of whatever `make` makes of the regions on their way and of what belongs to others.
+    /// Like [`Parting::part`], but returns the result of `make` for the regions and the sectors that others use,
+    /// instead of tracks.
     fn part_as<T>(
         &mut self,
         position: Position,
@@ -82,7 +90,7 @@ impl Parting<'_> {
     ) -> Result<T, ConfigError> {
         let counts = counts_below(self.rest.len());
         let guess = counts.partition_point(|&count| !looks_enough(self.area(count, position)));
-        // Of the counts tried the last that suffices is the one found.
+        // Of the counts tried, the last that suffices is the smallest.
         let mut found = None;
         partition_point_near(counts.len(), guess, |index| {
             let made = self.made(counts[index], position, &make);
@@ -100,13 +108,13 @@ impl Parting<'_> {
         Ok(made)
     }
 
-    /// From the first to the last of the `count` regions at `position`.
+    /// Returns the extent from the first to the last of the `count` regions at `position`.
     fn area(&self, count: usize, position: Position) -> Extent {
         let block = self.rest.block(self.disk, count, position);
         Extent::between(self.rest.extent(block.start).start, self.rest.extent(block.end - 1).end())
     }
 
-    /// What `make` makes of the `count` regions at `position`.
+    /// Returns the result of `make` for the `count` regions at `position`.
     fn made<T>(&self, count: usize, position: Position, make: impl Fn(&Disk, &Regions, &NotTaken<'_>) -> T) -> T {
         let block = self.rest.block(self.disk, count, position);
         let taken = self.rest.slice(block.clone());
@@ -114,17 +122,17 @@ impl Parting<'_> {
     }
 }
 
-/// The counts of regions to try, out of `regions`: one after the other while they are few, a few per cent apart later.
+/// Returns the counts of regions to try, out of `regions`: consecutive counts at first, later a few per cent apart.
 fn counts_below(regions: usize) -> Vec<usize> {
     std::iter::successors(Some(1), |&count: &usize| Some(count + (count / 32).max(1)))
         .take_while(|&count| count < regions)
         .collect()
 }
 
-/// The first index below `length` for which `is_before` is false, as it is for all after it; searched outwards from
-/// `guess`, because far ones take long to try.
+/// Returns the first index below `length` for which `is_before` is false, as it is for all after it; `length` if there
+/// is none. Searches outwards from `guess`, because indices far beyond the result take long to try.
 fn partition_point_near(length: usize, guess: usize, mut is_before: impl FnMut(usize) -> bool) -> usize {
-    // All below `low` are before, `high` and all above it are not.
+    // `is_before` is true for all indices below `low`, and false for `high` and all above.
     let (mut low, mut high, mut reach) = (0, length, 1);
     let mut next = guess.min(length.saturating_sub(1));
     while low < high {
@@ -140,7 +148,11 @@ fn partition_point_near(length: usize, guess: usize, mut is_before: impl FnMut(u
     low
 }
 
-/// Builds the places and the store that `context` asks for.
+/// Builds the shape and the store for the parameters of `context`.
+///
+/// # Errors
+///
+/// Fails if the parameters do not fit the disk.
 pub(super) fn build(context: &Context) -> Result<(Shape, Store), ConfigError> {
     let (disk, parameters) = (&*context.disk, &context.parameters);
     let bands = Regions::carve(disk, RegionSize::Tracks(band_tracks(context)?));
@@ -177,8 +189,9 @@ fn sectors(disk: &Disk, parameters: &Parameters, key: &str) -> u64 {
     parameters.bytes(key) / disk.sector_bytes as u64
 }
 
-/// The raw size counts half tracks as large as the first: bytes of the cache in tracks that shrink inwards would hide
-/// how many packets it takes, which is what was measured.
+/// Takes the tracks of the journal and returns the journal. The raw size is converted into half tracks as large as the
+/// first one, because tracks shrink inwards. A size in bytes would not give the number of packets that the journal
+/// takes, which is the measured figure.
 fn journal(parting: &mut Parting<'_>, parameters: &Parameters, position: Position) -> Result<Journal, ConfigError> {
     let disk = parting.disk;
     let in_sectors = |key| sectors(disk, parameters, key);
@@ -210,14 +223,14 @@ fn journal(parting: &mut Parting<'_>, parameters: &Parameters, position: Positio
 
 /// The half tracks of a journal.
 struct Ring {
-    /// Sectors before each, and all at the end.
+    /// Number of sectors before each half track, and of all at the end.
     offsets: Vec<u64>,
-    /// How many packets may take.
+    /// Number of half tracks that packets may take.
     raw: u64,
 }
 
 impl Ring {
-    /// A ring for `cache_sectors` on `tracks`, if they are enough.
+    /// Returns a ring for `cache_sectors` on `tracks`, if there are enough tracks.
     fn on(disk: &Disk, tracks: &Tracks, cache_sectors: u64) -> Option<Ring> {
         if tracks.len() == 0 {
             return None;
@@ -225,7 +238,7 @@ impl Ring {
         let rotation_ns = disk.geometry.rotation_ns() as u64;
         let passing_ns = rotation_ns + skew_ns(disk, tracks);
         let raw = cache_sectors / (tracks.track_sectors(0) / 2).max(1);
-        // What a write reaches, and the track it lies on.
+        // The tracks that a write reaches, and the track on which the write lies.
         let reach = (tracks.reach as u64 + 1) * 2 * passing_ns;
         let guard = if tracks.reach > 0 { reach.div_ceil(rotation_ns) + 1 } else { 0 };
         let (mut offsets, mut offset, mut track) = (vec![0], 0, 0);
@@ -243,8 +256,8 @@ impl Ring {
     }
 }
 
-/// The skew from one track to the next, as the first two have it. A quarter of a rotation or more is no skew but where
-/// the tracks happen to lie.
+/// Returns the skew from one track to the next, in nanoseconds, as the first two tracks have it. A quarter of a
+/// rotation or more is not skew but a consequence of the tracks' layout, and counts as 0.
 fn skew_ns(disk: &Disk, tracks: &Tracks) -> u64 {
     let rotation_ns = disk.geometry.rotation_ns() as u64;
     let angles_ns: Vec<u64> =
@@ -274,14 +287,15 @@ fn zones(parting: &mut Parting<'_>, parameters: &Parameters, position: Position)
     Ok(CacheZones::new(cut(&runs, zone, cache), entry.min(u32::MAX as u64)))
 }
 
-/// Sectors of `area` where a write destroys nothing, but for those at the ends of strokes.
+/// Returns the number of sectors in the conventional part of `area`, where a write destroys nothing except at the ends
+/// of strokes.
 fn conventional_sectors(disk: &Disk, area: Extent) -> u64 {
     let is_harmless = disk.recording.is_harmless();
     let zones = disk.geometry.zones().iter().filter(|zone| is_harmless || zone.conventional);
     zones.filter_map(|zone| zone.extent.intersection(area)).map(|part| part.sectors.0).sum()
 }
 
-/// The first `cache` sectors of `runs`, in zones of `zone` sectors at most.
+/// Returns the first `cache` sectors of `runs`, as zones of at most `zone` sectors.
 fn cut(runs: &[Extent], zone: u64, cache: u64) -> Vec<Extent> {
     let (mut zones, mut left) = (Vec::new(), cache);
     for run in runs {
@@ -297,7 +311,7 @@ fn cut(runs: &[Extent], zone: u64, cache: u64) -> Vec<Extent> {
 }
 
 impl Shape {
-    /// The LBAs of band `index`.
+    /// Returns the first LBA and the length of band `index`.
     #[inline]
     pub(super) fn band(&self, index: usize) -> (Lba, Sectors) {
         (self.bands.first_lba(index), self.bands.sectors(index))
@@ -306,8 +320,8 @@ impl Shape {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the search finds what trying count after count finds. Method: that stupid twin, on every toy, for sizes
-    //! from nothing to more than there is.
+    //! Goal: the search finds the same result as trying one count after the other. Method: a naive search, on every
+    //! toy, for sizes from nothing to more than there is.
 
     use super::*;
     use crate::verify::toy;
@@ -339,7 +353,7 @@ mod tests {
                 let position = Position::named(position).expect("one of the words");
                 let rest = Regions::carve(&toy.disk, RegionSize::Tracks(2));
                 let mut parting = Parting { disk: &toy.disk, rest, used: RunMap::default() };
-                // Three users, one after the other, as the layer has them; the guess may be anything.
+                // Three users, one after the other, as in the layer; the guess may be anything.
                 for (size, guess) in [(1, 0), (tracks / 2 + 1, 1_000_000), (tracks, tracks as u64 * 17)] {
                     let expected = stupid(&parting, position, |tracks| tracks.len() >= size);
                     let got =

@@ -1,36 +1,36 @@
-//! How far the cleaning of a band is: the states of [`super::cleaning`], with what it has found of the band.
+//! Progress of the cleaning of a band: the states of [`super::cleaning`], and the cached runs of the band.
 
 use crate::map::extent_map::MappedRun;
 use crate::plan::{GroupKind, Plan};
 
-/// How far the cleaning of a band is.
+/// Stage of the cleaning of a band.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// Reading the band: so many sectors done.
+    /// The band is being read; number of sectors done.
     Reading(u64),
-    /// Reading the journal for the band's cached runs: so many sectors done.
+    /// The journal is being read to find the band's cached runs; number of sectors done.
     Scanning(u64),
-    /// Reading those runs: so many done.
+    /// The cached runs are being read; number of runs done.
     Collecting(usize),
-    /// Writing the merged band to the spare: so many sectors done.
+    /// The merged band is being written to the spare; number of sectors done.
     Persisting(u64),
-    /// Writing it to its place: so many sectors done.
+    /// The merged band is being written to its own place; number of sectors done.
     Rewriting(u64),
-    /// Writing the map.
+    /// The map is being written.
     Noting,
 }
 
 /// The current cleaning.
 #[derive(Debug, Default)]
 pub(super) struct Cleaning {
-    /// Band and stage, if there is one.
+    /// Band and stage of the current cleaning, if there is one.
     pub(super) now: Option<(usize, Stage)>,
     pub(super) is_open: bool,
     pub(super) runs: Vec<MappedRun>,
 }
 
 impl Cleaning {
-    /// The band whose contents are the spare's.
+    /// Returns the band whose data lies in the spare, if there is one.
     pub(super) fn rewriting(&self) -> Option<usize> {
         match self.now {
             Some((band, Stage::Rewriting(_))) => Some(band),
@@ -38,12 +38,12 @@ impl Cleaning {
         }
     }
 
-    /// Whether no band is being cleaned.
+    /// Returns whether no band is being cleaned.
     pub(super) fn is_resting(&self) -> bool {
         self.now.is_none()
     }
 
-    /// Records say that the spare holds `band`, or no longer does.
+    /// Sets the band that the spare holds according to the records; `None` if it holds none.
     pub(super) fn set_rewriting(&mut self, band: Option<usize>) {
         self.now = band.map(|band| (band, Stage::Rewriting(0)));
     }

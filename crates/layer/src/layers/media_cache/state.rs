@@ -1,4 +1,4 @@
-//! What the layer holds, and what all its parts do with it: asking where sectors lie, changing the map, checking invariants.
+//! The state of the layer, and the operations that all its parts use: look-ups, changes of the map, checks of invariants.
 
 use imbrex_disk::{Lba, Pba, Sectors, SimDuration};
 
@@ -14,7 +14,7 @@ use crate::parameters::ConfigError;
 use crate::plan::{GroupKind, Medium, Plan};
 use crate::violation::Violation;
 
-/// The layer's name.
+/// Name of the layer in the registry.
 pub(super) const NAME: &str = "media-cache";
 
 /// The values of the parameters.
@@ -41,15 +41,15 @@ pub(super) struct MediaCache {
     pub(super) store: Store,
     pub(super) settings: Settings,
     pub(super) map: ExtentMap,
-    /// A bit for each band that has been written in its place.
+    /// One bit for each band, set if the band has been written in its own place.
     pub(super) written: Vec<u64>,
     pub(super) cleaning: Cleaning,
     pub(super) packets_since_merge: u64,
-    /// Where the search for absent runs to clean goes on.
+    /// LBA at which the search for absent runs to clean continues.
     pub(super) absent_next: Lba,
     /// Writes of the current commands that have no place yet.
     pub(super) waiting: Vec<(Lba, Sectors)>,
-    /// Entries of the current packet, or records that follow their data.
+    /// Entries of the current packet, or of writes in place whose records are still to be planned after their data.
     pub(super) placed: Vec<Entry>,
 }
 
@@ -98,7 +98,7 @@ impl MediaCache {
         })
     }
 
-    /// Makes steps that follow belong to a host group, which is opened unless the plan is in one.
+    /// Opens a host group unless the plan is in one, so that the steps that follow belong to it.
     pub(super) fn open_host(plan: &mut Plan) {
         if plan.phases.last().is_none_or(|phase| phase.kind != GroupKind::Host) {
             plan.open(GroupKind::Host);
@@ -113,7 +113,7 @@ impl MediaCache {
         self.written[band / 64] |= 1 << (band % 64);
     }
 
-    /// Maps a run, telling the zones what it replaces.
+    /// Maps a run; the zones free the places that it replaces.
     #[inline]
     pub(super) fn map_run(&mut self, lba: Lba, sectors: Sectors, target: Mapped) {
         match &mut self.store {
@@ -122,13 +122,13 @@ impl MediaCache {
         }
     }
 
-    /// Nothing of `band` is in the map any more.
+    /// Removes all runs of `band` from the map.
     pub(super) fn unmap_band(&mut self, band: usize) {
         let (first, sectors) = self.shape.band(band);
         match &mut self.store {
             Store::Journal(_) => self.map.remove(first, sectors, |_| {}),
             Store::InPlace(zones) => {
-                // Runs that follow each other in the band mostly do so in their zone, and leave it together.
+                // Runs that follow each other in the band mostly do so in their zone, too, and are then removed together.
                 let mut leaving: Option<MappedRun> = None;
                 self.map.remove(first, sectors, |run| match &mut leaving {
                     Some(before) if zones.leave_together(before, &run) => before.sectors += run.sectors,
@@ -150,7 +150,7 @@ impl MediaCache {
         });
     }
 
-    /// The pieces of a run in no cache: in its band, or in the spare while the band is rewritten.
+    /// Calls `visit` with the pieces of an uncached run: in the band, or in the spare while the band is rewritten.
     pub(super) fn for_each_home(&self, band: usize, lba: Lba, sectors: Sectors, visit: &mut impl FnMut(Piece)) {
         let offset = lba - self.shape.bands.first_lba(band);
         if self.cleaning.rewriting() != Some(band) {
@@ -167,7 +167,11 @@ impl MediaCache {
         Err(Violation { layer: NAME, invariant, detail })
     }
 
-    /// Cached runs by place, none sharing a sector.
+    /// Returns the cached runs sorted by place.
+    ///
+    /// # Errors
+    ///
+    /// Fails if two of them share a sector (invariant 1).
     pub(super) fn cached_by_place(&self) -> Result<Vec<(Pba, MappedRun)>, Violation> {
         let mut cached: Vec<(Pba, MappedRun)> = Vec::new();
         for run in self.map.iter() {

@@ -1,9 +1,9 @@
-//! Where writes go first: the two placements of the cache.
+//! The store: the cache that receives writes, in one of its two placements.
 
 use super::journal::Journal;
 use super::zones::CacheZones;
 
-/// Where writes go first.
+/// The cache that receives writes.
 #[derive(Debug)]
 pub(super) enum Store {
     Journal(Journal),

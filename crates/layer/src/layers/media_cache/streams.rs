@@ -1,13 +1,14 @@
-//! Streams: bands that one write covers, or commands joined to one, are written in their place and cost no cache
-//! (Aghayev 2015 §6 item 2). Only a volatile cache gathers so much; what a stream has beside whole bands goes to the
-//! cache like any write, and the read-modify-write that a stream ends in is the cleaning of that band.
+//! Streams: a band that one write covers, or several joined commands, is written in its own place and takes no cache
+//! space (Aghayev 2015 §6 item 2). Only a volatile cache gathers so many writes. The parts of a stream outside whole
+//! bands go to the cache like any write. The read-modify-write of the band in which a stream ends is the cleaning of
+//! that band.
 //!
-//! Where nothing of the band lives in its place, because it was never written or is all trimmed or cached, one write
-//! suffices. Where something does, a write cut short would destroy it, track by track; so with `safety=power` the
-//! spare has the new content first.
+//! One write suffices if no data lives in the band's own place, because the band was never written or is all trimmed or
+//! cached. Otherwise, an interrupted write would destroy that data, track by track. So with `safety=power` the new
+//! contents are first written to the spare.
 //!
 //! Invariants:
-//! 1. Before a band is written in its place, what lived there is durable elsewhere (`safety=power`).
+//! 1. Before a band is written in its own place, the live data there is durable elsewhere (`safety=power`).
 
 use std::ops::Range;
 
@@ -18,14 +19,14 @@ use super::record::Record;
 use super::state::MediaCache;
 use crate::plan::{Cause, Plan};
 
-/// The most bands that commands are joined to cover.
+/// Maximum number of bands that joined commands cover.
 const BANDS_MAX: u64 = 2;
 
 impl MediaCache {
-    /// Whether `candidate` goes on where `chosen` end, or ends where they begin, and all are of a stream.
+    /// Returns whether `candidate` begins where `chosen` end, or ends where they begin, and all belong to a stream.
     pub(super) fn joins_stream(&self, chosen: &[Command], candidate: &Command) -> bool {
         let is_large = |command: &Command| command.sectors as u64 >= self.settings.stream_sectors;
-        // What was put back where a stream was cut may be short; what follows it is not.
+        // The rest that is held back when a stream is cut (`stream_cut`) may be small, but the command that follows it is large.
         if !is_large(candidate) && !chosen.iter().any(is_large) {
             return false;
         }
@@ -38,14 +39,14 @@ impl MediaCache {
             && sectors + candidate.sectors as u64 <= most
     }
 
-    /// Where what goes on before and after `first` as a stream can begin.
+    /// Returns the LBAs at which a command can begin that continues `first` as a stream, before or after it.
     pub(super) fn reach_of_stream(&self, first: &Command) -> Range<Lba> {
         let most = Sectors(BANDS_MAX * self.shape.spare.sectors());
         Lba(first.lba.0.saturating_sub(most.0))..first.end() + most
     }
 
-    /// The beginning of the band that a stream ends in, if it has come from before it: once all of that band is there,
-    /// it can be written in its place, where a part of it would go to the cache.
+    /// Returns the beginning of the band in which a stream ends, if the stream begins before that band. When all of the
+    /// band has arrived, it can be written in its own place, whereas a part of it would go to the cache.
     pub(super) fn cut_of_stream(&self, first: Lba, end: Lba) -> Option<Lba> {
         if (end - first).0 < self.settings.stream_sectors || end.0 >= self.shape.bands.capacity().0 {
             return None;
@@ -54,7 +55,7 @@ impl MediaCache {
         Some(self.shape.bands.first_lba(band)).filter(|&cut| first < cut && cut < end)
     }
 
-    /// Writes the whole bands among what waits, and leaves the rest waiting.
+    /// Writes the whole bands among the waiting writes in place, if those writes are contiguous, and leaves the rest waiting.
     pub(super) fn take_streams(&mut self, plan: &mut Plan) {
         let total: Sectors = self.waiting.iter().map(|(_, sectors)| *sectors).sum();
         if total < self.settings.band_sectors_min {

@@ -1,12 +1,12 @@
-//! Tracks that lie apart from the bands: those of the journal, of the spare and of the map. A run of regions is taken
-//! with the guards between its regions, since writes go over it in order and destroy only what they come to next.
+//! Tracks apart from the bands: those of the journal, of the spare and of the map. A run of regions is taken with the
+//! guards between them, because writes pass over it in order and destroy only tracks that are written later.
 //!
-//! A track is left out if writing it would destroy something else, as at the end of a stroke, or if something else
-//! destroys it.
+//! A track is left out if its write would destroy sectors of other users, as at the end of a stroke, or if their writes
+//! would destroy it.
 //!
 //! Invariants:
-//! 1. Tracks are disjoint, ordered by PBA, and whole tracks of the geometry but for the last.
-//! 2. A write of track i destroys none but tracks i + 1 to i + `reach`, and nothing that belongs to anyone else.
+//! 1. Tracks are disjoint, ordered by PBA, and whole tracks of the geometry except for the last.
+//! 2. A write of track i destroys none but tracks i + 1 to i + `reach`, and no sector of another user.
 
 use std::ops::Range;
 
@@ -16,12 +16,12 @@ use imbrex_disk::{Disk, Extent, Pba, Sectors};
 use crate::map::run_map::RunMap;
 use crate::region::{Regions, alike_tracks};
 
-/// Tracks behind a likely one that are looked at before all are searched.
+/// Number of tracks after a likely one that are examined before all are searched.
 const NEAR_TRACKS: usize = 4;
 
-/// The sectors that belong to others: they must not be destroyed.
+/// The sectors of other users, which must not be destroyed.
 pub(super) trait Others {
-    /// Whether a sector of `extent` belongs to others.
+    /// Returns whether a sector of `extent` belongs to another user.
     fn touch(&self, extent: Extent) -> bool;
 }
 
@@ -35,14 +35,14 @@ impl Others for RunMap<()> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tracks {
     starts: Vec<u64>,
-    /// Sectors before each track, and all of them at the end.
+    /// Number of sectors before each track, and of all tracks at the end.
     offsets: Vec<u64>,
-    /// Tracks after one that its write can destroy.
+    /// Maximum number of tracks after a track that its write can destroy.
     pub(super) reach: usize,
 }
 
 impl Tracks {
-    /// The usable tracks between the first and the last region of `taken`; `others` is what belongs to anyone else.
+    /// Returns the usable tracks between the first and the last region of `taken`; `others` are the sectors of other users.
     pub(super) fn between(disk: &Disk, taken: &Regions, others: &impl Others) -> Tracks {
         let area = Extent::between(taken.extent(0).start, taken.extent(taken.len() - 1).end());
         let (mut candidates, mut rows, mut next) = (Vec::new(), Vec::new(), area.start);
@@ -71,7 +71,8 @@ impl Tracks {
         let usual = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
         let mut tracks = Tracks { offsets: vec![0], ..Tracks::default() };
         for (track, reach) in candidates.iter().zip(reaches) {
-            // What reaches further than most ends a stroke: it destroys the beginning of another.
+            // A track with a longer reach than most lies at the end of a stroke: its write destroys the beginning of
+            // another stroke.
             if let Some(reach) = reach.filter(|&reach| reach <= usual) {
                 tracks.starts.push(track.start.0);
                 tracks.offsets.push(tracks.sectors() + track.sectors.0);
@@ -81,17 +82,17 @@ impl Tracks {
         tracks
     }
 
-    /// How many tracks there are.
+    /// Returns the number of tracks.
     pub(super) fn len(&self) -> usize {
         self.starts.len()
     }
 
-    /// Sectors of all of them together.
+    /// Returns the total number of sectors in these tracks.
     pub(super) fn sectors(&self) -> u64 {
         *self.offsets.last().expect("begins with zero")
     }
 
-    /// Keeps the first `sectors`; the last track is then cut.
+    /// Keeps the first `sectors`, which may cut the last track.
     pub(super) fn truncate(&mut self, sectors: u64) {
         let count = self.index_at(sectors - 1) + 1;
         self.starts.truncate(count);
@@ -99,25 +100,25 @@ impl Tracks {
         self.offsets[count] = sectors;
     }
 
-    /// Sectors before track `index`.
+    /// Returns the number of sectors before track `index`.
     #[inline]
     pub(super) fn offset(&self, index: usize) -> u64 {
         self.offsets[index]
     }
 
-    /// Sectors of track `index`.
+    /// Returns the number of sectors in track `index`.
     #[inline]
     pub(super) fn track_sectors(&self, index: usize) -> u64 {
         self.offsets[index + 1] - self.offsets[index]
     }
 
-    /// The track that holds the sector at `offset`.
+    /// Returns the index of the track that holds the sector at `offset`.
     #[inline]
     pub(super) fn index_at(&self, offset: u64) -> usize {
         self.offsets.partition_point(|&start| start <= offset) - 1
     }
 
-    /// The same, looked for from track `near` on first.
+    /// Like [`Tracks::index_at`], but examines track `near` and the next few first.
     #[inline]
     fn index_near(&self, near: usize, offset: u64) -> usize {
         let ahead = &self.offsets[near..self.offsets.len().min(near + NEAR_TRACKS + 1)];
@@ -127,13 +128,13 @@ impl Tracks {
         }
     }
 
-    /// Of the `sectors` from `offset` on, those that follow each other on the medium.
+    /// Returns the first of the `sectors` from `offset` on that are contiguous on the medium.
     #[inline]
     pub(super) fn run(&self, offset: u64, sectors: u64) -> Extent {
         self.run_in(self.index_at(offset), offset, sectors)
     }
 
-    /// The same, where `offset` lies in track `index`.
+    /// Like [`Tracks::run`], for an `offset` in track `index`.
     #[inline]
     fn run_in(&self, mut index: usize, offset: u64, sectors: u64) -> Extent {
         let start = self.starts[index] + (offset - self.offsets[index]);
@@ -145,8 +146,8 @@ impl Tracks {
         Extent::new(Pba(start), Sectors(length.min(sectors)))
     }
 
-    /// Calls `visit(offset, extent)` with the parts of a run that follow each other on the medium; at the end the run
-    /// goes on at the beginning.
+    /// Calls `visit(offset, extent)` with the parts of a run that are contiguous on the medium. A run that reaches the
+    /// end of the last track continues at the first.
     #[inline]
     pub(super) fn runs(&self, offset: u64, sectors: u64, visit: impl FnMut(u64, Extent)) {
         if sectors > 0 {
@@ -154,7 +155,7 @@ impl Tracks {
         }
     }
 
-    /// The same, where `offset` most likely lies in track `near` or soon behind it.
+    /// Like [`Tracks::runs`], for an `offset` that most likely lies in track `near` or soon after.
     #[inline]
     pub(super) fn runs_near(&self, near: usize, offset: u64, sectors: u64, mut visit: impl FnMut(u64, Extent)) {
         debug_assert!(sectors <= self.sectors(), "a run of {sectors} sectors of {}", self.sectors());
@@ -167,26 +168,26 @@ impl Tracks {
         }
     }
 
-    /// The offset of `pba`, if it lies on one of them.
+    /// Returns the offset of `pba`, if it lies on one of the tracks.
     pub(super) fn offset_of(&self, pba: Pba) -> Option<u64> {
         let index = self.starts.partition_point(|&start| start <= pba.0).checked_sub(1)?;
         let within = pba.0 - self.starts[index];
         (within < self.track_sectors(index)).then(|| self.offsets[index] + within)
     }
 
-    /// The tracks, in order.
+    /// Returns the tracks, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = Extent> + '_ {
         (0..self.len()).map(|index| Extent::new(Pba(self.starts[index]), Sectors(self.track_sectors(index))))
     }
 
-    /// Bytes of memory that it takes now.
+    /// Returns the bytes of memory that the tables take now.
     pub(super) fn measured_bytes(&self) -> u64 {
         (self.starts.len() + self.offsets.len()) as u64 * 8
     }
 }
 
-/// How many tracks from `track` on lie far enough from the ends of their stroke, of `area`, and from all that belongs to others, that
-/// nothing but tracks like them is near.
+/// Returns how many tracks from `track` on have only tracks like themselves near them. Those are far enough from the
+/// ends of their stroke, from those of `area`, and from all sectors of other users.
 fn tracks_alone(disk: &Disk, area: Extent, track: Extent, others: &impl Others) -> u64 {
     let (reach, near) = (u64::from(HEAD_TRACKS_MAX), Sectors(u64::from(HEAD_TRACKS_MAX) * track.sectors.0));
     if track.start < area.start + near {
@@ -203,7 +204,8 @@ fn tracks_alone(disk: &Disk, area: Extent, track: Extent, others: &impl Others) 
     if count <= reach || others.touch(around) { 0 } else { count }
 }
 
-/// [`reach`] of each of `tracks`: `rows` of them lie alone, so that one stands for those that have enough of them behind it.
+/// Returns the [`reach`] of each of `tracks`. In each of `rows`, tracks are alike, so the first of a row is examined
+/// for all that have enough tracks of the row after them.
 fn reaches(
     disk: &Disk,
     area: Extent,
@@ -223,7 +225,7 @@ fn reaches(
     reaches
 }
 
-/// How many of the tracks after number `index` its write can destroy; nothing if it destroys something else.
+/// Returns how many of the tracks after track `index` its write can destroy; `None` if the write destroys anything else.
 fn reach(disk: &Disk, area: Extent, tracks: &[Extent], index: usize, others: &impl Others) -> Option<usize> {
     let mut destroyed = Vec::new();
     disk.recording.destroys(&disk.geometry, tracks[index], &mut destroyed);
@@ -238,7 +240,7 @@ fn reach(disk: &Disk, area: Extent, tracks: &[Extent], index: usize, others: &im
     Some(last - index)
 }
 
-/// Whether writing one of `others` destroys part of `track`.
+/// Returns whether a write of a neighbouring track that belongs to `others` destroys part of `track`.
 pub(super) fn is_destroyed(disk: &Disk, track: Extent, others: &impl Others) -> bool {
     let place = disk.geometry.locate(track.start);
     let first = place.radial_track.saturating_sub(HEAD_TRACKS_MAX);
@@ -257,8 +259,8 @@ pub(super) fn is_destroyed(disk: &Disk, track: Extent, others: &impl Others) -> 
     })
 }
 
-/// From one to the other of two tracks of a surface that lie `distance` apart, if the PBAs of those between them lie
-/// between theirs.
+/// Returns the extent from one to the other of two tracks of a surface that lie `distance` tracks apart. Returns `None`
+/// if the tracks between them do not also lie between them by PBA.
 fn in_one_run(disk: &Disk, one: Extent, other: Extent, distance: u32) -> Option<Extent> {
     let (first, last) = if one.start <= other.start { (one, other) } else { (other, one) };
     let (tracks, sectors) = disk.geometry.stroke_from(first.start)?;
@@ -268,8 +270,8 @@ fn in_one_run(disk: &Disk, one: Extent, other: Extent, distance: u32) -> Option<
 
 #[cfg(test)]
 mod tests {
-    //! Goal: tracks that are taken to be alike are those that looking at each finds. Method: both, on disks in strokes, at all
-    //! positions, with others beside and amid the tracks.
+    //! Goal: tracks taken to be alike have the results of examining each. Method: both, on disks in strokes, at all
+    //! positions, with other users' sectors beside and amid the tracks.
 
     use super::*;
     use crate::region::{Position, RegionSize};

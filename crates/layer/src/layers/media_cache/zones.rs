@@ -1,13 +1,13 @@
-//! The cache that is overwritten in place (`placement=in-place`): cache zones on tracks that can be rewritten, where any
-//! free place takes any write, and a sector stays where it is until it leaves the cache (the later drives, measured in
-//! public).
+//! The cache that is overwritten in place (`placement=in-place`): cache zones on tracks that can be rewritten. Any free
+//! place takes any write, and a sector stays in its place until it leaves the cache. (The later drives work like this,
+//! as measured in public.)
 //!
-//! Free places are taken in the order of the medium, going round, so that writes from anywhere follow each other there
-//! ([`FreeRuns`]). Whose turn it is to leave goes round by zone, and within a zone by place.
+//! Free places are taken in the order of the medium, round robin, so that writes from anywhere follow each other there
+//! ([`FreeRuns`]). Eviction goes round robin by zone, and within a zone by place.
 //!
 //! Invariants:
 //! 1. A sector of a zone is free or holds a cached one, never both.
-//! 2. What is held lies in one zone, and each zone has its sum.
+//! 2. Every cached run lies in one zone, and the used sectors of each zone are the sum of its runs.
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
@@ -17,23 +17,23 @@ use crate::map::extent_map::{Mapped, MappedRun};
 use crate::map::place_map::PlaceMap;
 use crate::plan::Medium;
 
-/// The zones of a cache that is overwritten in place, with what lies where in them.
+/// The zones of a cache that is overwritten in place, and the runs cached in them.
 #[derive(Debug)]
 pub(super) struct CacheZones {
     zones: Vec<Extent>,
-    /// The most sectors of an entry.
+    /// Maximum number of sectors of an entry.
     pub(super) entry_sectors: u64,
     held: PlaceMap,
     free: FreeRuns,
-    /// Sectors held by each zone: most hold nothing where the map is full before the cache is.
+    /// Number of cached sectors in each zone; most zones have none if the map is full before the cache is.
     used: Vec<u64>,
-    /// Where eviction goes on: the zone, and in each zone the place.
+    /// Zone at which eviction continues, and in `turns` the place in each zone.
     zone: usize,
     turns: Vec<u64>,
 }
 
 impl CacheZones {
-    /// Empty zones at these places, ordered by PBA.
+    /// Creates a cache of empty zones, which must be ordered by PBA.
     pub(super) fn new(zones: Vec<Extent>, entry_sectors: u64) -> CacheZones {
         CacheZones {
             entry_sectors,
@@ -46,7 +46,7 @@ impl CacheZones {
         }
     }
 
-    /// Calls `each` with the zones; what is not free is in use.
+    /// Calls `each` with the zones; sectors that are not free are in use.
     pub(super) fn caches(&self, each: &mut dyn FnMut(Cache)) {
         for zone in &self.zones {
             let (start, end, size) = (zone.start, zone.end(), zone.sectors);
@@ -54,43 +54,44 @@ impl CacheZones {
         }
     }
 
-    /// Sectors of all of them together.
+    /// Returns the total number of sectors in the zones.
     pub(super) fn sectors(&self) -> u64 {
         self.zones.iter().map(|zone| zone.sectors.0).sum()
     }
 
-    /// How many runs are held.
+    /// Returns the number of cached runs.
     pub(super) fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Where the next write of `sectors` goes, or as much of it as one free run takes; nothing if all is taken.
+    /// Returns the place for the next write of `sectors`, or for as much of the write as one free run takes; `None` if
+    /// nothing is free.
     #[inline]
     pub(super) fn place(&mut self, sectors: Sectors) -> Option<Extent> {
         self.free.place(sectors)
     }
 
-    /// Whether `place` lies in one zone.
+    /// Returns whether `place` lies in one zone.
     pub(super) fn is_in_one(&self, place: Extent) -> bool {
         place.start >= self.zones[0].start && place.end() <= self.zone_of(place.start).end()
     }
 
-    /// The zone that `pba` lies in, or the last that begins before it.
+    /// Returns the zone that contains `pba`, or else the last that begins before `pba`.
     fn zone_of(&self, pba: Pba) -> Extent {
         self.zones[self.index_of(pba)]
     }
 
-    /// The number of that zone.
+    /// Returns the number of the zone that contains `pba`, or else of the last that begins before `pba`.
     fn index_of(&self, pba: Pba) -> usize {
         self.zones.partition_point(|zone| zone.start <= pba) - 1
     }
 
-    /// Whether all of `place` is free.
+    /// Returns whether all of `place` is free.
     pub(super) fn is_free(&self, place: Extent) -> bool {
         self.free.is_free(place)
     }
 
-    /// The sectors from `lba` on live at `place`, which is free.
+    /// Caches the sectors from `lba` on at `place`, which must be free.
     #[inline]
     pub(super) fn add(&mut self, lba: Lba, place: Extent) {
         self.free.take(place);
@@ -99,7 +100,7 @@ impl CacheZones {
         self.used[zone] += place.sectors.0;
     }
 
-    /// Whether `next`, which follows `run` among the sectors of a band, follows it in the same zone too.
+    /// Returns whether `next` is the continuation of `run` by LBA and also by place, in one zone.
     pub(super) fn leave_together(&self, run: &MappedRun, next: &MappedRun) -> bool {
         match (run.target, next.target) {
             (Mapped::At(pba), Mapped::At(place)) => {
@@ -109,7 +110,7 @@ impl CacheZones {
         }
     }
 
-    /// The sectors of `run` no longer live in the cache: their places are free.
+    /// Removes `run` from the cache and frees its place.
     pub(super) fn remove(&mut self, run: MappedRun) {
         let Mapped::At(pba) = run.target else { return };
         let place = Extent::new(pba, run.sectors);
@@ -119,14 +120,14 @@ impl CacheZones {
         self.free.give(place, self.zones[zone]);
     }
 
-    /// Frees the places of a run, if there is one.
+    /// Removes a run from the cache and frees its place, if there is a run.
     pub(super) fn remove_some(&mut self, run: Option<MappedRun>) {
         if let Some(run) = run {
             self.remove(run);
         }
     }
 
-    /// The run to evict next: eviction goes round zone after zone, and within a zone place after place.
+    /// Returns the first sector of the run to evict next. Eviction goes round robin by zone, and within a zone by place.
     pub(super) fn next_out(&mut self) -> Option<Lba> {
         for _ in 0..self.zones.len() {
             let index = self.zone;
@@ -146,24 +147,24 @@ impl CacheZones {
         None
     }
 
-    /// The number of the first zone whose sum is not that of what it holds.
+    /// Returns the number of the first zone whose count of used sectors is not the sum of its runs.
     pub(super) fn first_wrong_sum(&self) -> Option<usize> {
         let mut used = vec![0; self.zones.len()];
         self.held().for_each(|(place, _, sectors)| used[self.index_of(place)] += sectors.0);
         used.iter().zip(&self.used).position(|(counted, kept)| counted != kept)
     }
 
-    /// Place, first sector and length of what is held.
+    /// Returns the place, first sector and length of each cached run.
     pub(super) fn held(&self) -> impl Iterator<Item = (Pba, Lba, Sectors)> + '_ {
         self.held.iter().map(|(place, lba)| (place.start, lba, place.sectors))
     }
 
-    /// Sectors that are free.
+    /// Returns the number of free sectors.
     pub(super) fn free_sectors(&self) -> u64 {
         self.free.sectors()
     }
 
-    /// Bytes it takes.
+    /// Returns the bytes of memory that the cache's tables take now.
     pub(super) fn measured_bytes(&self) -> u64 {
         self.held.measured_bytes() + self.free.measured_bytes() + (self.zones.len() * 40) as u64
     }

@@ -1,14 +1,16 @@
-//! Which sectors of the S-blocks lie in the cache buffers, or are trimmed: sorted lists of runs, overlaid on the S-blocks' own copies.
+//! Map of the sectors of S-blocks that lie in the cache buffers or are trimmed: sorted lists of runs, which override
+//! the S-blocks' own copies.
 //!
-//! A list for a few S-blocks that follow each other: one for each alone would take more for its own sake than for its runs, of which
-//! most S-blocks have one or two; one tree for the drive would make a search longer. A destage wants the runs of one S-block, which
-//! lie side by side in its list, and none of them reaches into the next.
+//! Each list covers a few consecutive S-blocks. A list for every S-block would take more memory for itself than for its
+//! runs, because most S-blocks have one or two runs. One tree for the whole drive would make searches longer. A destage
+//! needs the runs of one S-block; they are adjacent in its list, and no run extends into the next S-block.
 //!
-//! Of a position so many of the low bits are kept as tell the sectors of a cache buffer apart; with the tail of the buffer they say it
-//! whole.
+//! The map stores only the low bits of a position, as many as distinguish the sectors of one cache buffer. The full
+//! position is computed from these bits and the tail of the buffer.
 //!
 //! Invariants:
-//! 1. Runs are disjoint, non-empty and ordered by offset, each within an S-block; a later write hides what it covers.
+//! 1. Runs are disjoint, non-empty and ordered by offset, each within an S-block; a later write hides the parts of
+//!    older runs that it covers.
 //! 2. A cache buffer with its guard is shorter than 2³¹ sectors.
 
 use super::ring::Position;
@@ -17,51 +19,52 @@ use crate::layer::Coming;
 use crate::map::run_list::{ABSENT, RunList, ShortRun};
 use crate::map::sparse::Sparse;
 
-/// S-blocks of a list, at most.
+/// Most S-blocks that one list covers.
 const LIST_SBLOCKS: u64 = 32;
-/// Sectors of a list of several S-blocks: in so many its runs take least.
+/// Most sectors that a list of several S-blocks covers: runs of a list of this length take the fewest bytes.
 const LIST_SECTORS: u64 = 1 << 16;
-/// The longest cache buffer, guard included: of a position in it 31 bits are kept.
+/// Greatest length of a cache buffer in sectors, guard included: 31 bits of a position are stored.
 pub(super) const CACHE_RING_SECTORS_MAX: u64 = (1 << 31) - 1;
 
-/// A run of sectors of an S-block whose newest contents are not in the S-block's own copy: they are cached, or trimmed.
+/// A run of sectors of an S-block whose newest contents are not in the S-block's own copy: the sectors are cached or
+/// trimmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct CachedRun {
-    /// First sector within the S-block.
+    /// First sector of the run, counted within the S-block.
     pub offset: u32,
-    /// How many sectors.
+    /// Length of the run in sectors.
     pub sectors: u32,
-    /// Where in the section's cache buffer; [`Position::NOWHERE`] if trimmed.
+    /// Position of the first sector in the section's cache buffer; [`Position::NOWHERE`] if the run is trimmed.
     pub position: Position,
 }
 
 impl CachedRun {
-    /// One past its last sector within the S-block.
+    /// Returns the sector after the last of the run, counted within the S-block.
     pub fn end(&self) -> u32 {
         self.offset + self.sectors
     }
 
-    /// Whether it is trimmed rather than cached.
+    /// Returns whether the run is trimmed rather than cached.
     pub fn is_absent(&self) -> bool {
         self.position == Position::NOWHERE
     }
 }
 
-/// The runs of all S-blocks.
+/// Cached and trimmed runs of all S-blocks of the drive.
 #[derive(Clone, Debug)]
 pub(super) struct CachedRuns {
     lists: Sparse<RunList>,
-    /// That of S-blocks of which nothing was ever cached.
+    /// Empty list, which stands for the list of S-blocks of which nothing was ever cached or trimmed.
     no_runs: RunList,
-    /// A list has 2 to this power S-blocks.
+    /// Base-2 logarithm of the number of S-blocks of a list.
     list_bits: u32,
     sblock_sectors: u32,
-    /// The bits of a position that are kept.
+    /// Mask of the bits of a position that are stored.
     kept: u32,
 }
 
 impl CachedRuns {
-    /// No runs.
+    /// Creates a map without runs.
     pub fn new(shape: &Shape) -> CachedRuns {
         let list_bits = (LIST_SECTORS / shape.sblock_sectors).clamp(1, LIST_SBLOCKS).ilog2();
         let ring = shape.cache_sectors + shape.guard_sectors;
@@ -76,7 +79,7 @@ impl CachedRuns {
         }
     }
 
-    /// Those of an S-block, in a buffer whose tail is at `tail`.
+    /// Returns the runs of an S-block whose section's cache buffer has its tail at `tail`.
     #[inline]
     pub fn of(&self, sblock: u64, tail: Position) -> Cached<'_> {
         let (list, first) = self.place(sblock);
@@ -84,12 +87,13 @@ impl CachedRuns {
         Cached { list, first, end: first + self.sblock_sectors, kept: self.kept, tail }
     }
 
-    /// The bits of a position that are kept.
+    /// Returns the mask of the bits of a position that are stored.
     pub fn kept(&self) -> u32 {
         self.kept
     }
 
-    /// Puts `run` over what was there; `hidden` is called with the place and the sectors of what it hides in the cache.
+    /// Inserts `run` and removes the parts of older runs that it covers. Calls `hidden` for each removed part that lay
+    /// in the cache, with the stored bits of its position and its length in sectors.
     #[inline]
     pub fn overlay(&mut self, sblock: u64, run: CachedRun, mut hidden: impl FnMut(u32, u32)) {
         let (list, first) = self.place(sblock);
@@ -100,7 +104,8 @@ impl CachedRuns {
         });
     }
 
-    /// Forgets what lies in `from..to` of an S-block; `removed` is called with the place and the sectors of what lay in the cache.
+    /// Removes the runs within `from..to` of an S-block. Calls `removed` for each removed part that lay in the cache,
+    /// with the stored bits of its position and its length in sectors.
     pub fn remove(&mut self, sblock: u64, from: u32, to: u32, mut removed: impl FnMut(u32, u32)) {
         let (list, first) = self.place(sblock);
         if self.lists.get(list).is_none_or(RunList::is_empty) {
@@ -113,18 +118,18 @@ impl CachedRuns {
         });
     }
 
-    /// Has what a search for an S-block reads fetched.
+    /// Prefetches the memory that a search for the runs of an S-block reads.
     #[inline]
     pub fn foresee(&self, sblock: u64, coming: Coming) {
         self.lists.get(self.place(sblock).0).into_iter().for_each(|list| list.foresee(coming));
     }
 
-    /// Bytes that they take beside themselves.
+    /// Returns the heap bytes of the map.
     pub fn measured_bytes(&self) -> u64 {
         self.lists.measured_bytes() + self.lists.iter().map(|(_, list)| list.measured_bytes()).sum::<u64>()
     }
 
-    /// The list of an S-block, and where in it the S-block begins.
+    /// Returns the index of the list that covers an S-block, and the S-block's first sector within that list.
     #[inline]
     fn place(&self, sblock: u64) -> (usize, u32) {
         let list = sblock >> self.list_bits;
@@ -132,11 +137,11 @@ impl CachedRuns {
     }
 }
 
-/// The runs of an S-block, as they are read.
+/// Read access to the runs of one S-block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cached<'a> {
     list: &'a RunList,
-    /// Where in the list the S-block begins and ends.
+    /// First sector of the S-block within the list, and the sector after its last.
     first: u32,
     end: u32,
     kept: u32,
@@ -144,18 +149,18 @@ pub(super) struct Cached<'a> {
 }
 
 impl<'a> Cached<'a> {
-    /// Sectors of it in the cache; absent runs take no cache space.
+    /// Returns the number of the S-block's sectors in the cache. Trimmed runs do not count: they take no cache space.
     pub fn sectors(self) -> u32 {
         let cached = self.list.within(self.first, self.end).filter(|run| !run.is_absent());
         cached.map(|run| run.length).sum()
     }
 
-    /// All runs, in order.
+    /// Returns all runs, in order.
     pub fn runs(self) -> impl Iterator<Item = CachedRun> + 'a {
         self.list.within(self.first, self.end).map(move |run| self.unpacked(run))
     }
 
-    /// The parts of the runs within `from..to`, in order.
+    /// Returns the parts of the runs within `from..to`, in order.
     pub fn within(self, from: u32, to: u32) -> impl Iterator<Item = CachedRun> + 'a {
         self.list.within(self.first + from, self.first + to).map(move |run| self.unpacked(run))
     }
@@ -173,9 +178,9 @@ impl<'a> Cached<'a> {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the runs of every S-block equal naive ones, sector by sector, wherever in the buffer they lie. Method: random overlays,
-    //! trims and removals on both, in a ring of which no bit of a position is kept too much, so that places wrap within runs, and with
-    //! positions below and above 2³²; then what is left is taken away.
+    //! Goal: the runs of every S-block equal naive ones, sector by sector, at all positions of the buffer. Method:
+    //! random overlays, trims and removals on both. The ring is so long that no stored bit of a position is
+    //! superfluous, so positions wrap within runs; tails lie below and above 2³². At the end all runs are removed.
 
     use proptest::prelude::*;
 
@@ -229,12 +234,12 @@ mod tests {
             let mut naive = [[None; SECTORS]; 3];
             for (number, (sblock, offset, length, what)) in (0..).zip(steps) {
                 let naive = &mut naive[sblock as usize];
-                // Three of the forty, the first two in one list unless S-blocks are large.
+                // Three of the forty S-blocks; the first two share a list unless S-blocks are large.
                 let sblock = [18, 19, 33][sblock as usize];
                 let sectors = length.min(SECTORS as u32 - offset);
                 let range = offset as usize..(offset + sectors) as usize;
                 let expected = naive[range.clone()].iter().filter(|slot| in_cache(slot)).count() as u32;
-                // All lie within the length of the ring, and none goes on where another ends.
+                // All runs lie within the length of the ring, and none begins at the position where another ends.
                 let position = if what == 1 { Position::NOWHERE } else { Position(tail + number * 13) };
                 let mut hidden = 0;
                 match what {

@@ -1,4 +1,5 @@
-//! The layer's invariants, asserted, and the memory its map takes. The numbers are those of the layer's header.
+//! Checks of the layer's invariants, and the memory that its map takes. The numbers of the invariants are those of the
+//! layer's header.
 
 use super::INFO;
 use super::entries::{Entry, Spot};
@@ -7,10 +8,10 @@ use super::shape::Shape;
 use super::state::{DEAD, Section, State};
 use crate::violation::Violation;
 
-/// Host blocks by which the paper's map of the cache counts (4 KiB).
+/// Sectors of a host block (4 KiB), the unit of the paper's map of the cache.
 const CACHED_BLOCK_SECTORS: u64 = 8;
 
-/// Checks every section.
+/// Checks the invariants of every section.
 pub(super) fn check(state: &State) -> Result<(), Violation> {
     for number in 0..state.sections.len() {
         check_rings(state, number)?;
@@ -88,7 +89,7 @@ fn check_cached(state: &State, number: usize) -> Result<(), Violation> {
     ensure(live == section.live.count(), 4, detail)
 }
 
-/// The entries of a section with their positions, in order.
+/// Returns the entries of a section with their positions, in order.
 fn entry_starts(section: &Section) -> Vec<(Position, Entry)> {
     let mut position = section.cache_ring.tail();
     let place = |(_, entry): (Spot, Entry)| {
@@ -122,8 +123,8 @@ fn check_open(state: &State, number: usize) -> Result<(), Violation> {
 }
 
 impl Shape {
-    /// What a controller needs: a position for each S-block, and for each 4 KiB of cache its block and its position in
-    /// the ring, in whole bits.
+    /// Returns the bytes of map that a controller needs, with fields of whole bits. Each S-block has its position in
+    /// the ring; each 4 KiB of cache has its block number and its position in the ring.
     pub fn formula_bytes(&self) -> u64 {
         let sblock_bits = bits_for(self.native_sblocks + self.spare_sblocks);
         let blocks = (self.cache_sectors / CACHED_BLOCK_SECTORS).max(1);
@@ -132,13 +133,13 @@ impl Shape {
     }
 }
 
-/// Bits that tell `count` things apart.
+/// Returns the number of bits that distinguish `count` values.
 fn bits_for(count: u64) -> u64 {
     (u64::BITS - count.saturating_sub(1).leading_zeros()) as u64
 }
 
 impl State {
-    /// Bytes that its structures take now.
+    /// Returns the bytes that the structures of the map take now.
     pub fn measured_bytes(&self) -> u64 {
         let queues = |section: &Section| {
             section.slots.measured_bytes() + section.entries.measured_bytes() + section.live.measured_bytes()

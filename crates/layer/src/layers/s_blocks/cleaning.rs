@@ -1,8 +1,9 @@
-//! Making room: group destage and the defrags of both buffers (Cassuto 2010 §V.B, algorithms V.2, V.3 and V.5).
+//! Makes room in the rings: group destage and the defrags of both buffers (Cassuto 2010 §V.B, algorithms V.2, V.3 and
+//! V.5).
 //!
-//! Each copy is written, made durable, recorded, and the record made durable, before anything may overwrite its source.
-//! A defrag of the cache copies a run of live sectors at a time, as long as the guard allows, not block by block: fewer
-//! seeks for the same sectors.
+//! Each copy is written, then made durable, then recorded, and its record is made durable before anything may overwrite
+//! the copy's source. A defrag of the cache copies a run of live sectors at a time, as long as the guard allows. The
+//! paper copies block by block, which takes more seeks for the same sectors.
 //!
 //! Invariants: those of the layer's header; every operation is a cleaning group of its own.
 
@@ -15,7 +16,7 @@ use super::ring::Position;
 use super::state::EntryPiece;
 use crate::plan::{Cause, GroupKind, Plan};
 
-/// Which buffer of a section.
+/// One of the two buffers of a section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Buffer {
     Cache,
@@ -23,7 +24,8 @@ pub(super) enum Buffer {
 }
 
 impl SBlocks {
-    /// Makes room for `sectors` at the head of the section's cache buffer. `sectors` is at most its payload.
+    /// Makes room for `sectors` at the head of the section's cache buffer. `sectors` must not exceed the payload of
+    /// that buffer.
     pub(super) fn make_cache_room(&mut self, section: usize, sectors: u64, plan: &mut Plan) {
         while !self.state.sections[section].cache_ring.fits(sectors) {
             let state = &self.state.sections[section];
@@ -37,8 +39,9 @@ impl SBlocks {
         }
     }
 
-    /// Algorithm V.3: merges an S-block of the policy's choice with its cached sectors, at the head of the S-block
-    /// buffer. Room there is made before the choice, so that the chosen one is not moved just before it is rewritten.
+    /// Merges an S-block, chosen by the policy, with its cached sectors, and writes it at the head of the S-block
+    /// buffer (algorithm V.3). Makes room in the S-block buffer before choosing, so that the chosen S-block is not
+    /// moved just before it is rewritten.
     fn destage(&mut self, section: usize, plan: &mut Plan) {
         self.complete_stream(section, plan);
         self.make_slot(section, plan);
@@ -51,7 +54,8 @@ impl SBlocks {
         self.record(Record::Placed { sblock, position, tail, is_direct: true }, plan);
     }
 
-    /// The rest of a stream that broke off: from the old copy and the cache into the slot being filled.
+    /// Fills the rest of the slot of an interrupted stream with sectors from the old copy of the S-block and from the
+    /// cache.
     pub(super) fn complete_stream(&mut self, section: usize, plan: &mut Plan) {
         let Some(open) = self.state.sections[section].open else {
             return;
@@ -65,8 +69,8 @@ impl SBlocks {
         self.record(Record::Completed { sblock: open.sblock }, plan);
     }
 
-    /// Stages an S-block from offset `from` on: its own copy, overlaid with what is cached or trimmed. A copy that
-    /// would be hidden whole is not read.
+    /// Stages an S-block from offset `from` on: its own copy, then its cached and trimmed runs over that copy. Does not
+    /// read the copy if those runs cover all of it.
     fn read_merged(&self, section: usize, sblock: u64, from: u64, plan: &mut Plan) {
         let size = self.state.shape.sblock_sectors;
         let cached = self.state.cached(section, sblock);
@@ -92,8 +96,8 @@ impl SBlocks {
         }
     }
 
-    /// Algorithm V.2, its loop: live sectors at the tail of the cache buffer are copied to its head until a dead run is
-    /// passed. There is one, or the buffer is empty.
+    /// Copies live sectors from the tail of the cache buffer to its head until the tail has passed a dead run (the loop
+    /// of algorithm V.2). A dead run exists unless the buffer is empty.
     fn defrag_cache(&mut self, section: usize, plan: &mut Plan) {
         let mut opened = false;
         loop {
@@ -139,7 +143,8 @@ impl SBlocks {
         self.copied = pieces;
     }
 
-    /// The live pieces from the tail of the cache buffer on, up to a dead one or the most that may be copied at once.
+    /// Fills `pieces` with the live pieces from the tail of the cache buffer on. Stops at a dead piece, or at the most
+    /// sectors that may be copied at once.
     fn live_at_tail(&self, section: usize, pieces: &mut Vec<EntryPiece>) {
         pieces.clear();
         let mut room = self.state.shape.copy_sectors();
@@ -162,7 +167,8 @@ impl SBlocks {
         }
     }
 
-    /// Algorithm V.5: S-blocks at the tail of the S-block buffer are copied to its head until a dead one is passed.
+    /// Makes room for one slot at the head of the S-block buffer: copies S-blocks from the tail to the head until the
+    /// tail has passed a dead slot (algorithm V.5).
     pub(super) fn make_slot(&mut self, section: usize, plan: &mut Plan) {
         let size = self.state.shape.sblock_sectors;
         let mut opened = false;

@@ -1,4 +1,5 @@
-//! What was written to a cache buffer, from the tail on: a word for an entry, or four where it does not fit in one.
+//! Log of the writes to a cache buffer, from the tail on. An entry takes one 32-bit word, or four if it does not fit in
+//! one.
 //!
 //! ```text
 //!   short   LBA within the section │ sectors       the sectors in as many low bits as the LBAs of a section leave
@@ -12,25 +13,25 @@ use std::collections::VecDeque;
 
 use super::state::DEAD;
 
-/// What was written in one go; live as far as the S-blocks' runs still point into it.
+/// One contiguous write to the cache buffer. Its sectors are live where runs of S-blocks still refer to them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
-    /// Its first LBA, or [`DEAD`] if that is not known any more.
+    /// First LBA of the entry, or [`DEAD`] if the LBA is no longer known.
     pub lba: u64,
-    /// How many sectors.
+    /// Length in sectors.
     pub sectors: u64,
 }
 
 /// Words of a long entry.
 const LONG_WORDS: usize = 4;
-/// Bits for the sectors of a short entry, at most.
+/// Most bits for the number of sectors in a short entry.
 const SECTORS_BITS_MAX: u32 = 16;
 
-/// Where an entry is, until one is taken away.
+/// Index of an entry in the queue of words; valid until entries are removed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Spot(usize);
 
-/// The entries.
+/// The entries of one cache buffer.
 #[derive(Clone, Debug)]
 pub(super) struct Entries {
     words: VecDeque<u32>,
@@ -39,17 +40,17 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    /// Spot of the oldest.
+    /// Spot of the oldest entry.
     pub const OLDEST: Spot = Spot(0);
 
-    /// No entries, of a section of so many LBAs that begins at `first_lba`.
+    /// Creates an empty log for a section of `section_sectors` LBAs that begins at `first_lba`.
     pub fn new(first_lba: u64, section_sectors: u64) -> Entries {
         let lba_bits = u64::BITS - section_sectors.saturating_sub(1).leading_zeros();
         let sectors_bits = u32::BITS.saturating_sub(lba_bits).min(SECTORS_BITS_MAX);
         Entries { words: VecDeque::new(), first_lba, sectors_bits }
     }
 
-    /// All of them, the oldest first, with their spots.
+    /// Returns all entries with their spots, the oldest first.
     pub fn iter(&self) -> impl Iterator<Item = (Spot, Entry)> + '_ {
         let mut spot = Entries::OLDEST;
         std::iter::from_fn(move || {
@@ -60,7 +61,7 @@ impl Entries {
         })
     }
 
-    /// The entry at a spot.
+    /// Returns the entry at a spot.
     #[inline]
     pub fn get(&self, Spot(at): Spot) -> Option<Entry> {
         let word = *self.words.get(at)?;
@@ -75,19 +76,19 @@ impl Entries {
         })
     }
 
-    /// The spot behind one at which there is an entry.
+    /// Returns the spot of the entry after the one at the given spot.
     #[inline]
     pub fn behind(&self, Spot(at): Spot) -> Spot {
         Spot(at + self.words_of(self.words[at]))
     }
 
-    /// The end of what they take, for the next is put there.
+    /// Returns the last word of the queue. Its memory is prefetched, because the next entry is written after it.
     #[inline]
     pub fn end(&self) -> Option<&u32> {
         self.words.back()
     }
 
-    /// Adds one behind all others.
+    /// Adds an entry at the newest end.
     pub fn push(&mut self, entry: Entry) {
         match self.short(entry) {
             Some(word) => {
@@ -101,7 +102,7 @@ impl Entries {
         }
     }
 
-    /// Takes `sectors` away from the oldest on.
+    /// Removes `sectors` from the oldest entry on.
     pub fn release(&mut self, mut sectors: u64) {
         while sectors > 0 {
             let oldest = self.get(Entries::OLDEST).expect("entries cover the buffer: invariant 5");
@@ -113,12 +114,12 @@ impl Entries {
         }
     }
 
-    /// Takes all away.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.words.clear();
     }
 
-    /// Bytes that they take beside themselves.
+    /// Returns the heap bytes of the queue.
     pub fn measured_bytes(&self) -> u64 {
         (self.words.capacity() * size_of::<u32>()) as u64
     }
@@ -140,7 +141,7 @@ impl Entries {
         word & ((1 << self.sectors_bits) - 1)
     }
 
-    /// An entry in one word, if it fits.
+    /// Returns an entry as one word, or `None` if it does not fit.
     fn short(&self, entry: Entry) -> Option<u32> {
         let lba =
             entry.lba.checked_sub(self.first_lba).filter(|&lba| lba <= u64::from(u32::MAX >> self.sectors_bits))?;
@@ -153,10 +154,11 @@ fn long(entry: Entry) -> [u32; LONG_WORDS] {
     [0, entry.lba as u32, (entry.lba >> u32::BITS) as u32, sectors]
 }
 
-/// By how many words a queue grows, at least.
+/// Least number of words by which a queue grows.
 const GROWTH_MIN: usize = 32;
 
-/// Makes room for some more: an eighth of what there is, so that a thousand queues that grow together do not take twice what they need.
+/// Makes room in a queue that lacks space for `more` words, by an eighth of its length or by `GROWTH_MIN` words,
+/// whichever is more. Doubling would let a thousand queues that grow together take twice the memory they need.
 pub(super) fn grow(queue: &mut VecDeque<u32>, more: usize) {
     if queue.len() + more > queue.capacity() {
         queue.reserve_exact(GROWTH_MIN.max(queue.len() / 8));
@@ -165,8 +167,8 @@ pub(super) fn grow(queue: &mut VecDeque<u32>, more: usize) {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: entries equal a queue. Method: random ones, short and long, are added to both and taken away in part, in sections whose LBAs
-    //! leave many bits for sectors, few, and none.
+    //! Goal: the entries equal a queue. Method: random short and long entries are added to both and partly released.
+    //! The sections have so many LBAs that many, few or no bits are left for the number of sectors.
 
     use super::*;
     use proptest::prelude::*;

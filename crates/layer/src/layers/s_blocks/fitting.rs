@@ -1,7 +1,8 @@
-//! Which shape the parameters give on a disk: sizes from shares, guards as wide as writes reach, and a place for every ring.
+//! Computes the [`Shape`] that the parameters give on a disk: sizes from shares, guards as wide as writes reach, and a
+//! place for every ring.
 //!
-//! A first shape is made without regard to where strokes end. Where its rings find no place, the payload shrinks or the guard
-//! widens, and placing is tried again.
+//! The first shape ignores where strokes end (a stroke is a stretch of tracks that the arm passes in one direction). If
+//! its rings cannot be placed, the payload shrinks or the guard widens, and the placement is repeated.
 
 use imbrex_disk::{Disk, Pba, Sectors};
 
@@ -10,19 +11,19 @@ use super::placement::{Misfit, RingStarts, place};
 use super::shape::Shape;
 use crate::parameters::{ConfigError, Parameters};
 
-/// How many places of the disk are asked how far a write reaches.
+/// Number of tracks of the disk at which the reach of a write is sampled.
 const SAMPLED_TRACKS: u64 = 256;
-/// How many ends of a write are tried on each.
+/// Number of ends of a write that are tried on each sampled track.
 const SAMPLED_ENDS: u64 = 32;
-/// The largest S-block: with it behind any position, 32 bits still say where it ends.
+/// Greatest length of an S-block in sectors: the end of an S-block at any stored 31-bit position still fits in 32 bits.
 const SBLOCK_SECTORS_MAX: u64 = (1 << 30) - 1;
-/// S-blocks of a disk at most: each takes 4 bytes of memory.
+/// Most S-blocks of a disk: each takes 4 bytes of memory.
 const SBLOCKS_MAX: u64 = 1 << 26;
-/// Attempts to place the rings, with a wider guard or a smaller payload each time.
+/// Most attempts to place the rings, each with a wider guard or a smaller payload.
 const ATTEMPTS: usize = 64;
 
 impl Shape {
-    /// The shape that `parameters` ask for on `disk`, and where its rings lie.
+    /// Returns the shape that `parameters` request on `disk`, and the places of its rings.
     pub fn of(disk: &Disk, parameters: &Parameters) -> Result<(Shape, Vec<RingStarts>), ConfigError> {
         let mut asked = Asked::new(disk, parameters);
         for _ in 0..ATTEMPTS {
@@ -44,7 +45,8 @@ impl Shape {
 struct Asked {
     disk_sectors: u64,
     payload: Option<u64>,
-    /// Sectors that no ring can use, because they lie at the end of a stroke; taken from the payload unless that is given.
+    /// Sectors that no ring can use, because they lie at the end of a stroke. They reduce the payload unless the
+    /// payload is given.
     unusable: u64,
     sections: u64,
     sblock_sectors: u64,
@@ -70,13 +72,16 @@ impl Asked {
         }
     }
 
-    /// Λ: as given, or the least that protects a copy.
+    /// Returns Λ, the length of a guard band: the given one, or the shortest that protects the source of a copy.
     fn guard(&self) -> u64 {
         self.guard.unwrap_or(self.interference + self.sblock_sectors)
     }
 
-    /// Takes what the disk lacks from the payload, a whole S-block of each section at least; a payload that was asked
-    /// for is not touched.
+    /// Reduces the payload by the sectors that the disk lacks, at least by one S-block for each section.
+    ///
+    /// # Errors
+    ///
+    /// A payload that the user gave is not reduced: the error says how many sectors are missing.
     fn shrink(&mut self, missing: u64) -> Result<(), ConfigError> {
         self.unusable += missing.max(self.sections * self.sblock_sectors);
         match self.payload {
@@ -119,7 +124,7 @@ impl Asked {
         self.cut(payload / self.sections)
     }
 
-    /// Cuts a section of `payload` sectors.
+    /// Divides a section of `payload` sectors into native S-blocks, spare S-blocks and cache.
     fn cut(&self, payload: u64) -> Result<Shape, ConfigError> {
         let share_of = |share: f64| (share * payload as f64).round() as u64;
         let cache_sectors = share_of(self.cache_share);
@@ -166,7 +171,8 @@ impl Asked {
     }
 }
 
-/// How far past its end a write destroys, at most: asked at many ends on tracks all over the disk.
+/// Returns the greatest number of sectors past the end of a write that the write destroys, sampled at many ends of
+/// writes on tracks all over the disk.
 fn sampled_interference(disk: &Disk) -> u64 {
     let sectors = disk.geometry.sectors().0;
     if disk.recording.is_harmless() || sectors == 0 {
@@ -182,11 +188,12 @@ fn sampled_interference(disk: &Disk) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the sizes of Cassuto 2010 §V.D and the refusals. Expected values are worked out by hand.
+    //! Goal: the sizes of Cassuto 2010 §V.D, and the refusals. The expected values are computed by hand.
 
     use super::*;
 
-    /// 307.2 GB in sectors of 512 B, with S-blocks of 2000 and an assumed interference of 64.
+    /// Returns the parameters of a disk of 307.2 GB with S-blocks of 2000 sectors of 512 B, and an assumed interference
+    /// of 64 sectors.
     fn cassuto(sections: u64) -> Asked {
         Asked {
             disk_sectors: 700_000_000,
@@ -203,7 +210,7 @@ mod tests {
 
     #[test]
     fn fifteen_hundred_sections_leave_two_spare_sblocks() {
-        // A section has 400,000 sectors: 1 % is 4000, so two spare S-blocks and 500 cached blocks of 4 KiB.
+        // A section has 400,000 sectors, and 1 % of them is 4000: two spare S-blocks, and 500 cached blocks of 4 KiB.
         let shape = cassuto(1500).shape().expect("fits");
         assert_eq!((shape.native_sblocks, shape.spare_sblocks, shape.cache_sectors), (196, 2, 4000));
         assert_eq!(shape.capacity(), Sectors(588_000_000));
@@ -219,12 +226,12 @@ mod tests {
 
     #[test]
     fn a_cache_longer_than_its_positions_can_say_is_refused() {
-        // A section of 214,748,364,800 sectors has 2³¹ of cache at 1 %, and a guard of 20,064 behind it.
+        // A section of 214,748,364,800 sectors has 2³¹ sectors of cache at 1 %, and a guard of 20,064 behind it.
         let asked =
             |payload| Asked { disk_sectors: 1 << 40, payload: Some(payload), sblock_sectors: 20_000, ..cassuto(1) };
         let refusal = asked(214_748_364_800).shape().unwrap_err().to_string();
         assert!(refusal.contains("2147483648 sectors, with a guard of 20064: at most 2147483647"), "{refusal}");
-        // With 20,065 sectors less of cache it fits.
+        // The shape fits with a cache that is 20,065 sectors shorter.
         let fits = asked(214_748_364_800 - 2_006_500).shape().expect("it fits");
         assert_eq!(fits.cache_sectors + fits.guard_sectors, (1 << 31) - 1);
     }

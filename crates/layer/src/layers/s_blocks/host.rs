@@ -1,5 +1,5 @@
-//! Serving the host: writes to the cache buffer (Cassuto 2010 §V.B, algorithm V.1), reads (V.6), TRIM, and the writes
-//! that go straight to an S-block (§V.E).
+//! Serves the host: writes to the cache buffer (Cassuto 2010 §V.B, algorithm V.1), reads (V.6), TRIM, and writes that
+//! go directly to an S-block (§V.E).
 //!
 //! Invariants: those of the layer's header, and
 //! 1. A written run is durable before its record, and the record before the plan ends.
@@ -12,10 +12,10 @@ use super::ring::Position;
 use super::{Direct, SBlocks};
 use crate::plan::{Cause, GroupKind, Plan};
 
-/// How many streams are told apart.
+/// Number of streams that are tracked at a time.
 const STREAMS: usize = 8;
 
-/// Where the latest writes ended: a write that begins at one of these goes on with a stream.
+/// Ends of the latest writes. A write that begins at one of these LBAs continues a stream.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecentEnds {
     ends: [u64; STREAMS],
@@ -23,7 +23,7 @@ pub(super) struct RecentEnds {
 }
 
 impl RecentEnds {
-    /// Notes a write; says whether it goes on where an earlier one ended.
+    /// Remembers the end of a write from `lba` to `end`. Returns whether the write begins where an earlier one ended.
     pub fn note(&mut self, lba: u64, end: u64) -> bool {
         // An end of 0 is an empty entry: no write ends there.
         let known = self.ends.iter().position(|&known| known == lba && known != 0);
@@ -36,7 +36,8 @@ impl RecentEnds {
 }
 
 impl SBlocks {
-    /// Algorithm V.1, and §V.E for those S-blocks of it that a stream covers.
+    /// Plans a host write (algorithm V.1). S-blocks that a stream covers are written directly (§V.E), the rest to the
+    /// cache.
     pub(super) fn plan_write(&mut self, command: &Command, plan: &mut Plan) {
         let (mut next, end) = (command.lba.0, command.end().0);
         let continues = self.recent.note(next, end);
@@ -68,7 +69,7 @@ impl SBlocks {
         }
     }
 
-    /// Writes `lba..end` to the caches of their sections, in parts that an empty cache buffer holds.
+    /// Writes the LBAs `lba..end` to the caches of their sections, in parts that an empty cache buffer holds.
     fn write_cached(&mut self, lba: u64, end: u64, plan: &mut Plan) {
         let mut next = lba;
         while next < end {
@@ -84,7 +85,8 @@ impl SBlocks {
         }
     }
 
-    /// Writes part of an S-block straight to the newest slot of its buffer; its first part opens the slot.
+    /// Writes a part of an S-block directly to the newest slot of its buffer. The first part, at offset 0, opens the
+    /// slot.
     fn write_direct(&mut self, sblock: u64, offset: u64, sectors: u64, plan: &mut Plan) {
         let section = self.state.section_of_sblock(sblock);
         if offset == 0 {
@@ -106,7 +108,7 @@ impl SBlocks {
         }
     }
 
-    /// Algorithm V.6.
+    /// Plans a host read (algorithm V.6).
     pub(super) fn plan_read(&self, command: &Command, plan: &mut Plan) {
         plan.open(GroupKind::Host);
         self.for_each_place(command.lba, Sectors(command.sectors as u64), |lba, sectors, place| {
@@ -116,7 +118,7 @@ impl SBlocks {
         });
     }
 
-    /// A trim is a record and nothing else: absence takes no cache space.
+    /// Plans a TRIM: only a record, because trimmed runs take no cache space.
     pub(super) fn plan_trim(&mut self, command: &Command, plan: &mut Plan) {
         plan.open(GroupKind::Host);
         self.record(Record::Trimmed { lba: command.lba, sectors: Sectors(command.sectors as u64) }, plan);

@@ -1,9 +1,9 @@
-//! The checkpoint: the records (see [`super::record`]) that rebuild the present map in a fresh layer. Sections that are
-//! still as they were made need none.
+//! The checkpoint: the records (see [`super::record`]) that rebuild the present map in a fresh layer. A section that
+//! was never written needs none but those of its trims.
 //!
 //! Invariants:
-//! 1. Within a section: restart, S-blocks in order of position, the stream's slot, cached runs in order of position,
-//!    trims, heads. Each record lies at or past the head that those before it made.
+//! 1. The records of a section come in this order: restart, S-blocks by position, the stream's slot, cached runs by
+//!    position, trims, heads. No record lies before the head that the records before it give.
 
 use imbrex_disk::{Lba, Sectors};
 
@@ -23,7 +23,7 @@ pub(super) fn checkpoint(state: &State, notes: &mut Vec<Note>) {
     }
 }
 
-/// Whether anything was ever written in the section.
+/// Returns whether anything was ever written in the section.
 fn has_changed(state: &State, section: usize) -> bool {
     let section = &state.sections[section];
     section.cache_ring.head().0 > 0 || section.sblock_ring.head().0 > state.shape.section_sectors()
@@ -50,7 +50,7 @@ fn checkpoint_section(state: &State, number: usize, notes: &mut Vec<Note>) {
     notes.push(Record::Heads { section: number as u64, sblock_head, cache_head }.encode());
 }
 
-/// The live pieces of the cache buffer, from the tail on.
+/// Appends the records of the live pieces of the cache buffer, from the tail on.
 fn cached_runs(state: &State, number: usize, notes: &mut Vec<Note>) {
     let tail = state.sections[number].cache_ring.tail();
     let mut position = tail;

@@ -1,31 +1,32 @@
-//! Which sectors of a cache buffer are live, a bit for each: so a defrag sees what it has to copy without a search for every entry.
+//! Bitmap of the live sectors of a cache buffer. A defrag finds the sectors to copy here, without searching the runs
+//! for every entry.
 //!
-//! A position is the bit of its low bits, as the runs of the S-blocks keep them ([`super::cached`]). The buffer is shorter than what
-//! these bits count, so no two of its sectors share one.
+//! The low bits of a position are the index of its bit; they are the bits that the runs of the S-blocks store
+//! ([`super::cached`]). The buffer is shorter than the range of these bits, so no two of its sectors share a bit.
 //!
 //! Invariants:
-//! 1. A bit is set just where a run of an S-block lies; [`super::state`] changes both together.
+//! 1. A bit is set exactly where a run of an S-block lies; [`super::state`] changes both together.
 
 use super::ring::Position;
 
 const WORD_BITS: u64 = u64::BITS as u64;
 
-/// The bits of one buffer.
+/// The bitmap of one buffer.
 #[derive(Clone, Debug)]
 pub(super) struct LiveSectors {
-    /// Made when the first is set.
+    /// Words of the bitmap; empty until the first bit is set.
     words: Box<[u64]>,
-    /// How many bits there are, a power of two.
+    /// Number of bits, a power of two.
     bits: u64,
 }
 
 impl LiveSectors {
-    /// None, in a buffer of whose positions the bits `kept` are kept.
+    /// Creates a bitmap without live sectors. `kept` is the mask of the stored bits of a position.
     pub fn new(kept: u32) -> LiveSectors {
         LiveSectors { words: Box::default(), bits: u64::from(kept) + 1 }
     }
 
-    /// Sets the bits of `sectors` from `position` on.
+    /// Sets the bits of `sectors` sectors from `position` on.
     #[inline]
     pub fn set(&mut self, position: Position, sectors: u64) {
         if self.words.is_empty() {
@@ -34,13 +35,14 @@ impl LiveSectors {
         self.change(position.0, sectors, |word, mask| *word |= mask);
     }
 
-    /// Clears the bits of `sectors` from the place on that a run keeps of its position.
+    /// Clears the bits of `sectors` sectors. `place` holds the stored bits of the position of the first.
     #[inline]
     pub fn clear(&mut self, place: u32, sectors: u32) {
         self.change(u64::from(place), u64::from(sectors), |word, mask| *word &= !mask);
     }
 
-    /// Returns whether the sector at `position` is live, and how many from it on are alike, at most `most`.
+    /// Returns whether the sector at `position` is live, and the number of consecutive sectors from there on that are
+    /// equally live or dead, at most `most`.
     #[inline]
     pub fn run_at(&self, position: Position, most: u64) -> (bool, u64) {
         if self.words.is_empty() {
@@ -61,17 +63,18 @@ impl LiveSectors {
         (is_live, alike.min(most))
     }
 
-    /// How many are live.
+    /// Returns the number of live sectors.
     pub fn count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Bytes that they take beside themselves.
+    /// Returns the heap bytes of the bitmap.
     pub fn measured_bytes(&self) -> u64 {
         size_of_val(&*self.words) as u64
     }
 
-    /// The word of a position, its bit in that, and how many bits the word has from there on.
+    /// Returns the index of the word of a position, the number of its bit in that word, and the number of bits from
+    /// that bit to the end of the word.
     #[inline]
     fn spot(&self, position: u64) -> (usize, u64, u64) {
         let bit = position & (self.bits - 1);
@@ -79,7 +82,7 @@ impl LiveSectors {
         ((bit / WORD_BITS) as usize, bit % WORD_BITS, left)
     }
 
-    /// Changes the bits of `sectors` from `first` on, word by word.
+    /// Calls `change` with each word that holds bits of `sectors` sectors from `first` on, and the mask of those bits.
     #[inline]
     fn change(&mut self, first: u64, sectors: u64, change: impl Fn(&mut u64, u64)) {
         let (mut next, end) = (first, first + sectors);
@@ -94,8 +97,8 @@ impl LiveSectors {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the bits equal an array of booleans, also where there are fewer than a word has or a run goes round. Method: random sets and
-    //! clears on both, and every run compared.
+    //! Goal: the bitmap equals an array of booleans, even if it has fewer bits than a word or if a run wraps. Method:
+    //! random sets and clears on both, with a comparison of runs after each.
 
     use proptest::prelude::*;
 

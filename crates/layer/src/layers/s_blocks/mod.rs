@@ -1,6 +1,8 @@
-//! `s-blocks`: circular buffers with S-blocks (Cassuto 2010 §V). The LBA space is cut into sections. Each has a cache
-//! buffer, to which host writes are appended, and a buffer of S-blocks, units of consecutive LBAs that move as a whole.
-//! Both are rings with a guard band, so nothing is ever overwritten in place and a power cut leaves old data whole.
+//! `s-blocks`: circular buffers with S-blocks (Cassuto 2010 §V). The LBA space is divided into sections. An S-block is
+//! a unit of consecutive LBAs that moves as a whole.
+//!
+//! Each section has a cache buffer, to which host writes are appended, and a buffer of S-blocks. Both buffers are rings
+//! with a guard band. Nothing is overwritten in place, so a power cut leaves the old data intact.
 //!
 //! ```text
 //!  host write ─► head of the cache buffer          full? ─► group destage: an S-block and its cached sectors ─► head
@@ -9,19 +11,25 @@
 //!  stream that begins at an S-block's first LBA ─► straight to a new slot at the head of the S-block buffer
 //! ```
 //!
-//! Reads split between S-blocks and cache. A TRIM is kept as absence until the S-block is next rewritten. Does not
-//! model: background work (the paper has none: room is made when a write needs it), and sections that lend each other
-//! room.
+//! A read takes each sector from its S-block or from the cache. A trimmed range stays in the map as absent until its
+//! S-block is next rewritten.
+//!
+//! Does not model: background cleaning (the paper has none: room is made when a write needs it), and sections that use
+//! each other's free space.
+//!
+//! Λ is the length of a guard band, and M = payload + Λ the length of a ring, both in sectors.
 //!
 //! Invariants:
-//! 1. In each ring head − tail ≤ payload, so (tail − head) mod M ≥ Λ, the guard.
-//! 2. Every S-block has exactly one copy in use, in the S-block ring of its section; the slot there names it.
-//! 3. Cached runs of an S-block are disjoint and in order; each lies whole in one entry of its section's cache ring,
-//!    under that entry's LBAs.
-//! 4. The count of live sectors of a section is the sum over those runs, and fits the ring.
-//! 5. Slots cover the S-block ring and entries the cache ring, from tail to head, without a gap.
-//! 6. At most one slot of a section is being filled by a stream: the newest, and neither empty nor full.
-//! 7. What replay makes of the records is the map that planning had.
+//! 1. In each ring head − tail ≤ payload, so (tail − head) mod M ≥ Λ.
+//! 2. Every S-block has exactly one copy in use, in the S-block ring of its section; the slot of that copy names the
+//!    S-block.
+//! 3. Cached runs of an S-block are disjoint and in order. Each lies whole in one entry of its section's cache ring,
+//!    and the entry holds the run's LBAs.
+//! 4. The count of live sectors of a section is the sum over its cached runs, and fits in the cache ring.
+//! 5. Slots cover the S-block ring, and entries cover the cache ring, from tail to head without a gap.
+//! 6. At most one slot of a section is being filled by a stream. That slot is the newest, and is neither empty nor
+//!    full.
+//! 7. Replaying the records gives the map that planning had.
 
 mod cached;
 mod check;
@@ -59,7 +67,7 @@ use ring::{Position, Ring};
 use shape::Shape;
 use state::{EntryPiece, State};
 
-/// Its line in the registry.
+/// Entry of the `s-blocks` layer in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "s-blocks",
     summary: "sections of two circular buffers: a cache, and S-blocks that move as a whole",
@@ -134,7 +142,7 @@ const PARAMETERS: &[ParameterInfo] = &[
     },
 ];
 
-/// Which writes bypass the cache (Cassuto 2010 §V.E).
+/// Which writes bypass the cache (Cassuto 2010 §V.E): none, whole S-blocks, or whole S-blocks and streams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Direct {
     Off,
@@ -142,14 +150,14 @@ enum Direct {
     Stream,
 }
 
-/// The layer.
+/// The `s-blocks` layer.
 struct SBlocks {
     state: State,
     policy: Policy,
     direct: Direct,
     extra_destages: u64,
     recent: RecentEnds,
-    /// The pieces that a cache defrag copies; kept from one to the next for the buffer alone.
+    /// Pieces that a cache defrag copies. The field is kept between defrags only to reuse its memory.
     copied: Vec<EntryPiece>,
 }
 
@@ -186,14 +194,16 @@ impl SBlocks {
             .unwrap_or_else(|reason| panic!("a planned record {record:?} does not fit the map: {reason}"));
     }
 
-    /// Makes what was written durable, then the record that makes it count.
+    /// Appends `record` between two barriers: the data written before are durable before the record, and the record is
+    /// durable before later steps. Applies the record to the map.
     fn record(&mut self, record: Record, plan: &mut Plan) {
         plan.barrier();
         self.note(record, plan);
         plan.barrier();
     }
 
-    /// Calls `visit` with where each part of a run of LBAs lies, in order: a physical sector, or nowhere if trimmed.
+    /// Calls `visit` for each part of a run of LBAs, in order, with its first LBA, its length and its physical sector.
+    /// A trimmed part has no physical sector (`None`).
     fn for_each_place(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Pba>)) {
         self.state.split(lba, sectors, |sblock, offset, part| {
             let first = self.state.first_lba(sblock);
@@ -213,7 +223,8 @@ impl SBlocks {
         });
     }
 
-    /// The sectors `from..to` of an S-block in its own copies: two while a stream fills the newer.
+    /// Calls `visit` for the sectors `from..to` of an S-block in its own copies, without the cache. While a stream
+    /// fills a new copy, the filled part is read from that copy and the rest from the old one.
     fn place_in_sblock(&self, sblock: u64, from: u32, to: u32, visit: &mut impl FnMut(Lba, Sectors, Option<Pba>)) {
         let (from, to) = (from as u64, to as u64);
         let section = self.state.section_of_sblock(sblock);

@@ -1,12 +1,14 @@
-//! Where the rings of a shape lie on a disk: one after the other, each followed by a guard as long as a write reaches.
+//! Places the rings of a shape on a disk: one after the other, each followed by a guard as long as a write reaches.
 //!
-//! A write at the end of a stroke of a horizontal layout destroys sectors far away, before or behind. No ring holds such
-//! a place: it would have to leave out its victims too, wherever they are. So a ring lies within a stroke, and the few
-//! tracks at the end of each stay unused.
+//! A stroke is a stretch of tracks that the arm passes in one direction. In a horizontal layout a write at the end of a
+//! stroke destroys sectors far away, before or behind. A ring that held the end of a stroke would have to leave out the
+//! sectors destroyed from there, wherever they are. So each ring lies within a stroke, and the few tracks at the end of
+//! each stroke stay unused.
 //!
 //! Invariants:
 //! 1. Rings and the guards after them are disjoint, and lie on the disk.
-//! 2. A write anywhere in a ring destroys nothing but sectors of the ring ahead of it and of the guard that follows.
+//! 2. A write anywhere in a ring destroys only sectors of that ring ahead of the write, and sectors of the guard that
+//!    follows.
 
 use imbrex_disk::{Disk, Extent, Pba, Sectors};
 
@@ -14,7 +16,7 @@ use super::ring::Ring;
 use super::shape::Shape;
 use crate::region::alike_tracks;
 
-/// Where the rings of a section begin.
+/// First physical sectors of the two rings of a section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RingStarts {
     pub sblocks: Pba,
@@ -22,7 +24,7 @@ pub(super) struct RingStarts {
 }
 
 impl RingStarts {
-    /// The empty rings there: S-block buffer and cache buffer.
+    /// Returns empty rings at these places: the S-block buffer and the cache buffer.
     pub fn rings(&self, shape: &Shape) -> (Ring, Ring) {
         let guard = Sectors(shape.guard_sectors);
         let sblocks = Ring::new(self.sblocks, Sectors(shape.sblock_payload()), guard);
@@ -30,16 +32,16 @@ impl RingStarts {
     }
 }
 
-/// Why a shape has no place.
+/// Reason why the rings of a shape cannot be placed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Misfit {
-    /// The disk lacks about so many sectors.
+    /// The disk lacks about this many sectors.
     Short { sectors: u64 },
-    /// Writes reach so far: the guard must be wider.
+    /// Writes destroy this many sectors past their end, so the guard must be wider.
     Reach { sectors: u64 },
 }
 
-/// The places of all rings of `shape` on `disk`.
+/// Returns the places of all rings of `shape` on `disk`.
 pub(super) fn place(disk: &Disk, shape: &Shape) -> Result<Vec<RingStarts>, Misfit> {
     let mut placer = Placer { disk, guard: shape.interference_sectors, next: 0, destroyed: Vec::new() };
     let mut starts = Vec::with_capacity(shape.sections as usize);
@@ -65,7 +67,7 @@ struct Placer<'a> {
 }
 
 impl Placer<'_> {
-    /// The next place for a ring of `length` sectors.
+    /// Returns the next place for a ring of `length` sectors.
     fn ring(&mut self, length: u64) -> Result<Pba, Misfit> {
         let end = self.disk.geometry.sectors().0;
         loop {
@@ -84,7 +86,7 @@ impl Placer<'_> {
         }
     }
 
-    /// The end of the first track of `ring` whose writing destroys sectors far away.
+    /// Returns the end of the first track of `ring` whose writing destroys sectors far away.
     fn first_stray(&mut self, ring: Extent) -> Result<Option<Pba>, Misfit> {
         if self.disk.recording.is_harmless() {
             return Ok(None);
@@ -95,7 +97,8 @@ impl Placer<'_> {
             if self.strays(part)? {
                 return Ok(Some(part.end()));
             }
-            // What one whole track destroys, those that lie alike do.
+            // Tracks that lie alike destroy at the same distances, so one check of a whole track is enough for all of
+            // them.
             let whole = if part == track { (ring.end() - track.start).0 / track.sectors.0 } else { 1 };
             let alike = if whole > 1 { alike_tracks(self.disk, track.start).min(whole) } else { 1 };
             let next = part.end() + Sectors((alike - 1) * track.sectors.0);
@@ -106,8 +109,11 @@ impl Placer<'_> {
         }
     }
 
-    /// Whether writing `part` destroys sectors far from it. That it reaches only a little past the guard is another
-    /// matter, and an error.
+    /// Returns whether writing `part` destroys sectors before it or past its guard.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit::Reach`] if the destroyed sectors begin within the guard but extend past it.
     fn strays(&mut self, part: Extent) -> Result<bool, Misfit> {
         self.destroyed.clear();
         self.disk.recording.destroys(&self.disk.geometry, part, &mut self.destroyed);

@@ -1,4 +1,4 @@
-//! Which S-block to destage (Cassuto 2010 §V.C): the choice decides how long the longest write waits.
+//! Policies that choose the S-block to destage (Cassuto 2010 §V.C). The choice determines the longest wait of a write.
 //!
 //! Invariants:
 //! 1. The chosen S-block has live sectors in the cache: destaging it frees some.
@@ -9,19 +9,19 @@ use super::state::{DEAD, State};
 /// A destage policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Policy {
-    /// The S-block nearest the tail of the S-block buffer: its old copy dies where the tail passes next.
+    /// The S-block nearest the tail of the S-block buffer: its old copy becomes dead where the tail passes next.
     ClosestToTail,
-    /// The S-block with the most cached sectors: the most room for one rewrite.
+    /// The S-block with the most cached sectors: one rewrite frees the most cache space.
     MostCachedBlocks,
-    /// The S-block of the oldest live run in the cache buffer: the shortest cache defrag.
+    /// The S-block of the oldest live run in the cache buffer: the cache defrag is shortest.
     CacheTail,
 }
 
 impl Policy {
-    /// Their names, in the order of the variants.
+    /// Names of the policies, in the order of the variants.
     pub const NAMES: &'static [&'static str] = &["closest-to-tail", "most-cached-blocks", "cache-tail"];
 
-    /// The policy called `name`, which is one of [`Policy::NAMES`].
+    /// Returns the policy called `name`, which is one of [`Policy::NAMES`].
     pub fn named(name: &str) -> Policy {
         match name {
             "most-cached-blocks" => Policy::MostCachedBlocks,
@@ -30,12 +30,17 @@ impl Policy {
         }
     }
 
-    /// The S-block to destage in `section`, which has live cached sectors.
+    /// Returns the S-block to destage in `section`.
+    ///
+    /// # Panics
+    ///
+    /// If the section has no live sectors in the cache.
     pub fn choose(self, state: &State, section: usize) -> u64 {
         let chosen = match self {
             Policy::ClosestToTail => in_order_of_slots(state, section).next(),
             Policy::MostCachedBlocks => {
-                // `max_by_key` keeps the last of equals: from the head on, that is the one nearest the tail.
+                // `max_by_key` returns the last of several equal S-blocks: in the order from head to tail, that is the
+                // one nearest the tail.
                 let sectors = |sblock: &u64| state.cached(section, *sblock).sectors();
                 in_order_of_slots(state, section).rev().max_by_key(sectors)
             }
@@ -45,7 +50,7 @@ impl Policy {
     }
 }
 
-/// The section's S-blocks that have cached sectors, from the tail of the S-block buffer on.
+/// Returns the S-blocks of a section that have cached sectors, from the tail of the S-block buffer on.
 fn in_order_of_slots(state: &State, section: usize) -> impl DoubleEndedIterator<Item = u64> + '_ {
     let slots = &state.sections[section].slots;
     (0..slots.len()).filter_map(move |index| {
@@ -55,7 +60,7 @@ fn in_order_of_slots(state: &State, section: usize) -> impl DoubleEndedIterator<
     })
 }
 
-/// The S-block of the first live piece from the tail of the cache buffer on.
+/// Returns the S-block of the first live piece from the tail of the cache buffer on.
 fn oldest_cached(state: &State, section: usize) -> Option<u64> {
     let mut position = state.sections[section].cache_ring.tail();
     for (spot, entry) in state.sections[section].entries.iter() {

@@ -1,8 +1,10 @@
 //! The journal records of `s-blocks`.
 //!
-//! A position counts the sectors ever written to a buffer. The tail of a record is where its buffer's tail stands once the record
-//! counts: the record of a copy frees the copy's source. The checkpoint of a section begins with `Restart` (both buffers are
-//! empty and begin there) and ends with `Heads` (what lies before these heads and was not named is dead).
+//! A position is the number of sectors ever written to a buffer before it. The `tail` of a record is the tail of its
+//! buffer after the record is applied: the record of a copy also frees the copy's source.
+//!
+//! The checkpoint of a section begins with `Restart`: both buffers are empty and begin at these positions. It ends with
+//! `Heads`: sectors before these heads that no record named are dead.
 
 use imbrex_disk::{Lba, Sectors};
 

@@ -1,7 +1,8 @@
 //! A circular buffer with a guard band (Cassuto 2010 definition 5): written at the head, freed at the tail.
 //!
-//! Positions count the sectors ever claimed and never wrap; only [`Ring::pieces`] takes them modulo the ring's length
-//! M = payload + Λ. A run that straddles the end of the ring lies in two pieces, so no remainder is left unused.
+//! Positions count all sectors ever claimed, and never wrap. Only [`Ring::pieces`] takes them modulo the ring's length
+//! M = payload + Λ, where Λ is the length of the guard band. A run across the end of the ring lies in two pieces, so no
+//! sectors are left unused there.
 //!
 //! ```text
 //!   start                                            start + M
@@ -9,25 +10,25 @@
 //! ```
 //!
 //! Invariants:
-//! 1. At rest head − tail ≤ payload, which is (tail − head) mod M ≥ Λ: what is written at the head reaches no sector
-//!    in use, for Λ is at least the interference distance.
-//! 2. While live sectors are copied from the tail to the head, the head runs into the guard by at most
-//!    Λ − interference: a copy spares its own source.
+//! 1. At rest head − tail ≤ payload, that is (tail − head) mod M ≥ Λ. Λ is at least the interference distance, so a
+//!    write at the head destroys no sector in use.
+//! 2. While live sectors are copied from the tail to the head, the head enters the guard by at most Λ − interference
+//!    sectors: a copy does not destroy its own source.
 
 use imbrex_disk::{Extent, Pba, Sectors};
 
 use crate::layer::Cache;
 use crate::plan::Medium;
 
-/// A place in a ring: sectors ever claimed before it.
+/// A position in a ring: the number of sectors ever claimed before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Position(pub u64);
 
 impl Position {
-    /// No place in any ring: what is there is absent.
+    /// Position of trimmed sectors, which lie in no ring.
     pub const NOWHERE: Position = Position(u64::MAX);
 
-    /// The place `sectors` further on.
+    /// Returns the position `sectors` further on.
     pub fn plus(self, sectors: u64) -> Position {
         Position(self.0 + sectors)
     }
@@ -44,48 +45,52 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// An empty ring of `payload` sectors and a guard, at `start`.
+    /// Creates an empty ring of `payload` sectors and a guard, at `start`.
     pub fn new(start: Pba, payload: Sectors, guard: Sectors) -> Ring {
         Ring { start, length: payload.0 + guard.0, payload: payload.0, tail: Position(0), head: Position(0) }
     }
 
-    /// Where the next claim begins.
+    /// Returns the position at which the next claim begins.
     pub fn head(&self) -> Position {
         self.head
     }
 
-    /// The oldest sector in use.
+    /// Returns the position of the oldest sector in use.
     pub fn tail(&self) -> Position {
         self.tail
     }
 
-    /// Sectors between tail and head, live or dead.
+    /// Returns the number of sectors between tail and head, live or dead.
     pub fn used(&self) -> u64 {
         self.head.0 - self.tail.0
     }
 
-    /// The most that may be in use at rest.
+    /// Returns the most sectors that may be in use at rest.
     pub fn payload(&self) -> u64 {
         self.payload
     }
 
-    /// The ring as those see it who ask how full it is.
+    /// Returns the ring as a [`Cache`], which describes its place on the disk and how full it is.
     pub fn as_cache(&self) -> Cache {
         let (used, size) = (Sectors(self.used()), Sectors(self.payload));
         Cache { medium: Medium::Disk, start: self.start, end: self.start + Sectors(self.length), used, size }
     }
 
-    /// Whether `sectors` more leave the guard whole.
+    /// Returns whether `sectors` more can be claimed without entering the guard.
     pub fn fits(&self, sectors: u64) -> bool {
         self.used() + sectors <= self.payload
     }
 
-    /// Whether `position` is in use.
+    /// Returns whether the sector at `position` is in use.
     pub fn holds(&self, position: Position) -> bool {
         self.tail <= position && position < self.head
     }
 
-    /// Moves the head on by `sectors`; refuses to run into the tail (a damaged journal: planning never does).
+    /// Moves the head forward by `sectors`.
+    ///
+    /// # Errors
+    ///
+    /// If the head would reach the tail. Planning never causes this; a damaged journal can.
     pub fn claim(&mut self, sectors: u64) -> Result<(), &'static str> {
         if sectors >= self.length - self.used() {
             return Err("the head would run into the tail");
@@ -94,19 +99,20 @@ impl Ring {
         Ok(())
     }
 
-    /// Moves the tail on by `sectors`.
+    /// Moves the tail forward by `sectors`.
     pub fn release(&mut self, sectors: u64) {
         assert!(sectors <= self.used(), "release of {sectors} sectors where {} are in use", self.used());
         self.tail.0 += sectors;
     }
 
-    /// Begins anew, empty, at `position`: for replay alone.
+    /// Empties the ring and sets head and tail to `position`. Only replay uses this.
     pub fn restart(&mut self, position: Position) {
         self.tail = position;
         self.head = position;
     }
 
-    /// The one or two runs of physical sectors that hold `sectors` from `position`, each with its offset in the whole.
+    /// Returns the one or two runs of physical sectors that hold `sectors` from `position` on, each with its offset
+    /// from `position`.
     pub fn pieces(&self, position: Position, sectors: u64) -> impl Iterator<Item = (u64, Extent)> {
         let offset = position.0 % self.length;
         let before_end = sectors.min(self.length - offset);

@@ -1,5 +1,5 @@
-//! What the slots of an S-block buffer were written for, from the tail on. Those that the factory wrote are known by their numbers, which
-//! follow each other, and take no memory.
+//! The slots of an S-block buffer from the tail on, each with the S-block that was written to it. Slots of a fresh
+//! drive hold S-blocks with consecutive numbers, so they are stored as a range and take no memory.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::entries::grow;
 use super::state::DEAD;
 
-/// A dead slot, as it is kept.
+/// Stored number of a dead slot.
 const NO_SBLOCK: u32 = u32::MAX;
 
 fn packed(sblock: u64) -> u32 {
@@ -18,37 +18,37 @@ fn unpacked(sblock: u32) -> u64 {
     if sblock == NO_SBLOCK { DEAD } else { u64::from(sblock) }
 }
 
-/// The slots.
+/// The slots of one S-block buffer.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
-    /// The oldest ones: S-blocks as they were at first.
+    /// S-blocks of the oldest slots, which are still as on a fresh drive.
     native: Range<u64>,
-    /// Those after them.
+    /// S-blocks of the slots after `native`.
     later: VecDeque<u32>,
 }
 
 impl Slots {
-    /// The slots of a fresh buffer.
+    /// Returns the slots of a fresh buffer that holds `sblocks`.
     pub fn native(sblocks: Range<u64>) -> Slots {
         Slots { native: sblocks, later: VecDeque::new() }
     }
 
-    /// How many there are.
+    /// Returns the number of slots.
     pub fn len(&self) -> usize {
         (self.native.end - self.native.start) as usize + self.later.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no slots.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All of them, the oldest first.
+    /// Returns the S-blocks of all slots, the oldest first.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         self.native.clone().chain(self.later.iter().copied().map(unpacked))
     }
 
-    /// Slot `index`, counted from the oldest.
+    /// Returns the S-block of slot `index`, counted from the oldest.
     pub fn get(&self, index: usize) -> Option<u64> {
         let native = (self.native.end - self.native.start) as usize;
         match index.checked_sub(native) {
@@ -57,39 +57,39 @@ impl Slots {
         }
     }
 
-    /// The oldest.
+    /// Returns the S-block of the oldest slot.
     pub fn front(&self) -> Option<u64> {
         self.get(0)
     }
 
-    /// The newest.
+    /// Returns the S-block of the newest slot.
     pub fn back(&self) -> Option<u64> {
         self.len().checked_sub(1).and_then(|last| self.get(last))
     }
 
-    /// Adds one behind all others.
+    /// Adds a slot at the newest end.
     pub fn push_back(&mut self, sblock: u64) {
         grow(&mut self.later, 1);
         self.later.push_back(packed(sblock));
     }
 
-    /// Adds several likewise.
+    /// Adds several slots at the newest end.
     pub fn extend(&mut self, sblocks: impl Iterator<Item = u64>) {
         self.later.extend(sblocks.map(packed));
     }
 
-    /// Takes the oldest away.
+    /// Removes the oldest slot and returns its S-block.
     pub fn pop_front(&mut self) -> Option<u64> {
         self.native.next().or_else(|| self.later.pop_front().map(unpacked))
     }
 
-    /// Takes all away.
+    /// Removes all slots.
     pub fn clear(&mut self) {
         self.native = 0..0;
         self.later.clear();
     }
 
-    /// Bytes that they take beside themselves.
+    /// Returns the heap bytes of the slots.
     pub fn measured_bytes(&self) -> u64 {
         (self.later.capacity() * size_of::<u32>()) as u64
     }
@@ -97,7 +97,8 @@ impl Slots {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: slots equal a queue. Method: one is taken and another added until the factory's are gone, on both.
+    //! Goal: the slots equal a queue. Method: on both, one slot is removed and another added until no slot of the fresh
+    //! drive is left.
 
     use super::*;
 

@@ -1,7 +1,8 @@
-//! Where every sector lies, and the journal records by which that changes.
+//! The map of all sectors, and the changes that journal records make to it.
 //!
-//! The map changes only in [`State::apply`], by a record: planning makes a record and applies it, recovery applies the
-//! same records read back. So a replayed map equals the planned one by construction. What each says: [`super::record`].
+//! The map changes only in [`State::apply`], by a record. Planning makes a record and applies it; recovery applies the
+//! same records, read from the journal. So a replayed map equals the planned one by construction. The records are
+//! described in [`super::record`].
 //!
 //! Invariants (numbered as in the layer's header): 1 to 6.
 
@@ -19,38 +20,38 @@ use crate::layer::Coming;
 use crate::map::prefetch::{prefetch, prefetch_all};
 use crate::map::sparse::Sparse;
 
-/// A slot of an S-block buffer, or a cache entry, whose owner is not known any more.
+/// Stands for the S-block of a slot, or the LBA of a cache entry, that is no longer known.
 pub(super) const DEAD: u64 = u64::MAX;
 
-/// An S-block that a stream is filling: the newest slot of its buffer.
+/// The newest slot of an S-block buffer, while a stream fills it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OpenSlot {
     pub sblock: u64,
     pub filled: u64,
 }
 
-/// One section's buffers.
+/// The two buffers of a section, with their contents.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
     /// The S-block buffer.
     pub sblock_ring: Ring,
-    /// What its slots were written for, from the tail on.
+    /// Slots of the S-block buffer, from the tail on.
     pub slots: Slots,
-    /// How many there were before them, the low bits of it.
+    /// Number of slots ever released, modulo 2³²: the number of the slot at the tail.
     oldest_slot: u32,
     /// The cache buffer.
     pub cache_ring: Ring,
-    /// What was written to it, from the tail on.
+    /// Entries of the cache buffer, from the tail on.
     pub entries: Entries,
-    /// Live sectors in the cache buffer.
+    /// Number of live sectors in the cache buffer.
     pub live_sectors: u64,
-    /// Which they are.
+    /// Bitmap of the live sectors in the cache buffer.
     pub live: LiveSectors,
-    /// The slot being filled by a stream.
+    /// The slot that a stream is filling.
     pub open: Option<OpenSlot>,
 }
 
-/// A piece of the cache buffer: what lies there, if it is alive.
+/// A piece of the cache buffer that is all live or all dead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct EntryPiece {
     pub lba: u64,
@@ -63,15 +64,17 @@ pub(super) struct EntryPiece {
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub shape: Shape,
-    /// The slot of the copy of each S-block: the low bits of how many there were before it. The slot before the oldest if it has none.
+    /// Number of the slot that holds the copy of each S-block, modulo 2³². Slots are numbered in the order in which
+    /// they were ever written. An S-block without a copy has the number before the oldest slot.
     slots: Sparse<u32>,
-    /// What of the S-blocks the caches overlay.
+    /// Sectors of the S-blocks that are cached or trimmed.
     cached: CachedRuns,
     pub sections: Vec<Section>,
 }
 
 impl State {
-    /// A fresh drive: every S-block in the order of its LBAs from the start of its buffer, the caches empty.
+    /// Creates the map of a fresh drive: all S-blocks in the order of their LBAs from the start of their buffers, and
+    /// empty caches.
     pub fn new(shape: Shape, starts: &[RingStarts]) -> State {
         let cached = CachedRuns::new(&shape);
         let section = |(number, starts): (u64, &RingStarts)| {
@@ -87,7 +90,7 @@ impl State {
         State { slots: Sparse::new(shape.sblocks() as usize), cached, sections, shape }
     }
 
-    /// Where the copy of an S-block begins.
+    /// Returns the position at which the copy of an S-block begins.
     #[inline]
     pub fn position(&self, sblock: u64) -> Position {
         let section = &self.sections[self.section_of_sblock(sblock)];
@@ -95,7 +98,7 @@ impl State {
         Position(section.sblock_ring.tail().0.wrapping_add(u64::from(slots) * self.shape.sblock_sectors))
     }
 
-    /// Whether the copy of an S-block lies in a slot of its section, counted from the oldest.
+    /// Returns whether the copy of an S-block lies in slot `index` of its section, counted from the oldest.
     #[inline]
     pub fn is_in_slot(&self, sblock: u64, section: usize, index: usize) -> bool {
         self.slot(sblock) == self.sections[section].oldest_slot.wrapping_add(index as u32)
@@ -111,25 +114,25 @@ impl State {
         *self.slots.change(sblock as usize, |sblock| shape.first_slot(sblock as u64)) = slot;
     }
 
-    /// What of an S-block of `section` the cache overlays.
+    /// Returns the cached and trimmed runs of an S-block of `section`.
     #[inline]
     pub fn cached(&self, section: usize, sblock: u64) -> Cached<'_> {
         self.cached.of(sblock, self.sections[section].cache_ring.tail())
     }
 
-    /// The copy of an S-block lies in the newest slot of its section.
+    /// Records that the copy of an S-block lies in the newest slot of its section.
     fn place_in_newest_slot(&mut self, sblock: u64) {
         let section = &self.sections[self.section_of_sblock(sblock)];
         let newest = section.oldest_slot.wrapping_add(section.slots.len() as u32 - 1);
         self.set_slot(sblock, newest);
     }
 
-    /// Bytes that the slots and the runs of S-blocks take.
+    /// Returns the heap bytes of the slot numbers and of the cached runs.
     pub fn sblocks_bytes(&self) -> u64 {
         self.slots.measured_bytes() + self.cached.measured_bytes()
     }
 
-    /// Has fetched what a command at `lba` will ask for.
+    /// Prefetches the memory that a command at `lba` will read.
     pub fn foresee(&self, lba: u64, coming: Coming) {
         let sblock = lba / self.shape.sblock_sectors;
         if sblock >= self.shape.sblocks() {
@@ -143,27 +146,27 @@ impl State {
         }
     }
 
-    /// The section of an LBA.
+    /// Returns the section of an LBA.
     pub fn section_of(&self, lba: u64) -> usize {
         (lba / self.shape.section_sectors()) as usize
     }
 
-    /// The section of an S-block.
+    /// Returns the section of an S-block.
     pub fn section_of_sblock(&self, sblock: u64) -> usize {
         (sblock / self.shape.native_sblocks) as usize
     }
 
-    /// The first LBA of an S-block.
+    /// Returns the first LBA of an S-block.
     pub fn first_lba(&self, sblock: u64) -> u64 {
         sblock * self.shape.sblock_sectors
     }
 
-    /// Where the slot that a stream is filling begins.
+    /// Returns the position at which the slot that a stream is filling begins.
     pub fn open_position(&self, section: usize) -> Position {
         Position(self.sections[section].sblock_ring.head().0 - self.shape.sblock_sectors)
     }
 
-    /// Whether the oldest slot of a section holds its S-block's copy.
+    /// Returns whether the oldest slot of a section holds the copy in use of its S-block.
     pub fn oldest_slot_is_live(&self, section: usize) -> bool {
         let holds = |sblock: u64| sblock != DEAD && self.is_in_slot(sblock, section, 0);
         self.sections[section].slots.front().is_some_and(holds)
@@ -180,8 +183,9 @@ impl State {
         }
     }
 
-    /// The piece of the cache buffer of `section` that begins `skip` sectors into the entry at a spot, at `position`:
-    /// as long as it is all live or all dead, within its entry and its S-block.
+    /// Returns the piece of the cache buffer of `section` that begins `skip` sectors into the entry at `spot`, at
+    /// `position`. The piece is as long as it is all live or all dead, within its entry and its S-block. Returns `None`
+    /// if there is no such entry.
     pub fn entry_piece(&self, section: usize, spot: Spot, skip: u64, position: Position) -> Option<EntryPiece> {
         let entry = self.sections[section].entries.get(spot)?;
         let rest = entry.sectors - skip;
@@ -194,14 +198,14 @@ impl State {
         Some(EntryPiece { lba, sectors, position, live })
     }
 
-    /// Moves the tail of a section's cache buffer on.
+    /// Moves the tail of a section's cache buffer forward by `sectors`.
     pub fn release_cache(&mut self, section: usize, sectors: u64) {
         let section = &mut self.sections[section];
         section.cache_ring.release(sectors);
         section.entries.release(sectors);
     }
 
-    /// Moves the tail of a section's S-block buffer on by a slot.
+    /// Moves the tail of a section's S-block buffer forward by one slot.
     pub fn release_slot(&mut self, section: usize) {
         let section = &mut self.sections[section];
         section.sblock_ring.release(self.shape.sblock_sectors);
@@ -209,7 +213,11 @@ impl State {
         section.oldest_slot = section.oldest_slot.wrapping_add(1);
     }
 
-    /// Changes the map as a record says; an error says why the record cannot follow those before it.
+    /// Changes the map as a record says.
+    ///
+    /// # Errors
+    ///
+    /// If the record cannot follow the records before it; the error is the reason.
     pub fn apply(&mut self, record: Record) -> Result<(), &'static str> {
         match record {
             Record::Cached { lba, sectors, position, tail } => self.apply_cached(lba.0, sectors.0, position, tail),
@@ -263,7 +271,8 @@ impl State {
         Ok(())
     }
 
-    /// Puts a run of LBAs over what was there; `place` says where each part begins.
+    /// Maps a run of LBAs to new positions in the cache, in place of the older cached runs. `place` returns the
+    /// position of each part from the part's first LBA; [`Position::NOWHERE`] trims.
     fn overlay(&mut self, lba: Lba, sectors: Sectors, place: impl Fn(u64) -> Position) {
         let size = self.shape.sblock_sectors;
         let (mut next, end) = (lba.0, lba.0 + sectors.0);
@@ -339,8 +348,9 @@ impl State {
         Ok(())
     }
 
-    /// Claims the slot at `at`, which is the head, or lies past it with dead slots between (in a checkpoint). The tail
-    /// moves first: what it passes makes the room, be it dead slots or the source of the copy that is recorded here.
+    /// Claims the slot at position `at`, which is the head of the S-block buffer, or (in a checkpoint) lies past it
+    /// with dead slots between. Moves the tail first: the slots that it passes make the room. They are dead slots, or
+    /// the source of the copy that the record describes.
     fn claim_slot(&mut self, sblock: u64, at: Position, tail: Position) -> Result<(), &'static str> {
         if sblock >= self.shape.sblocks() {
             return Err("there is no such S-block");

@@ -1,6 +1,6 @@
 //! Goal: the algorithms of Cassuto 2010 §IV.B step by step, and the figures of §IV.C that need no clock. Method: golden
-//! plans on the toy with an interference of six blocks, where 57 regions of 16 sectors lie at multiples of 21: the spare
-//! at 651, three cache regions at 1134, 1155 and 1176, 53 native ones; and random writes on the paper's drive.
+//! plans on the toy with an interference of six blocks, and random writes on the paper's drive. The toy has 57 regions
+//! of 16 sectors at multiples of 21: the spare at 651, three cache regions at 1134, 1155 and 1176, and 53 native ones.
 
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
@@ -68,7 +68,8 @@ fn a_full_cache_region_is_merged_before_the_write_goes_on() {
 #[test]
 fn native_regions_take_turns_over_the_cache_regions() {
     let mut layer = layer(&[TOY, &[("safety", "paper")]]);
-    // Without a spare there are 54 native regions; 16 sectors each, so LBA 14–17 lies in regions 0 and 1, LBA 48 in 3.
+    // Without a spare there are 54 native regions of 16 sectors each: LBAs 14–17 lie in regions 0 and 1, LBA 48 in
+    // region 3.
     assert_plan(
         layer.as_mut(),
         Command::write(14, 4),
@@ -147,8 +148,8 @@ fn memory_follows_the_formula() {
     assert_eq!(layer(&[TOY]).memory().formula_bytes, 3 * 16 * 9 / 8);
 }
 
-/// Uniform random writes of 4 KiB on the drive of Cassuto 2010 §IV.C, until every cache region was collected once:
-/// after how many writes each was, ordered.
+/// Writes 4 KiB at uniformly random places on the drive of Cassuto 2010 §IV.C, until every cache region was collected
+/// once. Returns the numbers of writes before the first collection of each region, sorted.
 fn first_collections(region_blocks: u64) -> Vec<u64> {
     let profile = imbrex_disk::Profile::named("cassuto-307g").expect("it comes with Imbrex");
     let size = (region_blocks * 512).to_string();

@@ -1,4 +1,5 @@
-//! The layer interface over a [`BufferMap`]: appends what the host writes to bottoms, writes it home when idle.
+//! The layer interface over a [`BufferMap`]: appends the host's writes to bottoms to a ring, and writes them home in
+//! idle time.
 //!
 //! ```text
 //!   write to a top ───────────────────────────────► in place (tops=on: as to a bottom)
@@ -8,11 +9,11 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Nothing is appended over data, nor is an old copy lost whose successor's record is not durable: an append ends with a
-//!    barrier.
-//! 2. The record of a host rewrite holds no run that has moved since: it is cleared before the run is written anew or
-//!    written home.
-//! 3. A host write touches nothing that the current move uses: it completes the move first.
+//! 1. No data in use are overwritten by an append. An old copy is not overwritten or destroyed before the record of its
+//!    new copy is durable: an append ends with a barrier.
+//! 2. The backup record of a host read-modify-write names no run that has moved since. It is cleared before a run that
+//!    it names is written again or written home.
+//! 3. A host write touches no sectors that the current move uses: it completes the move first.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -31,24 +32,24 @@ use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 use crate::violation::Violation;
 
-/// Sectors before the data of an append, with its records.
+/// Sectors of the header of an append, which precede its data and hold its records.
 const HEADER_SECTORS: u32 = 1;
 
-/// Writes that share an append at most: their records fit a header of a sector.
+/// Most writes that share an append: their records fit in a header of one sector.
 const JOINED_MAX: usize = 32;
 
-/// What a buffer is told.
+/// Options of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BufferOptions {
-    /// A ring is written home when idle from so much of it in use on, in percent.
+    /// Percentage of a ring's sectors, or of the map's runs, above which rings are written home in idle time.
     pub clean_above_percent: u64,
-    /// Whether a full ring is cleaned for a host write, which is otherwise written in place.
+    /// Whether a full ring is cleaned for a host write. Otherwise that write is done in place, by read-modify-write.
     pub cleans_when_full: bool,
     /// Nanoseconds without requests before anything is written home.
     pub idle_after_ns: u64,
 }
 
-/// Host data of one track.
+/// Part of a host write that lies on one track.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     lba: Lba,
@@ -56,23 +57,23 @@ struct Part {
     ring: u32,
 }
 
-/// A layer that buffers writes to bottoms.
+/// A layer that buffers writes to bottom tracks.
 pub struct WriteBuffer {
     host: Host,
     map: BufferMap,
     moves: Moves<WriteHome>,
     options: BufferOptions,
-    /// Rings to be written home when idle; some may no longer need it.
+    /// Rings to be written home in idle time; some may no longer need it.
     due: BTreeSet<u32>,
     parts: Vec<Part>,
-    /// Where what the host reads lies.
+    /// Runs that hold the sectors of the current host read.
     found: Vec<TrackRun>,
-    /// The first LBA of the write that `joins` was last asked for, and its ring.
+    /// Cache of [`Layer::joins`]: the first LBA of the write that it was last called for, and the ring of that write.
     joinable: Cell<Option<(Lba, u32)>>,
 }
 
 impl WriteBuffer {
-    /// A layer over `host`, with nothing buffered.
+    /// Creates a layer over `host`, with an empty buffer.
     pub fn new(host: Host, map: BufferMap, options: BufferOptions) -> WriteBuffer {
         let (moves, due, joinable) = (Moves::default(), BTreeSet::new(), Cell::new(None));
         WriteBuffer { host, map, moves, options, due, parts: Vec::new(), found: Vec::new(), joinable }
@@ -82,15 +83,15 @@ impl WriteBuffer {
         &self.host.home
     }
 
-    /// The ring for data that is at home at `lba`, if it is to be buffered.
+    /// Returns the ring for data whose home is at `lba`, or `None` if such data are not buffered.
     fn ring_of(&self, lba: Lba) -> Option<u32> {
         let pba = self.home().pba(lba);
         let is_top = || Home::is_top(self.home().locate(pba).radial_track);
         (self.map.holds_tops || !is_top()).then(|| self.map.rings.ring_of(pba))
     }
 
-    /// Whether `command`, of those that write `sectors` together, would touch what the current move has read or is to
-    /// write.
+    /// Returns whether `command` would touch sectors that the current move has read or will write. `sectors` is the
+    /// total of all commands that are served together.
     #[cold]
     fn disturbs_move(&self, command: &Command, sectors: u64) -> bool {
         if command.operation != Operation::Write {
@@ -113,8 +114,9 @@ impl WriteBuffer {
         false
     }
 
-    /// Whether the current move uses tracks that hold parts of a run, or onto which `sectors` will be
-    /// appended: what is appended there after the tops were backed up would be destroyed.
+    /// Returns whether the current move uses tracks that hold buffered parts of a run, or tracks to which `sectors`
+    /// will be appended. The move has already backed up the tops that it destroys, so sectors appended there now would
+    /// be lost.
     fn disturbs_ring(&self, at_home: &TrackRun, sectors: u64) -> bool {
         let is_locked = |run: TrackRun| self.moves.locks(run.surface, run.radial_track, run.radial_track);
         if self.map.within(at_home.lba.0, at_home.end().0).any(|run| is_locked(self.map.place(&run))) {
@@ -133,14 +135,15 @@ impl WriteBuffer {
         false
     }
 
-    /// Plans a phase of writing home; says whether there was one.
+    /// Plans a phase of writing home. Returns whether there was one.
     fn phase(&mut self, plan: &mut Plan) -> bool {
         if self.moves.current().is_none() && !self.begin_due() {
             return false;
         }
         let chosen = self.moves.current().expect("begun above");
         let outcome = self.moves.phase(&mut self.host.log, plan);
-        // What is written home moves: no record of a host rewrite may hold it by then (invariant 2).
+        // Runs that are written home change their place, so no record of a host rewrite may name them any more
+        // (invariant 2).
         for run in self.map.within(chosen.start, chosen.end) {
             self.host.log.before_writing(self.map.place(&run).extent(), plan);
         }
@@ -153,7 +156,7 @@ impl WriteBuffer {
         true
     }
 
-    /// Takes the oldest run of the first ring being cleaned that is still due; says whether there is one.
+    /// Begins a move of the oldest run of the first ring that is due. Returns whether a move was begun.
     fn begin_due(&mut self) -> bool {
         while let Some(&ring) = self.due.first() {
             if self.is_due(ring) && self.begin_oldest(ring) {
@@ -164,7 +167,8 @@ impl WriteBuffer {
         false
     }
 
-    /// Takes the oldest run that is being written home from a ring, with others of its track; says whether there is one.
+    /// Begins a move that writes home the oldest run of a ring, together with others of the same track. Returns whether
+    /// a move was begun.
     fn begin_oldest(&mut self, ring: u32) -> bool {
         let Some(oldest) = self.map.oldest(ring) else { return false };
         let Some(chosen) = self.map.write_home_with(self.home(), &oldest) else { return false };
@@ -185,7 +189,7 @@ impl WriteBuffer {
         self.map.used(ring) > 0 && (is_full || self.map.is_fuller_than(percent))
     }
 
-    /// Collects the parts of writes that are to be buffered; writes the others in place.
+    /// Collects in `parts` the parts of writes that are to be buffered, and plans the others in place.
     fn write_tops(&mut self, commands: &[Command], plan: &mut Plan) {
         self.parts.clear();
         for command in commands {
@@ -204,10 +208,10 @@ impl WriteBuffer {
         }
     }
 
-    /// Whether a ring takes so many sectors more, in so many runs.
+    /// Returns whether a ring has room for `sectors` more, in `runs` runs.
     fn has_room(&self, ring: u32, sectors: u64, runs: u64) -> bool {
         let needed = self.map.used(ring) + sectors + HEADER_SECTORS as u64;
-        // Each run may end up in two pieces, and cut an older one in two.
+        // Each run may become two pieces, and may cut an older one in two.
         needed <= self.map.rings.sectors(ring) && 3 * runs < self.map.runs_left()
     }
 
@@ -215,7 +219,7 @@ impl WriteBuffer {
         (parts.iter().map(|part| part.sectors as u64).sum(), parts.len() as u64)
     }
 
-    /// Makes room for what the host is about to write, as far as it can.
+    /// Makes room for the writes among `commands`, as far as possible.
     fn make_room(&mut self, commands: &[Command], plan: &mut Plan) {
         let mut wanted: Vec<(u32, u64, u64)> = Vec::new();
         for command in commands.iter().filter(|command| command.operation == Operation::Write) {
@@ -242,7 +246,8 @@ impl WriteBuffer {
         }
     }
 
-    /// Writes the parts collected: those that follow each other in one ring together.
+    /// Plans the collected parts: consecutive parts of one ring are appended together, or written in place if the ring
+    /// has no room.
     fn write_bottoms(&mut self, plan: &mut Plan) {
         let parts = std::mem::take(&mut self.parts);
         for parts in parts.chunk_by(|a, b| a.ring == b.ring) {
@@ -263,7 +268,7 @@ impl WriteBuffer {
     fn append(&mut self, parts: &[Part], plan: &mut Plan) {
         let ring = parts[0].ring;
         for part in parts {
-            // A record of what lies at the old places would bring it back after a cut (invariant 2).
+            // After a power cut, a backup record of the old places would restore the old data there (invariant 2).
             let at_home = self.host.home.pba(part.lba);
             self.host.log.before_writing(Extent::new(at_home, Sectors(part.sectors as u64)), plan);
             for run in self.map.within(part.lba.0, part.lba.0 + part.sectors as u64) {
@@ -300,14 +305,14 @@ impl WriteBuffer {
             },
             plan,
         );
-        // From here on the old copies may be overwritten, or destroyed by writes beside them (invariant 1).
+        // From here on the old copies may be overwritten, or destroyed by writes to neighbouring tracks (invariant 1).
         plan.barrier();
         if self.is_due(ring) {
             self.due.insert(ring);
         }
     }
 
-    /// Calls `act` with each run that the parts make from `position` on.
+    /// Calls `act` with each run that the parts form in the ring from `position` on.
     fn place(
         &mut self,
         parts: &[Part],
@@ -362,7 +367,8 @@ impl Layer for WriteBuffer {
         }
     }
 
-    /// Writes to bottoms of one ring; with tops buffered, any of one ring.
+    /// Returns whether `candidate` and the chosen writes go to the same ring. Writes to tops can join only if tops are
+    /// buffered.
     fn joins(&self, chosen: &[Command], candidate: &Command) -> bool {
         let first = &chosen[0];
         if candidate.operation != Operation::Write || first.operation != Operation::Write || chosen.len() >= JOINED_MAX
@@ -447,7 +453,8 @@ impl Layer for WriteBuffer {
 }
 
 impl WriteBuffer {
-    /// Reads what is at home and what is buffered in the order in which it lies: the head goes to the log once.
+    /// Reads the sectors of a command, at home or buffered, in the order of their PBAs: the head moves to the log only
+    /// once.
     fn read(&mut self, command: &Command, plan: &mut Plan) {
         self.found.clear();
         let mut lba = command.lba;
@@ -462,7 +469,8 @@ impl WriteBuffer {
         }
     }
 
-    /// The ring of a write, if it is all at home on bottoms that share one.
+    /// Returns the ring of a write if its first and last sector are buffered in the same ring, and if the write is
+    /// shorter than the ring.
     fn ring_of_all(&self, command: &Command) -> Option<u32> {
         let last = self.ring_of(Lba(command.end().0 - 1))?;
         let is_short = (command.sectors as u64) < self.map.rings.sectors(last);

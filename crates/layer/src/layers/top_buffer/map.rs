@@ -1,9 +1,10 @@
-//! Which sectors of bottom tracks, or of all, are buffered, and where: runs by LBA, and back from places to LBAs.
+//! Map of the buffered sectors of bottom tracks (or of all tracks): runs by LBA, and an inverse map from places to
+//! LBAs.
 //!
 //! Invariants:
-//! 1. Runs are disjoint, none is longer than its track, and each lies on one reserved track.
-//! 2. The way back is exact: each run is listed at its position, and nothing else is.
-//! 3. Positions in use span no more than the ring, and lie before its head.
+//! 1. Runs are disjoint. Each lies on one reserved track, and is at home on one track.
+//! 2. The inverse map is exact: it lists each run at its position, and nothing else.
+//! 3. The positions in use span at most the ring, and lie before its head.
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
@@ -18,15 +19,16 @@ use crate::map::place_map::PlaceMap;
 use crate::plan::Plan;
 use crate::plan::note::{Note, ReplayError};
 
-/// Bytes of a run in a controller's tables: its LBA and its place in five each, its length in two, and four that list it by
-/// place.
+/// Bytes of a run in a controller's tables: five for its LBA, five for its place, two for its length, and four for the
+/// list by place.
 const FORMULA_BYTES_PER_RUN: u64 = 16;
 
-/// Bits of a position, which the ring stands above where both are one number.
+/// Bits of a position. A place stores the ring above these bits in one number.
 const POSITION_BITS: u32 = 42;
-/// No position comes this far in the life of a drive, two pebibytes that one ring took: a record that says so is spoilt.
+/// Limit of positions. A ring would have to take two pebibytes of writes to reach it, so a record with such a position
+/// is corrupt.
 const POSITION_MAX: u64 = 1 << POSITION_BITS;
-/// Rings, at most.
+/// Most rings.
 const RINGS_MAX: u32 = 1 << (u64::BITS - 1 - POSITION_BITS);
 
 /// A buffered run.
@@ -34,27 +36,27 @@ const RINGS_MAX: u32 = 1 << (u64::BITS - 1 - POSITION_BITS);
 pub struct Buffered {
     /// First logical sector.
     pub lba: u64,
-    /// How many sectors.
+    /// Length in sectors.
     pub sectors: u32,
-    /// The ring that holds them.
+    /// The ring that holds the run.
     pub ring: u32,
-    /// Position there.
+    /// Position of the first sector in the ring.
     pub position: u64,
 }
 
 impl Buffered {
-    /// One past the last logical sector.
+    /// Returns the logical sector after the last of the run.
     pub fn end(&self) -> u64 {
         self.lba + self.sectors as u64
     }
 
-    /// Its ring and position as a place.
+    /// Returns the run's ring and position as an extent of the inverse map.
     fn place(&self) -> Extent {
         place(self.ring, self.position, u64::from(self.sectors))
     }
 }
 
-/// Sectors of a ring from a position on, as a place.
+/// Returns `sectors` from `position` of a ring on as an extent of the inverse map.
 fn place(ring: u32, position: u64, sectors: u64) -> Extent {
     Extent::new(Pba(u64::from(ring) << POSITION_BITS | position), Sectors(sectors))
 }
@@ -67,80 +69,85 @@ impl From<MappedRun> for Buffered {
     }
 }
 
-/// Buffered runs that are written home at once, at most: they are read one by one, in a phase that no request enters.
+/// Most buffered runs that are written home at once. They are read one by one, in a phase that no host request can
+/// interrupt.
 const RUNS_AT_ONCE: usize = 16;
 
-/// What is buffered of some LBAs of a track is to be written home.
+/// A move that writes home the buffered runs within a range of LBAs of one track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WriteHome {
     /// The first LBA.
     pub start: u64,
-    /// One past the last.
+    /// The LBA after the last.
     pub end: u64,
 }
 
-/// The buffer's map, over data that is otherwise at home.
+/// The map of a buffer, over data that are otherwise at home.
 #[derive(Clone, Debug)]
 pub struct BufferMap {
     /// The layer's name in the registry.
     name: &'static str,
-    /// Where buffered sectors go.
+    /// Rings that hold the buffered sectors.
     pub rings: Rings,
     runs: ExtentMap,
-    /// The way back.
+    /// Inverse map: the first LBA of the run at each place.
     places: PlaceMap,
     runs_max: u64,
-    /// Whether sectors of tops are buffered as well.
+    /// Whether sectors of tops are buffered too.
     pub holds_tops: bool,
 }
 
 impl BufferMap {
-    /// An empty buffer.
+    /// Creates the map of an empty buffer.
+    ///
+    /// # Panics
+    ///
+    /// If there are more rings than a place can number.
     pub fn new(name: &'static str, rings: Rings, runs_max: u64, holds_tops: bool) -> BufferMap {
         assert!(rings.count() <= RINGS_MAX, "{} rings", rings.count());
         let (runs, places) = (ExtentMap::new(), PlaceMap::default());
         BufferMap { name, rings, runs, places, runs_max, holds_tops }
     }
 
-    /// Buffered runs, in order of LBA.
+    /// Returns the buffered runs, in order of LBA.
     pub fn iter(&self) -> impl Iterator<Item = Buffered> + '_ {
         self.runs.iter().map(Buffered::from)
     }
 
-    /// Runs that can be added.
+    /// Returns the number of runs that can still be added.
     pub fn runs_left(&self) -> u64 {
         self.runs_max.saturating_sub(self.runs.len() as u64)
     }
 
-    /// The share of runs in use that reaches `percent` of those there may be.
+    /// Returns whether more than `percent` of the runs that the map can hold are in use.
     pub fn is_fuller_than(&self, percent: u64) -> bool {
         self.runs.len() as u64 * 100 > self.runs_max * percent
     }
 
-    /// Sectors of a ring from its oldest data to its head.
+    /// Returns the number of sectors of a ring from its oldest data to its head.
     pub fn used(&self, ring: u32) -> u64 {
         let oldest = self.places.first_in(place(ring, 0, POSITION_MAX));
         oldest.map_or(0, |(oldest, _)| self.rings.head(ring) - (oldest.start.0 & (POSITION_MAX - 1)))
     }
 
-    /// The run written to a ring the longest time ago.
+    /// Returns the run that was written to a ring first among those still buffered.
     pub fn oldest(&self, ring: u32) -> Option<Buffered> {
         let (_, lba) = self.places.first_in(place(ring, 0, POSITION_MAX))?;
         self.runs.run_at(lba).map(Buffered::from)
     }
 
-    /// The buffered parts of the LBAs from `start` up to `end`, in order.
+    /// Returns the buffered parts of the LBAs from `start` up to `end`, in order.
     pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = Buffered> + '_ {
         self.runs.pieces(Lba(start), Sectors(end - start)).map(Buffered::from)
     }
 
-    /// The LBAs from `start` up to `end` are no longer buffered.
+    /// Removes the LBAs from `start` up to `end` from the buffer.
     pub fn remove(&mut self, start: u64, end: u64) {
         let places = &mut self.places;
         self.runs.remove(Lba(start), Sectors(end - start), |run| places.remove(Buffered::from(run).place()));
     }
 
-    /// These sectors are buffered there, whatever was before.
+    /// Adds a run to the map, in place of the older runs of its LBAs, and moves the head of its ring past it.
     pub fn insert(&mut self, run: Buffered) {
         let (place, places) = (run.place(), &mut self.places);
         self.runs.insert(Lba(run.lba), place.sectors, Mapped::At(place.start), |old| {
@@ -150,12 +157,13 @@ impl BufferMap {
         self.rings.advance(run.ring, run.position + run.sectors as u64);
     }
 
-    /// The record that a run is buffered.
+    /// Returns the record that a run is buffered.
     pub fn buffered_note(&self, run: &Buffered) -> Note {
         Record::Buffered { lba: Lba(run.lba), sectors: run.sectors, ring: run.ring, position: run.position }.encode()
     }
 
-    /// The track of that number as it is at home, and its LBAs; none if it is set aside.
+    /// Returns the run of a track at home, with its first LBA and the LBA after its last. Returns `None` if the track
+    /// is set aside.
     pub fn lbas_of(home: &Home, track: u32) -> Option<(TrackRun, u64, u64)> {
         let (track, surface) = home.track_at(track);
         let place = home.track(track, surface)?;
@@ -163,7 +171,7 @@ impl BufferMap {
         Some((run, run.lba.0, run.end().0))
     }
 
-    /// What to write home with a run: all that is buffered of its track, or as many runs as go at once.
+    /// Returns the move that writes a run home: all buffered runs of its track, or at most `RUNS_AT_ONCE` of them.
     pub fn write_home_with(&self, home: &Home, run: &Buffered) -> Option<WriteHome> {
         let (_, start, end) = BufferMap::lbas_of(home, BufferMap::track_of(home, Lba(run.lba)))?;
         let starts: Vec<u64> = self.within(start, end).map(|run| run.lba).collect();
@@ -173,13 +181,14 @@ impl BufferMap {
         Some(WriteHome { start, end })
     }
 
-    /// The number of the track at which `lba` is at home.
+    /// Returns the number of the track on which `lba` is at home.
     pub fn track_of(home: &Home, lba: Lba) -> u32 {
         let place = home.locate(home.pba(lba));
         home.track_index(place.radial_track, place.surface)
     }
 
-    /// The first part that is not buffered of the LBAs from `start` up to `end`, and what is not buffered around it.
+    /// Returns the first run of unbuffered sectors at or after `start`. The run extends in both directions as far as
+    /// the sectors of `around` are not buffered.
     fn unbuffered(&self, start: u64, around: &TrackRun) -> Option<TrackRun> {
         let (mut from, mut lba) = (around.lba.0, start);
         let mut next = around.end();
@@ -198,19 +207,19 @@ impl BufferMap {
         (lba < around.end().0).then(|| around.part(Lba(from), next))
     }
 
-    /// Where a buffered run lies.
+    /// Returns the place of a buffered run.
     #[inline]
     pub fn place(&self, run: &Buffered) -> TrackRun {
         self.rings.run(run.ring, run.position, run.sectors, Lba(run.lba))
     }
 
-    /// The first run from `position` on that ends on the way to `end`; the one around `position` counts.
+    /// Returns the first buffered run that overlaps the positions from `position` up to `end` of a ring.
     fn first_at(&self, ring: u32, position: u64, end: u64) -> Option<Buffered> {
         let (_, lba) = self.places.first_in(place(ring, position, end.saturating_sub(position)))?;
         self.runs.run_at(lba).map(Buffered::from)
     }
 
-    /// What is buffered on a reserved track from `sector` on.
+    /// Returns the first buffered run that ends after sector `sector` of a reserved track.
     fn run_on_reserved(&self, track: &Track, sector: u32) -> Option<TrackRun> {
         let (ring, position) = self.rings.position_at(track, sector)?;
         let head = self.rings.head(ring);
@@ -218,7 +227,7 @@ impl BufferMap {
         if let Some(run) = self.first_at(ring, position, end) {
             return Some(self.place(&run));
         }
-        // Past the head lies what is oldest.
+        // The sectors of the track behind the head hold the oldest positions of the ring.
         let after_head = sector + (head - position) as u32;
         (after_head < track.sectors).then(|| {
             let (ring, position) = self.rings.position_at(track, after_head)?;
@@ -227,7 +236,7 @@ impl BufferMap {
         })?
     }
 
-    /// Whether the invariants hold; if not, which does not, and why.
+    /// Returns the number of a violated invariant and a description, or `None` if all invariants hold.
     pub fn broken_invariant(&self, home: &Home) -> Option<(u32, String)> {
         let mut end_before = 0;
         for run in self.iter() {
@@ -287,7 +296,7 @@ impl Translation for BufferMap {
         }
     }
 
-    /// Reads the buffered runs in the order in which they lie, then what the write home destroys.
+    /// Adds reads of the buffered runs in the order of their PBAs, then the runs that the write home would destroy.
     fn prepare(&self, home: &Home, chosen: WriteHome, transfers: &mut Transfers) -> bool {
         let WriteHome { start, end } = chosen;
         let Some((at_home, ..)) = BufferMap::lbas_of(home, BufferMap::track_of(home, Lba(start))) else { return false };
@@ -304,7 +313,8 @@ impl Translation for BufferMap {
         runs.sort_unstable_by_key(|run| run.pba);
         for from in runs {
             let to = at_home.part(from.lba, from.end()).pba;
-            // A top as well is written in one turn, before what is only rewritten.
+            // `to_bottom` is set even if the home is a top: such runs are written first and in PBA order, so that the
+            // track is written in one pass.
             transfers.push(Transfer { from, to, to_bottom: true, saved: false, timing: Timing::Normal });
             transfers.lock(from.surface, from.radial_track, from.radial_track);
         }
@@ -321,7 +331,8 @@ impl Translation for BufferMap {
         plan.note(Record::Home { start_lba: Lba(start), end_lba: Lba(end) }.encode());
     }
 
-    /// The record of a write home also ends the move. Whether a run is possible is for the caller to check.
+    /// Applies a record. Returns whether it ends the move: the record of a write home does. The caller checks whether
+    /// the resulting map is consistent.
     fn replay(&mut self, home: &Home, note: &Note) -> Result<bool, ReplayError> {
         let capacity = home.capacity().0;
         match Record::decode(note)? {
@@ -353,7 +364,7 @@ impl Translation for BufferMap {
         }
     }
 
-    /// In the order of places, so that heads rise.
+    /// Appends the records of all runs in the order of their places, so that heads only rise.
     fn checkpoint(&self, notes: &mut Vec<Note>) {
         let runs = self.places.iter().filter_map(|(_, lba)| self.runs.run_at(lba));
         notes.extend(runs.map(|run| self.buffered_note(&run.into())));

@@ -1,16 +1,16 @@
-//! `top-buffer`: writes to bottom tracks are buffered in reserved top tracks of their track group, and written home
-//! together (the Top-Buffer of Wu et al., as Hajkazemi 2019 §5 describes it). A drive that is full has no unallocated tops,
-//! so a share of them is reserved.
+//! `top-buffer`: writes to bottom tracks are buffered in reserved top tracks of their track group, and later written to
+//! their home together (the Top-Buffer of Wu et al., as Hajkazemi 2019 §5 describes it). A full drive has no
+//! unallocated tops, so a share of the tops is reserved.
 //!
 //! ```text
 //!   rings ── map ── driver ── top_buffer · write_buffer
 //! ```
 //!
-//! What is buffered is mapped run by run, which takes memory beyond a controller's: with `buffer_runs=0` as many runs as
-//! the buffer has room for, of 4 KiB each.
+//! The map has an entry for each buffered run, which can take more memory than a controller has. `buffer_runs=0` allows
+//! as many runs as the buffer has room for, at 4 KiB each.
 //!
-//! Its journal records: [`record`]. A record that LBAs are at home ends the move. The header of an append, a sector
-//! before its data, holds the append's records on the medium.
+//! The journal records are in [`record`]. A record that LBAs are at home ends the move. The header of an append, one
+//! sector before its data, holds the append's records on the medium.
 //!
 //! Invariants: those of its parts.
 
@@ -34,7 +34,7 @@ use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 
-/// Its line in the registry.
+/// Entry of the `top-buffer` layer in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "top-buffer",
     summary: "interlaced disk: writes to bottoms are buffered in reserved tops of their group, and written home together",
@@ -67,7 +67,7 @@ pub const INFO: LayerInfo = LayerInfo {
     build: |context| build(context, INFO.name),
 };
 
-/// Rings, one to a group.
+/// Parameter: number of rings; by default one for each track group.
 const RINGS_OF_GROUPS: ParameterInfo = ParameterInfo {
     key: "buffer_rings",
     kind: ParameterKind::Count,
@@ -75,7 +75,7 @@ const RINGS_OF_GROUPS: ParameterInfo = ParameterInfo {
     help: "rings into which the buffer is divided over the radius, at most one for each track group",
 };
 
-/// Length of the map.
+/// Parameter: most runs in the map.
 pub(super) const BUFFER_RUNS: ParameterInfo = ParameterInfo {
     key: "buffer_runs",
     kind: ParameterKind::Count,
@@ -83,7 +83,7 @@ pub(super) const BUFFER_RUNS: ParameterInfo = ParameterInfo {
     help: "buffered runs that the map can hold; 0: one for each 4 KiB of the buffer",
 };
 
-/// When to write home.
+/// Parameter: fill level above which buffered runs are written home in idle time.
 pub(super) const CLEAN_ABOVE: ParameterInfo = ParameterInfo {
     key: "clean_above",
     kind: ParameterKind::Share,
@@ -91,7 +91,7 @@ pub(super) const CLEAN_ABOVE: ParameterInfo = ParameterInfo {
     help: "share of a ring, or of the map, from which on what is buffered is written home when idle",
 };
 
-/// What is buffered.
+/// Parameter: whether writes to tops are buffered too.
 pub(super) const TOPS: ParameterInfo = ParameterInfo {
     key: "tops",
     kind: ParameterKind::Switch,
@@ -99,7 +99,7 @@ pub(super) const TOPS: ParameterInfo = ParameterInfo {
     help: "whether writes to tops are buffered as well, so that all writes follow each other",
 };
 
-/// When there is no room.
+/// Parameter: handling of a write for which the buffer has no room.
 pub(super) const FULL: ParameterInfo = ParameterInfo {
     key: "full",
     kind: ParameterKind::Choice(&["clean", "through"]),
@@ -107,7 +107,7 @@ pub(super) const FULL: ParameterInfo = ParameterInfo {
     help: "a write that finds no room: clean writes the oldest home first; through writes in place, as imr-rmw does",
 };
 
-/// Builds a layer called `name`, whose parameters are those above.
+/// Builds a layer called `name` from the parameters above.
 pub(super) fn build(context: &Context, name: &'static str) -> Result<Box<dyn Layer>, ConfigError> {
     let (disk, parameters) = (&context.disk, &context.parameters);
     let mut planner = Planner::new(disk)?;

@@ -1,4 +1,4 @@
-//! The journal records of a buffer in tops.
+//! The journal records of a buffer in reserved top tracks.
 
 use imbrex_disk::Lba;
 
@@ -6,7 +6,7 @@ use crate::journal_records;
 use crate::layers::interlaced::record::FIRST_LAYER_TAG;
 
 journal_records! {
-    /// A change of what is buffered. A position counts the sectors ever written to a ring.
+    /// A change of the set of buffered runs. A position is the number of sectors ever written to a ring before it.
     pub enum Record of "the write buffer" {
         FIRST_LAYER_TAG => Buffered { lba: Lba, sectors: u32, ring: u32, position: u64 } "written to a buffer",
         FIRST_LAYER_TAG + 1 => Home { start_lba: Lba, end_lba: Lba } "written home",

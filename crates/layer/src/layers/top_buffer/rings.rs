@@ -1,5 +1,5 @@
-//! Where buffered sectors go: rings of reserved top tracks, each for the bottoms of a stretch of track groups. A ring is
-//! written at its head alone; what lies between its tail and its head may hold data.
+//! Rings of reserved top tracks, which hold the buffered sectors. Each ring serves the bottoms of a stretch of track
+//! groups. A ring is written only at its head; the sectors between its tail and its head may hold data.
 //!
 //! ```text
 //!   position  0 ········ tail ▓▓░▓▓▓░░▓▓▓▓ head ········ tail + sectors
@@ -8,7 +8,7 @@
 //!
 //! Invariants:
 //! 1. Only tops are reserved: writing them destroys nothing.
-//! 2. Positions grow for ever; those in use span no more than the ring's sectors.
+//! 2. Positions never decrease; the positions in use span at most the ring's sectors.
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
@@ -24,46 +24,51 @@ use crate::plan::Medium;
 #[derive(Clone, Copy, Debug)]
 struct Reserved {
     track: Track,
-    /// Its ring, and the first of its places there.
+    /// Ring that the track belongs to; `first` is the place of the track's first sector in that ring.
     ring: u32,
     first: u64,
 }
 
-/// A ring.
+/// A ring of reserved tracks.
 #[derive(Clone, Copy, Debug)]
 struct Ring {
-    /// Its tracks, among all by ring.
+    /// Range of the ring's tracks in `Rings::tracks`.
     tracks: (u32, u32),
     sectors: u64,
     /// Position of the next append.
     head: u64,
 }
 
-/// Sectors in one piece on a reserved track.
+/// Consecutive sectors of a ring that lie on one reserved track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slice {
-    /// Its position.
+    /// Position of the first sector in the ring.
     pub position: u64,
-    /// How many sectors.
+    /// Length in sectors.
     pub sectors: u32,
-    /// The first of them on the medium.
+    /// First physical sector.
     pub pba: Pba,
 }
 
-/// All rings.
+/// All rings of the drive.
 #[derive(Clone, Debug)]
 pub struct Rings {
     rings: Vec<Ring>,
-    /// By ring, in the order of places.
+    /// Reserved tracks, ordered by ring and then by place in the ring.
     tracks: Vec<Reserved>,
-    /// Indices into `tracks`, by place on the medium.
+    /// Indices into `tracks`, ordered by physical sector.
     by_pba: Vec<u32>,
-    /// First physical sectors of the rings' stretches.
+    /// First physical sector of the stretch of groups of each ring.
     stretches: Finder,
 }
 
 impl Rings {
-    /// Reserves `share_millionths` of the tops of each of `count` stretches; groups that are fewer make fewer rings.
+    /// Divides the track groups into `count` stretches and reserves `share_millionths` of the tops of each. There are
+    /// at most as many rings as groups.
+    ///
+    /// # Errors
+    ///
+    /// If no top track is free.
     pub fn set_aside(planner: &mut Planner<'_>, count: u64, share_millionths: u64) -> Result<Rings, ConfigError> {
         let groups: Vec<Group> = groups(planner.disk()).collect();
         let count = count.clamp(1, groups.len() as u64);
@@ -88,33 +93,33 @@ impl Rings {
         Ok(Rings { rings, tracks, by_pba, stretches: Finder::new(starts, sectors) })
     }
 
-    /// How many there are.
+    /// Returns the number of rings.
     pub fn count(&self) -> u32 {
         self.rings.len() as u32
     }
 
-    /// The ring for data at home at `pba`.
+    /// Returns the ring for data whose home is at `pba`.
     #[inline]
     pub fn ring_of(&self, pba: Pba) -> u32 {
         self.stretches.before(pba.0) as u32 - 1
     }
 
-    /// Sectors of a ring.
+    /// Returns the number of sectors of a ring.
     pub fn sectors(&self, ring: u32) -> u64 {
         self.rings[ring as usize].sectors
     }
 
-    /// Sectors of all of them together.
+    /// Returns the number of sectors of all rings together.
     pub fn sectors_of_all(&self) -> u64 {
         self.rings.iter().map(|ring| ring.sectors).sum()
     }
 
-    /// Where the next append begins.
+    /// Returns the position of the next append to a ring.
     pub fn head(&self, ring: u32) -> u64 {
         self.rings[ring as usize].head
     }
 
-    /// Everything before `head` is written.
+    /// Moves the head of a ring to `head`, unless it is already further: all positions before `head` are written.
     pub fn advance(&mut self, ring: u32, head: u64) {
         let ring = &mut self.rings[ring as usize];
         ring.head = ring.head.max(head);
@@ -123,7 +128,7 @@ impl Rings {
     /// Calls `each` with the tracks of a ring, of which the latest `used` sectors are in use.
     pub fn caches(&self, ring: u32, used: u64, each: &mut dyn FnMut(Cache)) {
         let Ring { tracks, sectors, head } = self.rings[ring as usize];
-        // In places of the ring, the used ones begin here and may go round its end.
+        // The sectors in use begin at `tail`, counted from the start of the ring, and may wrap at its end.
         let tail = (head - used) % sectors;
         for Reserved { track, first, .. } in &self.tracks[tracks.0 as usize..tracks.1 as usize] {
             let end = first + u64::from(track.sectors);
@@ -140,14 +145,14 @@ impl Rings {
         }
     }
 
-    /// The piece at `position`, no longer than `sectors`, that lies on one track.
+    /// Returns the slice that begins at `position`, at most `sectors` long, and ends on the same track.
     pub fn slice(&self, ring: u32, position: u64, sectors: u32) -> Slice {
         let (reserved, sector) = self.locate(ring, position);
         let sectors = sectors.min(reserved.track.sectors - sector);
         Slice { position, sectors, pba: reserved.track.start + Sectors(sector as u64) }
     }
 
-    /// The run that holds `sectors` from `lba` on at `position`, on one track.
+    /// Returns the run of `sectors` logical sectors from `lba` on that lie at `position`, all on one track.
     #[inline]
     pub fn run(&self, ring: u32, position: u64, sectors: u32, lba: Lba) -> TrackRun {
         let (reserved, sector) = self.locate(ring, position);
@@ -163,7 +168,8 @@ impl Rings {
         (reserved, (place - reserved.first) as u32)
     }
 
-    /// The ring of a reserved track, and the position of its sector `sector` that is in use or was last.
+    /// Returns the ring of a reserved track, and the latest position before the head that lies at sector `sector` of
+    /// the track. Returns `None` if the track is not reserved, or if its ring has not reached that sector yet.
     #[inline]
     pub fn position_at(&self, track: &Track, sector: u32) -> Option<(u32, u64)> {
         let index = self.by_pba.binary_search_by_key(&track.start, |&index| self.tracks[index as usize].track.start);
@@ -171,19 +177,20 @@ impl Rings {
         let ring = &self.rings[reserved.ring as usize];
         let place = reserved.first + sector as u64;
         let behind = (ring.head + ring.sectors - 1 - place) % ring.sectors;
-        // A ring that has not come round has no position there yet.
+        // A ring that has not wrapped has no position at this sector yet.
         let position = ring.head.checked_sub(1 + behind)?;
         Some((reserved.ring, position))
     }
 
-    /// Bytes of the tables.
+    /// Returns the heap bytes of the tables.
     pub fn measured_bytes(&self) -> u64 {
         let rings = self.rings.capacity() * size_of::<Ring>() + self.tracks.capacity() * size_of::<Reserved>();
         self.stretches.measured_bytes() + (rings + self.by_pba.capacity() * size_of::<u32>()) as u64
     }
 }
 
-/// Reserves the share of a stretch's tops, from its middle on, so that they are near to all of its bottoms.
+/// Reserves the given share of a stretch's tops, from the middle of the stretch on, so that they are near all of its
+/// bottoms.
 fn reserve(
     planner: &mut Planner<'_>,
     stretch: &[Group],

@@ -1,7 +1,8 @@
-//! Goal: the steps are those that the pages of `top-buffer` and `write-buffer` promise. Method: golden plans on the toy of
-//! `imr-rmw`: groups of six bottoms (PBAs 0–59), then six tops in serpentine (60–119). Of each group's tops the first (60–69)
-//! is the ring of `top-buffer`: LBA 60 is at PBA 70, and the track of PBA 50 lies between those of PBAs 70 and 60. The log of
-//! `write-buffer` is one ring of four tops of the middle group (420–459).
+//! Goal: the planned steps are those that the documentation of `top-buffer` and `write-buffer` describes. Method:
+//! golden plans on the toy of `imr-rmw`, whose groups have six bottoms (PBAs 0–59) and then six tops in serpentine
+//! order (60–119). The first top of each group (60–69) is the ring of `top-buffer`: LBA 60 is at PBA 70, and the track
+//! of PBA 50 lies between those of PBAs 70 and 60. The log of `write-buffer` is one ring of four tops of the middle
+//! group (420–459).
 
 use imbrex_disk::Command;
 
@@ -53,7 +54,7 @@ fn a_bottom_write_goes_to_the_groups_ring_and_home_when_idle() {
     );
 }
 
-/// What is buffered beside a bottom is saved like any top; a newer version of it makes that record stale.
+/// Buffered sectors beside a bottom are backed up like any top. A newer version of them makes that backup record stale.
 #[test]
 fn a_write_beside_the_ring_saves_what_is_buffered_there() {
     let mut layer = layer("top-buffer", &disk(64, 10, 1.0), &format!("{TOP},full=through"));
@@ -87,7 +88,7 @@ fn a_write_beside_the_ring_saves_what_is_buffered_there() {
     );
 }
 
-/// A full ring is written home for a host write: the oldest run's track, with all that is buffered of it.
+/// A full ring is written home for a host write: all buffered runs of the oldest run's track.
 #[test]
 fn a_full_ring_makes_room() {
     let mut layer = layer("top-buffer", &disk(64, 10, 1.0), TOP);
@@ -98,7 +99,8 @@ fn a_full_ring_makes_room() {
     assert_eq!(notes[1..], [(17, 10, 20), (16, 33, 2)], "after the record of the neighbours");
 }
 
-/// Seventeen runs of a track, with gaps: sixteen are written home at once, the oldest among them, then the last.
+/// Seventeen runs of a track, with gaps: the first move writes sixteen, the oldest among them; the second writes the
+/// last.
 #[test]
 fn a_track_of_many_runs_is_written_home_in_parts() {
     let mut layer = layer("top-buffer", &disk(64, 100, 1.0), "backup_regions=1,buffer_share=10%");
@@ -109,7 +111,7 @@ fn a_track_of_many_runs_is_written_home_in_parts() {
     assert_eq!(bounds, [(100, 132), (100, 200)]);
 }
 
-/// What lies on the medium later is read later, whatever its address.
+/// Sectors are read in the order of their PBAs, not of their LBAs.
 #[test]
 fn a_read_goes_to_the_log_once() {
     let mut layer = layer("top-buffer", &disk(64, 10, 1.0), TOP);
@@ -188,15 +190,15 @@ fn what_is_buffered_stays_until_the_log_is_half_full() {
     assert_ne!(idle_phases(layer.as_mut()), []);
 }
 
-/// 16 bytes a run: 12.8 MB, below the 16 MB of a controller, whatever the drive's size.
+/// 16 bytes a run: 12.8 MB, below the 16 MB of a controller, at any size of the drive.
 #[test]
 fn the_logs_map_fits_a_controller() {
     let layer = layer("write-buffer", &disk(64, 10, 1.0), "");
     assert_eq!(layer.memory().formula_bytes, 12_800_000);
 }
 
-/// Goal: a journal in which one place is given to two runs is refused. Method: the note of a buffered run is replayed, then the same
-/// note with another LBA, and with the LBA of the first, which only moves.
+/// Goal: a journal that gives one place to two runs is refused. Method: the note of a buffered run is replayed. The
+/// same note with another LBA is refused; one that moves the first run is accepted.
 #[test]
 fn a_record_that_buffers_a_run_over_another_is_refused() {
     let note = |lba: u64, position: u64| Note { tag: 16, fields: [lba, 2, 0, position] };

@@ -1,6 +1,6 @@
-//! Goal: the steps and the costs are those of Hajkazemi 2019 §2.3. The toy is that of `imr-rmw`, with a cache of one track
-//! at PBAs 0–9 beside which the top at 110–119 is jumped: LBA n of group 0 is at PBA n + 10. The track of PBA 20 lies
-//! between those of PBAs 100 and 90.
+//! Goal: the steps and the costs are those of Hajkazemi 2019 §2.3. The toy is that of `imr-rmw`, with a cache of one
+//! track at PBAs 0–9. The top beside the cache (110–119) has no LBAs, so LBA n of group 0 is at PBA n + 10. The track
+//! of PBA 20 lies between those of PBAs 100 and 90.
 
 use imbrex_disk::Command;
 
@@ -93,7 +93,7 @@ fn the_coldest_makes_room_for_a_hotter_one() {
 fn a_header_goes_before_the_track() {
     let mut layer =
         layer("track-cache", &disk(64, 10, 1.0), "backup_regions=1,interval=4,cache_tracks=1,payback=0,hotness=reset");
-    // The slot of 11 sectors takes two bottoms, and three tops are jumped with them.
+    // The slot of 11 sectors takes two bottoms; the three tops beside them have no LBAs either.
     assert_eq!(layer.capacity(), Sectors(640 - 70 - 40));
     write_each(layer.as_mut(), &[12, 12, 13, 350]);
     let phases = idle_phases(layer.as_mut());
@@ -128,8 +128,9 @@ fn records_come_back_as_they_were() {
     crate::plan::record::testing::assert_round_trips(Record::INFO, |note| Record::decode(note).map(Record::encode));
 }
 
-/// Goal: where no move pays, a watched cache writes hardly more than read-modify-write, and one that nobody watches does.
-/// Method: what all plans write, for writes of which each interval goes to a single track, and the next to another.
+/// Goal: if no move pays, a cache with `watch` writes hardly more than read-modify-write, and a cache without it does.
+/// Method: the sectors that all plans write are counted; the writes of each interval go to one track, and those of the
+/// next interval to another.
 #[test]
 fn a_watched_cache_stops_moves_that_do_not_pay() {
     let written = |name: &str, words: &str| -> u64 {
@@ -153,7 +154,8 @@ fn a_watched_cache_stops_moves_that_do_not_pay() {
     assert!(watched <= rmw + rmw / 16, "{watched} sectors, {rmw} with read-modify-write");
 }
 
-/// Goal: a cache at the inner diameter moves no address before it. Method: homes beside those of read-modify-write.
+/// Goal: a cache at the inner diameter changes the place of no LBA before it. Method: homes are compared with those of
+/// read-modify-write.
 #[test]
 fn a_cache_at_the_inner_diameter_leaves_addresses_where_they_are() {
     let disk = disk(640, 10, 1.0);

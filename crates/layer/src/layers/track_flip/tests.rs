@@ -1,5 +1,6 @@
-//! Goal: the steps and the costs are those of Hajkazemi 2019 §2.2, and what is chosen is what is hot. The toy is that of
-//! `imr-rmw`: the track of PBA 10 lies between those of PBAs 110 and 100, the one of PBA 20 between 100 and 90.
+//! Goal: the steps and the costs are those of Hajkazemi 2019 §2.2, and hot tracks are chosen. The toy is that of
+//! `imr-rmw`: the track of PBA 10 lies between those of PBAs 110 and 100, the track of PBA 20 between those of 100 and
+//! 90.
 
 use imbrex_disk::Command;
 
@@ -54,8 +55,8 @@ fn a_hot_bottom_is_swapped_with_the_next_top() {
     );
 }
 
-/// Writes to a bottom were let join when the current move, which they disturb, takes the track to a top: there they
-/// are written alone, as rewriting what lies beside a top would destroy tops.
+/// Joined writes to a bottom complete the current move, which takes the track to a top. There only the written sectors
+/// are written: rewriting the neighbours of a top, which are bottoms, would destroy tops.
 #[test]
 fn joined_writes_part_when_the_move_they_complete_takes_their_track_to_a_top() {
     let mut layer = layer("track-flip", &disk(64, 10, 1.0), TOY);
@@ -78,7 +79,7 @@ fn joined_writes_part_when_the_move_they_complete_takes_their_track_to_a_top() {
     );
 }
 
-/// The hotter of a swapped pair is on the bottom: it goes back.
+/// The hotter track of a swapped pair is on the bottom, so it is flipped back.
 #[test]
 fn a_hot_top_that_was_moved_down_is_flipped_back() {
     let mut layer = layer("track-flip", &disk(64, 10, 1.0), TOY);
@@ -98,7 +99,8 @@ fn a_hot_top_that_was_moved_down_is_flipped_back() {
     );
 }
 
-/// Both tops beside the hot bottom are taken: the one whose present data is cold enough is given back first.
+/// Both tops beside the hot bottom are flipped with other bottoms. The top whose present data are cold enough is
+/// flipped back first.
 #[test]
 fn a_flipped_neighbour_is_flipped_back_first() {
     let mut layer = layer("track-flip", &disk(64, 10, 1.0), "backup_regions=1,interval=8,payback=0,hotness=reset");
@@ -116,14 +118,14 @@ fn notes(phases: &[Plan]) -> Vec<[u64; 2]> {
     notes.map(|note| [note.fields[0], note.fields[1]]).collect()
 }
 
-/// Hajkazemi 2019 §2.2: 3 t_seek + 8 t_rot; a ninth rotation saves the top as well.
+/// Hajkazemi 2019 §2.2: 3 t_seek + 8 t_rot; a ninth rotation backs up the top too.
 #[test]
 fn costs_are_the_papers() {
     let disk = disk(64, 4096, 1.0);
     for (safety, rotations) in [("paper", 8.0), ("power", 9.0)] {
         let mut layer = layer("track-flip", &disk, &format!("{TOY},safety={safety}"));
         for hot in [4096, 2 * 4096 + 7] {
-            // To the bottom next to track 0's, then back, each from afar.
+            // Flips the bottom next to track 0's, then flips it back; the head comes from far away each time.
             write_each(layer.as_mut(), &if hot == 4096 { [4096; 4] } else { [10 * 4096; 4] });
             let cost = Clock::at(&disk, 50 * 4096).cost_of_all(&idle_phases(layer.as_mut()));
             assert_cost(cost, 3, rotations, 0.0);
@@ -131,11 +133,11 @@ fn costs_are_the_papers() {
     }
 }
 
-/// The end that is written more is swapped, as much of it as the top holds.
+/// The end that is written more is swapped, as many of its sectors as the top holds.
 #[test]
 fn with_unequal_tracks_the_hot_end_is_swapped() {
-    // Bottoms of 10, tops of 8 sectors: group 0 has bottoms at 0–59, tops at 60–107; the track of PBA 10 lies between
-    // those of PBAs 100 and 92.
+    // Bottoms have 10 sectors, tops 8. Group 0 has bottoms at PBAs 0–59 and tops at 60–107; the track of PBA 10 lies
+    // between those of PBAs 100 and 92.
     let disk = disk(64, 10, 0.8);
     let mut layer = layer("track-flip", &disk, TOY);
     write_each(layer.as_mut(), &[19, 19, 18, 10]);

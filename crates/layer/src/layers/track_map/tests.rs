@@ -1,5 +1,5 @@
-//! Goal: the steps and the costs are those of Hajkazemi 2019 §2.4. The toy is that of `imr-rmw`: zone 0 has six bottoms at
-//! PBAs 0–59 and six tops at 60–119. The track of PBA 10 lies between those of PBAs 110 and 100.
+//! Goal: the steps and the costs are those of Hajkazemi 2019 §2.4. The toy is that of `imr-rmw`: zone 0 has six bottoms
+//! at PBAs 0–59 and six tops at 60–119. The track of PBA 10 lies between those of PBAs 110 and 100.
 
 use imbrex_disk::{Command, Profile};
 
@@ -7,7 +7,7 @@ use super::*;
 use crate::layers::interlaced::testing::{Clock, assert_cost, assert_plan, disk, idle_phases, layer, plan, write_each};
 
 const TOY: &str = "backup_regions=1,interval=8,payback=0,hotness=reset";
-/// Bottom 10 is hot, its neighbours are warm, the other tops of the zone cold.
+/// Writes by which the bottom at PBA 10 is hot, its neighbours are warm, and the other tops of the zone are cold.
 const HOT: [u64; 8] = [12, 12, 12, 12, 12, 100, 110, 400];
 
 #[test]
@@ -59,7 +59,7 @@ fn a_hot_bottom_is_swapped_with_the_coldest_top_of_its_zone() {
     );
 }
 
-/// Between the last two phases the hot track is in the backup region alone.
+/// Between the last two phases the data of the hot track are only in the backup region.
 #[test]
 fn a_displaced_track_is_read_from_the_backup_region_and_placed_before_it_is_written() {
     let mut layer = layer("track-map", &disk(64, 10, 1.0), TOY);
@@ -105,7 +105,8 @@ fn costs_are_the_papers() {
     assert_cost(Clock::at(&disk, 50 * 4096).of_pseudo_tracks().cost_of_all(&phases), 5, 13.0, 0.0);
 }
 
-/// Hajkazemi 2019 §2.4: 8 bits an entry. Its 12.5 MB for 20 TB are 13.3 MB at the 1.5 MB a track of its §2.2.
+/// Hajkazemi 2019 §2.4: 8 bits an entry. The paper's 12.5 MB for 20 TB are 13.3 MB with the tracks of 1.5 MB of its
+/// §2.2.
 #[test]
 fn memory_is_the_formulas() {
     let tracks = 20_000_000_000_000 / 1_500_000;
@@ -121,7 +122,8 @@ fn memory_is_the_formulas() {
     assert_eq!(bytes(&map), 6 * (8 + 64), "a page in each of six groups");
 }
 
-/// A whole drive of 20 TB in far less than 200 MB, whatever the layer: maps take memory for what has moved.
+/// The map of a whole drive of 20 TB fits in far less than 200 MB with any layer, because maps take memory only for
+/// moved data.
 #[test]
 fn twenty_terabytes_fit_into_memory() {
     let disk = Profile::named("imr-20t").expect("it is built in").disk();

@@ -1,5 +1,5 @@
-//! Goal: the checker sees what leaves a medium, what is not where it should be, and what is stale, to the sector. Method:
-//! plans made by hand over an identity, one fault each. What layers do wrong is in `tests/mutants.rs`.
+//! Goal: the checker finds steps outside of the medium, misplaced data and stale data, to the sector. Method: plans
+//! made by hand over an identity layer, one fault each. Faults of real layers are tested in `tests/mutants.rs`.
 
 use super::*;
 use crate::layer::MapMemory;
@@ -9,7 +9,7 @@ use crate::registry;
 use crate::verify::toy;
 use crate::violation::Violation;
 
-/// An identity on a toy, and how many sectors it has.
+/// Returns a toy disk, an identity layer on it, and the number of its sectors.
 fn identity() -> (SharedDisk, Box<dyn Layer>, u64) {
     let disk = toy::disks("conventional").next().expect("there is one").disk;
     let layer = registry::build("conventional", &disk, &[]).expect("it takes the toy");
@@ -20,7 +20,8 @@ fn identity() -> (SharedDisk, Box<dyn Layer>, u64) {
 
 type Put = fn(&mut Plan, u64);
 
-/// What a fresh checker says of one group for `commands`, made by `put` given the number of sectors.
+/// Returns the verdict of a new checker on one group that serves `commands`. `put` appends the group's steps; it is
+/// given the number of sectors.
 fn judged(kind: GroupKind, commands: &[Command], put: Put) -> Result<(), Fault> {
     let (disk, layer, sectors) = identity();
     let mut checker = Checker::new(&disk, layer.as_ref(), true);
@@ -41,7 +42,7 @@ fn no_step_leaves_the_medium_or_the_drive() {
         |plan, end| access(plan, StepOp::Read, Kind::Data, end - 2, end - 2, 2),
         |plan, end| access(plan, StepOp::Drop, Kind::Data, 0, end - 2, 2),
         |plan, end| access(plan, StepOp::Read, Kind::Map, end - 2, 0, 2),
-        // What holds no data has no logical sectors.
+        // Sectors that hold no data have no logical sectors.
         |plan, end| access(plan, StepOp::Read, Kind::Map, 0, end, 2),
     ];
     whole.into_iter().for_each(|put| assert_eq!(judged(put), Ok(())));
@@ -78,7 +79,7 @@ fn a_host_read_brings_the_newest_version() {
         checker.check(&plan, &[Command::read(8, 6)], layer.as_ref()).map_err(|error| error.fault)
     };
     assert_eq!(read(6), Ok(()));
-    // What is not read is zeros to the host: sector 13 was written.
+    // Sectors that are not read are zeros for the host, but sector 13 was written.
     assert_eq!(read(5), Err(Fault::StaleRead { lba: Lba(13), expected: 1, found: 0 }));
 }
 
@@ -91,7 +92,7 @@ fn a_write_that_is_not_carried_out_is_lost() {
     assert_eq!(fault, Err(Fault::Lost { lba: Lba(13), expected: 1, at: Some((Medium::Disk, Pba(13))), found }));
 }
 
-/// A layer of few sectors whose map is written down by hand: each lies where it did in the beginning, or all as `pieces` say.
+/// A layer of few sectors with a map made by hand: every sector lies where it was at first, or all as `pieces` say.
 struct ByHand {
     sectors: u64,
     pieces: Vec<Piece>,
@@ -132,7 +133,7 @@ impl Layer for ByHand {
     }
 }
 
-/// A checker over a toy of `recording`, and the layer that it judges.
+/// A checker over a toy, and the layer that it checks.
 struct Bench {
     checker: Checker,
     layer: ByHand,
@@ -145,7 +146,7 @@ impl Bench {
         Bench { checker: Checker::new(&disk, &layer, true), layer }
     }
 
-    /// What it says of one group for `commands`.
+    /// Returns the checker's verdict on one group that serves `commands`.
     fn judge(&mut self, kind: GroupKind, commands: &[Command], put: impl FnOnce(&mut Plan)) -> Result<(), Fault> {
         let mut plan = Plan::new();
         plan.open(kind);
@@ -153,7 +154,7 @@ impl Bench {
         self.checker.check(&plan, commands, &self.layer).map_err(|error| error.fault)
     }
 
-    /// From now on the layer's map is these runs: first sector, how many, and where. It is asked for nothing else.
+    /// Sets the layer's map to these runs: first sector, number of sectors, and place. Only these runs are looked up.
     fn points(&mut self, pieces: &[(u64, u64, Option<u64>)]) {
         let at = |pba: u64| (Medium::Disk, Pba(pba));
         let piece = |&(lba, sectors, pba): &(u64, u64, Option<u64>)| Piece {
@@ -173,7 +174,7 @@ fn write(plan: &mut Plan, pba: u64, lba: u64, sectors: u64) {
     access(plan, StepOp::Write, Kind::Data, pba, lba, sectors);
 }
 
-/// Puts something that is no data over `sectors` from `pba`.
+/// Overwrites `sectors` from `pba` with something that is no data.
 fn spoil(plan: &mut Plan, pba: u64, sectors: u64) {
     access(plan, StepOp::Write, Kind::Map, pba, 0, sectors);
 }
@@ -197,7 +198,7 @@ fn what_is_dropped_is_written_as_zeros() {
     let mut bench = Bench::new("conventional", false);
     let written = bench.judge(GroupKind::Host, &[Command::write(10, 4)], |plan| write(plan, 10, 10, 4));
     assert_eq!(written, Ok(()));
-    // What was read first would bring version 1 back, were it not dropped.
+    // Without the drop, the sectors read first would restore version 1.
     let trimmed = bench.judge(GroupKind::Host, &[Command::trim(10, 4)], |plan| {
         read(plan, 10, 10, 4);
         plan.drop_sectors(Cause::Host, Lba(10), Sectors(4));
@@ -221,7 +222,7 @@ fn what_another_group_drops_is_not_given_to_the_host() {
         plan.drop_sectors(Cause::Cleaning, Lba(10), Sectors(4));
     });
     assert_eq!(outcome, Ok(()));
-    // Dropped by the host's own group they are zeros, which version 1 is not.
+    // If the host's own group drops them, they are zeros, which differ from version 1.
     let outcome = bench.judge(GroupKind::Host, &[Command::read(10, 4)], |plan| {
         read(plan, 10, 10, 4);
         plan.drop_sectors(Cause::Host, Lba(10), Sectors(4));
@@ -232,7 +233,8 @@ fn what_another_group_drops_is_not_given_to_the_host() {
 #[test]
 fn a_copy_that_is_gone_at_a_barrier_is_named_with_its_place() {
     let mut bench = Bench::new("conventional", false);
-    // Sectors 10 and 11 lie elsewhere in a newer version: of the run at 10 only what follows is still needed.
+    // Sectors 10 and 11 lie elsewhere in a newer version: of the run at 10 only the sectors after them are still
+    // needed.
     bench.points(&[(10, 2, Some(230))]);
     bench
         .judge(GroupKind::Host, &[Command::write(10, 2)], |plan| write(plan, 230, 10, 2))
@@ -249,7 +251,7 @@ fn a_copy_that_is_gone_at_a_barrier_is_named_with_its_place() {
 fn of_a_run_whose_end_is_gone_the_first_such_sector_is_named() {
     let mut bench = Bench::new("conventional", false);
     let fault = bench.judge(GroupKind::Cleaning, &[], |plan| {
-        // All four are copied; then both places lose the last two.
+        // All four sectors are copied; then both places lose the last two.
         read(plan, 10, 10, 4);
         write(plan, 250, 10, 4);
         spoil(plan, 10, 4);
@@ -259,8 +261,8 @@ fn of_a_run_whose_end_is_gone_the_first_such_sector_is_named() {
     assert_eq!(fault, Err(Fault::Endangered { lba: Lba(12), at: (Medium::Disk, Pba(12)) }));
 }
 
-/// Sectors 8 … 15 are copied to `places` (runs of sectors, to where), then twice to elsewhere; then their old place and both later
-/// copies lose 10 … 13, so that only the first copies have them at the barrier.
+/// Copies sectors 8 … 15 to `places` (first sector, number of sectors, place), then twice to other places. Then the old
+/// place and both later copies lose 10 … 13, so that only the first copies hold them at the barrier.
 fn only_first_copies(places: &[(u64, u64, u64)]) -> Result<(), Fault> {
     let mut bench = Bench::new("conventional", false);
     bench.points(&[(8, 8, Some(8))]);
@@ -275,7 +277,8 @@ fn only_first_copies(places: &[(u64, u64, u64)]) -> Result<(), Fault> {
     for pba in [122, 142, 10] {
         spoil(&mut plan, pba, 4);
     }
-    // The barrier asks for the runs that were hit, whichever of them: the map points at their old place.
+    // At a barrier the checker checks every run that was hit. Here only one run is set, by hand; the map points at its
+    // old place.
     let layer = &bench.layer;
     bench.checker.begin(&[]);
     bench.checker.plans = 1;
@@ -303,7 +306,7 @@ fn any_copy_of_the_plan_will_do_at_a_barrier() {
         assert_eq!(only_first_copies(whole), Ok(()), "{whole:?}");
     }
     assert_eq!(only_first_copies(&[]), lost(10));
-    // A run is named as a whole: it is the run that is not in a copy.
+    // The error names the first sector of the whole run, although a part of the run is in a copy.
     for part in [&[(8, 2, 100)][..], &[(14, 2, 100)], &[(8, 5, 100)], &[(11, 5, 100)], &[(10, 3, 100)], &[(11, 2, 100)]]
     {
         assert_eq!(only_first_copies(part), lost(10), "{part:?}");
@@ -313,7 +316,7 @@ fn any_copy_of_the_plan_will_do_at_a_barrier() {
 #[test]
 fn a_place_counts_only_for_the_sectors_it_holds() {
     let mut bench = Bench::new("conventional", false);
-    // Sector 20 holds zeros as well, but its own.
+    // Sector 20 holds zeros as well, but those of LBA 20.
     bench.points(&[(10, 1, Some(20))]);
     let fault = bench.judge(GroupKind::Cleaning, &[], |plan| spoil(plan, 10, 1));
     let found = Contents::Holds { lba: Lba(20), version: 0 };
@@ -375,7 +378,8 @@ fn a_group_knows_nothing_of_what_another_has_read() {
         let mut copied = |kind: GroupKind, put: &dyn Fn(&mut Plan)| bench.judge(kind, &[], |plan| put(plan));
         copied(GroupKind::Cleaning, &|plan| write(plan, 210, 10, 4)).expect("zeros are what 10 … 13 hold");
         bench.judge(GroupKind::Host, &[Command::write(10, 4)], |plan| write(plan, 10, 10, 4)).expect("in its place");
-        // What the first group has read is written by the next, which has it only if it goes on with the first.
+        // The second part writes the sectors that the first has read. It has them only if it continues the first one's
+        // group.
         bench.judge(GroupKind::Cleaning, &[], |plan| {
             read(plan, 10, 10, 4);
             if opens {
@@ -449,7 +453,7 @@ fn where_a_sector_was_before_it_was_copied_will_do_at_a_barrier() {
             write(plan, 210, 10, 4);
         });
         copied.expect("both have it");
-        // At the barrier the new place has nothing yet, and the copy is gone.
+        // At the barrier the new place is not written yet, and the copy is gone.
         bench.points(&[(10, 4, Some(230))]);
         bench.judge(GroupKind::Cleaning, &[], |plan| {
             read(plan, 10, 10, 4);
@@ -474,7 +478,7 @@ fn of_a_sector_that_was_copied_twice_the_copy_before_the_last_will_do() {
         });
         copied.expect("both have it");
     }
-    // At the barrier the first place and the last are gone, and the new one has nothing yet.
+    // At the barrier the first place and the last are gone, and the new place is not written yet.
     bench.points(&[(10, 4, Some(230))]);
     let outcome = bench.judge(GroupKind::Cleaning, &[], |plan| {
         read(plan, 210, 10, 4);

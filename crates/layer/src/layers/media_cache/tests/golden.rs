@@ -1,6 +1,6 @@
-//! Goal: the steps of each operation, and what becomes of a cleaning that hosts interrupt. Method: a toy worked out by
-//! hand: bands of two tracks of four sectors; the spare at PBA 0, a journal of eight half tracks from PBA 8 on, LBA 0
-//! at PBA 24, the map at PBA 160.
+//! Goal: the steps of each operation, and the fate of a cleaning that host commands interrupt. Method: a toy whose
+//! plans were computed by hand. Its bands have two tracks of four sectors. The spare is at PBA 0, a journal of eight
+//! half tracks at PBA 8, LBA 0 at PBA 24, and the map at PBA 160.
 
 use imbrex_disk::{Command, Lba, Pba, Sectors};
 
@@ -14,7 +14,7 @@ fn golden(layer: &mut MediaCache, commands: &[Command]) -> String {
     format!("{:?}", planned(layer, commands))
 }
 
-/// The next phases of background work.
+/// Returns the next phases of background work.
 fn idle(layer: &mut MediaCache, phases: usize) -> String {
     let mut plan = Plan::new();
     for _ in 0..phases {
@@ -60,7 +60,7 @@ group Host
   note #1 50 1 16 0
 ";
     assert_eq!(golden(&mut layer, &[Command::write(7, 2), Command::write(50, 1)]), expected);
-    // The third packet merges the map, and goes on at the beginning of the ring once the first one is dead.
+    // The third packet merges the map, and continues at the beginning of the ring after the first packet is dead.
     let plan = golden(&mut layer, &[Command::write(100, 1)]);
     assert!(
         plan.starts_with("group Host\n  write journal Map pba 160+4\n  barrier\n  write journal OutOfBand pba 18+2")
@@ -120,7 +120,7 @@ fn what_is_not_persisted_is_abandoned_and_what_is_resumes() {
     );
     planned(&mut layer, &[Command::read(0, 1)]);
     assert_eq!(idle(&mut layer, 7), CLEANING[..3].concat(), "from its beginning");
-    // The spare has all of the band now; what hosts write meanwhile is newer.
+    // The spare holds all of the band now; data that hosts write meanwhile is newer.
     assert_eq!([place(&layer, 96), place(&layer, 100)], [0, 4]);
     let plan = golden(&mut layer, &[Command::write(97, 1)]);
     assert!(plan.contains("write host pba 14+1 lba 97"), "{plan}");
@@ -145,7 +145,7 @@ group Host
 ";
     assert_eq!(golden(&mut layer, &[Command::write(101, 1)]), expected);
     assert_eq!(golden(&mut layer, &[Command::write(101, 1)]), "group Host\n  write host pba 8+1 lba 101\n");
-    // Half of it is cached, half is not.
+    // The first sector is cached, the second is not.
     let expected = "\
 group Host
   write host pba 8+1 lba 101
@@ -156,7 +156,7 @@ group Host
 ";
     assert_eq!(golden(&mut layer, &[Command::write(101, 2)]), expected);
     assert_eq!(layer.map.len(), 1, "what continues in both spaces is one entry");
-    // An entry takes two sectors at most, and none that lie in two bands; a free run that is too short is passed over.
+    // An entry takes at most two sectors, all in one band; a free run that is too short is skipped.
     planned(&mut layer, &[Command::write(103, 1)]);
     planned(&mut layer, &[Command::write(23, 2)]);
     planned(&mut layer, &[Command::write(40, 2)]);
@@ -170,9 +170,9 @@ fn a_full_cache_gives_up_runs_zone_by_zone_and_lets_one_write_go_on_for_each() {
     for (lba, sectors) in [(101, 1), (20, 2), (40, 2), (60, 2), (80, 1)] {
         planned(&mut layer, &[Command::write(lba, sectors)]);
     }
-    // The free sector at 11 was too short for 40, and took 80.
+    // The free sector at 11 was too short for LBA 40, and took LBA 80.
     assert_eq!([101, 20, 40, 60, 80].map(|lba| place(&layer, lba)), [8, 9, 12, 14, 11]);
-    // Now the zones give up the first of their runs in turn: its band is cleaned, and the write takes its place.
+    // Now each zone in turn evicts a run: the run's band is cleaned, and the write takes the run's place.
     let mut cleans = 0;
     for (lba, left, home, at) in [(0, 101, 117, 8), (120, 40, 56, 12), (2, 20, 36, 9)] {
         let plan = planned(&mut layer, &[Command::write(lba, 1)]);

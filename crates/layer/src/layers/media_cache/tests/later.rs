@@ -1,11 +1,12 @@
-//! Goal: how much the two later drives take before they clean, and that each write after it waits for one band. Method:
-//! writes to places of their own on pure plans; the sizes as measured in public in 2026, not refereed.
+//! Goal: the amount that the two later drives take before they clean, and that each later write waits for one band.
+//! Method: writes to distinct places on plans without timing. The sizes were measured in public in 2026 and are not
+//! refereed.
 
 use imbrex_disk::Command;
 
 use super::*;
 
-/// GiB written before cleaning, in writes of so many KiB.
+/// Returns the GiB written before cleaning, in writes of `kib` KiB.
 fn effective_gib(profile: &str, kib: u32) -> f64 {
     let profile = Profile::named(profile).expect("it is built in");
     let writes = writes_until_cleaning(&mut on(&profile, ""), kib * 2, 31);

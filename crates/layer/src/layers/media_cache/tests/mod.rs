@@ -1,4 +1,4 @@
-//! Golden plans on a toy worked out by hand; the paper's counts on pure plans; its times on the mechanics.
+//! Golden plans on a toy, computed by hand; the paper's counts on plans without timing; its times on the mechanics.
 
 mod golden;
 mod later;
@@ -14,7 +14,7 @@ use crate::layer::Layer;
 use crate::parameters::Parameters;
 use crate::plan::{GroupKind, Kind, Plan, StepOp};
 
-/// One surface of tracks of four sectors: a block of Aghayev 2015 fig. 14 is a sector, a half track two.
+/// One surface of tracks of four sectors: a block of Aghayev 2015 fig. 14 is one sector, a half track two.
 const TOY: &str = "name = 'toy'
 summary = 'toy'
 default_layer = 'conventional'
@@ -30,7 +30,7 @@ seek = { model = 'linear', min_ns = 10, max_ns = 100 }
 ";
 
 const CONVENTIONAL: &str = "kind = 'conventional'";
-/// The layer on `profile`, whose own parameters `given` (`key=value,…`) go over.
+/// Returns the layer on `profile`; the parameters `given` (`key=value,…`) override those of the profile.
 fn on(profile: &Profile, given: &str) -> MediaCache {
     let pairs = given.split(',').filter(|pair| !pair.is_empty());
     let pairs = pairs.map(|pair| pair.split_once('=').expect("key=value"));
@@ -45,12 +45,12 @@ fn toy(recording: &str, given: &str) -> MediaCache {
     on(&profile, given)
 }
 
-/// The 5 TB drive of Aghayev 2015.
+/// Returns the 5 TB drive of Aghayev 2015.
 fn seagate() -> Profile {
     Profile::named("seagate-st5000as0011").expect("it is built in")
 }
 
-/// The plan of `commands`, in a plan of its own; the invariants must hold after it.
+/// Returns the plan of `commands`; checks the invariants after planning.
 fn planned(layer: &mut MediaCache, commands: &[Command]) -> Plan {
     let mut plan = Plan::new();
     layer.plan(commands, &mut plan);
@@ -58,15 +58,15 @@ fn planned(layer: &mut MediaCache, commands: &[Command]) -> Plan {
     plan
 }
 
-/// Of the first waiting writes, those that the layer takes in one operation.
+/// Returns the first waiting writes that the layer takes in one operation.
 fn batch<'a>(layer: &MediaCache, waiting: &'a [Command]) -> &'a [Command] {
     let joined = (1..waiting.len()).find(|&count| !layer.joins(&waiting[..count], &waiting[count]));
     &waiting[..joined.unwrap_or(waiting.len())]
 }
 
-/// How many writes of `sectors` to places of their own, `depth` at a time, the layer takes before it cleans.
+/// Returns how many writes of `sectors` to distinct places, `depth` at a time, the layer takes before it cleans.
 fn writes_until_cleaning(layer: &mut MediaCache, sectors: u32, depth: usize) -> u64 {
-    // A step that shares no factor with the number of places visits each of them once.
+    // A step that is coprime to the number of places visits each of them once.
     let places = layer.capacity().0 / sectors as u64;
     let step = (places / 7..).find(|&step| gcd(step, places) == 1).expect("there are primes");
     let mut number = 0;

@@ -1,11 +1,11 @@
-//! Goal: what Aghayev 2015 table 2 and fig. 14 count until cleaning starts. Method: writes to places of their own, as
-//! deep as the host's queue, on pure plans.
+//! Goal: the counts of Aghayev 2015 table 2 and fig. 14 until cleaning starts. Method: writes to distinct places, as
+//! many at a time as the host's queue holds, on plans without timing.
 
 use imbrex_disk::Command;
 
 use super::*;
 
-/// Within two per cent of what the paper counted.
+/// Checks that a count is within two per cent of the paper's.
 fn assert_near(counted: u64, paper: u64) {
     println!("{counted} writes, {paper} in the paper");
     assert!(counted.abs_diff(paper) * 50 <= paper, "{counted} writes, {paper} in the paper");
@@ -18,7 +18,7 @@ fn table_2(bytes: u32, depth: usize) -> u64 {
 #[test]
 fn single_writes_of_4_kib_fill_raw_space() {
     let counted = table_2(4 << 10, 1);
-    // Closed form: 100 GiB in packets of two tracks and a half, of 3686 sectors each.
+    // Closed form: 100 GiB in packets of two and a half tracks, of 3686 sectors each.
     assert_eq!(counted, (100 << 21) / (3686 / 2) / 5);
     assert_near(counted, 22_800);
 }

@@ -1,5 +1,5 @@
-//! Goal: bands that a stream covers are written in their place, with the spare first where something lives there.
-//! Method: golden plans on the toy of the other golden tests.
+//! Goal: bands that a stream covers are written in their own places, after the spare if live data lies there. Method:
+//! golden plans on the toy of the other golden tests.
 
 use imbrex_disk::Command;
 
@@ -55,7 +55,7 @@ fn commands_of_a_stream_join_and_what_is_left_beside_whole_bands_is_cached() {
     let plan = planned(&mut layer, &stream);
     let host: Vec<_> = plan.steps.iter().filter(|step| step.cause == crate::Cause::Host).collect();
     let written: Vec<_> = host.iter().map(|step| (step.pba.0, step.lba.0, step.sectors)).collect();
-    // LBAs 8 to 15 are band 1, at PBA 32; five sectors before it and one after it go into a packet.
+    // LBAs 8 to 15 are band 1, at PBA 32; the five sectors before and the one after go into a packet.
     assert_eq!(written, [(32, 8, 8), (10, 3, 5), (15, 16, 1)]);
 }
 

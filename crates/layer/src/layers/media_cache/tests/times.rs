@@ -1,11 +1,11 @@
-//! Goal: the times of Aghayev 2015 figs. 4, 7 and 11 on the mechanics of its drive. Method: plans performed on the
-//! actuator, the next command a turnaround after the last one's end; steps that continue each other are one access.
+//! Goal: the times of Aghayev 2015 figs. 4, 7 and 11 on the mechanics of its drive. Method: plans executed on the
+//! actuator, each command a turnaround after the end of the one before. Steps that continue each other are one access.
 
 use imbrex_disk::{Access, Actuator, Command, Direction, Extent, Lba, Purpose, Sectors, SimTime};
 
 use super::*;
 
-/// The host's turnaround, as the profile has it.
+/// The host's turnaround, as in the profile.
 const TURNAROUND_NS: u64 = 100_000;
 
 /// A drive with a clock.
@@ -21,7 +21,7 @@ impl Clocked {
         Clocked { layer: on(&profile, ""), actuator: Actuator::new(profile.disk()), now_ns: 0 }
     }
 
-    /// Serves `commands` in one operation; how long it took, turnaround included.
+    /// Serves `commands` in one operation; returns the duration in ms, turnaround included.
     fn serve_ms(&mut self, commands: &[Command]) -> f64 {
         let mut plan = Plan::new();
         self.layer.plan(commands, &mut plan);
@@ -31,7 +31,7 @@ impl Clocked {
         (self.now_ns - begin) as f64 / 1e6
     }
 
-    /// Cleans in idle time until nothing is left; how long it took.
+    /// Cleans in idle time until nothing is left; returns the duration in ms.
     fn idle_ms(&mut self, longest_phase_ms: &mut f64) -> f64 {
         let begin = self.now_ns;
         let mut plan = Plan::new();
@@ -79,7 +79,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Blocks far apart: no two in a band.
+/// Returns the LBA of a block far from all others: no two lie in one band.
 fn scattered(number: u64) -> Lba {
     Lba(number * 2_654_435 % 9_000_000 * 1000)
 }
@@ -88,7 +88,7 @@ fn scattered(number: u64) -> Lba {
 fn synchronous_writes_take_two_and_a_half_rotations_and_every_240th_merges_the_map() {
     let mut drive = Clocked::new();
     let times: Vec<f64> = (0..480).map(|number| drive.serve_ms(&[Command::write(scattered(number).0, 8)])).collect();
-    // The first and the one after a merge wait for the place to come round.
+    // The first write, and each one after a merge, wait for their place to pass under the head.
     let steady: Vec<f64> = times.iter().copied().skip(1).filter(|&ms| ms < 100.0).collect();
     assert_eq!(steady.len(), 477);
     assert_within_5_percent("4 KiB at depth 1", mean(&steady), 25.0);
@@ -108,7 +108,7 @@ fn packets_grow_by_half_tracks() {
                 (0..31).map(|number| Command::write(scattered(31 * round + number).0, kib * 2)).collect();
             times.push(drive.serve_ms(&batch));
         }
-        // The first of a size may have to wait, where the gap before it is of another.
+        // The first batch of a size may have to wait, because the gap before it belongs to another size.
         assert_within_5_percent(&format!("{kib} KiB at depth 31"), mean(&times[1..]), paper_ms);
     }
 }
@@ -124,7 +124,7 @@ fn re_reads_in_the_written_order_are_half_a_rotation_apart_or_a_whole_one() {
         let mut times: Vec<f64> = writes.iter().map(|write| drive.serve_ms(&[Command::read(write.lba.0, 8)])).collect();
         times.remove(0);
         if depth > 1 {
-            times.retain(|&ms| ms > 8.0); // A packet's first block lies elsewhere.
+            times.retain(|&ms| ms > 8.0); // The first block of a packet lies at another distance from the block before.
             assert!(times.len() >= 90);
         }
         assert_within_5_percent(&format!("re-read after depth {depth}"), mean(&times), paper_ms);
@@ -140,7 +140,7 @@ fn cleaning_takes_as_long_as_measured() {
     let mut longest_phase_ms = 0.0;
     drive.serve_ms(&[Command::write(first + 800, 8)]);
     let one = drive.idle_ms(&mut longest_phase_ms);
-    // Every other block, as Test 3 writes them.
+    // Every other block, as in the paper's Test 3.
     let blocks: Vec<_> = (0..512).map(|number| Command::write(first + number * 16, 8)).collect();
     blocks.chunks(31).for_each(|batch| {
         drive.serve_ms(batch);
@@ -148,7 +148,7 @@ fn cleaning_takes_as_long_as_measured() {
     let many = drive.idle_ms(&mut longest_phase_ms);
     println!("one block: {one:.0} ms; 512 blocks: {many:.0} ms; longest phase {longest_phase_ms:.1} ms");
     // Aghayev 2015 §4.5.1: 3000 bands in 30 minutes by the text (600 ms), 800 in the first 10 by fig. 12 (750 ms). Ours
-    // lies between the two; that it is not within 5 % of the first is reported by the experiment, not hidden here.
+    // lies between the two. The experiment's report shows that it is not within 5 % of the first.
     assert!((600.0..=750.0).contains(&one), "one dirty block: {one:.0} ms");
     assert_within_5_percent("512 dirty blocks", many, 1600.0);
     let whole = Sectors(drive.layer.shape.bands.sectors(band).0 * 512);

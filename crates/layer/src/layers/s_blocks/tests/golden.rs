@@ -1,5 +1,5 @@
-//! Goal: the algorithms of Cassuto 2010 §V, step by step. Method: plans on the toy, compared with what the algorithm
-//! says when followed on paper.
+//! Goal: the algorithms of Cassuto 2010 §V, step by step. Method: plans on the toy are compared with the steps of the
+//! algorithms, worked out by hand.
 
 use imbrex_disk::Command;
 
@@ -62,7 +62,7 @@ fn a_defrag_copies_live_sectors_until_a_dead_run_is_passed() {
     for command in [Command::write(1, 2), Command::write(5, 2), Command::write(5, 2)] {
         planned(&mut layer, command);
     }
-    // Positions 0–1 are live, 2–3 dead, 4–5 live: no destage. The head is at 6, PBA 26 + 6.
+    // Positions 0–1 are live, 2–3 dead, 4–5 live, so no destage is needed. The head is at 6, PBA 26 + 6.
     assert_plan(
         &mut layer,
         Command::write(9, 1),
@@ -86,7 +86,7 @@ fn without_a_dead_run_an_sblock_is_destaged_first() {
     for command in [Command::write(5, 2), Command::write(1, 2), Command::write(9, 2)] {
         planned(&mut layer, command);
     }
-    // S-block 0 is closest to the tail; its sectors lie at positions 2–3, so those at 0–1 must move first.
+    // S-block 0 is closest to the tail; its sectors lie at positions 2–3, so the sectors at 0–1 must move first.
     assert_plan(
         &mut layer,
         Command::write(2, 1),
@@ -119,7 +119,7 @@ fn a_destage_keeps_trimmed_sectors_trimmed() {
     }
     // One of the six cached sectors is dead, at position 1: the first write passes it without a destage.
     planned(&mut layer, Command::write(8, 1));
-    // Now the cache holds LBA 0 alone of S-block 0, moved to position 6, and none is dead: a destage.
+    // Now the cache holds only LBA 0 of S-block 0, moved to position 6, and no sector is dead: a destage is needed.
     assert_plan(
         &mut layer,
         Command::write(9, 1),
@@ -152,8 +152,8 @@ fn a_full_sblock_buffer_is_defragmented_and_a_slot_may_straddle_its_end() {
     for _ in 0..2 {
         planned(&mut layer, Command::write(4, 4));
     }
-    // Slots: S-block 0, dead, S-block 2, dead, S-block 1: 20 sectors, full. S-block 0 moves, the dead slot is passed.
-    // The head is at 24 of 25, so the new slot takes the last sector of the ring and its first three.
+    // Slots: S-block 0, dead, S-block 2, dead, S-block 1: 20 sectors, full. S-block 0 moves, then the tail passes a
+    // dead slot. The head is at 24 of 25, so the new slot takes the last sector of the ring and its first three.
     assert_plan(
         &mut layer,
         Command::write(4, 4),
@@ -176,7 +176,7 @@ fn a_full_sblock_buffer_is_defragmented_and_a_slot_may_straddle_its_end() {
 fn a_stream_is_written_straight_and_completed_when_it_breaks_off() {
     let mut layer = layer(TOY, Direct::Stream);
     planned(&mut layer, Command::write(2, 2));
-    // It goes on where a write ended, and begins an S-block.
+    // The write begins where an earlier one ended, and at the start of an S-block.
     assert_plan(
         &mut layer,
         Command::write(4, 2),
@@ -194,7 +194,7 @@ fn a_stream_is_written_straight_and_completed_when_it_breaks_off() {
          read host pba 12+3 lba 4
          read host pba 7+1 lba 7",
     );
-    // Another S-block needs the head: what the stream left is copied from the old place.
+    // Another S-block needs the head: the part that the stream did not write is copied from the old slot.
     assert_plan(
         &mut layer,
         Command::write(8, 4),
@@ -229,7 +229,7 @@ fn a_lone_write_at_an_sblocks_start_is_no_stream() {
 #[test]
 fn a_request_larger_than_a_cache_goes_in_parts() {
     let mut layer = layer(TOY, Direct::Off);
-    // Eight sectors: six fill the cache, whose S-blocks 0 and 1 then are both wanted: one destage kills four sectors.
+    // Six of the eight sectors fill the cache with parts of S-blocks 0 and 1. One destage makes four sectors dead.
     assert_plan(
         &mut layer,
         Command::write(0, 8),

@@ -1,21 +1,22 @@
-//! A naive medium: one cell a sector. It carries out a plan step by step, as the plan's definition says, and a write
-//! destroys the cells after it. Reading a destroyed cell, or staging one LBA from another's cell, fails.
+//! A naive medium with one cell for each sector. It executes a plan step by step, as the plan's definition says, and a
+//! write destroys the cells after it. The test fails if a destroyed cell is read, or if one LBA is staged from
+//! another's cell.
 
 use std::collections::BTreeMap;
 
 use crate::plan::note::Note;
 use crate::plan::{GroupKind, Plan, Step, StepOp};
 
-/// What a sector holds.
+/// Contents of a sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cell {
-    /// As the drive was made.
+    /// Never written.
     Never,
     /// A version of an LBA.
     Holds { lba: u64, version: u64 },
     /// Zeros, written where an LBA was trimmed.
     Zeros,
-    /// Lost.
+    /// Destroyed by a write.
     Destroyed,
 }
 
@@ -35,8 +36,8 @@ impl Medium {
         Medium { cells, interference, staged: BTreeMap::new(), durable: Vec::new(), pending: Vec::new() }
     }
 
-    /// Carries out `plan`; the host writes `version` of `host` LBAs. `between` sees the medium before each step, with
-    /// the step to come.
+    /// Executes `plan`, in which the host writes `version` of the LBAs `host`. Calls `between` before each step, with
+    /// the medium and that step.
     pub fn run(&mut self, plan: &Plan, host: &[u64], version: u64, mut between: impl FnMut(&Medium, &Step)) {
         for (index, phase) in plan.phases.iter().enumerate() {
             if phase.opens_group {
@@ -82,8 +83,8 @@ impl Medium {
         self.destroy(step.pba.0 + step.sectors as u64, self.interference);
     }
 
-    /// The medium as a cut in the middle of `step` may leave it at worst: what it would write, and what that destroys,
-    /// is lost.
+    /// Returns the worst medium that a power cut in the middle of `step` can leave: the sectors that the step writes,
+    /// and those that the write destroys, are lost.
     pub fn torn(&self, step: &Step) -> Medium {
         let mut torn = self.clone();
         if step.op == StepOp::Write {

@@ -1,5 +1,5 @@
-//! Golden plans on toy sections worked out by hand; random runs and power cuts against a naive map on a naive medium;
-//! the paper's sizes; what the destage policies cost.
+//! Golden plans on toy sections, worked out by hand; random runs and power cuts against a naive map on a naive medium;
+//! the paper's sizes; the costs of the destage policies.
 
 mod golden;
 mod medium;
@@ -11,8 +11,9 @@ use crate::layer::Layer;
 use crate::plan::Plan;
 use imbrex_disk::{Command, Pba};
 
-/// Two sections of three S-blocks of four sectors, with two spare ones and a cache of six sectors. A write destroys the
-/// sector after it; Λ = 1 + 4. Section 0: S-blocks in a ring of 25 from PBA 0, cache in a ring of 11 from PBA 26.
+/// Two sections of three S-blocks of four sectors, with two spare S-blocks and a cache of six sectors. A write destroys
+/// the sector after it; the guard Λ is 1 + 4 sectors. Section 0 has its S-blocks in a ring of 25 sectors from PBA 0,
+/// and its cache in a ring of 11 from PBA 26.
 pub(super) const TOY: Shape = Shape {
     sections: 2,
     sblock_sectors: 4,
@@ -23,12 +24,12 @@ pub(super) const TOY: Shape = Shape {
     interference_sectors: 1,
 };
 
-/// A layer of `shape` with the default policy.
+/// Returns a layer of `shape` with the default policy.
 pub(super) fn layer(shape: Shape, direct: Direct) -> SBlocks {
     built(shape, Policy::ClosestToTail, direct, 0)
 }
 
-/// A layer whose sections follow each other from PBA 0 on.
+/// Returns a layer whose sections follow each other from PBA 0 on.
 pub(super) fn built(shape: Shape, policy: Policy, direct: Direct, extra_destages: u64) -> SBlocks {
     let guards = shape.guard_sectors + shape.interference_sectors;
     let starts = |section| {
@@ -39,7 +40,7 @@ pub(super) fn built(shape: Shape, policy: Policy, direct: Direct, extra_destages
     SBlocks::new(shape, &starts, policy, direct, extra_destages)
 }
 
-/// The plan of one command, in a plan of its own; the invariants must hold after it.
+/// Returns a plan for one command, and checks the invariants after it.
 pub(super) fn planned(layer: &mut SBlocks, command: Command) -> Plan {
     let mut plan = Plan::new();
     layer.plan(&[command], &mut plan);
@@ -47,7 +48,7 @@ pub(super) fn planned(layer: &mut SBlocks, command: Command) -> Plan {
     plan
 }
 
-/// The plan of one command without the check, where it would take too long.
+/// Returns a plan for one command without checking the invariants, where the check would take too long.
 pub(super) fn planned_unchecked(layer: &mut SBlocks, command: Command) -> Plan {
     let mut plan = Plan::new();
     layer.plan(&[command], &mut plan);

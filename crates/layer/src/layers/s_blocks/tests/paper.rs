@@ -1,5 +1,5 @@
-//! Goal: the sizes and the costs that Cassuto 2010 §V.D turns on. Method: sections of the paper's own size, counted in
-//! sectors moved; times are the simulator's.
+//! Goal: the sizes of Cassuto 2010 §V.D, and the costs that depend on them. Method: sections of the paper's own size;
+//! costs are counted in sectors moved, because times are left to the simulator.
 
 use imbrex_disk::Command;
 use rand_core::{RngCore, SeedableRng};
@@ -9,7 +9,8 @@ use super::super::{Direct, Policy, Shape};
 use crate::layer::Layer;
 use crate::plan::{Cause, Plan, StepOp};
 
-/// `sections` of the paper's 1500: 196 S-blocks of 2000 sectors, two spare, a cache of 500 blocks of 4 KiB.
+/// Returns the shape of `sections` of the paper's 1500 sections: 196 native S-blocks of 2000 sectors, two spare ones,
+/// and a cache of 500 blocks of 4 KiB.
 fn paper(sections: u64) -> Shape {
     Shape {
         sections,
@@ -27,14 +28,15 @@ fn cleaned_sectors(plan: &Plan) -> u64 {
     cleaning.map(|step| step.sectors as u64).sum()
 }
 
-/// S-blocks moved by defrags of the S-block buffer: placed without their cached sectors.
+/// Returns the number of S-blocks that defrags of the S-block buffer moved: they are placed without their cached
+/// sectors.
 fn moved_sblocks(plan: &Plan) -> usize {
     plan.notes.iter().filter(|note| note.tag == 3 && note.fields[3] == 0).count()
 }
 
 #[test]
 fn the_first_cliff_comes_when_every_cache_is_full() {
-    // 750,000 writes of 4 KiB, section after section, fill 1500 caches; only the next one has to clean.
+    // 750,000 writes of 4 KiB, section after section, fill 1500 caches; only the next write has to clean.
     let shape = paper(1500);
     let mut layer = super::layer(shape, Direct::Stream);
     let mut plan = Plan::new();
@@ -50,7 +52,7 @@ fn the_first_cliff_comes_when_every_cache_is_full() {
     layer.self_check().expect("invariants hold");
 }
 
-/// What random 4 KiB writes to one section cost, after the cache has filled.
+/// Cost of random 4 KiB writes to one section, after the cache has filled.
 struct Cost {
     cleaned_per_write: u64,
     longest_cleaned: u64,
@@ -113,7 +115,8 @@ fn extra_destages_shorten_the_defrags_that_follow() {
 
 #[test]
 fn a_sequential_pass_bypasses_the_cache() {
-    // The first S-block's writes begin no stream (nothing came before them); every later one goes straight to its slot.
+    // The first S-block's writes begin no stream, because no write precedes them. Every later write goes directly to
+    // its slot.
     let shape = paper(2);
     let mut layer = super::layer(shape, Direct::Stream);
     let (mut cached, mut written) = (0, 0);
@@ -124,14 +127,14 @@ fn a_sequential_pass_bypasses_the_cache() {
             plan.steps.iter().filter(|step| step.op == StepOp::Write).map(|step| step.sectors as u64).sum::<u64>();
     }
     assert_eq!(cached, 2000);
-    // S-block 0, not rewritten and so live at the tail, is moved once, when its section's buffer is first full.
+    // S-block 0 is not rewritten, so it is live at the tail. It is moved once, when its section's buffer is first full.
     assert_eq!(written, layer.capacity().0 + 2000);
     layer.self_check().expect("invariants hold");
 }
 
 #[test]
 fn the_papers_drive_has_its_sizes() {
-    // 1500 sections of 196 S-blocks of 2000 blocks; see the sizes worked out in `shape`.
+    // 1500 sections of 196 S-blocks of 2000 blocks; the tests of `fitting` compute these sizes.
     let profile = imbrex_disk::Profile::named("cassuto-307g").expect("comes with Imbrex");
     let (disk, mut given) = (profile.disk(), profile.parameters_for("s-blocks"));
     let built = crate::registry::build("s-blocks", &disk, &given).expect("fits the disk");
@@ -143,21 +146,23 @@ fn the_papers_drive_has_its_sizes() {
 
 #[test]
 fn the_map_takes_what_the_formula_says() {
-    // 294,000 S-blocks of 8 bits (198 slots), 750,000 cached blocks of 16 bits (49,000 blocks) and 9 (500 places).
+    // 294,000 S-blocks have 8 bits each, for 198 slots. 750,000 cached blocks have 16 bits for 49,000 blocks and 9 for
+    // 500 places.
     let mut layer = super::layer(paper(1500), Direct::Stream);
     let fresh = layer.memory();
     assert_eq!(fresh.formula_bytes, (294_000 * 8 + 750_000 * 25) / 8);
-    // Nothing is kept of what nobody wrote: a section each, and a pointer for 64 S-blocks and for 64 lists of 32.
+    // Sectors that were never written take no memory: a section takes its structure, and 64 S-blocks or 64 lists a
+    // pointer.
     assert!(fresh.measured_bytes < 1500 * 400 + 294_000 / 64 * 9, "{fresh:?}");
     layer.plan(&[Command::write(0, 8)], &mut Plan::default());
-    // The first write makes a page of 64 lists, 24 bytes each, room for four runs of 6 bytes, a queue of 32 words, and a bit for each of
-    // 8192 places: a buffer of 4000 sectors and its guard.
+    // The first write makes a page of 64 lists of 24 bytes, room for four runs of 6 bytes, and a queue of 32 words. It
+    // also makes a bit for each of 8192 places, for a buffer of 4000 sectors and its guard.
     let grown = layer.memory().measured_bytes - fresh.measured_bytes;
     assert_eq!(grown, 64 * 24 + 4 * 6 + 32 * 4 + 8192 / 8);
 }
 
-/// Goal: a drive all of whose S-blocks are written to takes as much memory as is said of each run: one of 8 TB whose caches hold 20
-/// million well below 300 MB. Method: one run of each S-block, then a second one.
+/// Goal: if all S-blocks of a drive are written, memory grows by the documented bytes for each run. A drive of 8 TB
+/// whose caches hold 20 million runs then takes well below 300 MB. Method: one run in each S-block, then a second one.
 #[test]
 fn every_run_takes_a_few_bytes() {
     let mut layer = super::layer(paper(1500), Direct::Off);
@@ -166,8 +171,8 @@ fn every_run_takes_a_few_bytes() {
         (0..294_000).for_each(|sblock| layer.plan(&[Command::write(sblock * 2000 + offset, 8)], &mut Plan::default()));
         layer.memory().measured_bytes - fresh
     };
-    // 9188 lists of 32 S-blocks each: their pages cover them. A list and the queue of a section have at most an eighth more than their
-    // runs, of 6 bytes, and their entries, of 4, and a few.
+    // 9188 lists cover 32 S-blocks each, in whole pages. A list exceeds its runs of 6 bytes by at most an eighth and a
+    // few; the queue of a section exceeds its entries of 4 bytes likewise.
     let lists = 294_000_u64.div_ceil(32);
     let table = lists.next_multiple_of(64) * 24 + 1500 * 8192 / 8;
     let runs = |count: u64| 294_000 * count * 6..lists * (32 * count + 4 * count + 8) * 6;

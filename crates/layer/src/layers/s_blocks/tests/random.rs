@@ -1,6 +1,6 @@
-//! Goal: every sector reads as the host last wrote it, and after a cut at any step as before or after the command in
-//! hand. Method: random commands on toy sections, every plan carried out on the naive medium; at every step a fresh
-//! layer is given the durable records, and every LBA is looked up in both.
+//! Goal: every sector reads as the host last wrote it. After a power cut at any step, it reads as before or after the
+//! current command. Method: random commands on toy sections; every plan runs on the naive medium. At every step a fresh
+//! layer replays the durable records, and every LBA is looked up in both layers.
 
 use imbrex_disk::{Command, Lba, Operation, Sectors};
 use rand_core::{RngCore, SeedableRng};
@@ -13,10 +13,10 @@ use crate::layer::{Layer, Piece};
 use crate::plan::note::Note;
 use crate::plan::{Plan, Step};
 
-/// What the host last did to an LBA: version 0 is nothing, none is trimmed.
+/// Version of each LBA that the host wrote last: 0 if never written, `None` if trimmed.
 type Naive = Vec<Option<u64>>;
 
-/// The drive under test, and what it should hold.
+/// The drive under test, and its expected contents.
 struct Run {
     shape: Shape,
     policy: Policy,
@@ -38,7 +38,7 @@ impl Run {
         Run { shape, policy, direct, extra, layer, medium, naive, checkpoint: Vec::new(), version: 0 }
     }
 
-    /// A fresh layer with the checkpoint and `notes` replayed.
+    /// Returns a fresh layer with the checkpoint and `notes` replayed.
     fn recovered(&self, notes: &[Note]) -> SBlocks {
         let mut fresh = super::built(self.shape, self.policy, self.direct, self.extra);
         for note in self.checkpoint.iter().chain(notes) {
@@ -68,7 +68,8 @@ impl Run {
         check_contents(&self.layer, &self.medium, &[&self.naive]);
     }
 
-    /// A cut before `step`, or in the middle of it, with the records up to the last barrier or with all so far.
+    /// Checks a power cut before `step`, or in the middle of it, with the records up to the last barrier or with all
+    /// records so far.
     fn cut_before(&self, medium: &Medium, step: &Step, before: &Naive) {
         let allowed = [before, &self.naive];
         let mut notes = medium.durable.clone();
@@ -77,7 +78,7 @@ impl Run {
         check_contents(&self.recovered(&notes), medium, &allowed);
     }
 
-    /// A power cut at rest: the layer goes on with what it makes of a checkpoint.
+    /// Restarts at rest: replaces the layer by one that a checkpoint rebuilds.
     fn restart_from_checkpoint(&mut self) {
         let recovered = self.recovered(&self.medium.durable);
         assert_eq!(places(&recovered), places(&self.layer), "invariant 7");
@@ -97,7 +98,7 @@ fn places(layer: &SBlocks) -> Vec<Piece> {
     pieces
 }
 
-/// Every LBA, where `layer` looks it up on `medium`, is as one of `allowed` has it.
+/// Checks that every LBA, read from `medium` where `layer` maps it, has the contents of one of `allowed`.
 fn check_contents(layer: &SBlocks, medium: &Medium, allowed: &[&Naive]) {
     let mut next = 0;
     for piece in places(layer) {
@@ -117,7 +118,7 @@ fn check_contents(layer: &SBlocks, medium: &Medium, allowed: &[&Naive]) {
     assert_eq!(Sectors(next), layer.capacity());
 }
 
-/// A command near others: short writes, some going on where the last ended, some of whole S-blocks, trims and reads.
+/// Returns a random command: short writes, some at the end of the last, some of whole S-blocks, trims and reads.
 fn random_command(random: &mut Xoshiro256PlusPlus, capacity: u64, last_end: u64, size: u64) -> Command {
     let mut below = |bound: u64| random.next_u64() % bound;
     let lba = match below(4) {
@@ -151,7 +152,7 @@ fn random_run(shape: Shape, policy: Policy, direct: Direct, extra: u64, seed: u6
     }
 }
 
-/// Larger S-blocks, a wider interference and a guard beyond the least.
+/// Larger S-blocks, a wider interference and a guard longer than the minimum.
 const WIDE: Shape = Shape {
     sections: 2,
     sblock_sectors: 7,
