@@ -1,5 +1,6 @@
-//! Goal: how many requests a second the generators make on one core, against the 20 million a second that keep them
-//! out of the way of the simulation. Method: the best of five runs each; `cargo bench -p imbrex-trace --bench generators`.
+//! Goal: the number of requests a second that the generators make on one core. 20 million a second keep them from
+//! slowing the simulation.
+//! Method: the best of five runs each; `cargo bench -p imbrex-trace --bench generators`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -8,12 +9,12 @@ use imbrex_trace::Source;
 use imbrex_trace::generators::{Generator, WorkloadSpec, named};
 use imbrex_units::SimTime;
 
-/// A drive of 8 TB.
+/// Sectors of a drive of 8 TB.
 const DEVICE_SECTORS: u64 = 15_628_053_168;
 const REQUESTS: u64 = 5_000_000;
 const RUNS: usize = 5;
 
-/// Takes all requests; how many, and in how many seconds.
+/// Takes all requests of `source`. Returns their number and the seconds this took.
 fn drain(source: &mut dyn Source) -> (u64, f64) {
     let begin = Instant::now();
     let mut requests = 0;

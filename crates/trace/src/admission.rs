@@ -1,11 +1,13 @@
-//! From what a format parsed to what a source yields: the device filter, times from the first request, and the counts
-//! of all that was left out. Shared by every reader, so that each format file holds its layout alone.
+//! Turns the records that a format parsed into the requests that a source yields. Filters by device, makes times
+//! relative to the first request, and counts all records left out. Every reader shares this code, so a format's file
+//! describes only its layout.
 //!
 //! Invariants:
 //! 1. Every record parsed is yielded or counted in [`Facts`].
-//! 2. The first request yielded is at time 0; a request before it is at 0 too. The order of the file is kept.
-//! 3. Devices that a format names get one number each: the one the trace itself gives where it is still free, else
-//!    one past the highest so far.
+//! 2. The first request yielded is at time 0; later requests with an earlier time are at 0 too. The order of the file
+//!    is kept.
+//! 3. Each device that a format names gets one number. If the trace gives the device a number that is still free, the
+//!    device keeps that number. Otherwise it gets one past the highest number so far.
 
 use std::collections::BTreeMap;
 
@@ -15,55 +17,56 @@ use crate::facts::Facts;
 use crate::options::{Device, TraceOptions};
 use crate::request::{Request, TraceError, When};
 
-/// Bytes of the sectors requests are counted in.
+/// Bytes of a sector, the unit of a request's length.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// A request as the format has it: its time since whatever the trace counts from.
+/// A request as the format gives it, with its time since the trace's own epoch.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceRecord {
     /// Nanoseconds since the trace's own epoch.
     pub time_ns: u64,
-    /// The device's number.
+    /// Number of the device.
     pub device: u32,
-    /// What is asked.
+    /// The command: operation, first sector and length.
     pub command: Command,
-    /// Whether it was widened to whole sectors.
+    /// Whether the request was widened to whole sectors.
     pub unaligned: bool,
 }
 
-/// What a line or a binary record is.
+/// The result of parsing a line or a binary record.
 #[derive(Clone, Copy, Debug)]
 pub enum Parsed {
     /// A request.
     Request(TraceRecord),
-    /// A record of something else than a read, write, flush or trim.
+    /// A record other than a read, write, flush or trim.
     NotRequest,
     /// A header, a comment, a blank line.
     Nothing,
 }
 
-/// What is wrong with a line or a record; its place is the reader's to say.
+/// The fault of a line or a record. The reader adds the place.
 #[derive(Debug)]
 pub struct Malformed {
     reason: Box<str>,
 }
 
 impl Malformed {
-    /// `expected` is missing where `found` stands.
+    /// Returns the fault of a record that has `found` where the format needs `expected`.
     #[cold]
     pub fn new(expected: &str, found: &[u8]) -> Malformed {
         Malformed::of(format!("expected {expected}, found {}", crate::fields::shown(found)))
     }
 
-    /// Wrong for `reason`.
+    /// Returns the fault with this `reason`.
     #[cold]
     pub fn of(reason: String) -> Malformed {
         Malformed { reason: reason.into() }
     }
 }
 
-/// The sectors that `bytes` from `offset_bytes` touch, and whether they had to be widened; `None` where they are too
-/// many for one request.
+/// Returns the first sector and the number of sectors that `bytes` from `offset_bytes` touch, and whether the range had
+/// to be widened to whole sectors. Returns `None` if the range has more sectors than one request may have, or ends past
+/// 2^64 bytes.
 #[inline]
 pub fn sectors_of(offset_bytes: u64, bytes: u64) -> Option<(Lba, u32, bool)> {
     let end_bytes = offset_bytes.checked_add(bytes)?;
@@ -73,15 +76,15 @@ pub fn sectors_of(offset_bytes: u64, bytes: u64) -> Option<(Lba, u32, bool)> {
     Some((Lba(start), u32::try_from(sectors).ok()?, unaligned))
 }
 
-/// `sectors` from `lba`, as many as one request may have, that end where an address in bytes still has 64 bits; `None` for
-/// others.
+/// Returns `sectors` as the length of a request from `lba`. Returns `None` if one request cannot have so many sectors,
+/// or if the end lies past the last sector whose address in bytes has 64 bits.
 #[inline]
 pub fn reached(lba: u64, sectors: u64) -> Option<u32> {
     let end = lba.checked_add(sectors)?;
     u32::try_from(sectors).ok().filter(|_| end <= u64::MAX / SECTOR_BYTES)
 }
 
-/// What is wrong with a record of `sectors` from `lba` that is not [`reached`].
+/// Returns the fault of a record of `sectors` from `lba` for which [`reached`] returns `None`.
 #[cold]
 pub fn out_of_reach(lba: u64, sectors: u64) -> Malformed {
     if u32::try_from(sectors).is_err() {
@@ -91,7 +94,7 @@ pub fn out_of_reach(lba: u64, sectors: u64) -> Malformed {
     Malformed::of(format!("the address, sector {lba}, is past sector {last} (16 EiB), the last there can be"))
 }
 
-/// A read, write or trim of `bytes` from `offset_bytes`.
+/// Returns the record of a read, write or trim of `bytes` from `offset_bytes`.
 #[inline]
 pub fn byte_record(
     time_ns: u64,
@@ -107,7 +110,7 @@ pub fn byte_record(
     Ok(Parsed::Request(TraceRecord { time_ns, device, command, unaligned }))
 }
 
-/// A command of `sectors` from `lba`.
+/// Returns the record of a command for `sectors` from `lba`.
 #[inline]
 pub fn sector_record(
     time_ns: u64,
@@ -121,7 +124,7 @@ pub fn sector_record(
     Ok(Parsed::Request(TraceRecord { time_ns, device, command, unaligned: false }))
 }
 
-/// The devices of a trace, and which of them is wanted.
+/// The devices of a trace, and the device that the user chose.
 #[derive(Debug)]
 pub struct Devices {
     wanted: Option<Device>,
@@ -130,12 +133,12 @@ pub struct Devices {
     numbers: BTreeMap<Vec<u8>, u32>,
 }
 
-/// Which device's requests are let through.
+/// The devices whose requests pass the filter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Chosen {
     All,
     One(u32),
-    /// One that is known by its name and was not met yet.
+    /// A device that the user chose by name and that no record has named yet.
     Unmet,
 }
 
@@ -149,7 +152,8 @@ impl Devices {
         Devices { wanted, chosen, names: BTreeMap::new(), numbers: BTreeMap::new() }
     }
 
-    /// The number of the device called `name`, which is `preferred` if that is free when the device is first met.
+    /// Returns the number of the device called `name`. On first use, this is `preferred` if that number is free, else
+    /// one past the highest number so far.
     pub fn number(&mut self, name: &[u8], preferred: Option<u32>) -> u32 {
         if let Some(&number) = self.numbers.get(name) {
             return number;
@@ -175,10 +179,10 @@ impl Devices {
     }
 }
 
-/// The state all readers share.
+/// State that all readers share.
 #[derive(Debug)]
 pub struct Admission {
-    /// The devices met so far.
+    /// Devices met so far.
     pub devices: Devices,
     name: String,
     skip_malformed: bool,
@@ -188,7 +192,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// For the trace called `name`.
+    /// Returns the state for reading the trace called `name`.
     pub fn new(name: String, options: &TraceOptions) -> Admission {
         Admission {
             devices: Devices::new(options.device.clone()),
@@ -200,7 +204,7 @@ impl Admission {
         }
     }
 
-    /// The request that `parsed` is, if it is one and wanted.
+    /// Returns the request of `parsed` if it is one and the device filter passes it. Counts all other records.
     #[inline]
     pub fn admit(&mut self, parsed: Parsed) -> Option<Request> {
         match parsed {
@@ -228,7 +232,8 @@ impl Admission {
         Some(Request { when, device: record.device, command: record.command })
     }
 
-    /// Counts what is malformed at `place`, or makes it the error that ends the reading.
+    /// Counts a malformed record at `place` if the options say to skip malformed records. Otherwise returns the error
+    /// that ends the reading.
     #[cold]
     pub fn malformed(&mut self, place: &str, malformed: Malformed) -> Result<(), TraceError> {
         let place = format!("{}, {place}", self.name);
@@ -243,7 +248,11 @@ impl Admission {
         Ok(())
     }
 
-    /// The end of the trace: an error where the wanted device was never met.
+    /// Ends the trace.
+    ///
+    /// # Errors
+    ///
+    /// If the user chose a device and the trace has no request for it.
     pub fn finish(&self) -> Result<Option<Request>, TraceError> {
         match &self.devices.wanted {
             Some(wanted) if self.facts.requests == 0 => {
@@ -256,12 +265,12 @@ impl Admission {
         }
     }
 
-    /// Remembers what a user should hear.
+    /// Keeps `note` as a message for the user.
     pub fn note(&mut self, note: String) {
         self.facts.notes.push(note);
     }
 
-    /// All that was seen so far.
+    /// Returns the facts counted so far.
     pub fn facts(&self) -> Facts {
         Facts { device_names: self.devices.names.clone(), origin_ns: self.origin_ns, ..self.facts.clone() }
     }
@@ -269,8 +278,8 @@ impl Admission {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: bytes become sectors by the half-open interval they touch; devices keep the numbers the trace gives them
-    //! where they can. Method: cases worked by hand.
+    //! Goal: a range of bytes becomes the sectors that it touches; devices keep the numbers that the trace gives them
+    //! where those are free. Method: cases worked out by hand.
 
     use super::*;
 

@@ -1,28 +1,29 @@
-//! The leaves of text parsing: numbers, times and fields out of bytes, without validation of UTF-8 and without
+//! Primitives of text parsing: read numbers, times and fields from bytes, without validation of UTF-8 and without
 //! allocation.
 //!
 //! Invariants:
-//! 1. A number is what its digits say or `None`: nothing wraps, nothing saturates.
-//! 2. Decimal fractions of a unit become integer nanoseconds exactly, digits below a nanosecond cut off.
+//! 1. A number is exactly the value of its digits, or `None`: parsing neither wraps nor saturates.
+//! 2. Decimal fractions of a unit become integer nanoseconds exactly; digits below a nanosecond are cut off.
 
 use crate::options::TimeUnit;
 
-/// Digits that fit in 64 bits whatever they are.
+/// Number of decimal digits that always fit in 64 bits.
 const DIGITS_MAX: usize = 19;
 
-/// A place in a line, moving to its end.
+/// A position in a line, which moves towards the line's end.
 #[derive(Clone, Copy)]
 pub struct Cursor<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Cursor<'a> {
-    /// The start of `line`.
+    /// Returns a cursor at the start of `line`.
     pub fn new(line: &'a [u8]) -> Cursor<'a> {
         Cursor { rest: line }
     }
 
-    /// The number up to `delimiter`, and past that; `None` where anything but digits precedes it.
+    /// Reads the number up to `delimiter` and moves past the delimiter. Returns `None` if there are no digits, too many
+    /// of them, or other bytes before the delimiter.
     #[inline]
     pub fn number(&mut self, delimiter: u8) -> Option<u64> {
         let mut value = 0u64;
@@ -38,7 +39,8 @@ impl<'a> Cursor<'a> {
         None
     }
 
-    /// The bytes up to `delimiter`, and past that; `None` where the line ends first.
+    /// Reads the bytes up to `delimiter` and moves past the delimiter. Returns `None` if the line has no further
+    /// delimiter.
     #[inline]
     pub fn field(&mut self, delimiter: u8) -> Option<&'a [u8]> {
         let at = self.rest.iter().position(|&byte| byte == delimiter)?;
@@ -47,30 +49,35 @@ impl<'a> Cursor<'a> {
         Some(field)
     }
 
-    /// Past the next `count` bytes, which are known to be there.
+    /// Moves past the next `count` bytes.
+    ///
+    /// # Panics
+    ///
+    /// If fewer bytes are left.
     #[inline]
     pub fn skip(&mut self, count: usize) {
         self.rest = &self.rest[count..];
     }
 
-    /// What is left of the line.
+    /// Returns the rest of the line.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 }
 
-/// The first `N` fields between `delimiter`s, blanks around them taken off; `None` where there are fewer.
+/// Returns the first `N` fields between `delimiter`s, without the blanks around them. Returns `None` if there are
+/// fewer.
 pub fn split<const N: usize>(line: &[u8], delimiter: u8) -> Option<[&[u8]; N]> {
     fill(line.split(|&byte| byte == delimiter).map(<[u8]>::trim_ascii))
 }
 
-/// The first `N` words between blanks; `None` where there are fewer.
+/// Returns the first `N` words between blanks. Returns `None` if there are fewer.
 pub fn words<const N: usize>(line: &[u8]) -> Option<[&[u8]; N]> {
     fill(line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()))
 }
 
-/// What follows the first `count` words of `line`.
+/// Returns the part of `line` after its first `count` words.
 pub fn past_words(line: &[u8], count: usize) -> &[u8] {
     (0..count).fold(line, |rest, _| {
         let word = rest.trim_ascii_start();
@@ -87,7 +94,8 @@ fn fill<'a, const N: usize>(mut parts: impl Iterator<Item = &'a [u8]>) -> Option
     Some(fields)
 }
 
-/// The number that `text` is, all of it.
+/// Returns the value of the decimal number `text`. Returns `None` if `text` has other bytes than digits or the value
+/// exceeds 64 bits.
 pub fn number(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -99,7 +107,7 @@ pub fn number(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// The number that `text` is, in base sixteen with or without `0x`.
+/// Returns the value of the hexadecimal number `text`, with or without `0x`.
 pub fn hexadecimal(text: &[u8]) -> Option<u64> {
     let digits = text.strip_prefix(b"0x").or(text.strip_prefix(b"0X")).unwrap_or(text);
     if digits.is_empty() {
@@ -111,7 +119,7 @@ pub fn hexadecimal(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// The time that `text` is in `unit`s, decimal fraction allowed.
+/// Returns the time `text`, in units of `unit` with or without a decimal fraction, in nanoseconds.
 pub fn time_ns(text: &[u8], unit: TimeUnit) -> Option<u64> {
     let point = text.iter().position(|&byte| byte == b'.').unwrap_or(text.len());
     let (whole, fraction) = (&text[..point], text.get(point + 1..).unwrap_or(&[]));
@@ -129,7 +137,7 @@ pub fn time_ns(text: &[u8], unit: TimeUnit) -> Option<u64> {
     whole_ns.checked_add(part_ns as u64)
 }
 
-/// `text` as a message shows it: no control characters, not too long.
+/// Returns `text` in the form for error messages: at most 80 bytes, with `·` for each control character.
 pub fn shown(text: &[u8]) -> String {
     const SHOWN_BYTES_MAX: usize = 80;
     let cut = &text[..text.len().min(SHOWN_BYTES_MAX)];
@@ -145,7 +153,7 @@ pub fn shown(text: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: numbers at their limits and times at their last digit. Method: worked by hand.
+    //! Goal: numbers at their limits and times at their last digit. Method: cases worked out by hand.
 
     use super::*;
 

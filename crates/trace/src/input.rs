@@ -1,11 +1,12 @@
-//! What a trace is read from: a stream, a file or bytes in memory; and its unpacking on the fly.
+//! The inputs that a trace is read from: a stream, a file or bytes in memory. They are decompressed while they are
+//! read.
 //!
-//! The crate opens no files: the caller hands in a reader, and a name that errors are told by.
+//! The crate opens no files: the caller passes a reader, and a name for error messages.
 //!
 //! Invariants:
-//! 1. Compression is recognised by magic numbers, never by the name; members of a gzip, frames of a zstd, streams of
-//!    an xz or bzip2 file are read one after another as one trace.
-//! 2. Memory is constant: [`HEAD_BYTES`] to recognise the format by, and the buffers of the unpacker.
+//! 1. Compression is recognised by magic numbers, never by the name. The members of a gzip file, the frames of a zstd
+//!    file, and the streams of an xz or bzip2 file are read one after another as one trace.
+//! 2. Memory is constant: [`HEAD_BYTES`] to recognise the format by, and the buffers of the decompressor.
 //! 3. A read that ends inside a compressed stream is an error, never the end of the trace.
 
 use std::fs::File;
@@ -16,10 +17,10 @@ use bytes::Bytes;
 use crate::members;
 use crate::request::TraceError;
 
-/// How much of the unpacked trace is looked at to recognise its format.
+/// Bytes of the decompressed trace that are inspected to recognise its format.
 pub const HEAD_BYTES: usize = 64 * 1024;
 
-/// The longest magic number of a compression.
+/// Bytes of the longest magic number of a compression.
 const MAGIC_BYTES: usize = 6;
 
 /// A trace before it is opened: its name for messages, and its bytes.
@@ -34,7 +35,7 @@ enum Body {
     Bytes(Bytes),
 }
 
-/// What a format that cannot be streamed is read from.
+/// The input of a format that needs random access.
 pub enum RandomAccess {
     /// A file.
     File(File),
@@ -42,52 +43,56 @@ pub enum RandomAccess {
     Bytes(Bytes),
 }
 
-/// A trace, unpacked, with its head read.
+/// A decompressed trace whose head has been read.
 pub struct Unpacked {
-    /// What errors call it.
+    /// Name of the trace for error messages.
     pub name: String,
-    /// The first [`HEAD_BYTES`], or all there is.
+    /// The first [`HEAD_BYTES`] bytes, or the whole trace if it is shorter.
     pub head: Vec<u8>,
-    /// Whether the head is all there is.
+    /// Whether the head is the whole trace.
     pub whole: bool,
-    /// Unpacked bytes in all, where known: not where a compression hides it.
+    /// Length of the decompressed trace in bytes, where known. The length of a compressed trace is unknown.
     pub length_bytes: Option<u64>,
-    /// Everything, the head included.
+    /// The whole trace, including the head.
     pub contents: Contents,
 }
 
-/// The bytes of an unpacked trace.
+/// The bytes of a decompressed trace.
 pub enum Contents {
-    /// To be read once, from front to back.
+    /// A stream that can be read once, from front to back.
     Stream(Box<dyn Read + Send>),
-    /// To be read anywhere: only for what begins as Parquet does.
+    /// An input with random access; only for traces that begin as Parquet does.
     Random(RandomAccess),
 }
 
 impl Input {
-    /// A trace that can be read only once: standard input, a socket.
+    /// Returns the input for a trace that can be read only once: standard input, a socket.
     pub fn stream(name: impl Into<String>, reader: impl Read + Send + 'static) -> Input {
         Input { name: name.into(), body: Body::Stream(Box::new(reader)) }
     }
 
-    /// A trace in an open file; a pipe or a device opened as a file is read as a stream.
+    /// Returns the input for a trace in an open file. A pipe or a device opened as a file is read as a stream.
     pub fn file(name: impl Into<String>, file: File) -> Input {
         let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
         let body = if regular { Body::File(file) } else { Body::Stream(Box::new(file)) };
         Input { name: name.into(), body }
     }
 
-    /// A trace in memory.
+    /// Returns the input for a trace in memory.
     pub fn bytes(name: impl Into<String>, bytes: impl Into<Bytes>) -> Input {
         Input { name: name.into(), body: Body::Bytes(bytes.into()) }
     }
 
-    /// What messages call it.
+    /// Returns the name of the trace for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Reads the head, unpacking what is compressed.
+    /// Recognises the compression, decompresses the head, and prepares the rest for reading.
+    ///
+    /// # Errors
+    ///
+    /// If the input cannot be read, or its compressed head is damaged or cut short.
     pub fn unpack(self) -> Result<Unpacked, TraceError> {
         let name = self.name;
         let failed = |cause| TraceError { place: name.clone(), reason: "cannot be read".into(), cause: Some(cause) };
@@ -107,7 +112,7 @@ impl Input {
 }
 
 impl Body {
-    /// A reader of all of it from the front, and, where it has one, the way to any place in it.
+    /// Returns a reader of the whole trace from the front, and the random access to it where the input has one.
     fn split(self) -> io::Result<(Box<dyn Read + Send>, Option<RandomAccess>)> {
         match self {
             Body::Stream(reader) => Ok((reader, None)),
@@ -130,7 +135,7 @@ impl RandomAccess {
     }
 }
 
-/// A compression, by what it is called.
+/// A compression that this module can read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Compression {
     None,
@@ -166,14 +171,14 @@ fn compression_of(magic: &[u8]) -> Compression {
     }
 }
 
-/// The next `length` bytes, or fewer where the stream ends.
+/// Reads the next `length` bytes, or fewer where the stream ends.
 fn read_up_to(reader: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(length as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// The error for a read that failed `offset` bytes into the unpacked trace.
+/// Returns the error for a read that failed `offset` bytes into the decompressed trace.
 pub(crate) fn unpacking_failed(name: &str, offset: u64, cause: io::Error) -> TraceError {
     let reason = match cause.kind() {
         io::ErrorKind::UnexpectedEof => "the compressed stream ends too early: the file is cut short",
@@ -187,8 +192,8 @@ pub(crate) fn unpacking_failed(name: &str, offset: u64, cause: io::Error) -> Tra
 
 #[cfg(test)]
 mod tests {
-    //! Goal: every compression yields what was packed; a cut stream is an error. Method: pack with the libraries' own
-    //! encoders, in several members, and compare bytes.
+    //! Goal: every compression yields the bytes that were packed; a cut stream is an error. Method: pack with the
+    //! libraries' own encoders, in several members, and compare bytes.
 
     use std::io::Write;
 

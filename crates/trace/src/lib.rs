@@ -1,4 +1,5 @@
-//! Requests from outside: readers of trace formats, generators, statistics. Knows neither disks nor layers.
+//! Requests from outside the simulation: readers and writers of trace formats, workload generators, statistics.
+//! Independent of disks and translation layers.
 
 mod admission;
 pub mod facts;

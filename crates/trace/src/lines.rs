@@ -1,10 +1,10 @@
-//! The reader of every text format: lines out of large blocks, each parsed where it lies.
+//! The reader of every text format: finds lines in large blocks and parses each line in the buffer.
 //!
 //! Invariants:
-//! 1. A line is parsed in place: no copy but the move of a partial line to the front of the buffer, no allocation.
-//! 2. Lines are numbered from 1, blank and skipped ones too; carriage returns, and a byte order mark before the first
-//!    line, are no part of a line.
-//! 3. A line is at most [`LINE_BYTES_MAX`] long: more is no text.
+//! 1. A line is parsed in place, without allocation. Only a partial line is copied, to the front of the buffer.
+//! 2. Lines are numbered from 1, including blank and skipped ones. A carriage return at a line's end, and a byte order
+//!    mark before the first line, are not part of a line.
+//! 3. A line has at most [`LINE_BYTES_MAX`] bytes. An input with longer lines is not text, and an error.
 
 use std::io::Read;
 use std::ops::Range;
@@ -17,32 +17,32 @@ use crate::input::{Contents, RandomAccess, Unpacked, unpacking_failed};
 use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};
 
-/// Bytes read at once: large enough to make the system call cheap, small enough to stay in the second-level cache.
+/// Bytes read at once: enough to make the system call cheap, and few enough to stay in the second-level cache.
 const BLOCK_BYTES: usize = 256 * 1024;
 
-/// The longest line taken for one.
+/// Maximum length of a line in bytes.
 pub const LINE_BYTES_MAX: usize = BLOCK_BYTES;
 
 /// The layout of a text format.
 pub trait LineFormat: Send + 'static {
-    /// What `line` is.
+    /// Parses `line`.
     fn parse(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Malformed>;
 
-    /// A second request that the line parsed last stands for.
+    /// Returns the second request of the line parsed last, if that line stands for two requests.
     #[inline]
     fn second(&mut self) -> Option<Parsed> {
         None
     }
 }
 
-/// Lines out of a stream.
+/// Splits a stream into lines.
 struct Lines {
     reader: Box<dyn Read + Send>,
     name: String,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Bytes of the stream before the buffer.
+    /// Bytes of the stream before the start of the buffer.
     offset: u64,
     number: u64,
     at_end: bool,
@@ -54,7 +54,8 @@ impl Lines {
         Lines { reader, name, buffer, start: 0, end: 0, offset: 0, number: 0, at_end: false }
     }
 
-    /// Where the next line lies in the buffer, its end of line left off.
+    /// Advances to the next line and returns its range in the buffer, without its line ending. Returns `None` at the
+    /// end.
     #[inline]
     fn advance(&mut self) -> Result<Option<Range<usize>>, TraceError> {
         let mut searched = 0;
@@ -80,7 +81,7 @@ impl Lines {
         line.start..line.end - usize::from(carried)
     }
 
-    /// What follows the last end of line, if anything.
+    /// Returns the range of the text after the last line ending, if there is any.
     fn last_line(&mut self) -> Option<Range<usize>> {
         let line = self.start..self.end;
         self.start = self.end;
@@ -88,7 +89,7 @@ impl Lines {
         (!line.is_empty()).then(|| self.without_return(line))
     }
 
-    /// Moves the partial line to the front and reads a block behind it.
+    /// Moves the partial line to the front of the buffer and reads a block behind it.
     #[cold]
     fn refill(&mut self) -> Result<(), TraceError> {
         self.buffer.copy_within(self.start..self.end, 0);
@@ -120,7 +121,7 @@ impl Lines {
     }
 }
 
-/// The source that a text format is.
+/// The source of requests for a trace in a text format.
 pub struct LineReader<F> {
     lines: Lines,
     format: F,
@@ -128,7 +129,8 @@ pub struct LineReader<F> {
 }
 
 impl<F: LineFormat> LineReader<F> {
-    /// Reads `input` as `format`; the notes are what recognising it decided.
+    /// Returns a source that reads `input` as `format`. `notes` are the decisions made while the format was recognised,
+    /// for the user.
     pub fn open(
         input: Unpacked,
         options: &TraceOptions,
@@ -176,7 +178,7 @@ impl<F: LineFormat> Source for LineReader<F> {
 }
 
 impl Contents {
-    /// All of it from front to back.
+    /// Returns a reader of the whole trace from front to back.
     pub fn into_stream(self) -> Box<dyn Read + Send> {
         match self {
             Contents::Stream(reader) => reader,
@@ -188,12 +190,12 @@ impl Contents {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: lines come out whole wherever blocks end. Method: a reader that gives few bytes at a time, compared with
+    //! Goal: lines are complete wherever blocks end. Method: a reader that returns few bytes at a time, compared with
     //! the standard library's own lines.
 
     use super::*;
 
-    /// Gives `step` bytes at most.
+    /// A reader that returns at most `step` bytes at a time.
     struct Drip(std::io::Cursor<Vec<u8>>, usize);
 
     impl Read for Drip {

@@ -1,5 +1,6 @@
-//! The members of a gzip file, or the streams of an xz file, read one after another. Zeros behind the last one are padding, as gzip(1)
-//! and xz(1) have it; anything else there is an error of its own, and not a file that was cut short.
+//! Reads the members of a gzip file, or the streams of an xz file, one after another. Zeros after the last member are
+//! padding, as in gzip(1) and xz(1). Other bytes there are an error, distinct from the error for a file that was cut
+//! short.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,7 +10,7 @@ use liblzma::bufread::XzDecoder;
 
 type Packed = BufReader<Box<dyn Read + Send>>;
 
-/// What is behind the last member.
+/// The error for bytes after the last member that are not padding.
 #[derive(Debug)]
 struct Trailing {
     remedy: &'static str,
@@ -23,22 +24,22 @@ impl fmt::Display for Trailing {
 
 impl std::error::Error for Trailing {}
 
-/// Whether `error` says that something is behind the last member.
+/// Returns whether `error` reports bytes after the last member.
 pub fn is_trailing(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Trailing>())
 }
 
-/// What reads one member.
+/// A decoder of one member.
 pub trait Member: Read + Sized {
-    /// The byte that a member begins with.
+    /// First byte of every member.
     const FIRST_BYTE: u8;
-    /// What to do about something behind the last one.
+    /// Text of the error for bytes after the last member, with the remedy.
     const REMEDY: &'static str;
 
-    /// The member that begins here.
+    /// Returns a decoder for the member that begins at the position of `packed`.
     fn begin(packed: Packed) -> Self;
 
-    /// What is behind it, once it has been read.
+    /// Returns the input after the member. The member must have been read to its end.
     fn behind(self) -> Packed;
 }
 
@@ -68,20 +69,20 @@ impl Member for XzDecoder<Packed> {
     }
 }
 
-/// All members as one stream.
+/// A reader of all members as one stream.
 pub struct Members<M> {
-    /// None at the end.
+    /// Decoder of the current member; `None` at the end of the file.
     member: Option<M>,
 }
 
-/// Those of a gzip file.
+/// Reader of the members of a gzip file.
 pub type GzipMembers = Members<GzDecoder<Packed>>;
 
-/// Those of an xz file.
+/// Reader of the streams of an xz file.
 pub type XzStreams = Members<XzDecoder<Packed>>;
 
 impl<M: Member> Members<M> {
-    /// Those of `packed`.
+    /// Returns a reader of all members of `packed`.
     pub fn new(packed: Box<dyn Read + Send>) -> Members<M> {
         Members { member: Some(M::begin(BufReader::new(packed))) }
     }
@@ -103,7 +104,7 @@ impl<M: Member> Read for Members<M> {
     }
 }
 
-/// The member that begins where one has ended, if there is one.
+/// Skips zeros and returns a decoder for the next member. Returns `None` at the end of the file.
 fn next_member<M: Member>(mut packed: Packed) -> io::Result<Option<M>> {
     loop {
         let rest = packed.fill_buf()?;

@@ -1,35 +1,36 @@
-//! What a user may say about a trace where its contents leave a choice: the format, the device, the columns of a table.
+//! Options of the user about a trace, for choices that its contents leave open: the format, the device, the columns of
+//! a table.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How to read a trace. The default asks the contents.
+/// How to read a trace. By default, the reader decides by the trace's contents.
 #[derive(Clone, Debug, Default)]
 pub struct TraceOptions {
-    /// The format by name, instead of by recognition.
+    /// Name of the format. By default, the format is recognised by the contents.
     pub format: Option<String>,
-    /// The one device whose requests are wanted; all of them by default.
+    /// The only device whose requests are read. By default, all devices are read.
     pub device: Option<Device>,
-    /// Count malformed records and go on, instead of stopping at the first.
+    /// Whether malformed records are counted and skipped. By default, the first one ends the reading.
     pub skip_malformed: bool,
-    /// `csv`: what each column holds, as in `time,op,offset,size`; `_` for one to ignore.
+    /// Format `csv`: the contents of each column, as in `time,op,offset,size`; `_` for a column to ignore.
     pub columns: Option<String>,
-    /// `csv`: the unit of each column, as in `us,,B,B`.
+    /// Format `csv`: the unit of each column, as in `us,,B,B`.
     pub units: Option<String>,
-    /// `blkparse`: the action that counts as the request: `Q`, `D` or `C`.
+    /// Format `blkparse`, and also `blktrace`: the action that counts as the request: `Q`, `D` or `C`.
     pub action: Option<char>,
-    /// `disksim`: the value of the flags' lowest bit that means a read; 1 by default.
+    /// Format `disksim`: the value of the flags' lowest bit that means a read; 1 by default.
     pub read_flag: Option<u8>,
-    /// The unit of the trace's times, where the format leaves it open or converters disagree.
+    /// Unit of the trace's times, for formats that leave it open or whose converters disagree.
     pub time_unit: Option<TimeUnit>,
 }
 
-/// A device of a trace.
+/// The choice of one device of a trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Device {
-    /// As requests number it.
+    /// The device with this number, as in [`crate::Request::device`].
     Number(u32),
-    /// As the trace names it.
+    /// The device with this name in the trace.
     Name(String),
 }
 
@@ -50,12 +51,12 @@ impl FromStr for Device {
     }
 }
 
-/// The unit of a trace's times.
+/// A unit of a trace's times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimeUnit {
     /// `ns`.
     Nanoseconds,
-    /// `100ns`: the ticks of Windows.
+    /// `100ns`: the unit of Windows file times.
     Ticks,
     /// `us`.
     Microseconds,
@@ -66,7 +67,7 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// Nanoseconds of one.
+    /// Returns the length of one unit in nanoseconds.
     pub const fn nanoseconds(self) -> u64 {
         match self {
             TimeUnit::Nanoseconds => 1,

@@ -1,4 +1,4 @@
-//! A trace in memory: read once, run many times without the cost of reading.
+//! A trace in memory: it is read once, and can be run many times without the cost of reading.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use imbrex_units::SimTime;
 use crate::facts::Facts;
 use crate::request::{Request, Source, TraceError};
 
-/// Requests in memory, shared between the sources that yield them.
+/// A source of requests in memory. Its clones share the requests.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     requests: Arc<[Request]>,
@@ -16,12 +16,12 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// A source of `requests`.
+    /// Returns a source of `requests`.
     pub fn new(requests: impl Into<Arc<[Request]>>) -> Recorded {
         Recorded { requests: requests.into(), facts: Facts::default(), next: 0 }
     }
 
-    /// All that is left of `source`.
+    /// Reads `source` to its end and returns a source of the requests read.
     pub fn read(source: &mut dyn Source) -> Result<Recorded, TraceError> {
         let mut requests = Vec::new();
         while let Some(request) = source.next(SimTime::ZERO)? {
@@ -30,12 +30,12 @@ impl Recorded {
         Ok(Recorded { requests: requests.into(), facts: source.facts(), next: 0 })
     }
 
-    /// The same requests from the first.
+    /// Returns a source of these requests that begins with the first.
     pub fn rewound(&self) -> Recorded {
         Recorded { next: 0, ..self.clone() }
     }
 
-    /// All requests, yielded or not.
+    /// Returns all requests, including those already yielded.
     pub fn requests(&self) -> &[Request] {
         &self.requests
     }

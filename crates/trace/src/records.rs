@@ -1,8 +1,8 @@
-//! The reader of every binary format whose records have one length.
+//! The reader of every binary format whose records all have one length.
 //!
 //! Invariants:
-//! 1. A record is parsed in place out of a large block.
-//! 2. Bytes after the last whole record are malformed, told by their offset: never dropped in silence.
+//! 1. A record is parsed in place in a large block.
+//! 2. Bytes after the last whole record are malformed: they are reported with their offset, never silently dropped.
 
 use std::io::Read;
 
@@ -14,19 +14,19 @@ use crate::input::{Unpacked, unpacking_failed};
 use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};
 
-/// Records read at once.
+/// Number of records read at once.
 const BLOCK_RECORDS: usize = 4096;
 
 /// The layout of a binary format.
 pub trait RecordFormat: Send + 'static {
-    /// Bytes of every record.
+    /// Length of every record in bytes.
     const BYTES: usize;
 
-    /// What `record`, which has [`Self::BYTES`], is.
+    /// Parses `record`, which has [`Self::BYTES`] bytes.
     fn parse(&mut self, record: &[u8], devices: &mut Devices) -> Result<Parsed, Malformed>;
 }
 
-/// The source that a binary format is.
+/// The source of requests for a trace in a binary format.
 pub struct RecordReader<F> {
     reader: Box<dyn Read + Send>,
     name: String,
@@ -35,14 +35,14 @@ pub struct RecordReader<F> {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Bytes of the stream before the buffer.
+    /// Bytes of the stream before the start of the buffer.
     offset: u64,
     at_end: bool,
     length_bytes: Option<u64>,
 }
 
 impl<F: RecordFormat> RecordReader<F> {
-    /// Reads `input` as `format`.
+    /// Returns a source that reads `input` as `format`.
     pub fn open(input: Unpacked, options: &TraceOptions, format: F) -> Result<Box<dyn Source>, TraceError> {
         Ok(Box::new(RecordReader {
             length_bytes: input.length_bytes.filter(|_| options.device.is_none()),
@@ -58,7 +58,8 @@ impl<F: RecordFormat> RecordReader<F> {
         }))
     }
 
-    /// Fills the buffer anew once all its records were parsed; what a short read left of one moves to the front.
+    /// Refills the buffer once all its whole records are parsed. A partial record left by a short read moves to the
+    /// front.
     #[cold]
     fn refill(&mut self) -> Result<(), TraceError> {
         self.buffer.copy_within(self.start..self.end, 0);
@@ -79,7 +80,7 @@ impl<F: RecordFormat> RecordReader<F> {
         Ok(())
     }
 
-    /// The end of the file, which has to be the end of a record.
+    /// Ends the trace. A partial record at the end of the file is malformed.
     fn finish(&mut self) -> Result<Option<Request>, TraceError> {
         let left = self.end - self.start;
         if left > 0 {

@@ -1,4 +1,4 @@
-//! A request as it comes from outside, and the trait of whatever yields them.
+//! A request from outside the simulation, and the trait of sources that yield requests.
 
 use std::fmt;
 
@@ -6,36 +6,36 @@ use imbrex_units::{Command, SimDuration, SimTime};
 
 use crate::facts::Facts;
 
-/// When a request is made.
+/// The time at which a request is made.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum When {
     /// At this time after the trace began.
     At(SimTime),
-    /// This long after a place in the queue is free (generators that keep a queue full).
+    /// This long after a slot in the queue becomes free (generators that keep a queue full).
     Free(SimDuration),
-    /// This long after everything before it has completed.
+    /// This long after all earlier requests have completed.
     Drained(SimDuration),
 }
 
 /// One request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Request {
-    /// When it is made.
+    /// Time at which the request is made.
     pub when: When,
-    /// The device it is for, as the format numbers it; 0 where there is one.
+    /// Number of the device, as the format numbers it; 0 where there is only one.
     pub device: u32,
-    /// What is asked, in sectors of 512 bytes.
+    /// The command, in sectors of 512 bytes.
     pub command: Command,
 }
 
-/// What went wrong in a trace: where, and what was expected.
+/// An error in a trace: its place and its reason.
 #[derive(Debug, thiserror::Error)]
 pub struct TraceError {
-    /// File and line or offset.
+    /// File, and line or offset.
     pub place: String,
-    /// What is wrong there and what was expected.
+    /// The fault found there and the contents that were expected.
     pub reason: String,
-    /// The system's own word, if it is to blame.
+    /// Error of the operating system, if it is the cause.
     #[source]
     pub cause: Option<std::io::Error>,
 }
@@ -50,28 +50,31 @@ impl fmt::Display for TraceError {
     }
 }
 
-/// Whatever yields requests: a reader of a trace, or a generator. Streaming, in constant memory.
+/// A source of requests: a reader of a trace, or a generator. It streams in constant memory.
 pub trait Source: Send {
-    /// The next request; `now` is the simulated time at which a place in the queue is free (generators with a
-    /// `runtime` end by it; traces ignore it).
+    /// Returns the next request, or `None` at the end. `now` is the simulated time at which a slot in the queue is
+    /// free: generators with a `runtime` end by it, and traces ignore it.
     fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError>;
 
-    /// What [`Source::next`] will give next, as far as that is known without asking for it: a hint.
+    /// Returns the next requests that [`Source::next`] will return, as far as they are known without calling it: a
+    /// hint.
     fn upcoming(&self) -> &[Request] {
         &[]
     }
 
-    /// Whether the requests depend on the times that [`Source::next`] is called with: each drive then needs a source of its own.
+    /// Returns whether the requests depend on the times passed to [`Source::next`]. Each drive then needs its own
+    /// source.
     fn heeds_time(&self) -> bool {
         false
     }
 
-    /// Requests in all, where known: for progress.
+    /// Returns the total number of requests, where known. Serves to display progress.
     fn expected_requests(&self) -> Option<u64> {
         None
     }
 
-    /// What was left out or decided so far; complete once the last request was yielded.
+    /// Returns the records left out and the decisions made so far. The facts are complete once the last request was
+    /// yielded.
     fn facts(&self) -> Facts {
         Facts::default()
     }

@@ -1,11 +1,12 @@
-//! Requests in a table that somebody else holds in memory, as a source: what a format's reader is for a file.
+//! A source of requests from a table that the caller holds in memory.
 //!
-//! A row is what a row of our own Parquet is ([`crate::formats::imbrex`]): a time, an operation, a place, a length. The owner
-//! of the table gives rows by blocks, so that none is copied twice and its columns may be of any type.
+//! A row has the columns of Imbrex's own Parquet files ([`crate::formats::imbrex`]): time, operation, first sector,
+//! length, device. The owner of the table passes rows in blocks, so that no row is copied twice and the table's columns
+//! may have any type.
 //!
 //! Invariants:
-//! 1. A table yields the requests that a file of ours with the same rows yields.
-//! 2. Every row is yielded, counted, or an error with its number, which counts from 0.
+//! 1. A table yields the same requests as an Imbrex Parquet file with the same rows.
+//! 2. Every row is yielded, counted, or reported as an error with its number; numbers start at 0.
 
 use std::sync::Arc;
 
@@ -17,25 +18,25 @@ use crate::formats::imbrex::{FUA, operation_of};
 use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};
 
-/// Rows taken at once.
+/// Maximum number of rows read at once.
 const BLOCK_ROWS: usize = 8 * 1024;
 
-/// One row.
+/// One row of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Row {
-    /// Nanoseconds since any epoch; the first request is at 0.
+    /// Nanoseconds since any epoch; the first request is yielded at time 0.
     pub time_ns: u64,
-    /// 0 read, 1 write, 2 flush, 3 trim; 128 more for a write with FUA.
+    /// Operation: 0 read, 1 write, 2 flush, 3 trim; plus 128 for a write with FUA.
     pub op: u8,
-    /// First sector of 512 bytes.
+    /// First sector, in units of 512 bytes.
     pub lba: u64,
-    /// Sectors of 512 bytes.
+    /// Number of sectors of 512 bytes.
     pub sectors: u64,
-    /// Number of the device, 0 where there is one.
+    /// Number of the device; 0 where there is only one.
     pub device: u32,
 }
 
-/// The [`Row::op`] of `command`.
+/// Returns the value of [`Row::op`] for `command`.
 pub fn op_of(command: &Command) -> u8 {
     let code = match command.operation {
         Operation::Read => 0,
@@ -48,15 +49,19 @@ pub fn op_of(command: &Command) -> u8 {
 
 /// A table of requests.
 pub trait Rows: Send + Sync {
-    /// How many rows it has.
+    /// Returns the number of rows.
     fn rows(&self) -> u64;
 
-    /// Appends the rows from number `first` on to `block`, at least one and at most `rows_max`. A row that cannot be taken
-    /// ends them; it is the error, with what was expected, if it is the first.
+    /// Appends the rows from number `first` on to `block`: at least one and at most `rows_max`. Stops before a row that
+    /// cannot be converted.
+    ///
+    /// # Errors
+    ///
+    /// If row `first` itself cannot be converted; the text says what was expected.
     fn read(&self, first: u64, rows_max: usize, block: &mut Vec<Row>) -> Result<(), String>;
 }
 
-/// The requests of `rows`, which is called `name` in errors.
+/// Returns a source of the requests in `rows`. `name` is the table's name in error messages.
 pub fn open(name: &str, rows: Arc<dyn Rows>, options: &TraceOptions) -> Box<dyn Source> {
     let admission = Admission::new(name.to_string(), options);
     Box::new(Table { rows, admission, block: Vec::new(), next_in_block: 0, next_row: 0 })
@@ -67,12 +72,12 @@ struct Table {
     admission: Admission,
     block: Vec<Row>,
     next_in_block: usize,
-    /// The row after the block's last.
+    /// Number of the row after the block's last row.
     next_row: u64,
 }
 
 impl Table {
-    /// The next row with its number; `None` at the end.
+    /// Returns the next row with its number, or `None` at the end.
     fn row(&mut self) -> Option<(u64, Result<Row, Malformed>)> {
         if self.next_in_block == self.block.len() {
             let first = self.next_row;
@@ -129,7 +134,8 @@ impl Source for Table {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: invariants 1 and 2. Method: rows of every operation, written by our own writer and read back, beside the table.
+    //! Goal: invariants 1 and 2. Method: compares a table with rows of every operation, and a file of these rows that
+    //! Imbrex wrote.
 
     use super::*;
     use crate::request::When;
@@ -182,7 +188,7 @@ mod tests {
         assert!(of_table[4].command.fua && of_table[3].when == When::At(SimTime(300)));
     }
 
-    /// A file that vanishes with the test.
+    /// A file that is deleted at the end of the test.
     struct Temporary(std::path::PathBuf);
 
     fn tempfile() -> Temporary {

@@ -1,12 +1,12 @@
-//! What `imbrex trace info` tells of a workload, in one pass.
+//! The figures of `imbrex trace info` about a workload, computed in one pass.
 //!
-//! Definitions: a request is *sequential* when it begins where the read or write before it on its device ended. A *page* is
-//! 4 KiB, a *track* 2 MiB of the address space, as Hajkazemi 2019 §2 takes it. A write counts once for each track it
-//! touches; the share of the hottest k tracks is of all these counts. The gap between two requests is 0 where the
-//! second lies earlier.
+//! Definitions: a request is *sequential* if it begins at the end of the previous read or write on its device. A *page*
+//! is 4 KiB. A *track* is 2 MiB of the address space, as in Hajkazemi 2019 §2. A write counts once for each track that
+//! it touches. The share of the hottest k tracks is a share of the sum of these counts. The gap between two requests is
+//! 0 where the second has an earlier time than the first.
 //!
 //! Invariants:
-//! 1. Memory grows with the pages and tracks touched, never with the length of the trace.
+//! 1. Memory grows with the number of pages and tracks touched, never with the length of the trace.
 //! 2. Every request is in exactly one of `reads`, `writes`, `flushes`, `trims`.
 
 use std::collections::BTreeMap;
@@ -20,30 +20,30 @@ use crate::admission::SECTOR_BYTES;
 use crate::request::{Request, Source, TraceError, When};
 use crate::survey::{DeviceSummary, named};
 
-/// The version of the JSON.
+/// Version of the JSON output.
 pub const SCHEMA: &str = "imbrex.trace-info/1";
 
 const PAGE_SECTORS: u64 = 8;
 const TRACK_SECTORS: u64 = 4096;
 
-/// What a workload is like.
+/// Figures about a workload.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TraceInfo {
-    /// [`SCHEMA`].
+    /// Version of the output: [`SCHEMA`].
     pub schema: &'static str,
-    /// All requests.
+    /// Number of all requests.
     pub requests: u64,
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Writes, with FUA or without.
+    /// Number of writes, with or without FUA.
     pub writes: u64,
-    /// Flushes.
+    /// Number of flushes.
     pub flushes: u64,
-    /// Trims.
+    /// Number of trims.
     pub trims: u64,
-    /// Writes with FUA.
+    /// Number of writes with FUA.
     pub fua_writes: u64,
-    /// Reads, writes and trims of no sector.
+    /// Number of reads, writes and trims with a length of 0 sectors.
     pub empty: u64,
     /// Bytes read.
     pub read_bytes: u64,
@@ -51,113 +51,114 @@ pub struct TraceInfo {
     pub write_bytes: u64,
     /// Bytes trimmed.
     pub trim_bytes: u64,
-    /// From the first request to the latest, where requests have times.
+    /// Nanoseconds from the first request to the latest; 0 where requests have no times.
     pub span_ns: u64,
-    /// One past the highest sector asked for.
+    /// One past the highest sector that a request touches.
     pub lba_end: u64,
-    /// Distinct pages, in bytes.
+    /// Distinct pages touched, in bytes.
     pub working_set: WorkingSet,
-    /// Requests that begin where the one before ended.
+    /// Requests that begin where the previous read or write on their device ended.
     pub sequential: Sequential,
-    /// Gaps between requests; nothing where requests have no times.
+    /// Gaps between requests in nanoseconds; `None` where requests have no times.
     pub inter_arrival_ns: Option<Distribution>,
-    /// Sizes of reads.
+    /// Sizes of reads in bytes.
     pub read_size_bytes: Option<Distribution>,
-    /// Sizes of writes.
+    /// Sizes of writes in bytes.
     pub write_size_bytes: Option<Distribution>,
-    /// How writes concentrate.
+    /// Concentration of writes on the hottest tracks.
     pub hot_tracks: HotTracks,
-    /// The devices by number.
+    /// Figures of each device, in the order of their numbers.
     pub devices: Vec<DeviceSummary>,
-    /// What was left out, widened or decided.
+    /// Requests left out or widened, and decisions of the reader.
     pub reading: Reading,
 }
 
-/// Distinct pages of 4 KiB touched.
+/// Sizes of the sets of distinct 4 KiB pages touched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct WorkingSet {
-    /// Read at least once.
+    /// Bytes of the pages read at least once.
     pub read_bytes: u64,
-    /// Written at least once.
+    /// Bytes of the pages written at least once.
     pub write_bytes: u64,
-    /// Read or written.
+    /// Bytes of the pages read, written, or both.
     pub either_bytes: u64,
-    /// Read and written.
+    /// Bytes of the pages both read and written.
     pub both_bytes: u64,
 }
 
-/// Sequential requests.
+/// Numbers and shares of sequential requests.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Sequential {
-    /// Reads.
+    /// Number of sequential reads.
     pub reads: u64,
-    /// Writes.
+    /// Number of sequential writes.
     pub writes: u64,
-    /// Of all reads.
+    /// Share of sequential reads among all reads.
     pub read_share: f64,
-    /// Of all writes.
+    /// Share of sequential writes among all writes.
     pub write_share: f64,
 }
 
-/// The shape of a quantity, to three digits.
+/// Distribution of a quantity, to three significant digits.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Distribution {
-    /// Mean.
+    /// Mean of the values.
     pub mean: f64,
-    /// Least.
+    /// Smallest value.
     pub min: u64,
-    /// 5 % are no more.
+    /// 5th percentile: 5 % of the values are no larger.
     pub p5: u64,
     /// Median.
     pub p50: u64,
-    /// 90 % are no more.
+    /// 90th percentile: 90 % of the values are no larger.
     pub p90: u64,
-    /// 95 % are no more.
+    /// 95th percentile: 95 % of the values are no larger.
     pub p95: u64,
-    /// 99 % are no more.
+    /// 99th percentile: 99 % of the values are no larger.
     pub p99: u64,
-    /// 99.9 % are no more.
+    /// 99.9th percentile: 99.9 % of the values are no larger.
     pub p999: u64,
-    /// Greatest.
+    /// Largest value.
     pub max: u64,
 }
 
-/// The share of writes that goes to the hottest tracks.
+/// Share of writes that go to the hottest tracks.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct HotTracks {
-    /// Bytes of a track.
+    /// Size of a track in bytes.
     pub track_bytes: u64,
-    /// Tracks written at all.
+    /// Number of tracks written at least once.
     pub written: u64,
-    /// Of the hottest.
+    /// Share of writes to the hottest track.
     pub share_1: f64,
-    /// Of the ten hottest.
+    /// Share of writes to the ten hottest tracks.
     pub share_10: f64,
-    /// Of the hundred hottest.
+    /// Share of writes to the hundred hottest tracks.
     pub share_100: f64,
 }
 
-/// What reading the trace told besides.
+/// Facts about reading the trace: records left out, and decisions of the reader.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Reading {
-    /// Requests earlier than the one before them.
+    /// Number of requests with an earlier time than the one before them.
     pub out_of_order: u64,
-    /// Requests widened to whole sectors.
+    /// Number of requests widened to whole sectors.
     pub unaligned: u64,
-    /// Records that are no requests.
+    /// Number of records that are not requests.
     pub not_requests: u64,
-    /// Requests of devices not asked for.
+    /// Number of requests of devices other than the one chosen.
     pub other_devices: u64,
-    /// Malformed records skipped.
+    /// Number of malformed records skipped.
     pub malformed: u64,
-    /// The first of them.
+    /// Error message of the first malformed record.
     pub first_malformed: Option<String>,
-    /// What was decided.
+    /// Decisions of the reader that the user should know, such as the unit of the times.
     pub notes: Vec<String>,
 }
 
 impl TraceInfo {
-    /// Reads `source` to its end, or `limit` requests of it: a generator may have no end of its own.
+    /// Reads `source` to its end, or at most `limit` requests of it, and returns the figures. A generator may never
+    /// end.
     pub fn of(source: &mut dyn Source, limit: Option<u64>) -> Result<TraceInfo, TraceError> {
         let mut pass = Pass::new();
         while limit.is_none_or(|limit| pass.requests < limit) {
@@ -170,18 +171,18 @@ impl TraceInfo {
     }
 }
 
-/// The accounts of one device.
+/// Counters of one device.
 struct DevicePass {
     summary: DeviceSummary,
     read_pages: RoaringTreemap,
     written_pages: RoaringTreemap,
-    /// Writes by track.
+    /// Number of writes by track.
     track_writes: BTreeMap<u64, u64>,
-    /// Where the read or write before ended.
+    /// End of the previous read or write; `None` before the first.
     previous_end: Option<u64>,
 }
 
-/// The accounts of the pass.
+/// Counters of the whole pass.
 struct Pass {
     requests: u64,
     flushes: u64,
@@ -193,7 +194,7 @@ struct Pass {
     span_ns: u64,
     previous_ns: Option<u64>,
     gaps_ns: Histogram<u64>,
-    /// In sectors, which three digits hold exactly up to a mebibyte.
+    /// Read sizes in sectors: three digits are exact up to a mebibyte.
     read_sectors: Histogram<u64>,
     write_sectors: Histogram<u64>,
     devices: BTreeMap<u32, DevicePass>,
@@ -319,7 +320,7 @@ impl DevicePass {
         }
     }
 
-    /// Notes the pages and tracks a read or write touches; whether it is sequential.
+    /// Records the pages and tracks that a read or write touches. Returns whether it is sequential.
     fn touch(&mut self, command: &Command, direction: Direction) -> bool {
         let (start, end) = (command.lba.0, command.end().0);
         let sequential = self.previous_end.replace(end) == Some(start);
@@ -374,7 +375,7 @@ fn share(part: u64, whole: u64) -> f64 {
 }
 
 impl Distribution {
-    /// Of values recorded in units of `unit`; nothing where there are none.
+    /// Returns the distribution of values that were recorded in units of `unit`. Returns `None` if there are no values.
     fn of(histogram: &Histogram<u64>, unit: u64) -> Option<Distribution> {
         let at = |quantile: f64| histogram.value_at_quantile(quantile).saturating_mul(unit);
         (!histogram.is_empty()).then(|| Distribution {
@@ -393,8 +394,8 @@ impl Distribution {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: every figure by its definition. Method: a trace small enough to count by hand, and random ones against
-    //! plain sets.
+    //! Goal: every figure matches its definition. Method: a trace small enough to count by hand, and random traces
+    //! compared with plain sets.
 
     use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Which devices a trace has: a first pass, to choose one by.
+//! A first pass over a trace, which lists its devices so that a user can choose one.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +11,34 @@ use crate::input::Input;
 use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};
 
-/// What a trace asks of one device.
+/// Figures about the requests of one device.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct DeviceSummary {
-    /// Its number, as in [`Request::device`].
+    /// Number of the device, as in [`Request::device`].
     pub device: u32,
-    /// Its name, or its number where the trace gives no name.
+    /// Name of the device, or its number where the trace gives no name.
     pub name: String,
-    /// All requests.
+    /// Number of all requests.
     pub requests: u64,
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
     /// Bytes read.
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// One past the highest sector asked for.
+    /// One past the highest sector that a request touches.
     pub lba_end: u64,
 }
 
 impl DeviceSummary {
-    /// An account for `device`, nothing asked of it yet.
+    /// Returns the figures of `device` before any request.
     pub fn new(device: u32) -> DeviceSummary {
         DeviceSummary { device, name: device.to_string(), ..DeviceSummary::default() }
     }
 
-    /// Adds `request`.
+    /// Adds `request` to the figures.
     pub fn count(&mut self, request: &Request) {
         let command = request.command;
         let bytes = u64::from(command.sectors) * crate::admission::SECTOR_BYTES;
@@ -62,22 +62,22 @@ impl DeviceSummary {
 /// The devices of a trace.
 #[derive(Debug)]
 pub struct Survey {
-    /// The format it is in.
+    /// Format of the trace.
     pub format: &'static Format,
-    /// The devices by number.
+    /// Figures of each device, in the order of their numbers.
     pub devices: Vec<DeviceSummary>,
-    /// What reading all of it told.
+    /// Records left out and decisions made while the whole trace was read.
     pub facts: Facts,
 }
 
 impl Survey {
-    /// The device with the most requests, the lowest number among equals.
+    /// Returns the device with the most requests; among equals, the one with the lowest number.
     pub fn busiest(&self) -> Option<&DeviceSummary> {
         self.devices.iter().rev().max_by_key(|device| device.requests)
     }
 }
 
-/// Reads all of `input` for its devices, whichever the options want.
+/// Reads all of `input` and returns the devices found. Ignores the device that `options` choose.
 pub fn survey(input: Input, options: &TraceOptions) -> Result<Survey, TraceError> {
     let options = TraceOptions { device: None, ..options.clone() };
     let mut opened = open(input, &options)?;
@@ -94,7 +94,7 @@ fn devices_of(source: &mut dyn Source) -> Result<BTreeMap<u32, DeviceSummary>, T
     Ok(devices)
 }
 
-/// The accounts in order, under the names the trace gives.
+/// Returns the figures of the devices in the order of their numbers, with the names that the trace gives.
 pub(crate) fn named(devices: BTreeMap<u32, DeviceSummary>, facts: &Facts) -> Vec<DeviceSummary> {
     let mut devices: Vec<DeviceSummary> = devices.into_values().collect();
     for device in &mut devices {
@@ -107,7 +107,7 @@ pub(crate) fn named(devices: BTreeMap<u32, DeviceSummary>, facts: &Facts) -> Vec
 
 #[cfg(test)]
 mod tests {
-    //! Goal: devices are told apart and the busiest is found. Method: a small trace counted by hand.
+    //! Goal: devices are counted separately and the busiest is found. Method: a small trace counted by hand.
 
     use super::*;
 

@@ -1,4 +1,4 @@
-//! For measuring how fast traces are read: makes a trace of any format and reads it to its end. The caller measures the time.
+//! Measurement of how fast traces are read: makes a trace and reads it to its end. The caller measures the time.
 
 use imbrex_units::{Operation, SimTime};
 use rand_core::{RngCore, SeedableRng};
@@ -6,18 +6,18 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::request::{Source, TraceError};
 
-/// What was read: enough that no compiler leaves the reading out.
+/// Figures about the requests read. They depend on every request, so no compiler can leave out the reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Drained {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Writes among them.
+    /// Number of writes among the requests.
     pub writes: u64,
-    /// Sectors asked for.
+    /// Total length of the requests in sectors.
     pub sectors: u64,
 }
 
-/// Reads `source` to its end.
+/// Reads `source` to its end and returns figures about its requests.
 pub fn drain(source: &mut dyn Source) -> Result<Drained, TraceError> {
     let mut drained = Drained::default();
     while let Some(request) = source.next(SimTime::ZERO)? {
@@ -28,8 +28,8 @@ pub fn drain(source: &mut dyn Source) -> Result<Drained, TraceError> {
     Ok(drained)
 }
 
-/// `lines` lines of an MSR Cambridge trace as such traces are: numbers of as many digits, one device, sizes of a few
-/// kinds. The same seed gives the same lines.
+/// Returns `lines` lines that resemble an MSR Cambridge trace: numbers with as many digits, one device, sizes of a few
+/// kinds. Equal seeds give equal lines.
 pub fn msr_lines(lines: usize, seed: u64) -> Vec<u8> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut ticks = 128_166_372_003_061_629u64;
@@ -48,7 +48,8 @@ pub fn msr_lines(lines: usize, seed: u64) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the measured trace is a sound one. Method: read it and compare with a parse by the standard library.
+    //! Goal: the trace used for measurements is well-formed. Method: read it and compare with a parse by the standard
+    //! library.
 
     use super::*;
     use crate::{Input, TraceOptions, open};

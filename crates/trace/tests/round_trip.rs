@@ -1,5 +1,5 @@
-//! Goal: reading what was written yields what was written, for every writer. Method: random requests that the format can
-//! say, written to memory and read back by recognition; what it cannot say has to be counted.
+//! Goal: for every writer, reading a written trace yields the requests written. Method: random requests that the format
+//! can represent are written to memory and read back by recognition; losses must be counted.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -39,7 +39,7 @@ fn read(format: &str, bytes: Vec<u8>) -> Vec<Request> {
     Recorded::read(&mut *opened.source).expect("a sound trace").requests().to_vec()
 }
 
-/// Requests of `operations`, each time a multiple of `tick_ns`, the first at 0.
+/// Random requests of `operations`. Each time is a multiple of `tick_ns`, the first is 0.
 fn requests(operations: &'static [Operation], tick_ns: u64) -> impl Strategy<Value = Vec<Request>> {
     let one = (0..1u64 << 40, 0..4u32, 0..operations.len(), any::<bool>(), 0..1u64 << 50, 1..100_000u32);
     prop::collection::vec(one, 1..300).prop_map(move |rows| {
@@ -89,7 +89,7 @@ proptest! {
     }
 }
 
-/// More rows than a row group and than a block, so that both have their seams.
+/// More rows than a row group and than a block, so that boundaries of both occur.
 #[test]
 fn parquet_of_several_row_groups() {
     let request = |index: u64| Request {

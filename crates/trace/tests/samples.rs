@@ -1,5 +1,5 @@
-//! Goal: the readers agree with what is known of published traces. Method: count requests of real samples where they
-//! lie beside the repository; the counts are those their publishers or other tools give.
+//! Goal: the readers agree with the known figures of published traces. Method: count the requests of real samples if
+//! they lie beside the repository. The expected counts come from the publishers or from other tools.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use imbrex_trace::{Input, TraceOptions, When, open};
 use imbrex_units::{Operation, SimTime};
 
-/// Requests by operation and the last time, or `None`, said aloud, where the sample is not there.
+/// Returns the number of reads and writes and the last time. Prints a message and returns `None` if the sample is
+/// missing.
 fn counted(name: &str, format: &str) -> Option<(u64, u64, SimTime)> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(name);
     let Ok(file) = File::open(&path) else {
@@ -29,7 +30,7 @@ fn counted(name: &str, format: &str) -> Option<(u64, u64, SimTime)> {
     Some((reads, writes, last))
 }
 
-/// Whether the trace takes about as long as its publisher says.
+/// Returns whether the trace lasts about as long as its publisher says.
 fn lasts(last: SimTime, seconds: std::ops::Range<u64>) -> bool {
     seconds.contains(&(last.0 / 1_000_000_000))
 }

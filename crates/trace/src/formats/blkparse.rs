@@ -1,10 +1,13 @@
-//! What blkparse prints of a blktrace: `major,minor cpu sequence time pid action rwbs sector + count [command]`.
+//! Text that blkparse prints for a blktrace: `major,minor cpu sequence time pid action rwbs sector + count [command]`.
 //!
-//! A request passes several actions: queued `Q`, issued `D`, completed `C`. One of them is read: `action` of the options,
-//! or the first of Q, D, C in the head, which the notes tell. `m` lines and lines without `+ count` move no sectors;
-//! the flush without data among them, whose letters begin with F, is a request of its own, all others are not.
-//! Letters: R, W, D (discard); F before W is a flush first, F behind it is FUA. Lines that do not begin with a device
-//! are the summary blkparse ends with, and no trace.
+//! A request passes several actions: queued `Q`, issued `D`, completed `C`. The reader takes the requests of only one
+//! action. This is `action` of the options, or the first of Q, D, C in the head of the trace; the notes report the
+//! choice.
+//!
+//! Lines of action `m` and lines without `+ count` move no sectors. Among them, a flush without data, whose letters
+//! begin with F, is a request; the others are not. The letters mean: R read, W write, D discard; F before W a flush
+//! before the write, F after W FUA. Lines that do not begin with a device belong to the summary at the end of
+//! blkparse's output, and are skipped.
 
 use imbrex_units::{Command, Lba, Operation};
 
@@ -15,7 +18,7 @@ use crate::options::TimeUnit;
 
 use super::format::{Confidence, Format, Head};
 
-/// The registry's entry.
+/// Entry of this format in the registry.
 pub const FORMAT: Format = Format {
     name: "blkparse",
     summary: "text of blkparse, one action of it",
@@ -34,20 +37,20 @@ const EXPECTED: &str = "maj,min cpu sequence seconds pid action rwbs sector + co
 
 struct BlkParse {
     action: u8,
-    /// The write behind the flush that was yielded for the line.
+    /// The write after a flush, if one line stands for both and the flush was yielded.
     second: Option<Parsed>,
 }
 
-/// The words of a line that every event has.
+/// The words that the line of every event has.
 struct Event<'a> {
     device: &'a [u8],
     time: &'a [u8],
     action: &'a [u8],
-    /// From the letters on.
+    /// The part of the line that begins with the letters of the request (`rwbs`).
     rest: &'a [u8],
 }
 
-/// The letters of a request.
+/// The parsed letters of a request (`rwbs`).
 struct Letters {
     flush_first: bool,
     operation: Option<Operation>,
@@ -120,7 +123,7 @@ fn event(line: &[u8]) -> Option<Event<'_>> {
     Some(Event { device, time, action, rest: fields::past_words(line, 6) })
 }
 
-/// A line of the summary, or one that is broken.
+/// Skips a line of the summary; returns an error for a damaged event.
 fn not_an_event(line: &[u8]) -> Result<Parsed, Malformed> {
     let broken = fields::words::<1>(line).is_some_and(|[word]| {
         let [major, minor] = fields::split::<2>(word, b',').unwrap_or([b"", b""]);
@@ -129,7 +132,7 @@ fn not_an_event(line: &[u8]) -> Result<Parsed, Malformed> {
     if broken { Err(Malformed::new(EXPECTED, line)) } else { Ok(Parsed::Nothing) }
 }
 
-/// The first of Q, D, C that the head has.
+/// Returns the first of Q, D, C that occurs in the head.
 fn action_of(head: &Head<'_>) -> u8 {
     let has = |action: &u8| head.lines().filter_map(event).any(|event| event.action == [*action]);
     b"QDC".iter().copied().find(has).unwrap_or(b'Q')
@@ -137,8 +140,8 @@ fn action_of(head: &Head<'_>) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: one action counts, the letters are understood, the summary is passed over. Method: lines as blkparse
-    //! prints them, their requests worked by hand.
+    //! Goal: only one action counts, the letters are parsed, the summary is skipped. Method: lines that blkparse
+    //! prints, with requests worked out by hand.
 
     use imbrex_units::Command;
 

@@ -1,6 +1,7 @@
 //! The `.load` files of blkreplay: a notice in free text, a line `start ; sector; length ; op ; …`, then one request a
-//! line as `seconds.nanoseconds ; sector ; sectors ; R|W ; …`. The operation may carry the letters blktrace adds to it, as
-//! `RA` for read-ahead. Published files repeat notice and header, so the notice ends with the first request alone.
+//! line as `seconds.nanoseconds ; sector ; sectors ; R|W ; …`. The operation may have the letters that blktrace adds,
+//! as in `RA` for read-ahead. Published files repeat the notice and the header line, so only the first request ends the
+//! notice.
 
 use imbrex_units::Operation;
 
@@ -11,7 +12,7 @@ use crate::options::TimeUnit;
 
 use super::format::{Confidence, Format, Head};
 
-/// The registry's entry.
+/// Entry of this format in the registry.
 pub const FORMAT: Format = Format {
     name: "blkreplay",
     summary: "load files of blkreplay",
@@ -19,14 +20,14 @@ pub const FORMAT: Format = Format {
     open: |input, options| LineReader::open(input, options, BlkReplay::Notice { lines: 0 }, Vec::new()),
 };
 
-/// The longest notice taken for one.
+/// Maximum number of lines of a notice.
 const NOTICE_LINES_MAX: u32 = 1000;
 
-/// Where in the file the parser is: `Notice ──a request──► Requests`.
+/// State of the parser: `Notice ──a request──► Requests`.
 enum BlkReplay {
-    /// In the free text: lines are passed over.
+    /// In the notice: lines are skipped.
     Notice { lines: u32 },
-    /// Behind it: every line has to be a request.
+    /// After the notice: every line must be a request or blank.
     Requests,
 }
 
@@ -81,7 +82,7 @@ fn detect(head: &Head<'_>) -> Confidence {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the notice is passed over, requests are not. Method: a small file, its requests worked by hand.
+    //! Goal: the notice is skipped, requests are not. Method: a small file, with requests worked out by hand.
 
     use imbrex_units::Command;
 

@@ -1,16 +1,19 @@
-//! The binary events of blktrace, as the kernel writes them and `blktrace -o -` passes them on.
+//! The binary events of blktrace, in the form in which the kernel writes them and `blktrace -o -` outputs them.
 //!
-//! An event, 48 bytes in the byte order of its machine: `u32 magic, u32 sequence, u64 time in ns, u64 sector, u32 bytes,
-//! u32 action, u32 pid, u32 device, u32 cpu, u16 error, u16 length of what follows`, then that much of something else. The
-//! lower half of the action is what happened (1 queued, 7 issued, 8 completed), the upper half the kind of request, in
-//! bits. A discard bears the write bit too, a flush without data the read bit.
+//! An event has 48 bytes in the byte order of the machine that wrote it: `u32 magic, u32 sequence, u64 time in ns, u64
+//! sector, u32 bytes, u32 action, u32 pid, u32 device, u32 cpu, u16 error, u16 length of the payload`. The payload
+//! follows and is skipped.
 //!
-//! blktrace writes a file for each processor: [`open_streams`] reads them as one trace, [`merge`] makes one file of them.
+//! The lower half of the action is the type of event (1 queued, 7 issued, 8 completed). The upper half has a bit for
+//! each property of the request. A discard has the write bit too; a flush without data has the read bit.
+//!
+//! blktrace writes one file for each processor. [`open_streams`] reads these files as one trace, and [`merge`] merges
+//! them into one file.
 //!
 //! Invariants:
-//! 1. Of the streams the event of the earliest time comes next; each stream keeps its order.
-//! 2. An event that is cut or bears no magic number is malformed, told by its offset. Nothing after it can be read, since
-//!    events differ in length.
+//! 1. The event with the earliest time among all streams comes next; each stream keeps its order.
+//! 2. An event that is cut short or has no magic number is malformed, and is reported with its offset. The rest of its
+//!    stream is unreadable, since events differ in length.
 
 use std::io::{BufReader, Read, Write};
 
@@ -24,7 +27,7 @@ use crate::request::{Request, Source, TraceError};
 
 use super::format::{Confidence, Format, OpenResult};
 
-/// The registry's entry.
+/// Entry of this format in the registry.
 pub const FORMAT: Format = Format {
     name: "blktrace",
     summary: "binary events of blktrace, one action of them; the files of all processors together",
@@ -36,7 +39,7 @@ pub const FORMAT: Format = Format {
 };
 
 const EVENT_BYTES: usize = 48;
-/// The magic number without the version in its last byte.
+/// The magic number without its last byte, which is the version.
 const MAGIC: u32 = 0x0065_6174;
 const VERSION: u32 = 7;
 const QUEUED: u32 = 1;
@@ -45,12 +48,12 @@ const COMPLETED: u32 = 8;
 const IS_WRITE: u32 = 1 << 1;
 const IS_FLUSH: u32 = 1 << 2;
 const IS_READ: u32 = 1;
-/// A message to whoever reads, or a SCSI command that is no read or write.
+/// Bits of events that are not requests: a message (`notify`), or a SCSI command other than a read or write (`pc`).
 const IS_NO_REQUEST: u32 = 1 << 9 | 1 << 10;
 const IS_DISCARD: u32 = 1 << 13;
 const IS_FUA: u32 = 1 << 15;
 
-/// An event.
+/// One event.
 #[derive(Clone, Copy, Debug)]
 struct Event {
     time_ns: u64,
@@ -59,7 +62,7 @@ struct Event {
     what: u32,
     kind: u32,
     device: u32,
-    /// Bytes that follow it.
+    /// Length in bytes of the payload that follows the event.
     after: u16,
 }
 
@@ -94,7 +97,7 @@ impl Event {
     }
 }
 
-/// Events of one processor, or of all in one stream.
+/// The events of one processor, or of all processors in one stream.
 struct Stream {
     name: String,
     reader: Box<dyn Read + Send>,
@@ -103,7 +106,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// Reads the next event into `next`; none at the end.
+    /// Reads the next event into `next`, or sets `next` to `None` at the end of the stream.
     fn advance(&mut self) -> Result<(), Fault> {
         self.next = None;
         let mut record = [0; EVENT_BYTES];
@@ -140,7 +143,7 @@ impl Stream {
     }
 }
 
-/// Why a stream ends before its time.
+/// The reason why a stream ends early, with the offset in bytes.
 enum Fault {
     Malformed(u64, Malformed),
     Reading(u64, std::io::Error),
@@ -159,7 +162,7 @@ fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     Ok(got)
 }
 
-/// Reads the files of all processors as one trace.
+/// Opens the files of all processors as one trace.
 pub fn open_streams(inputs: Vec<Unpacked>, options: &TraceOptions) -> OpenResult {
     let name = inputs.first().map_or_else(String::new, |input| input.name.clone());
     let what = match options.action {
@@ -201,7 +204,7 @@ fn letter(what: u32) -> char {
     }
 }
 
-/// The first of Q, D and C that the head has.
+/// Returns the first of the actions Q, D and C that occurs in `head`, or `u32::MAX` if none does.
 fn first_action(head: &[u8]) -> u32 {
     let (mut at, mut best) = (0, u32::MAX);
     while let Some(event) = head.get(at..).and_then(Event::parse) {
@@ -213,7 +216,7 @@ fn first_action(head: &[u8]) -> u32 {
     best
 }
 
-/// Writes the events of all `parts` (name and contents) into one stream, by time.
+/// Merges the events of all `parts` (name and contents) into one stream, in the order of their times.
 pub fn merge(parts: Vec<(String, Box<dyn Read + Send>)>, out: &mut dyn Write) -> Result<(), TraceError> {
     let mut parts: Vec<Part> = parts.into_iter().map(|(name, reader)| Part::new(name, reader)).collect();
     for part in &mut parts {
@@ -232,7 +235,7 @@ pub fn merge(parts: Vec<(String, Box<dyn Read + Send>)>, out: &mut dyn Write) ->
     }
 }
 
-/// A file to be merged, with its next event as it stands there.
+/// A file to be merged, with the bytes of its next event.
 struct Part {
     name: String,
     reader: BufReader<Box<dyn Read + Send>>,
@@ -274,17 +277,18 @@ impl Part {
     }
 }
 
-/// The source.
+/// The source of requests for one or several streams of events.
 struct BlkTrace {
     streams: Vec<Stream>,
     what: u32,
     admission: Admission,
-    /// The write behind a flush that was yielded.
+    /// The write after a flush, if one event stands for both and the flush was yielded.
     second: Option<Parsed>,
 }
 
 impl BlkTrace {
-    /// The next event of stream `index`; what ends it before its time is counted, or is the error.
+    /// Reads the next event of stream `index`. If the stream ends early at a malformed event, the event is counted or
+    /// returned as an error.
     fn advance(&mut self, index: usize) -> Result<(), TraceError> {
         let stream = &mut self.streams[index];
         match stream.advance() {
@@ -300,7 +304,7 @@ impl BlkTrace {
         }
     }
 
-    /// What an event is, of the action that counts.
+    /// Converts an event. Events of other actions than the chosen one are ignored.
     fn parsed(&mut self, event: &Event) -> Parsed {
         if event.what != self.what {
             return Parsed::Nothing;
@@ -358,8 +362,8 @@ impl Source for BlkTrace {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the layout in both byte orders, the kinds, the merge of several files, and what a cut file says. Method:
-    //! events packed here field by field.
+    //! Goal: the layout in both byte orders, the kinds of events, the merge of several files, and the error for a cut
+    //! file. Method: events packed here field by field.
 
     use super::*;
     use crate::formats::testing::{error_of, facts_of, format_of, requests_of, timed};

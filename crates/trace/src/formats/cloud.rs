@@ -1,7 +1,8 @@
-//! The block traces of two clouds, each a table of many volumes without a header.
+//! The block traces of two cloud providers. Each trace is a table of requests to many volumes, without a header.
 //!
-//! `alibaba`: `device,opcode,offset,length,timestamp`: `R` or `W`, bytes, bytes, microseconds. `tencent`:
-//! `timestamp,offset,size,type,volume`: whole seconds, sectors, sectors, 0 for a read and 1 for a write.
+//! `alibaba`: `device,opcode,offset,length,timestamp`: the opcode is `R` or `W`, offset and length are in bytes, the
+//! time is in microseconds. `tencent`: `timestamp,offset,size,type,volume`: the time is in whole seconds, offset and
+//! size are in sectors, the type is 0 for a read and 1 for a write.
 
 use imbrex_units::Operation;
 
@@ -12,7 +13,7 @@ use crate::options::TimeUnit;
 
 use super::format::{Confidence, Format, Head};
 
-/// The registry's entry of Alibaba's traces.
+/// Entry of Alibaba's traces in the registry.
 pub const ALIBABA: Format = Format {
     name: "alibaba",
     summary: "Alibaba cloud block traces",
@@ -20,7 +21,7 @@ pub const ALIBABA: Format = Format {
     open: |input, options| LineReader::open(input, options, Cloud::Alibaba, Vec::new()),
 };
 
-/// The registry's entry of Tencent's traces.
+/// Entry of Tencent's traces in the registry.
 pub const TENCENT: Format = Format {
     name: "tencent",
     summary: "Tencent cloud block traces",
@@ -36,7 +37,7 @@ enum Cloud {
     Tencent,
 }
 
-/// What a row asks, sizes in the unit of its format.
+/// The request of a row, with offset and size in the unit of its format.
 struct Row {
     time_ns: u64,
     device: u32,
@@ -84,7 +85,8 @@ fn tencent(line: &[u8]) -> Option<Row> {
     Some(Row { time_ns, device, operation, offset: number(offset)?, size: number(size)? })
 }
 
-/// Five numbers bear no mark, so many lines have to fit, and nothing may follow the fifth.
+/// Returns whether the trace may be Tencent's. Rows of five numbers have no distinctive mark, so a hundred lines must
+/// match, without a sixth column.
 fn detect_tencent(head: &Head<'_>) -> Confidence {
     let fits = |line: &[u8]| tencent(line).is_some() && fields::split::<6>(line, b',').is_none();
     if !head.first_line().is_empty() && head.full_lines().take(100).all(fits) {
@@ -96,7 +98,7 @@ fn detect_tencent(head: &Head<'_>) -> Confidence {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: each cloud's units. Method: worked by hand.
+    //! Goal: the units of each provider. Method: cases worked out by hand.
 
     use imbrex_units::Command;
 

@@ -1,9 +1,9 @@
 //! CloudPhysics traces as CSV: a header `version,time,op,size,lbn`, then one SCSI command a line. The operation is the
-//! SCSI code in base sixteen, size in bytes, lbn in sectors.
+//! SCSI operation code in hexadecimal, the size is in bytes, lbn is in sectors.
 //!
-//! Public copies disagree on the time: seconds in one, microseconds in another. A decimal point or the size of the
-//! first time decides; else the mean gap between the requests of the head. The choice is told in the notes, and
-//! `time_unit` of the options overrides it.
+//! Public copies have times in seconds or in microseconds. The unit is seconds if a time has a decimal point. It is
+//! microseconds if the first time is a date in microseconds. Otherwise the mean gap between the requests of the head
+//! decides. The notes report the choice, and `time_unit` of the options overrides it.
 
 use imbrex_units::Operation;
 
@@ -15,7 +15,7 @@ use crate::options::TimeUnit;
 use super::format::{Confidence, Format, Head};
 use super::vscsi::operation_of;
 
-/// The registry's entry.
+/// Entry of this format in the registry.
 pub const FORMAT: Format = Format {
     name: "cloudphysics-csv",
     summary: "CloudPhysics traces as CSV (version,time,op,size,lbn)",
@@ -32,10 +32,11 @@ pub const FORMAT: Format = Format {
 
 const HEADER: [&[u8]; 5] = [b"version", b"time", b"op", b"size", b"lbn"];
 
-/// No machine worth tracing makes fewer than a request a minute, and none makes one every 60 µs for long.
+/// Maximum mean gap, in units of the times, at which the times are seconds: above, requests would be over a minute
+/// apart. As microseconds, smaller gaps would mean a request every 60 µs, too fast for any traced machine.
 const GAP_UNITS_MAX_OF_SECONDS: u64 = 60;
 
-/// A first time this high is a date in microseconds: in seconds it would lie three million years ahead.
+/// Minimum of a first time that is a date in microseconds. In seconds, the date would lie three million years ahead.
 const DATE_US_MIN: u64 = 100_000_000_000_000;
 
 struct CloudPhysics {
@@ -70,7 +71,7 @@ fn is_header(line: &[u8]) -> bool {
     fields::split::<5>(line, b',').is_some_and(|names| names == HEADER)
 }
 
-/// The unit of the times of a trace that begins so, and why it has to be that.
+/// Returns the unit of the times of a trace with this head, and the reason for the choice.
 fn unit_of(head: &Head<'_>) -> (TimeUnit, &'static str) {
     let times = || head.full_lines().skip(1).filter_map(|line| Some(fields::split::<2>(line, b',')?[1]));
     if times().any(|time| time.contains(&b'.')) {
@@ -91,7 +92,7 @@ fn unit_of(head: &Head<'_>) -> (TimeUnit, &'static str) {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the unit of the time is found out. Method: the same three requests in every form seen.
+    //! Goal: the unit of the times is recognised. Method: three requests, in every form found in public copies.
 
     use imbrex_units::Command;
 

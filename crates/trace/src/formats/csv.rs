@@ -1,11 +1,17 @@
-//! Any table of requests in text: the caller says what the columns hold (`time,op,offset,size`) and their units
+//! Any text table of requests. The caller passes the contents of the columns (`time,op,offset,size`) and their units
 //! (`us,,B,B`).
 //!
-//! Columns: `time`, `op`, `offset`, `size`, `device`; any other word for one to ignore; `time` may be left out, then all
-//! is at once. Units of time: `s`, `ms`, `us`, `100ns`, `ns` (default `s`); of offset and size: `B`, `sectors`, `KiB`, `MiB`,
-//! `pages` of 4 KiB (default `B`). Operations are words that begin with R, W, F (flush), T, D or U (trim, discard, unmap)
-//! in any case, or SCSI codes. The delimiter is the one of `,` `;` tab `|` and blank that gives as many columns as
-//! were named; where it is not the comma, numbers may have a decimal comma. A first line that is no request is taken for a
+//! The columns are `time`, `op`, `offset`, `size` and `device`; any other word stands for a column to ignore. Without a
+//! `time` column, all requests are at time 0.
+//!
+//! Units of time are `s`, `ms`, `us`, `100ns`, `ns` (default `s`). Units of offset and size are `B`, `sectors`, `KiB`,
+//! `MiB`, and `pages` of 4 KiB (default `B`).
+//!
+//! Operations are SCSI codes or words in any case that begin with R, W, F (flush), or T, D or U (trim, discard, unmap).
+//!
+//! The delimiter is the first of `,` `;` tab `|` and blank that splits the first line into enough columns. With a
+//! delimiter other than the comma, numbers may have a decimal comma. A first line that is not a request is taken for a
+//! header.
 //! header.
 
 use imbrex_units::Operation;
@@ -20,7 +26,8 @@ use super::format::{Confidence, Format, Head};
 use super::vscsi::operation_of;
 use super::wpa::{international, international_time_ns};
 
-/// The registry's entry. It is never recognised: only the caller can know what columns mean.
+/// Entry of this format in the registry. The format is never recognised by contents: only the caller can know the
+/// meaning of the columns.
 pub const FORMAT: Format = Format {
     name: "csv",
     summary: "any table in text, with --columns and --units",
@@ -33,7 +40,7 @@ pub const FORMAT: Format = Format {
     },
 };
 
-/// Where the columns are, and their units.
+/// Positions of the columns, and their units.
 struct Table {
     columns: usize,
     time: Option<usize>,
@@ -49,7 +56,11 @@ struct Table {
 }
 
 impl Table {
-    /// The table that the options describe, or what is wrong with the description.
+    /// Returns the table that the options describe.
+    ///
+    /// # Errors
+    ///
+    /// If the description is wrong; the text says why.
     fn described(options: &TraceOptions) -> Result<Table, String> {
         let columns = options.columns.as_deref().ok_or("csv needs --columns, such as --columns time,op,offset,size")?;
         let names: Vec<&str> = columns.split(',').map(str::trim).collect();
@@ -78,7 +89,7 @@ impl Table {
         })
     }
 
-    /// A time, with a decimal comma too where commas do not divide columns.
+    /// Parses a time. It may have a decimal comma if the delimiter is not the comma.
     fn time_ns(&self, word: &[u8]) -> Option<u64> {
         match self.delimiter {
             b',' => fields::time_ns(word, self.time_unit),
@@ -86,7 +97,7 @@ impl Table {
         }
     }
 
-    /// A whole number; `4.096` and `4.096,00` are one where the comma stands before decimals.
+    /// Parses a whole number. If the delimiter is not the comma, `4.096` and `4.096,00` are whole numbers too.
     fn number(&self, word: &[u8]) -> Option<u64> {
         if self.delimiter == b',' || !word.iter().any(|byte| matches!(byte, b'.' | b',')) {
             return fields::number(word);
@@ -132,7 +143,7 @@ impl LineFormat for Table {
     }
 }
 
-/// The column at `place`; blanks count as one delimiter however many they are.
+/// Returns the column at `place`. With blanks as delimiter, consecutive blanks count as one.
 fn column(line: &[u8], delimiter: u8, place: usize) -> Option<&[u8]> {
     if delimiter == b' ' {
         return line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(place);
@@ -169,7 +180,7 @@ fn unit_bytes(unit: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: columns in any order, unit and delimiter. Method: the same two requests in several tables.
+    //! Goal: columns in any order, unit and delimiter. Method: two requests in several tables.
 
     use imbrex_units::Command;
 

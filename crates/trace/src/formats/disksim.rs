@@ -1,8 +1,9 @@
-//! The ASCII traces of DiskSim: `time device block count flags`, between blanks; block and count in sectors, flags in base
-//! sixteen.
+//! The ASCII traces of DiskSim: `time device block count flags`, separated by blanks. Block and count are in sectors,
+//! flags are hexadecimal.
 //!
-//! The lowest bit of the flags means a read, but converters disagree: `read_flag` of the options says which value does.
-//! Time is in milliseconds, with decimals; MQSim and SSDsim write nanoseconds: `time_unit` says so.
+//! The lowest bit of the flags distinguishes reads from writes, but converters disagree: `read_flag` of the options is
+//! the value of the bit for a read. Times are in milliseconds, with decimals. MQSim and SSDsim write nanoseconds, which
+//! `time_unit` of the options selects.
 
 use imbrex_units::Operation;
 
@@ -13,7 +14,7 @@ use crate::options::TimeUnit;
 
 use super::format::{Confidence, Format, Head};
 
-/// The registry's entry.
+/// Entry of this format in the registry.
 pub const FORMAT: Format = Format {
     name: "disksim",
     summary: "ASCII traces of DiskSim, MQSim, SSDsim",
@@ -27,15 +28,16 @@ pub const FORMAT: Format = Format {
     },
 };
 
-/// Requests of the head by which a mean gap is a measure of the trace, and not of a pause.
+/// Number of requests in the head from which their mean gap describes the trace, rather than one pause.
 const TIMES_ENOUGH: usize = 4;
-/// Whole milliseconds that lie farther apart than this in the mean, ten seconds, are no milliseconds.
+/// Maximum mean gap of whole times in milliseconds: ten seconds. With larger gaps the times are nanoseconds.
 const MEAN_GAP_MAX: u64 = 10_000;
-/// Between a few requests there may be a pause, but hardly one of more than an hour.
+/// Maximum mean gap in milliseconds if the head has fewer than [`TIMES_ENOUGH`] requests: one hour. A few requests may
+/// have a pause between them, but hardly a longer one.
 const PAUSE_MAX: u64 = 3_600_000;
 
-/// DiskSim has decimals of milliseconds; MQSim and SSDsim have whole nanoseconds, which as milliseconds would be requests with
-/// minutes and hours between them.
+/// Returns the unit of the times. DiskSim writes milliseconds with decimals. MQSim and SSDsim write whole nanoseconds;
+/// taken as milliseconds, they would put minutes or hours between requests.
 fn plausible_unit(head: &Head<'_>) -> TimeUnit {
     let first = |line: &[u8]| fields::words::<5>(line).map(|words| words[0].to_vec());
     let times: Vec<Vec<u8>> = head.full_lines().filter(|line| !line.starts_with(b"#")).filter_map(first).collect();
@@ -72,7 +74,8 @@ fn fields_of(line: &[u8], unit: TimeUnit) -> Option<(u64, u32, u64, u64, u64)> {
     Some((fields::time_ns(time, unit)?, device, fields::number(block)?, fields::number(count)?, flags))
 }
 
-/// Five numbers bear no mark: other formats are asked first.
+/// Returns whether the trace may have this format. Rows of five numbers have no distinctive mark, so other formats take
+/// precedence.
 fn detect(head: &Head<'_>) -> Confidence {
     let line = head.full_lines().find(|line| !line.starts_with(b"#")).unwrap_or(&[]);
     let five = fields::words::<6>(line).is_none();
@@ -81,7 +84,7 @@ fn detect(head: &Head<'_>) -> Confidence {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the flag and the unit that converters disagree about. Method: worked by hand.
+    //! Goal: the flag and the unit, on which converters disagree. Method: cases worked out by hand.
 
     use imbrex_units::Command;
 
@@ -114,7 +117,7 @@ mod tests {
         let lines: String = (0..10).map(|at: u64| format!("{} 0 {at} 8 0\n", at * 13_600)).collect();
         let requests = requests_of(&lines, &TraceOptions::default());
         assert_eq!(requests[9], timed(9 * 13_600, 0, Command::write(9, 8)));
-        // Half a second apart, with decimals or without, is milliseconds.
+        // Whole numbers half a second apart, and any numbers with decimals, are milliseconds.
         let lines: String = (0..10).map(|at: u64| format!("{} 0 {at} 8 0\n", at * 500)).collect();
         assert_eq!(requests_of(&lines, &TraceOptions::default())[1], timed(500_000_000, 0, Command::write(1, 8)));
     }
@@ -122,12 +125,12 @@ mod tests {
     #[test]
     fn two_requests_may_be_an_hour_apart_and_no_more() {
         let second = |lines: &str| requests_of(lines, &TraceOptions::default())[1];
-        // 5 ms in nanoseconds; as milliseconds an hour and 23 minutes.
+        // 5 ms in nanoseconds; taken as milliseconds, 1 h 23 min.
         assert_eq!(second("0 0 8 8 1\n5000000 0 8 8 0\n"), timed(5_000_000, 0, Command::write(8, 8)));
-        // Times may begin anywhere: it is the gap that tells.
+        // Times may begin at any value: only the gap counts.
         let begun = "9000000000000 0 8 8 1\n9000005000000 0 8 8 0\n";
         assert_eq!(second(begun), timed(5_000_000, 0, Command::write(8, 8)));
-        // An hour to the millisecond is a pause, and so is all that has decimals.
+        // A gap of exactly an hour is a pause. So is any gap between times with decimals.
         let hour_ns = 3_600_000_000_000;
         assert_eq!(second("0 0 8 8 1\n3600000 0 8 8 0\n"), timed(hour_ns, 0, Command::write(8, 8)));
         assert_eq!(second("0.0 0 8 8 1\n7200000.0 0 8 8 0\n"), timed(2 * hour_ns, 0, Command::write(8, 8)));

@@ -1,9 +1,10 @@
-//! The iologs of fio, versions 2 and 3: a line `fio version N iolog`, then `file action [offset length]`, in version 3
-//! behind a time in microseconds.
+//! The iologs of fio, versions 2 and 3: a line `fio version N iolog`, then lines `file action [offset length]`. Lines
+//! of version 3 begin with a time in microseconds.
 //!
-//! Actions: `add`, `open`, `close` are no requests; `read`, `write`, `trim` of bytes; `sync` and `datasync` are flushes.
-//! `wait` of version 2 lets its offset in microseconds pass before what follows; version 3 forbids it. A file is a
-//! device, numbered as its name ends where that number is free.
+//! Actions: `add`, `open`, `close` are not requests; `read`, `write`, `trim` have offset and length in bytes; `sync`
+//! and `datasync` are flushes. `wait` of version 2 delays the following requests by its offset, in microseconds;
+//! version 3 forbids it. Each file is a device. Its number is the number at the end of the file's name, if that number
+//! is free.
 
 use imbrex_units::Operation;
 
@@ -14,13 +15,13 @@ use crate::options::TimeUnit;
 
 use super::format::{Confidence, Format, Head};
 
-/// The registry's entry.
+/// Entry of this format in the registry.
 pub const FORMAT: Format = Format {
     name: "fio-iolog",
     summary: "iologs of fio, versions 2 and 3",
     detect: |head| if version_of(head.first_line()).is_some() { Confidence::Yes } else { Confidence::No },
     open: |input, options| {
-        // A log that is named as one but has lost its first line is taken for the newer version.
+        // The user may name this format for a log without its first line: such a log is read as version 3.
         let version = version_of(Head::of(&input).first_line()).unwrap_or(Version::Three);
         LineReader::open(input, options, IoLog { version, waited_ns: 0 }, Vec::new())
     },
@@ -34,7 +35,7 @@ enum Version {
 
 struct IoLog {
     version: Version,
-    /// The time of version 2, which has only waits.
+    /// Sum of all waits so far, in nanoseconds: the current time in version 2.
     waited_ns: u64,
 }
 
@@ -59,7 +60,7 @@ impl IoLog {
         }
     }
 
-    /// What `file action [offset length]` is.
+    /// Parses `file action [offset length]`. Without `time_ns`, the time is the sum of the waits.
     fn entry(&mut self, line: &[u8], time_ns: Option<u64>, devices: &mut Devices) -> Option<Result<Parsed, Malformed>> {
         let [file, action] = fields::words(line)?;
         let device = devices.number(file, trailing_number(file));
@@ -93,7 +94,7 @@ fn operation(action: &[u8]) -> Option<Operation> {
     }
 }
 
-/// The time a line of version 3 begins with, and what follows it.
+/// Returns the time in nanoseconds at the start of a line of version 3, and the rest of the line.
 fn timed(line: &[u8]) -> Option<(u64, &[u8])> {
     let line = line.trim_ascii_start();
     let end = line.iter().position(u8::is_ascii_whitespace)?;
@@ -108,7 +109,7 @@ fn version_of(line: &[u8]) -> Option<Version> {
     }
 }
 
-/// The number a name ends in: 3 of `device3`.
+/// Returns the number at the end of a name: 3 for `device3`.
 fn trailing_number(name: &[u8]) -> Option<u32> {
     let start = name.iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |at| at + 1);
     u32::try_from(fields::number(&name[start..])?).ok()
@@ -116,7 +117,7 @@ fn trailing_number(name: &[u8]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: both versions, every action. Method: logs written here, their requests worked by hand.
+    //! Goal: both versions, every action. Method: logs written here, with requests worked out by hand.
 
     use imbrex_units::Command;
 

@@ -1,52 +1,52 @@
-//! What a trace format is: how it is recognised by the beginning of a trace, and how one is opened.
+//! The description of a trace format: how it is recognised by the beginning of a trace, and how a trace is opened.
 
 use crate::input::Unpacked;
 use crate::options::TraceOptions;
 use crate::request::{Source, TraceError};
 
-/// A format of the registry.
+/// An entry of the registry of formats.
 #[derive(Debug)]
 pub struct Format {
-    /// The word for `--format`.
+    /// Name of the format for `--format`.
     pub name: &'static str,
-    /// One line: what it is and who writes it.
+    /// One line: the contents of the format, or the program that writes it.
     pub summary: &'static str,
-    /// How sure one can be that a trace that begins so is in this format.
+    /// Returns the confidence that a trace with this head has this format.
     pub detect: fn(&Head<'_>) -> Confidence,
-    /// The source of a trace in this format.
+    /// Opens a trace in this format.
     pub open: fn(Unpacked, &TraceOptions) -> OpenResult,
 }
 
-/// The source a format makes of a trace, or why it cannot.
+/// The source of a trace's requests, or the error that prevents it.
 pub type OpenResult = Result<Box<dyn Source>, TraceError>;
 
-/// How sure a recognition is.
+/// Confidence of a recognition.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Confidence {
-    /// It is something else.
+    /// The trace has another format.
     No,
-    /// It parses as this format, as it might as another.
+    /// The trace parses as this format, but might also parse as another.
     Maybe,
-    /// It bears the format's mark.
+    /// The trace has the distinctive mark of this format.
     Yes,
 }
 
 /// The beginning of a trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
-    /// Its bytes, unpacked.
+    /// Bytes of the head, decompressed.
     pub bytes: &'a [u8],
-    /// Whether that is all of it.
+    /// Whether the head is the whole trace.
     pub whole: bool,
 }
 
 impl<'a> Head<'a> {
-    /// The head of `input`.
+    /// Returns the head of `input`.
     pub fn of(input: &'a Unpacked) -> Head<'a> {
         Head { bytes: &input.head, whole: input.whole }
     }
 
-    /// Its lines without their ends, byte order mark and last partial line left off.
+    /// Returns the lines of the head without line endings, without the byte order mark and without a partial last line.
     pub fn lines(&self) -> impl Iterator<Item = &'a [u8]> {
         let text = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(self.bytes);
         let last = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
@@ -54,12 +54,12 @@ impl<'a> Head<'a> {
         text.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
     }
 
-    /// Its lines that are not blank.
+    /// Returns the lines of the head that are not blank.
     pub fn full_lines(&self) -> impl Iterator<Item = &'a [u8]> {
         self.lines().filter(|line| !line.trim_ascii().is_empty())
     }
 
-    /// Its first line that is not blank; empty where there is none.
+    /// Returns the first line of the head that is not blank, or an empty line if there is none.
     pub fn first_line(&self) -> &'a [u8] {
         self.full_lines().next().unwrap_or(&[])
     }

@@ -1,27 +1,27 @@
-//! Formats whose first line names the columns of all others.
+//! Formats with a first line that names the columns of all other lines.
 
 use crate::admission::{Devices, Malformed, Parsed};
 use crate::lines::LineFormat;
 
-/// Where the columns of a format are.
+/// Positions of a format's columns.
 pub(super) trait Header: Copy + Send + 'static {
-    /// What a header and lines should be, for errors.
+    /// Description of a valid header and its lines, for error messages.
     const EXPECTED: &'static str;
 
-    /// As this first line has them; nothing if it is no header of the format.
+    /// Returns the columns that the header `line` names, or `None` if the line is not a header of this format.
     fn of(line: &[u8]) -> Option<Self>;
 
-    /// What a line of such columns is; nothing if it is none.
+    /// Parses a line with these columns. Returns `None` if the line is malformed.
     fn request(self, line: &[u8]) -> Option<Result<Parsed, Malformed>>;
 }
 
-/// The reader of such a format.
+/// The parser of a format with a header.
 pub(super) struct Headed<H> {
     header: Option<H>,
 }
 
 impl<H> Headed<H> {
-    /// One that has not seen its header yet.
+    /// Returns a parser that expects the header next.
     pub(super) fn new() -> Headed<H> {
         Headed { header: None }
     }

@@ -1,12 +1,13 @@
 //! Imbrex's own format: Parquet of five columns, `time_ns u64, op u8, lba u64, sectors u32, device u32`.
 //!
-//! `op` is 0 read, 1 write, 2 flush, 3 trim, plus 128 where the write has to reach the medium before it is acknowledged
-//! (FUA). Any Parquet with columns of these names and physical types is read, whatever their order, compression or
-//! nullability, as long as nothing is null: other programs can make such files.
+//! `op` is 0 read, 1 write, 2 flush, 3 trim, plus 128 for a write with forced unit access (FUA), which must reach the
+//! medium before it is acknowledged. The reader accepts any Parquet file with columns of these names and physical
+//! types, so that other programs can write traces. Order, compression and nullability of the columns are free, but no
+//! value may be null.
 //!
 //! Invariants:
-//! 1. Rows are read in blocks of [`BLOCK_ROWS`], so memory does not grow with the row groups.
-//! 2. Every row is yielded, counted, or an error with its number, which counts from 0.
+//! 1. Rows are read in blocks of [`BLOCK_ROWS`], so memory does not grow with the size of row groups.
+//! 2. Every row is yielded, counted, or reported as an error with its number; numbers start at 0.
 
 use imbrex_units::{Command, Lba, Operation, SimTime};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
@@ -22,7 +23,7 @@ use crate::request::{Request, Source, TraceError};
 
 use super::format::{Confidence, Format, OpenResult};
 
-/// The registry's entry.
+/// Entry of this format in the registry.
 pub const FORMAT: Format = Format {
     name: "imbrex",
     summary: "Parquet: time_ns, op, lba, sectors, device",
@@ -30,13 +31,13 @@ pub const FORMAT: Format = Format {
     open,
 };
 
-/// The columns, in the order they are written.
+/// Names of the columns, in the order in which they are written.
 pub const COLUMNS: [&str; 5] = ["time_ns", "op", "lba", "sectors", "device"];
 
-/// Added to the operation of a request with force unit access.
+/// Number added to the operation of a request with forced unit access.
 pub const FUA: i32 = 128;
 
-/// Rows decoded at once.
+/// Maximum number of rows decoded at once.
 const BLOCK_ROWS: usize = 32 * 1024;
 
 fn open(input: Unpacked, options: &TraceOptions) -> OpenResult {
@@ -55,7 +56,7 @@ fn open(input: Unpacked, options: &TraceOptions) -> OpenResult {
     }
 }
 
-/// A column being read: its reader in the current row group, and the values decoded.
+/// A column that is being read: its reader in the current row group, and the decoded values.
 struct Column<T: DataType> {
     place: usize,
     reader: Option<ColumnReaderImpl<T>>,
@@ -68,7 +69,7 @@ impl<T: DataType> Column<T> {
         Column { place, reader: None, values: Vec::new(), levels: Vec::new() }
     }
 
-    /// Decodes the next rows, at most a block; how many there were.
+    /// Decodes the next rows, at most [`BLOCK_ROWS`]. Returns their number.
     fn fill(&mut self) -> Result<usize, ParquetError> {
         self.values.clear();
         self.levels.clear();
@@ -83,12 +84,12 @@ impl<T: DataType> Column<T> {
     }
 }
 
-/// The source of a Parquet file.
+/// The source of requests for a Parquet file.
 struct Rows<R: ChunkReader + 'static> {
     file: SerializedFileReader<R>,
     name: String,
     admission: Admission,
-    /// Where the file has each of [`COLUMNS`].
+    /// Position in the file of each of [`COLUMNS`].
     places: [usize; 5],
     time: Column<Int64Type>,
     lba: Column<Int64Type>,
@@ -96,10 +97,10 @@ struct Rows<R: ChunkReader + 'static> {
     sectors: Column<Int32Type>,
     device: Column<Int32Type>,
     next_group: usize,
-    /// The next row of the block, and how many the block has.
+    /// Index in the block of the next row. The field `rows` is the number of rows in the block.
     next_row: usize,
     rows: usize,
-    /// Rows before the block.
+    /// Number of rows before the block.
     rows_before: u64,
 }
 
@@ -124,7 +125,7 @@ impl<R: ChunkReader + 'static> Rows<R> {
         })
     }
 
-    /// Decodes the next block; false at the end of the file.
+    /// Decodes the next block. Returns false at the end of the file.
     #[cold]
     fn refill(&mut self) -> Result<bool, TraceError> {
         self.rows_before += self.rows as u64;
@@ -162,11 +163,11 @@ impl<R: ChunkReader + 'static> Rows<R> {
         Ok(())
     }
 
-    /// The row at `index` of the block.
+    /// Converts the row at `index` of the block.
     fn row(&self, index: usize) -> Result<Parsed, Malformed> {
         let code = self.operation.values[index];
         let operation = operation_of(code)?;
-        // Parquet has no unsigned types of its own: the columns hold the same bits.
+        // Parquet stores unsigned integers as signed ones with the same bits.
         let (lba, sectors) = (self.lba.values[index] as u64, self.sectors.values[index] as u32);
         let Some(sectors) = reached(lba, u64::from(sectors)) else {
             return Err(out_of_reach(lba, u64::from(sectors)));
@@ -208,7 +209,7 @@ impl<R: ChunkReader + 'static> Source for Rows<R> {
     }
 }
 
-/// The operation that `code` stands for.
+/// Returns the operation for `code`, the value of the column `op`.
 pub(crate) fn operation_of(code: i32) -> Result<Operation, Malformed> {
     match code & !FUA {
         0 => Ok(Operation::Read),
@@ -219,7 +220,11 @@ pub(crate) fn operation_of(code: i32) -> Result<Operation, Malformed> {
     }
 }
 
-/// Where `file` has each of [`COLUMNS`], or what is wrong with its schema.
+/// Returns the position of each of [`COLUMNS`] in `file`.
+///
+/// # Errors
+///
+/// If a column is missing or has the wrong type.
 fn places_of<R: ChunkReader + 'static>(file: &SerializedFileReader<R>) -> Result<[usize; 5], String> {
     use parquet::basic::Type::{INT32, INT64};
     let columns = file.metadata().file_metadata().schema_descr().columns();

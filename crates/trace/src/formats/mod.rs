@@ -1,9 +1,9 @@
-//! Trace formats: one file each, and the registry of all.
+//! Readers of trace formats: one file each, and the registry of them all.
 //!
 //! Invariants:
-//! 1. A format is recognised by the contents alone: the name of a file decides nothing.
-//! 2. The surest recognition wins; among equals the first of [`all`]. What none recognises is an error that says what
-//!    it looks like and what to do.
+//! 1. A format is recognised only by the contents: the name of a file is ignored.
+//! 2. The recognition with the highest confidence wins; among equals, the first of [`all`]. A trace that no format
+//!    recognises is an error, which says what the trace looks like and what to do.
 
 mod blkparse;
 mod blkreplay;
@@ -33,7 +33,7 @@ use crate::input::{Input, Unpacked};
 use crate::options::TraceOptions;
 use crate::request::{Source, TraceError};
 
-/// Every format.
+/// Returns all formats.
 pub fn all() -> &'static [&'static Format] {
     &[
         &imbrex::FORMAT,
@@ -57,20 +57,21 @@ pub fn all() -> &'static [&'static Format] {
     ]
 }
 
-/// The format called `name`.
+/// Returns the format called `name`, if there is one.
 pub fn by_name(name: &str) -> Option<&'static Format> {
     all().iter().copied().find(|format| format.name == name)
 }
 
-/// A trace that was opened.
+/// An opened trace.
 pub struct Opened {
-    /// The format it is in.
+    /// Format of the trace.
     pub format: &'static Format,
-    /// Its requests.
+    /// Source of the trace's requests.
     pub source: Box<dyn Source>,
 }
 
-/// Opens `input` in the format the options name, `csv` where they name columns, else the one its contents show.
+/// Opens `input` in the format that the options name. If they name none, the format is `csv` if the options name
+/// columns, else the recognised one.
 pub fn open(input: Input, options: &TraceOptions) -> Result<Opened, TraceError> {
     let unpacked = input.unpack()?;
     let format = choose(&unpacked, options)?;
@@ -94,7 +95,7 @@ fn names() -> String {
     all().iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
 }
 
-/// The format a trace that begins so is in.
+/// Returns the format of a trace with this head, or `None` if no format recognises it.
 pub fn recognise(head: &Head<'_>) -> Option<&'static Format> {
     let mut best = (Confidence::No, None);
     for &format in all() {

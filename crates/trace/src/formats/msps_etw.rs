@@ -1,12 +1,13 @@
-//! Microsoft's production server traces: events of Windows (ETW) as text, between a header from `BeginHeader` to `EndHeader`
-//! and the end.
+//! Microsoft's production server traces: events of Windows (ETW) as text, after a header from `BeginHeader` to
+//! `EndHeader`.
 //!
 //! ```text
 //!   DiskWrite, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime, DiskNum, …
 //! ```
 //!
-//! Times are in microseconds, and those of completions: a request was issued its elapsed time earlier. Offset and size are
-//! hexadecimal, in bytes. The name of a process may hold commas; what ends it is the bracket after its number.
+//! Times are in microseconds, and are times of completion: a request was issued earlier by its elapsed time. Offset and
+//! size are hexadecimal, in bytes. The name of a process may contain commas; the bracket after the process number ends
+//! it.
 
 use imbrex_units::Operation;
 
@@ -17,7 +18,7 @@ use crate::options::TimeUnit;
 
 use super::format::{Confidence, Format};
 
-/// The registry's entry.
+/// Entry of this format in the registry.
 pub const FORMAT: Format = Format {
     name: "msps-etw",
     summary: "Microsoft production server traces: events of Windows as text",
@@ -54,7 +55,7 @@ impl LineFormat for Events {
         let operation = match word {
             b"DiskRead" => Operation::Read,
             b"DiskWrite" => Operation::Write,
-            // Other events: files, flushes that name no place, starts and ends.
+            // Other events: file operations, flushes without an offset, starts and ends of processes.
             _ => return Ok(Parsed::NotRequest),
         };
         request(operation, line).unwrap_or_else(|| Err(Malformed::new(EXPECTED, line)))
@@ -69,11 +70,11 @@ fn request(operation: Operation, line: &[u8]) -> Option<Result<Parsed, Malformed
     let elapsed_ns = fields::time_ns(field(5)?, TimeUnit::Microseconds)?;
     let (offset, bytes) = (hexadecimal(field(3)?)?, hexadecimal(field(4)?)?);
     let disk = u32::try_from(fields::number(field(6)?)?).ok()?;
-    // A request under way when tracing began was issued before its zero.
+    // A request in flight when tracing began was issued before time 0: its time becomes 0.
     Some(byte_record(time_ns.saturating_sub(elapsed_ns), disk, operation, offset, bytes))
 }
 
-/// `0x1f`, or without what marks it.
+/// Parses a hexadecimal number with or without `0x`.
 pub(super) fn hexadecimal(word: &[u8]) -> Option<u64> {
     let digits = word.strip_prefix(b"0x").or_else(|| word.strip_prefix(b"0X")).unwrap_or(word);
     let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
@@ -82,7 +83,8 @@ pub(super) fn hexadecimal(word: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the header is passed over, commas in names are none, times are those of issue. Method: worked by hand.
+    //! Goal: the header is skipped, commas in names do not separate fields, times are those of issue. Method: cases
+    //! worked out by hand.
 
     use imbrex_units::Command;
 

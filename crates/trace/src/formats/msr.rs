@@ -1,10 +1,11 @@
-//! The CSV of the MSR Cambridge traces: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, no header.
+//! The CSV of the MSR Cambridge traces: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, without a
+//! header.
 //!
-//! Times are in ticks of 100 ns since 1601, offset and size in bytes. Disk numbers repeat across hosts, so a device is a
-//! host and a disk: it is called `host.disk`, and numbered as its disk while no other host has that number. The
-//! lines are not always sorted by time.
+//! Times are in ticks of 100 ns since 1601, offset and size in bytes. Disk numbers repeat across hosts, so a device is
+//! the pair of host and disk, called `host.disk`. Its number is the disk number if no other host's disk has taken it.
+//! The lines are not always sorted by time.
 //!
-//! This is the parser that has to be fast: traces in this form are of tens of gigabytes.
+//! This parser has to be fast: traces in this format have tens of gigabytes.
 
 use imbrex_units::Operation;
 
@@ -15,7 +16,7 @@ use crate::options::TimeUnit;
 
 use super::format::{Confidence, Format, Head};
 
-/// The registry's entry.
+/// Entry of this format in the registry.
 pub const FORMAT: Format = Format {
     name: "msr",
     summary: "CSV of the MSR Cambridge traces",
@@ -25,15 +26,15 @@ pub const FORMAT: Format = Format {
 
 const EXPECTED: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
 
-/// The parser; it remembers the device of the line before, which is that of this one nearly always.
+/// The parser. It caches the device of the previous line, which is nearly always the device of the next one.
 #[derive(Default)]
 struct Msr {
-    /// `host,disk,` as the line before had it.
+    /// Text `host,disk,` of the previous line.
     place: Vec<u8>,
     device: u32,
 }
 
-/// The fields that matter, in the units of a request.
+/// The fields that are used, in the units of a request.
 struct Fields {
     time_ns: u64,
     device: u32,
@@ -88,7 +89,7 @@ impl Msr {
     }
 }
 
-/// `Read,` or `Write,`, in any case.
+/// Parses `Read,` or `Write,`, in any case.
 #[inline]
 fn operation(cursor: &mut Cursor<'_>) -> Option<Operation> {
     let rest = cursor.rest();
@@ -123,7 +124,7 @@ fn detect(head: &Head<'_>) -> Confidence {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the layout's traps. Method: lines written here, their requests worked by hand.
+    //! Goal: the pitfalls of the layout. Method: lines written here, with requests worked out by hand.
 
     use imbrex_units::Command;
 

@@ -1,7 +1,8 @@
-//! The CSV of NetApp's hfplayer: a header that names the columns, of which `ELAPSED_USECS`, `CMD`, `LBA` and `NBLKS` count.
+//! The CSV of NetApp's hfplayer, with a header that names the columns. The reader uses `ELAPSED_USECS`, `CMD`, `LBA`,
+//! `NBLKS`.
 //!
-//! Times are in microseconds since the start, LBA and NBLKS in sectors of 512 bytes. Commands are `RD_IN` and `WR_IN`; other
-//! lines, such as those of completions, are no requests.
+//! Times are in microseconds since the start, LBA and NBLKS in sectors of 512 bytes. The commands `RD_IN` and `WR_IN`
+//! are requests; other lines, such as those of completions, are not.
 
 use imbrex_units::Operation;
 
@@ -13,7 +14,7 @@ use crate::options::TimeUnit;
 use super::format::{Confidence, Format};
 use super::headed::{Headed, Header};
 
-/// The registry's entry.
+/// Entry of this format in the registry.
 pub const FORMAT: Format = Format {
     name: "netapp",
     summary: "CSV of NetApp's hfplayer",
@@ -24,7 +25,7 @@ pub const FORMAT: Format = Format {
     open: |input, options| LineReader::open(input, options, Headed::<Columns>::new(), Vec::new()),
 };
 
-/// Where the columns are.
+/// Positions of the columns.
 #[derive(Clone, Copy)]
 struct Columns {
     time: usize,
@@ -66,7 +67,7 @@ fn field_places(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: columns are found by their names, other commands are none. Method: worked by hand.
+    //! Goal: columns are found by their names, other commands are not requests. Method: cases worked out by hand.
 
     use imbrex_units::Command;
 

@@ -1,8 +1,9 @@
-//! Why a file is refused that no format recognises: what it looks like (an archive, a picture, a web page), and what to do about it.
+//! The error for a file that no format recognises: says what the file looks like (an archive, a picture, a web page),
+//! and what to do about it.
 
 use super::format::Head;
 
-/// Files people hand in by mistake, by how they begin.
+/// Types of files that users pass by mistake, each with its first bytes.
 const MAGIC: [(&[u8], &str); 13] = [
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
@@ -19,7 +20,8 @@ const MAGIC: [(&[u8], &str); 13] = [
     (b"SQLite format 3", "an SQLite database"),
 ];
 
-/// Why a trace that begins so, and that no format recognises, is refused; `names` are those of the formats there are.
+/// Returns the reason why no format recognises a trace with this head, and a remedy. `names` lists the names of all
+/// formats.
 pub fn reason(head: &Head<'_>, names: &str) -> String {
     let bytes = head.bytes;
     if bytes.is_empty() {
@@ -50,7 +52,8 @@ pub fn reason(head: &Head<'_>, names: &str) -> String {
     format!("binary data in no format we recognise: if it is a trace, name its format with --format ({names})")
 }
 
-/// Records of 24 bytes, `u32 time, u64 object, u32 size, i64 next`, where times never fall and next is -1 or ahead.
+/// Returns whether the head looks like oracleGeneral of libCacheSim. It has records of 24 bytes, `u32 time, u64 object,
+/// u32 size, i64 next`. Times never decrease, and `next` is -1 or the index of a later record.
 fn is_oracle_general(head: &Head<'_>) -> bool {
     const RECORD_BYTES: usize = 24;
     let records = head.bytes.chunks_exact(RECORD_BYTES);
@@ -75,7 +78,7 @@ fn is_text(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: what is refused is told by name, with what to do. Method: the first bytes of each, written by hand.
+    //! Goal: refused files are named, with a remedy. Method: the first bytes of each kind, written by hand.
 
     use crate::formats::testing::error_of;
     use crate::options::TraceOptions;

@@ -1,8 +1,8 @@
-//! Traces of the Storage Performance Council, as the UMass repository has them: `ASU,LBA,Size,Opcode,Timestamp[,…]`.
+//! Traces of the Storage Performance Council, in the form of the UMass repository: `ASU,LBA,Size,Opcode,Timestamp[,…]`.
 //!
-//! The LBA is in blocks of 512 bytes, relative to the application storage unit (ASU), which is a space of its own and
-//! so a device here. Size is in bytes, the opcode `r` or `w` in any case, the time in seconds from the start. A size
-//! of 0 is legal and no request.
+//! Each application storage unit (ASU) has its own address space, and so is a device here. The LBA is in blocks of 512
+//! bytes within the ASU. The size is in bytes, the opcode is `r` or `w` in any case, the time is in seconds from the
+//! start. A size of 0 is legal, but such a line is not a request.
 
 use imbrex_units::Operation;
 
@@ -13,7 +13,7 @@ use crate::options::TimeUnit;
 
 use super::format::{Confidence, Format, Head};
 
-/// The registry's entry.
+/// Entry of this format in the registry.
 pub const FORMAT: Format = Format {
     name: "spc",
     summary: "Storage Performance Council traces (UMass)",
@@ -57,7 +57,8 @@ fn detect(head: &Head<'_>) -> Confidence {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: ASUs are devices, opcodes have any case, empty requests are none. Method: worked by hand.
+    //! Goal: ASUs are devices, opcodes have any case, lines of size 0 are not requests. Method: cases worked out by
+    //! hand.
 
     use imbrex_units::Command;
 

@@ -1,8 +1,8 @@
-//! The SYSTOR '17 collection: a header `Timestamp,Response,IOType,LUN,Offset,Size`, then one request a line: seconds,
-//! seconds, `R` or `W`, number of the unit, bytes, bytes.
+//! The SYSTOR '17 traces: a header `Timestamp,Response,IOType,LUN,Offset,Size`, then one request a line. Timestamp and
+//! response time are in seconds, the type is `R` or `W`, offset and size are in bytes.
 //!
-//! Lines whose type is blank carry no request: they are counted and left out. Lines are sorted by completion, so many
-//! times lie before those of the line above.
+//! Lines with a blank type are not requests: they are counted and left out. Lines are sorted by completion, so many
+//! times are earlier than the time of the previous line.
 
 use imbrex_units::Operation;
 
@@ -13,7 +13,7 @@ use crate::options::TimeUnit;
 
 use super::format::{Confidence, Format, Head};
 
-/// The registry's entry.
+/// Entry of this format in the registry.
 pub const FORMAT: Format = Format {
     name: "systor17",
     summary: "CSV of the SYSTOR '17 traces",
@@ -60,7 +60,7 @@ fn detect(head: &Head<'_>) -> Confidence {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: blank types are left out and counted. Method: worked by hand.
+    //! Goal: lines with a blank type are left out and counted. Method: cases worked out by hand.
 
     use imbrex_units::Command;
 

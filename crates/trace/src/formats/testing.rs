@@ -1,4 +1,4 @@
-//! What the tests of all formats share: a trace in memory, read to its end.
+//! Helpers for the tests of all formats: a trace in memory, read to its end.
 
 use bytes::Bytes;
 use imbrex_units::{Command, SimTime};
@@ -15,27 +15,27 @@ fn read(trace: impl AsRef<[u8]>, options: &TraceOptions) -> Result<Recorded, Tra
     Recorded::read(&mut *open(input, options)?.source)
 }
 
-/// All requests of `trace`, which is called `t`.
+/// Returns all requests of `trace`, whose name in messages is `t`.
 pub fn requests_of(trace: impl AsRef<[u8]>, options: &TraceOptions) -> Vec<Request> {
     read(trace, options).expect("a sound trace").requests().to_vec()
 }
 
-/// What reading `trace` to its end told.
+/// Returns the facts after `trace` was read to its end.
 pub fn facts_of(trace: impl AsRef<[u8]>, options: &TraceOptions) -> Facts {
     read(trace, options).expect("a sound trace").facts()
 }
 
-/// The error that reading `trace` ends in.
+/// Returns the error with which reading `trace` ends.
 pub fn error_of(trace: impl AsRef<[u8]>, options: &TraceOptions) -> String {
     read(trace, options).map(|recorded| recorded.requests().len()).expect_err("a broken trace").to_string()
 }
 
-/// The format that `trace` is recognised as.
+/// Returns the name of the format recognised for `trace`.
 pub fn format_of(trace: &[u8]) -> Option<&'static str> {
     recognise(&Head { bytes: trace, whole: true }).map(|format| format.name)
 }
 
-/// A request at `time_ns`.
+/// Returns a request at `time_ns`.
 pub fn timed(time_ns: u64, device: u32, command: Command) -> Request {
     Request { when: When::At(SimTime(time_ns)), device, command }
 }

@@ -1,8 +1,8 @@
-//! The binary records of VMware's vscsiStats as the CloudPhysics traces have them, versions 1 and 2, little-endian.
+//! The binary records of VMware's vscsiStats in the CloudPhysics traces, versions 1 and 2, little-endian.
 //!
 //! Version 1, 32 bytes: `u32 sn, u32 length, u32 nSG, u16 cmd, u16 version, u64 lbn, u64 time`. Version 2, 40 bytes:
 //! `u16 cmd, u16 version, u32 sn, u32 length, u32 nSG, u64 lbn, u64 time, u64 response`. Length is in bytes, lbn in
-//! sectors, time in microseconds; the version is the upper byte of its field; cmd is the SCSI operation code.
+//! sectors, time in microseconds. The version number is the upper byte of its field; cmd is the SCSI operation code.
 
 use imbrex_units::{Command, Lba, Operation};
 
@@ -12,7 +12,7 @@ use crate::records::{RecordFormat, RecordReader};
 
 use super::format::{Confidence, Format, Head};
 
-/// The registry's entry of version 1.
+/// Entry of version 1 in the registry.
 pub const VSCSI1: Format = Format {
     name: "vscsi1",
     summary: "VMware vscsiStats records, version 1 (CloudPhysics)",
@@ -20,7 +20,7 @@ pub const VSCSI1: Format = Format {
     open: |input, options| RecordReader::open(input, options, Version1),
 };
 
-/// The registry's entry of version 2.
+/// Entry of version 2 in the registry.
 pub const VSCSI2: Format = Format {
     name: "vscsi2",
     summary: "VMware vscsiStats records, version 2 (CloudPhysics)",
@@ -31,7 +31,7 @@ pub const VSCSI2: Format = Format {
 struct Version1;
 struct Version2;
 
-/// The fields that matter of either version.
+/// The fields of either version that are used.
 struct Fields {
     version: u16,
     code: u16,
@@ -90,7 +90,7 @@ impl RecordFormat for Version2 {
     }
 }
 
-/// What a SCSI operation code asks; `None` for what moves no sectors of the medium.
+/// Returns the operation for a SCSI operation code, or `None` for commands that move no sectors of the medium.
 pub fn operation_of(code: u64) -> Option<Operation> {
     match code {
         0x08 | 0x28 | 0x88 | 0xa8 => Some(Operation::Read),
@@ -130,7 +130,7 @@ fn foreign<L: Layout>(fields: &Fields) -> Malformed {
     ))
 }
 
-/// Both of the first two records have to bear the version, and operation codes, which are bytes.
+/// Recognises the layout: each of the first two records must have the version and an operation code of one byte.
 fn detect<L: Layout>(head: &Head<'_>) -> Confidence {
     let mut records = head.bytes.chunks_exact(L::BYTES).map(L::fields);
     let sound = |fields: &Fields| fields.version == L::VERSION && fields.code <= 0xff;
@@ -155,8 +155,8 @@ fn u64_at(record: &[u8], at: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: both layouts, the version's byte, the operation codes, a cut file. Method: records packed here field by
-    //! field.
+    //! Goal: both layouts, the byte of the version, the operation codes, a cut file. Method: records packed here field
+    //! by field.
 
     use crate::formats::testing::{error_of, facts_of, format_of, requests_of, timed};
     use crate::options::TraceOptions;
@@ -225,7 +225,7 @@ mod tests {
         let bytes = [trace(version1), version1(0x28, 4096, i64::MAX as u64, 5_000_100)].concat();
         let error = error_of(&bytes, &TraceOptions::default());
         assert!(error.starts_with("t, byte 320: the address, sector 9223372036854775807, is past"), "{error}");
-        // What follows a flush in its record is no address.
+        // The address field of a flush is ignored.
         let bytes = [trace(version1), version1(0x35, 0, u64::MAX, 5_000_100)].concat();
         assert_eq!(requests_of(&bytes, &TraceOptions::default()).len(), 10);
     }

@@ -1,7 +1,8 @@
-//! The disk table of the Windows Performance Analyzer, exported as CSV: columns between semicolons, named by a header.
+//! The disk table of the Windows Performance Analyzer, exported as CSV: semicolons separate the columns, a header names
+//! them.
 //!
-//! Numbers are as the machine's language has them: a comma before decimals, dots between thousands. Offsets are hexadecimal,
-//! sizes in bytes, times in seconds since tracing began. `Flush` rows have no offset.
+//! Numbers have the form of the machine's language: a comma before decimals, dots between thousands. Offsets are
+//! hexadecimal and in bytes, sizes in bytes, times in seconds since tracing began. `Flush` rows have no offset.
 
 use imbrex_units::Operation;
 
@@ -14,7 +15,7 @@ use super::format::{Confidence, Format};
 use super::headed::{Headed, Header};
 use super::msps_etw::hexadecimal;
 
-/// The registry's entry.
+/// Entry of this format in the registry.
 pub const FORMAT: Format = Format {
     name: "wpa",
     summary: "disk table of the Windows Performance Analyzer, as CSV",
@@ -25,7 +26,7 @@ pub const FORMAT: Format = Format {
     open: |input, options| LineReader::open(input, options, Headed::<Columns>::new(), Vec::new()),
 };
 
-/// Where the columns are.
+/// Positions of the columns.
 #[derive(Clone, Copy)]
 struct Columns {
     operation: usize,
@@ -75,13 +76,14 @@ fn columns(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&byte| byte == b';').map(<[u8]>::trim_ascii)
 }
 
-/// `1.234,5` as `1234.5`: a number with a comma before its decimals and dots between thousands.
+/// Converts `1.234,5` to `1234.5`: removes dots between thousands and turns the decimal comma into a dot.
 pub(super) fn international(word: &[u8]) -> Vec<u8> {
     let word = word.iter().filter(|byte| !matches!(byte, b'.' | b'"'));
     word.map(|&byte| if byte == b',' { b'.' } else { byte }).collect()
 }
 
-/// A time with its decimals behind a comma; without one they stand behind the dot, if there is one.
+/// Parses a time. If it has a comma, decimals follow the comma, and dots separate thousands. Otherwise decimals follow
+/// the dot.
 pub(super) fn international_time_ns(word: &[u8], unit: TimeUnit) -> Option<u64> {
     if word.contains(&b',') {
         return fields::time_ns(&international(word), unit);
@@ -91,7 +93,7 @@ pub(super) fn international_time_ns(word: &[u8], unit: TimeUnit) -> Option<u64> 
 
 #[cfg(test)]
 mod tests {
-    //! Goal: localised numbers and flushes. Method: worked by hand.
+    //! Goal: localised numbers and flushes. Method: cases worked out by hand.
 
     use imbrex_units::Command;
 

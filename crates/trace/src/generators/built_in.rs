@@ -1,4 +1,4 @@
-//! What a built-in workload is: its name, its recipe, and the figures it was made to.
+//! The description of a built-in workload: its name, its recipe, and the published figures that it reproduces.
 
 use super::error::WorkloadError;
 use super::generator::Generator;
@@ -8,29 +8,30 @@ use crate::request::Source;
 
 /// A built-in workload.
 pub struct BuiltIn {
-    /// Its name.
+    /// Name of the workload.
     pub name: &'static str,
-    /// One line of what it does.
+    /// One line that describes the workload.
     pub summary: &'static str,
-    /// Whether it stands in for a trace that is not at hand, made to that trace's published figures.
+    /// Whether the workload is a stand-in: it replaces a trace that is not available, and reproduces the trace's
+    /// published figures.
     pub is_stand_in: bool,
-    /// What has to be said whenever it is used.
+    /// Note that is printed at every use of the workload.
     pub note: Option<&'static str>,
-    /// One past the last sector it may name whatever the drive, for one that does not fit itself to the drive: drives
-    /// are fitted to it, as they are to a trace.
+    /// One past the last sector that the workload may access on any drive. `None` if the workload adapts to the drive.
+    /// Otherwise a drive must be adapted to the workload, as to a trace.
     pub reach_sectors: Option<u64>,
-    /// The figures it was made to, for one made to figures.
+    /// Returns the figures that the workload reproduces, if it was made to reproduce any.
     pub targets: Option<fn() -> Vec<TargetFigure>>,
-    /// How its requests are made.
+    /// Description of how the requests are generated.
     pub recipe: Recipe,
 }
 
-/// A figure that a workload was made to.
+/// A figure that a workload reproduces.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TargetFigure {
-    /// The figure's name in [`TraceInfo`](crate::statistics::TraceInfo), levels separated by dots.
+    /// Name of the figure in [`TraceInfo`](crate::statistics::TraceInfo); dots separate the levels.
     pub name: &'static str,
-    /// What it should be.
+    /// Target value.
     pub value: f64,
 }
 
@@ -40,36 +41,41 @@ impl TargetFigure {
     }
 }
 
-/// Makes the requests of a program for a drive of so many sectors of 512 bytes, from a seed.
+/// A function that generates the requests of a program. It takes the size of the drive in sectors of 512 bytes, and a
+/// seed.
 pub type Build = fn(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError>;
 
-/// How the requests of a built-in workload are made.
+/// How the requests of a built-in workload are generated.
 #[derive(Clone, Copy)]
 pub enum Recipe {
-    /// In the words anyone can write.
+    /// By a description in fio's words, as users write them.
     Words(&'static str),
-    /// By a program of its own.
+    /// By a Rust program written for this workload.
     Program {
-        /// Makes the requests for a drive of so many sectors of 512 bytes, from a seed.
+        /// Function that generates the requests.
         build: Build,
-        /// How they arrive.
+        /// How the requests arrive at the drive.
         arrival: Arrival,
     },
 }
 
-/// A workload ready to run.
+/// A workload that is ready to run.
 pub struct Opened {
-    /// Its requests.
+    /// Source of the requests.
     pub source: Box<dyn Source>,
-    /// How they arrive unless the user says otherwise.
+    /// How the requests arrive unless the user chooses otherwise.
     pub arrival: Arrival,
 }
 
-/// The seed of a program where none is given: the same as in the words.
+/// Seed of a program if none is given; equal to the default of the word `seed`.
 const SEED_DEFAULT: u64 = 1;
 
 impl BuiltIn {
-    /// The workload on a drive of `device_sectors` sectors of 512 bytes; `seed` replaces the entry's own.
+    /// Opens the workload on a drive of `device_sectors` sectors of 512 bytes. `seed` replaces the workload's own seed.
+    ///
+    /// # Errors
+    ///
+    /// If the workload does not fit on the drive.
     pub fn open(&self, device_sectors: u64, seed: Option<u64>) -> Result<Opened, WorkloadError> {
         match self.recipe {
             Recipe::Words(text) => {

@@ -1,54 +1,55 @@
-//! Where random requests go: fio's `random_distribution` over the blocks of a region.
+//! Positions of random requests: fio's `random_distribution` over the blocks of a region.
 //!
-//! The ranks of `zipf` and `pareto` are scattered over the region by a seeded bijection, so that hot blocks do not lie
-//! side by side (fio scatters them by a hash, which may put two ranks on one block). `normal` and `zoned` stay in
-//! place: they are the distributions that localise a workload in space (Cassuto 2010 §III.A).
+//! A seeded bijection scatters the ranks of `zipf` and `pareto` over the region, so that hot blocks are not adjacent.
+//! (fio scatters them by a hash, which may put two ranks on one block.) `normal` and `zoned` are not scattered: they
+//! localise a workload in space (Cassuto 2010 §III.A).
 //!
 //! Invariants:
 //! 1. Every sample lies in `0..blocks`.
 //! 2. Memory is constant: no table grows with the region.
-//! 3. The hot set depends on the workload's seed, not on the phase: a later phase of the same region and block size
-//!    finds the same blocks hot.
+//! 3. The hot set depends on the workload's seed, not on the phase: a later phase of equal region and block size has
+//!    the same hot blocks.
 
 use super::permutation::Permutation;
 use super::quantity::Share;
 use super::random::Stream;
 
-/// `random_distribution`, as given.
+/// The value of `random_distribution`.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Distribution {
-    /// `random`: every block alike.
+    /// `random`: every block is equally likely.
     Uniform,
-    /// `zipf:θ`: the block of rank k is chosen in proportion to k^-θ.
+    /// `zipf:θ`: the probability of the block of rank k is proportional to k^-θ.
     Zipf {
-        /// The exponent.
+        /// The exponent θ.
         theta: f64,
     },
-    /// `pareto:h`: the share h of the blocks gets the share 1 − h of the requests, and so on within it.
+    /// `pareto:h`: a share h of the blocks gets a share 1 − h of the requests. This holds again within that share.
     Pareto {
-        /// The share.
+        /// The share h.
         power: f64,
     },
-    /// `normal:dev`: about the middle of the region, with this standard deviation as a share of the region; what falls
-    /// outside is drawn again.
+    /// `normal:dev`: a normal distribution around the middle of the region. The standard deviation is a share of the
+    /// region. Positions outside the region are drawn again.
     Normal {
-        /// The standard deviation.
+        /// The standard deviation as a share of the region.
         deviation: Share,
     },
-    /// `zoned:60/10:30/20:…`: shares of the requests and of the region, from its start on.
+    /// `zoned:60/10:30/20:…`: a list of zones from the start of the region, each with its shares of the requests and of
+    /// the region.
     Zoned(Vec<AccessZone>),
 }
 
 /// A zone of a `zoned` distribution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccessZone {
-    /// Share of the requests that go there.
+    /// Share of the requests that go to the zone.
     pub requests: Share,
-    /// Share of the region it takes.
+    /// Share of the region that the zone occupies.
     pub region: Share,
 }
 
-/// Draws blocks of a region.
+/// Draws random blocks of a region.
 #[derive(Clone, Debug)]
 pub(super) enum Sampler {
     Uniform { blocks: u64 },
@@ -58,7 +59,7 @@ pub(super) enum Sampler {
     Zoned(Vec<ZoneBlocks>),
 }
 
-/// A zone in blocks; `requests_end` is the sum of the shares up to and with it, in millionths.
+/// A zone in blocks. `requests_end` is the sum of the shares of this and all earlier zones, in millionths.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ZoneBlocks {
     requests_end: u64,
@@ -67,7 +68,7 @@ pub(super) struct ZoneBlocks {
 }
 
 impl Sampler {
-    /// A sampler of `distribution` over `blocks`; `scatter_seed` fixes which blocks are hot.
+    /// Returns a sampler of `distribution` over `blocks` blocks. `scatter_seed` determines which blocks are hot.
     pub fn new(distribution: &Distribution, blocks: u64, scatter_seed: u64) -> Sampler {
         assert!(blocks > 0, "a region of no blocks");
         match distribution {
@@ -86,7 +87,7 @@ impl Sampler {
         }
     }
 
-    /// A block.
+    /// Draws a block.
     #[inline]
     pub fn sample(&self, stream: &mut Stream) -> u64 {
         match self {
@@ -106,7 +107,8 @@ fn sample_normal(stream: &mut Stream, blocks: u64, deviation_blocks: f64) -> u64
     let middle = blocks as f64 / 2.0;
     loop {
         let place = middle + stream.normal() * deviation_blocks;
-        // Compared as a number: the cast below would turn what is left of the region into its first block.
+        // The test is on floating-point numbers: the cast below would turn positions before the region into its first
+        // block.
         if place >= 0.0 && place < blocks as f64 {
             return (place as u64).min(blocks - 1);
         }
@@ -119,7 +121,7 @@ fn sample_zoned(stream: &mut Stream, zones: &[ZoneBlocks]) -> u64 {
     zone.first + stream.below(zone.blocks)
 }
 
-/// The zones over `blocks`; each holds a block at least, so that none of its requests is without a place.
+/// Returns the zones over `blocks` blocks. Each zone has at least one block, so that each request has a position.
 fn zones_in_blocks(zones: &[AccessZone], blocks: u64) -> Vec<ZoneBlocks> {
     let mut requests_end = 0;
     let mut region_end = 0;
@@ -135,9 +137,9 @@ fn zones_in_blocks(zones: &[AccessZone], blocks: u64) -> Vec<ZoneBlocks> {
     placed
 }
 
-/// Zipf's law over the ranks `1..=count` by rejection from the inverted integral of its hull (Hörmann and Derflinger,
-/// "Rejection-inversion to generate variates from monotone discrete distributions", 1996): exact, constant memory, any
-/// exponent above 0.
+/// Zipf's law over the ranks `1..=count`: exact, in constant memory, for any exponent above 0. The method is
+/// rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
+/// distributions", 1996).
 #[derive(Clone, Debug)]
 pub(super) struct Zipf {
     count: u64,
@@ -167,12 +169,12 @@ impl Zipf {
         }
     }
 
-    /// x^-θ.
+    /// Returns the weight x^-θ.
     fn weight(&self, x: f64) -> f64 {
         (-self.theta * x.ln()).exp()
     }
 
-    /// An integral of the weight: (x^(1-θ) - 1) / (1-θ), and ln x at θ = 1.
+    /// Returns an integral of the weight: (x^(1-θ) - 1) / (1-θ), and ln x at θ = 1.
     fn integral(&self, x: f64) -> f64 {
         let logarithm = x.ln();
         let scaled = (1.0 - self.theta) * logarithm;
@@ -181,7 +183,7 @@ impl Zipf {
     }
 
     fn integral_inverse(&self, area: f64) -> f64 {
-        // Rounding may push the product past -1, where the logarithm ends.
+        // Rounding may give a product below -1, where the logarithm is undefined.
         let scaled = (area * (1.0 - self.theta)).max(-1.0);
         let slope = if scaled.abs() > 1e-8 { scaled.ln_1p() / scaled } else { 1.0 - scaled / 2.0 };
         (slope * area).exp()
@@ -190,8 +192,8 @@ impl Zipf {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: each distribution is the one its name says. Method: frequencies under fixed seeds against closed forms,
-    //! within five standard deviations of the binomial.
+    //! Goal: each distribution has the shape that its name promises. Method: frequencies under fixed seeds against
+    //! closed forms, within five standard deviations of the binomial.
 
     use super::*;
 
@@ -201,7 +203,7 @@ mod tests {
         Stream::new(7, 0)
     }
 
-    /// Asserts that `hits` of [`DRAWS`] is what the probability gives, within five sigma.
+    /// Asserts that the share of `hits` among [`DRAWS`] matches the probability within five standard deviations.
     fn assert_share(hits: u64, probability: f64, what: &str) {
         let expected = probability * DRAWS as f64;
         let sigma = (expected * (1.0 - probability)).sqrt();
@@ -281,7 +283,7 @@ mod tests {
     fn a_wide_normal_stays_inside() {
         let sampler = Sampler::new(&Distribution::Normal { deviation: Share::ALL }, 100, 0);
         assert_eq!(count(&sampler, |block| block < 100), DRAWS);
-        // Truncated at half a deviation to either side, the halves are alike.
+        // Truncated at half a deviation on either side, both halves have equal probability.
         assert_share(count(&sampler, |block| block < 50), 0.5, "left half");
     }
 

@@ -1,31 +1,31 @@
-//! What is wrong with a workload, where, and what to write instead.
+//! Errors in the description of a workload: place, problem and remedy.
 //!
 //! Invariants:
 //! 1. Every error names its place: a character of the text, a line of the file, a phase, or the workload as a whole.
-//! 2. Every error carries a remedy the user can type.
+//! 2. Every error has a remedy that the user can type.
 
 use std::fmt;
 
-/// Where a workload is wrong.
+/// The place of an error in a workload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WordPlace {
-    /// A character of the words on the command line, counted from 1, and the phase it stands in, counted from 1.
+    /// A character of the words on the command line.
     Character {
-        /// The phase.
+        /// Number of the phase, counted from 1.
         phase: usize,
-        /// The character.
+        /// Number of the character, counted from 1.
         character: usize,
     },
     /// A line and column of a TOML file, counted from 1.
     Line {
-        /// The line.
+        /// Number of the line.
         line: usize,
-        /// The column.
+        /// Number of the column.
         column: usize,
     },
-    /// A phase as a whole, counted from 1.
+    /// A whole phase, by its number, counted from 1.
     Phase(usize),
-    /// The workload as a whole.
+    /// The whole workload.
     Workload,
 }
 
@@ -40,19 +40,19 @@ impl fmt::Display for WordPlace {
     }
 }
 
-/// A refused workload.
+/// The error for a workload that is refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}: {problem}; {remedy}")]
 pub struct WorkloadError {
-    /// Where.
+    /// Place of the error.
     pub place: WordPlace,
-    /// What is wrong.
+    /// Description of the problem.
     pub problem: String,
-    /// What to do about it.
+    /// Action that solves the problem.
     pub remedy: String,
 }
 
-/// A problem and its remedy before the place is known: what the readers of single values return.
+/// A problem and its remedy, without a place: the error of functions that parse single values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Complaint {
     pub problem: String,

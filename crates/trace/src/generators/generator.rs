@@ -1,4 +1,4 @@
-//! A workload's requests, phase after phase.
+//! The source of a workload's requests, phase after phase.
 //!
 //! ```text
 //!            ┌──────────── idle phase: remember it ───────────┐
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Invariants:
-//! 1. The same spec, drive size and times of call give the same requests.
-//! 2. Memory is constant; nothing is allocated but when a phase begins.
+//! 1. Equal specs, drive sizes and times of calls give equal requests.
+//! 2. Memory is constant; allocations happen only when a phase begins.
 //! 3. Every phase makes at least one request.
 
 use imbrex_units::{SimDuration, SimTime};
@@ -21,23 +21,23 @@ use super::spec::{Job, Phase, WorkloadSpec};
 use super::walk::Walk;
 use crate::request::{Request, Source, TraceError};
 
-/// The requests of a [`WorkloadSpec`].
+/// The source of the requests of a [`WorkloadSpec`].
 #[derive(Clone, Debug)]
 pub struct Generator {
     spec: WorkloadSpec,
     device_sectors: u64,
     expected_requests: Option<u64>,
-    /// Phases gone through so far, over all loops: what tells their random numbers apart.
+    /// Number of phases with requests begun so far, over all loops. It selects the stream of random numbers of a phase.
     ordinal: u64,
     next_phase: usize,
     loops_left: u64,
     idle: Option<SimDuration>,
-    /// Where the time line of the phases with a rate stands.
+    /// End of the time line of the phases with a rate. The next such phase continues from it.
     line: SimTime,
     running: Option<Running>,
 }
 
-/// A phase under way.
+/// A phase in progress.
 #[derive(Clone, Debug)]
 struct Running {
     walk: Walk,
@@ -57,7 +57,11 @@ impl Running {
 }
 
 impl Generator {
-    /// The requests of `spec` on a drive of `device_sectors` sectors of 512 bytes; refused where a phase does not fit.
+    /// Returns a source of the requests of `spec` on a drive of `device_sectors` sectors of 512 bytes.
+    ///
+    /// # Errors
+    ///
+    /// If a phase does not fit on the drive.
     pub fn new(spec: WorkloadSpec, device_sectors: u64) -> Result<Generator, WorkloadError> {
         let mut expected = Some(0u64);
         for (index, phase) in spec.phases.iter().enumerate() {
@@ -81,12 +85,13 @@ impl Generator {
         })
     }
 
-    /// What it was made from.
+    /// Returns the description of the workload.
     pub fn spec(&self) -> &WorkloadSpec {
         &self.spec
     }
 
-    /// Goes on to the next phase of requests, past idle ones; false at the end.
+    /// Begins the next phase with requests, and adds up the idle phases before it. Returns false at the end of the
+    /// workload.
     fn begin_phase(&mut self, now: SimTime) -> bool {
         loop {
             if self.next_phase == self.spec.phases.len() {
@@ -138,7 +143,8 @@ impl Source for Generator {
         }
     }
 
-    /// A phase without a rate ends by the time of its calls, and so begins the time of any phase after an idleness.
+    /// Returns whether requests depend on the times of the calls. The `runtime` of a phase without a rate is measured
+    /// by these times. So is the beginning of a phase with a rate after an idle phase.
     fn heeds_time(&self) -> bool {
         let phases = &self.spec.phases;
         let idles = phases.iter().any(|phase| matches!(phase, Phase::Idle(_)));

@@ -1,4 +1,4 @@
-//! Workloads made rather than traced: described in fio's words, or built in by name.
+//! Synthetic workloads: described in fio's words, or built in under a name.
 //!
 //! ```
 //! use imbrex_units::SimTime;
@@ -13,9 +13,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Where the words part from fio's: `size` ends a phase only where nothing else does; the random map is off unless asked
-//! for; `rate_iops` is the rate of all requests together; the ranks of `zipf` and `pareto` are scattered without
-//! collisions; `normal` lies about the middle of the region.
+//! Differences from fio: `size` ends a phase only if no other word does. The random map is off by default. `rate_iops`
+//! is the rate of all requests together. The ranks of `zipf` and `pareto` are scattered without collisions. `normal` is
+//! centred on the middle of the region.
 
 mod applications;
 mod built_in;

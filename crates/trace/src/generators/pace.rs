@@ -1,12 +1,14 @@
-//! When the requests of a phase are made, and when its time is over.
+//! The times of the requests in a phase, and the end of the phase by `runtime`.
 //!
-//! A phase with a rate has a time line of its own ([`When::At`]), which continues that of the phase before; it ends by that line, so that every drive is asked the same. A phase without one asks as places in the queue
-//! become free, and ends by the simulated time it is called with. The two are not mixed in one workload.
+//! A phase with a rate has its own time line ([`When::At`]), which continues the time line of the previous phase. It
+//! ends by that time line, so that every drive gets the same requests. A phase without a rate makes a request whenever
+//! a slot in the queue becomes free, and ends by the simulated time passed in the calls. A workload has only phases
+//! with a rate, or only phases without.
 //!
 //! Invariants:
-//! 1. Times of [`When::At`] never decrease, over phases too.
-//! 2. The first request after an idle phase is [`When::Drained`]; the phase's time begins no earlier than the idleness
-//!    ends.
+//! 1. Times of [`When::At`] never decrease, also across phases.
+//! 2. The first request after an idle phase is [`When::Drained`]; the phase's time begins no earlier than the end of
+//!    the idle phase.
 
 use imbrex_units::{SimDuration, SimTime};
 
@@ -14,37 +16,39 @@ use super::random::Stream;
 use super::spec::Job;
 use crate::request::When;
 
-/// Billionths of a second times thousandths of a rate: a request's distance in nanoseconds is this over the rate.
+/// Nanoseconds in a second times 1000. This number over the rate in thousandths is the distance of two requests in
+/// nanoseconds.
 const NS_THOUSANDTHS: u128 = 1_000_000_000_000;
 
 #[derive(Clone, Debug)]
 enum Process {
-    /// As places become free, with a pause before every so many requests.
+    /// Requests are made when slots in the queue become free, with a pause before every `every`-th one.
     Closed { thinktime: SimDuration, every: u64 },
-    /// At a rate, evenly.
+    /// Requests are made at a rate, at equal distances.
     Linear { rate_thousandths: u64 },
-    /// At a rate, with exponential distances.
+    /// Requests are made at a rate, at exponentially distributed distances.
     Poisson { mean_ns: f64, next: SimTime, stream: Stream },
 }
 
-/// The time of a phase.
+/// The pace of a phase: the times of its requests.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     process: Process,
     runtime: SimDuration,
     begin: SimTime,
-    /// The idleness before the first request, until that was made.
+    /// Length of the idle phase before the first request; `None` once that request was made.
     idle: Option<SimDuration>,
-    /// Whether `begin` waits for the first call after an idleness to tell when that really ended.
+    /// Whether the actual end of the idle phase is unknown. The first call after the idle phase gives the end, and then
+    /// `begin` is set.
     unsettled: bool,
     made: u64,
-    /// When the phase's time was over, once it is.
+    /// End of the phase by `runtime`, once it was reached.
     end: Option<SimTime>,
 }
 
 impl Pace {
-    /// The time of a phase of `job` that begins at the call at `now`, after `idle`; `line` is where the time
-    /// line of the phases before left off.
+    /// Returns the pace of a phase of `job` that begins in a call at `now`, after `idle`. `line` is the end of the time
+    /// line of the previous phases.
     pub fn new(job: &Job, now: SimTime, line: SimTime, idle: Option<SimDuration>, stream: Stream) -> Pace {
         let timed = job.rate_thousandths > 0;
         let start = match idle {
@@ -60,7 +64,7 @@ impl Pace {
         Pace { process, runtime: job.runtime, begin, idle, unsettled: idle.is_some(), made: 0, end: None }
     }
 
-    /// When the next request is made; none once the phase's time is over.
+    /// Returns the time of the next request, or `None` once the `runtime` of the phase is over.
     pub fn next(&mut self, now: SimTime) -> Option<When> {
         if let Some(idle) = self.idle.take() {
             self.made = 1;
@@ -83,7 +87,7 @@ impl Pace {
         Some(at.map_or_else(|| self.when_free(), When::At))
     }
 
-    /// The time of the next request, where the phase has a rate.
+    /// Returns the time of the next request if the phase has a rate.
     fn advance(&mut self) -> Option<SimTime> {
         match &mut self.process {
             Process::Closed { .. } => None,
@@ -95,7 +99,7 @@ impl Pace {
         }
     }
 
-    /// The word for a phase without a rate; `made` counts the request asked about.
+    /// Returns the time of request number `made` in a phase without a rate.
     fn when_free(&self) -> When {
         match &self.process {
             Process::Closed { thinktime, every } if self.made > 1 && (self.made - 1).is_multiple_of(*every) => {
@@ -105,7 +109,7 @@ impl Pace {
         }
     }
 
-    /// When a flush is made that follows the last request at once.
+    /// Returns the time of a flush that immediately follows the last request.
     pub fn with_last(&self) -> When {
         match self.process {
             Process::Linear { .. } | Process::Poisson { .. } if !self.unsettled => When::At(self.line()),
@@ -113,7 +117,7 @@ impl Pace {
         }
     }
 
-    /// Where its time line stands: at the request last asked about or at the end of its time.
+    /// Returns the current end of the time line: the time of the last request, or the end of the phase by `runtime`.
     pub fn line(&self) -> SimTime {
         let last = match &self.process {
             Process::Closed { .. } => SimTime::ZERO,
@@ -126,12 +130,12 @@ impl Pace {
     }
 }
 
-/// `time` and so much more, up to the end of simulated time: after six hundred years requests come all at once.
+/// Returns `time + duration`, at most the end of simulated time. After six hundred years all requests have that time.
 fn after(time: SimTime, duration: SimDuration) -> SimTime {
     SimTime(time.0.saturating_add(duration.0))
 }
 
-/// The distance of `count` requests at a rate.
+/// Returns the time that `count` requests take at a rate.
 fn distance(count: u64, rate_thousandths: u64) -> SimDuration {
     let distance_ns = count as u128 * NS_THOUSANDTHS / rate_thousandths as u128;
     SimDuration(u64::try_from(distance_ns).unwrap_or(u64::MAX))

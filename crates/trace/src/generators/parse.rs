@@ -1,12 +1,12 @@
-//! From text to a checked workload: fio's words, or TOML of the same.
+//! Parses the text of a workload and checks it: fio's words, or TOML with the same words.
 //!
-//! Words are separated by commas, phases by semicolons. A phase inherits every word of the requests before it; an idle
-//! phase stands alone and passes on what came before. A piece without `=` that is no word by itself continues the
-//! value before it where that takes a list (`bs=4k,64k`).
+//! Commas separate words, semicolons separate phases. A phase inherits every word of the previous phase with requests.
+//! An idle phase has no other words, and does not interrupt this inheritance. If a word takes a list, commas may occur
+//! in its value (`bs=4k,64k`): a piece without `=` that is not itself a word continues the list.
 //!
 //! Invariants:
 //! 1. The order of words within a phase does not matter: each field is set at most once in a phase.
-//! 2. Words of the whole workload may stand in any phase, but in one only.
+//! 2. Words of the whole workload may occur in any phase, but only in one.
 
 use toml::de::{DeTable, DeValue};
 
@@ -14,7 +14,7 @@ use super::error::{Complaint, WordPlace, WorkloadError};
 use super::spec::{Job, Phase, Whole, WorkloadSpec};
 use super::words::{self, Effect};
 
-/// A word as found: where, its key, and its value, if it has one.
+/// A word of the text: its place, its key, and its value if it has one.
 #[derive(Debug)]
 struct Word {
     place: WordPlace,
@@ -23,18 +23,18 @@ struct Word {
 }
 
 impl WorkloadSpec {
-    /// A workload from fio's words: `rw=randwrite,bs=4k,number_ios=1000;idle=2h;rw=read`.
+    /// Parses a workload from fio's words: `rw=randwrite,bs=4k,number_ios=1000;idle=2h;rw=read`.
     pub fn parse(text: &str) -> Result<WorkloadSpec, WorkloadError> {
         from_words(text)
     }
 
-    /// A workload from TOML: the same words as keys, in one table or in a `[[phase]]` each.
+    /// Parses a workload from TOML: fio's words as keys, in one table or in one `[[phase]]` for each phase.
     pub fn parse_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
         from_toml(text)
     }
 }
 
-/// A workload from fio's words.
+/// Parses a workload from fio's words.
 pub(super) fn from_words(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     let mut builder = Builder::new();
     let mut first_character = 1;
@@ -50,7 +50,7 @@ pub(super) fn from_words(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     builder.finish()
 }
 
-/// The words of one phase; `first_character` is where it begins in the text.
+/// Splits the text of one phase into words. `first_character` is the position of the phase in the whole text.
 fn split_words(piece: &str, phase: usize, first_character: usize) -> Result<Vec<Word>, WorkloadError> {
     let mut words: Vec<Word> = Vec::new();
     if piece.trim().is_empty() {
@@ -84,7 +84,7 @@ fn takes_list(word: &Word) -> bool {
     words::named(&word.key).is_some_and(|info| info.list)
 }
 
-/// A workload from TOML.
+/// Parses a workload from TOML.
 pub(super) fn from_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     let line = |offset: usize| {
         let before = &text[..offset.min(text.len())];
@@ -112,7 +112,7 @@ pub(super) fn from_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     builder.finish()
 }
 
-/// The words of a table, but for the phases in it.
+/// Returns the words of a table, without its key `phase`.
 fn table_words(table: &DeTable<'_>, line: &dyn Fn(usize) -> WordPlace) -> Result<Vec<Word>, WorkloadError> {
     let entries = table.iter().filter(|(key, _)| key.get_ref() != "phase");
     let word = |(key, value): (&toml::Spanned<toml::de::DeString<'_>>, &toml::Spanned<DeValue<'_>>)| {
@@ -123,7 +123,7 @@ fn table_words(table: &DeTable<'_>, line: &dyn Fn(usize) -> WordPlace) -> Result
     entries.map(word).collect()
 }
 
-/// A TOML value as it would stand in the words.
+/// Converts a TOML value to the text of the value in fio's words.
 fn toml_value(value: &DeValue<'_>) -> Result<String, Complaint> {
     match value {
         DeValue::String(text) => Ok(text.trim().to_string()),
@@ -138,7 +138,7 @@ fn toml_value(value: &DeValue<'_>) -> Result<String, Complaint> {
     }
 }
 
-/// Collects phases.
+/// Collects the phases of a workload.
 struct Builder {
     phases: Vec<Phase>,
     inherited: Job,
@@ -151,7 +151,7 @@ impl Builder {
         Builder { phases: Vec::new(), inherited: Job::default(), whole: Whole::DEFAULT, whole_given: Vec::new() }
     }
 
-    /// Words all phases begin with.
+    /// Sets the words that all phases inherit.
     fn common(&mut self, words: &[Word]) -> Result<(), WorkloadError> {
         if let Some(word) = words.iter().find(|word| word.key == "idle") {
             let complaint = Complaint::new("idle is a phase", "write it in a [[phase]] of its own");
@@ -182,7 +182,7 @@ impl Builder {
         Ok(())
     }
 
-    /// What is inherited, with `words` applied.
+    /// Applies `words` to a copy of the inherited job.
     fn job(&mut self, words: &[Word]) -> Result<Job, WorkloadError> {
         let mut job = self.inherited.clone();
         let mut fields: Vec<(&str, &str)> = Vec::new();
@@ -224,7 +224,7 @@ impl Builder {
         }
     }
 
-    /// The first phase that has a rate where the first of all has none, or the other way round.
+    /// Returns the index of the first phase that differs from the first one in whether it has a rate.
     fn other_pace(&self) -> Option<usize> {
         let timed = |phase: &Phase| match phase {
             Phase::Run(job) => Some(job.rate_thousandths > 0),

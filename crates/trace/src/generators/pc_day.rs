@@ -1,15 +1,24 @@
-//! Twenty-four hours of an office PC, made to what Cassuto 2010 table I counts on such a trace: 435,285 reads of
-//! 8,394,244 blocks in 435,565 adjusted reads, 75,615 writes of 2,889,969 blocks, none of them over 1000 blocks.
+//! Twenty-four hours of an office PC, which reproduces the counts of such a trace in Cassuto 2010 table I:
 //!
-//! The counts are exact; the blocks come out of size tables with those means. What the paper does not tell is made up:
-//! the day (quiet nights, a busy start at eight, lunch, a scan in the evening), bursts of some sixty requests
-//! milliseconds apart, three kinds of activity, and places. A burst works about one place, mostly in order; places are
-//! drawn from a hot system zone, a documents zone and the rest, so that the workload is localised in space and in time
-//! (§III.A). Most larger writes go round in a journal of 512 MiB and most small ones anywhere on the drive, with shares at which a
-//! set-associative cache merges as many native regions as table I's own counts imply: 2,058.
+//! | | number | blocks |
+//! |---|---|---|
+//! | reads | 435,285 | 8,394,244 |
+//! | adjusted reads (divided into pieces of at most 1000 blocks) | 435,565 | 8,394,244 |
+//! | writes (none over 1000 blocks) | 75,615 | 2,889,969 |
+//!
+//! The numbers of requests are exact. The blocks result from size tables with the means of the trace. The paper is
+//! silent about the following, which is made up:
+//!
+//! - The course of the day: quiet nights, a busy start at eight, lunch, a scan in the evening.
+//! - Bursts of about sixty requests, milliseconds apart, with three kinds of activity.
+//! - Positions. A burst accesses one neighbourhood, mostly in order. Neighbourhoods are drawn from a hot system zone, a
+//!   documents zone and the rest, so the workload is localised in space and in time (§III.A).
+//! - Most larger writes go to a circular journal of 512 MiB, and most small writes to random positions on the whole
+//!   drive. With the shares chosen, a set-associative cache merges as many native regions as the counts of table I
+//!   imply: 2,058.
 //!
 //! Invariants:
-//! 1. Reads and writes made are exactly the paper's, whatever the seed.
+//! 1. The numbers of reads and writes are exactly those of the paper, for any seed.
 //! 2. Arrival times never decrease and stay within the day.
 //! 3. Every request lies within the drive.
 
@@ -27,11 +36,11 @@ const REQUESTS: u64 = READS + WRITES;
 
 const HOUR: SimDuration = SimDuration::from_secs(3600);
 
-/// Requests of each hour in thousandths of the day's.
+/// Share of each hour in the requests of the day, in thousandths.
 const HOURS: [u64; 24] = [8, 6, 5, 5, 5, 6, 10, 25, 110, 95, 85, 80, 40, 75, 85, 85, 80, 60, 25, 15, 40, 25, 15, 15];
 
-/// Blocks of a read, with shares in millionths; the mean is 19.28448, and the few of 2048 make the 280 pieces by which
-/// adjusted reads exceed reads.
+/// Blocks of a read, with shares in millionths; the mean is 19.28448. Each read of 2048 blocks counts as three adjusted
+/// reads. There are as many as explain the 280 adjusted reads beyond the number of reads.
 const READ_BLOCKS: [(u64, u32); 7] =
     [(550_945, 8), (160_000, 16), (120_000, 32), (80_000, 64), (68_733, 2), (20_000, 128), (322, 2048)];
 
@@ -39,26 +48,26 @@ const READ_BLOCKS: [(u64, u32); 7] =
 const WRITE_BLOCKS: [(u64, u32); 7] =
     [(326_360, 8), (170_000, 64), (140_000, 16), (140_000, 32), (130_000, 128), (88_640, 1), (5_000, 256)];
 
-/// Mean requests of a burst, and mean time between two of them.
+/// Mean number of requests in a burst. `GAP_NS` is the mean time between two requests of a burst, in nanoseconds.
 const BURST_REQUESTS: u64 = 60;
 const GAP_NS: f64 = 3e6;
 
-/// The drive of the paper; on a larger one the PC uses no more.
+/// Sectors of the paper's drive. On a larger drive the PC uses no more sectors.
 const FOOTPRINT_SECTORS_MAX: u64 = 600_000_000;
 const FOOTPRINT_SECTORS_MIN: u64 = 1 << 21;
 
-/// Places are drawn in extents of 1 MiB.
+/// Sectors of an extent of 1 MiB, the unit in which positions are drawn.
 const EXTENT_SECTORS: u64 = 2048;
 const NEIGHBOURHOOD_SECTORS: u64 = 16 * EXTENT_SECTORS;
 
-/// What a burst does.
+/// The behaviour of a burst.
 #[derive(Clone, Copy, Debug)]
 struct Activity {
-    /// Share of the bursts.
+    /// Share of this activity among the bursts, in percent.
     bursts: u64,
-    /// Share of writes among its requests.
+    /// Share of writes among the requests of the burst.
     writes: f64,
-    /// Share of its requests that follow their predecessor.
+    /// Share of the requests that begin where their predecessor ended.
     sequential: Share,
 }
 
@@ -66,25 +75,25 @@ const fn percent(percent: u32) -> Share {
     Share::from_millionths(percent * 10_000)
 }
 
-/// Loading programs and files; work on documents and in the browser; saving, installing, writing back. The weighted
-/// share of writes is the paper's 14.8 %, towards which the draw is steered.
+/// Three activities: loading programs and files; work on documents and in the browser; saving, installing and
+/// write-back. The weighted share of writes is the paper's 14.8 %, towards which the draw is steered.
 const ACTIVITIES: [Activity; 3] = [
     Activity { bursts: 61, writes: 0.02, sequential: percent(65) },
     Activity { bursts: 30, writes: 0.25, sequential: percent(40) },
     Activity { bursts: 9, writes: 0.70, sequential: percent(60) },
 ];
 
-/// Writes of up to so many blocks are small.
+/// Maximum size of a small write in sectors.
 const SMALL_SECTORS: u32 = 8;
-/// Share of the small writes that go anywhere on the drive.
+/// Share of the small writes that go to a random position on the drive.
 const SCATTERED_WRITES: Share = percent(67);
-/// Share of the larger ones that go to the journal, and how large that is.
+/// Share of the larger writes that go to the journal. `JOURNAL_SECTORS` is the size of the journal.
 const JOURNAL_WRITES: Share = percent(70);
 const JOURNAL_SECTORS: u64 = 1 << 20;
-/// On a small drive the journal has this share of it.
+/// Share of the footprint that the journal occupies on a small drive.
 const JOURNAL_SHARE: Share = percent(5);
 
-/// A part of the drive, in extents.
+/// A zone of the drive, in extents.
 #[derive(Debug)]
 struct DrivePart {
     bursts: u64,
@@ -92,7 +101,7 @@ struct DrivePart {
     extents: Sampler,
 }
 
-/// The workload.
+/// The source of the workload's requests.
 #[derive(Debug)]
 struct PcDay {
     stream: Stream,
@@ -113,7 +122,7 @@ struct PcDay {
     time: SimTime,
 }
 
-/// The workload on a drive of `device_sectors`.
+/// Returns the workload on a drive of `device_sectors` sectors.
 pub(super) fn build(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
     if device_sectors < FOOTPRINT_SECTORS_MIN {
         let complaint = Complaint::new("pc-day needs a drive of 1 GiB or more", "use a larger drive");
@@ -154,7 +163,7 @@ impl PcDay {
         }
     }
 
-    /// Lets the time to the next request pass.
+    /// Advances the time to that of the next request. Begins a new hour or burst where due.
     fn advance(&mut self) {
         while self.hour_left == 0 {
             self.hour += 1;
@@ -165,7 +174,8 @@ impl PcDay {
         let hour_end = SimTime::ZERO + HOUR * (self.hour as u64 + 1);
         let wait = if self.burst_left == 0 {
             self.begin_burst();
-            // With as many bursts to come, twice the even distance on average uses up the hour, and never exceeds it.
+            // The wait is uniform below twice the even distance of the bursts left. On average they use up the hour,
+            // and no wait exceeds its rest.
             let bursts_left = self.hour_left / BURST_REQUESTS;
             self.stream.below(2 * hour_end.since(self.time).0 / (bursts_left + 2))
         } else {
@@ -184,7 +194,7 @@ impl PcDay {
         (self.read_cursor, self.write_cursor) = (self.place, self.place);
     }
 
-    /// Whether the next request is a write: by the activity, steered so that the day's counts come out.
+    /// Decides whether the next request is a write: by the activity, steered so that the counts of the day are exact.
     fn draws_write(&mut self) -> bool {
         let left = self.writes_left as f64 / (self.reads_left + self.writes_left) as f64;
         let planned = WRITES as f64 / REQUESTS as f64;
@@ -227,7 +237,7 @@ impl PcDay {
         Command::write(start, sectors)
     }
 
-    /// Where a request of the burst begins: at `cursor`, or at a page near the burst's place.
+    /// Returns the first sector of a request in the burst: `cursor`, or a random page near the burst's position.
     fn start(&mut self, cursor: u64, sectors: u32) -> u64 {
         let start = match self.stream.chance(self.activity.sequential) {
             true => cursor,
@@ -254,7 +264,7 @@ impl Source for PcDay {
     }
 }
 
-/// Requests of the day before an hour begins.
+/// Returns the number of requests in the day before `hour` begins.
 fn requests_before_hour(hour: usize) -> u64 {
     REQUESTS * HOURS[..hour].iter().sum::<u64>() / HOURS.iter().sum::<u64>()
 }
@@ -263,7 +273,7 @@ fn size(stream: &mut Stream, table: &[(u64, u32)]) -> u32 {
     weighted(stream, table, |(share, _)| *share).1
 }
 
-/// One of `items`, in proportion to its weight.
+/// Draws one of `items` with a probability proportional to its weight.
 fn weighted<'a, T>(stream: &mut Stream, items: &'a [T], weight: impl Fn(&T) -> u64) -> &'a T {
     let mut draw = stream.below(items.iter().map(&weight).sum());
     for item in items {

@@ -1,11 +1,12 @@
-//! A seeded bijection of `0..count` onto itself in constant memory: a four-round Feistel network over the next power
-//! of four, walked until it lands inside (cycle walking). It stands in for fio's random map, which keeps a bit a block.
+//! A seeded bijection of `0..count` onto itself in constant memory. It is a four-round Feistel network over the next
+//! power of four, applied repeatedly until the value lies below `count` (cycle walking). It replaces fio's random map,
+//! which takes one bit per block.
 //!
 //! Invariants:
-//! 1. `apply` is a bijection of `0..count`: a Feistel network is one whatever its round function, and cycle walking
+//! 1. `apply` is a bijection of `0..count`. A Feistel network is a bijection for any round function, and cycle walking
 //!    restricts a bijection to a subset.
-//! 2. The network's domain is below four times `count` (for `count` over 1), so the walk takes fewer than four steps
-//!    on average.
+//! 2. The network's domain is below four times `count` (for `count` over 1), so cycle walking takes fewer than four
+//!    steps on average.
 
 use super::random::mix;
 
@@ -23,7 +24,7 @@ pub(super) struct Permutation {
 }
 
 impl Permutation {
-    /// The bijection of `0..count` that belongs to `seed`.
+    /// Returns the bijection of `0..count` that belongs to `seed`.
     pub fn new(count: u64, seed: u64) -> Permutation {
         assert!(count > 0, "a permutation of nothing");
         let bits = u64::BITS - (count - 1).leading_zeros();
@@ -31,12 +32,12 @@ impl Permutation {
         Permutation { count, half_bits: bits.div_ceil(2).max(1), keys }
     }
 
-    /// How many values it permutes.
+    /// Returns the number of values that are permuted.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Where `index` goes.
+    /// Returns the image of `index`.
     #[inline]
     pub fn apply(&self, index: u64) -> u64 {
         debug_assert!(index < self.count, "index {index} of a permutation of {}", self.count);
@@ -54,7 +55,7 @@ impl Permutation {
         let mask = (1u64 << self.half_bits) - 1;
         let (mut left, mut right) = (value >> self.half_bits, value & mask);
         for key in self.keys {
-            // The top bits of a product depend on all bits of its factor; the low ones would not.
+            // The top bits of a product depend on all bits of its factors; the low bits do not.
             (left, right) = (right, left ^ ((right ^ key).wrapping_mul(ODD) >> (u64::BITS - self.half_bits)));
         }
         left << self.half_bits | right
@@ -63,8 +64,8 @@ impl Permutation {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: each value exactly once, and no visible order. Method: a table of what was hit, for counts about powers of
-    //! two and four where the walk is longest and shortest.
+    //! Goal: each value occurs exactly once, without visible order. Method: a table of the values hit, for counts near
+    //! powers of two and four, where cycle walking is longest and shortest.
 
     use super::*;
 
@@ -88,7 +89,8 @@ mod tests {
         let (first, second) = (Permutation::new(100_000, 1), Permutation::new(100_000, 2));
         let adjacent = (1..100_000).filter(|&i| first.apply(i) == first.apply(i - 1) + 1).count();
         let same = (0..100_000).filter(|&i| first.apply(i) == second.apply(i)).count();
-        // Both counts have expectation 1 under a random permutation; Poisson(1) exceeds 10 once in a hundred million.
+        // Both counts have expectation 1 under a random permutation. A Poisson variable of mean 1 exceeds 10 once in a
+        // hundred million draws.
         assert!(adjacent <= 10, "{adjacent} neighbours stayed neighbours");
         assert!(same <= 10, "{same} values go to the same place under two seeds");
     }
@@ -100,8 +102,8 @@ mod tests {
             let permutation = Permutation::new(count, seed);
             let step = |index| permutation.apply(index).abs_diff(permutation.apply(index + 1)) as f64 / count as f64;
             let mean = (0..steps).map(step).sum::<f64>() / steps as f64;
-            // The distance of two uniform places has mean 1/3 and variance 1/18; neighbouring steps share a place, which
-            // adds twice their covariance of 1/180.
+            // The distance of two uniform positions has mean 1/3 and variance 1/18. Neighbouring distances share a
+            // position, which adds twice their covariance of 1/180.
             let error = ((1.0 / 18.0 + 2.0 / 180.0) / steps as f64).sqrt();
             assert!((mean - 1.0 / 3.0).abs() <= 5.0 * error, "mean step {mean}");
             let near = (0..steps).filter(|&index| step(index) < 0.01).count() as f64;

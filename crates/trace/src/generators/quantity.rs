@@ -1,8 +1,8 @@
-//! Sizes, durations, shares and rates as people write them, and their one canonical spelling.
+//! Parsing of sizes, durations, shares and rates in the forms that users write, and printing in one canonical form.
 //!
 //! Invariants:
-//! 1. Arithmetic is exact: decimals are fixed-point integers, so that what is printed reads back as the same value.
-//! 2. Bare `k`, `m`, `g`, `t` are powers of 1024, as fio has them; `kB`, `MB` … are powers of 1000.
+//! 1. Arithmetic is exact: decimals are fixed-point integers, so a printed value reads back as an equal value.
+//! 2. `k`, `m`, `g`, `t` without `B` are powers of 1024, as in fio; `kB`, `MB` … are powers of 1000.
 
 use std::fmt;
 
@@ -15,58 +15,62 @@ use super::error::Complaint;
 pub struct Share(u32);
 
 impl Share {
-    /// Nothing.
+    /// The empty share, 0 %.
     pub const NONE: Share = Share(0);
-    /// The whole.
+    /// The whole, 100 %.
     pub const ALL: Share = Share(Share::MILLIONTHS);
-    /// Millionths in the whole.
+    /// Number of millionths in the whole.
     pub const MILLIONTHS: u32 = 1_000_000;
 
-    /// A share of so many millionths; none beyond the whole.
+    /// Returns a share of `millionths`.
+    ///
+    /// # Panics
+    ///
+    /// If the share exceeds the whole.
     pub const fn from_millionths(millionths: u32) -> Share {
         assert!(millionths <= Share::MILLIONTHS);
         Share(millionths)
     }
 
-    /// How many millionths.
+    /// Returns the share in millionths.
     pub const fn millionths(self) -> u32 {
         self.0
     }
 
-    /// The rest of the whole.
+    /// Returns the rest of the whole.
     pub const fn rest(self) -> Share {
         Share(Share::MILLIONTHS - self.0)
     }
 
-    /// This share of `whole`, rounded down.
+    /// Returns this share of `whole`, rounded down.
     pub fn of(self, whole: u64) -> u64 {
         (whole as u128 * self.0 as u128 / Share::MILLIONTHS as u128) as u64
     }
 
-    /// As a number between 0 and 1.
+    /// Returns the share as a number between 0 and 1.
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / Share::MILLIONTHS as f64
     }
 }
 
 impl fmt::Display for Share {
-    /// In percent, without the sign: `60`, `12.5`.
+    /// Prints the share in percent, without the sign: `60`, `12.5`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&decimal(self.0 as u64, 4))
     }
 }
 
-/// A size or place on the drive: in bytes, or as a share of the drive.
+/// A size or position on the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Span {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So much of the drive.
+    /// A share of the drive.
     Share(Share),
 }
 
 impl Span {
-    /// In whole sectors of 512 bytes, rounded down, on a drive of `device_sectors`.
+    /// Returns the size in sectors of 512 bytes, rounded down, on a drive of `device_sectors` sectors.
     pub fn sectors(self, device_sectors: u64) -> u64 {
         match self {
             Span::Bytes(bytes) => bytes / 512,
@@ -84,7 +88,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// `value` with its last `places` digits after the point, without trailing zeros.
+/// Prints `value` with its last `places` digits after the point, without trailing zeros.
 fn decimal(value: u64, places: u32) -> String {
     let unit = 10u64.pow(places);
     let fraction = format!("{:0width$}", value % unit, width = places as usize);
@@ -94,13 +98,13 @@ fn decimal(value: u64, places: u32) -> String {
     }
 }
 
-/// A size in bytes.
+/// Parses a size in bytes.
 pub(super) fn bytes(text: &str) -> Result<u64, Complaint> {
     quantity::exact_bytes(text)
         .ok_or_else(|| Complaint::new(format!("'{text}' is not a size"), "write one such as 4k, 64KiB, 1.5GiB or 25MB"))
 }
 
-/// The canonical spelling of a size: the largest unit it is a whole number of.
+/// Prints a size in the largest unit of which it is a whole multiple.
 pub(super) fn print_bytes(bytes: u64) -> String {
     for (shift, unit) in [(40, "T"), (30, "G"), (20, "M"), (10, "k")] {
         if bytes > 0 && bytes.is_multiple_of(1u64 << shift) {
@@ -110,7 +114,7 @@ pub(super) fn print_bytes(bytes: u64) -> String {
     bytes.to_string()
 }
 
-/// A size in bytes or a share of the drive: `10GiB`, `25%`.
+/// Parses a size in bytes or a share of the drive: `10GiB`, `25%`.
 pub(super) fn span(text: &str) -> Result<Span, Complaint> {
     match text.strip_suffix('%') {
         Some(_) => share(text).map(Span::Share),
@@ -120,7 +124,7 @@ pub(super) fn span(text: &str) -> Result<Span, Complaint> {
     }
 }
 
-/// A share in percent, with or without the sign.
+/// Parses a share in percent, with or without the sign.
 pub(super) fn share(text: &str) -> Result<Share, Complaint> {
     quantity::fixed(text.strip_suffix('%').unwrap_or(text).trim(), 4)
         .filter(|&millionths| millionths <= Share::MILLIONTHS as u64)
@@ -133,14 +137,14 @@ pub(super) fn share(text: &str) -> Result<Share, Complaint> {
         })
 }
 
-/// A duration; a bare number counts in `bare_ns`.
+/// Parses a duration. A number without a unit counts units of `bare_ns` nanoseconds.
 pub(super) fn duration(text: &str, bare_ns: u64) -> Result<SimDuration, Complaint> {
     quantity::exact_duration_ns(text, bare_ns).map(SimDuration).ok_or_else(|| {
         Complaint::new(format!("'{text}' is not a duration"), "write one such as 500us, 2ms, 10s, 30m or 2h")
     })
 }
 
-/// The canonical spelling of a duration: the largest unit it is a whole number of.
+/// Prints a duration in the largest unit of which it is a whole multiple.
 pub(super) fn print_duration(duration: SimDuration) -> String {
     let units =
         [(3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
@@ -155,25 +159,25 @@ pub(super) fn print_duration(duration: SimDuration) -> String {
     format!("{}ns", duration.0)
 }
 
-/// A whole number.
+/// Parses a whole number.
 pub(super) fn count(text: &str) -> Result<u64, Complaint> {
     quantity::count(text)
         .ok_or_else(|| Complaint::new(format!("'{text}' is not a whole number"), "write one such as 7 or 1_000_000"))
 }
 
-/// A rate per second, in thousandths.
+/// Parses a rate per second. Returns thousandths.
 pub(super) fn rate(text: &str) -> Result<u64, Complaint> {
     quantity::fixed(text, 3).ok_or_else(|| {
         Complaint::new(format!("'{text}' is not a rate"), "write requests per second, such as 200 or 5.9")
     })
 }
 
-/// The canonical spelling of a rate.
+/// Prints a rate per second, given in thousandths.
 pub(super) fn print_rate(thousandths: u64) -> String {
     decimal(thousandths, 3)
 }
 
-/// A switch.
+/// Parses a switch: on or off.
 pub(super) fn switch(text: &str) -> Result<bool, Complaint> {
     match text {
         "1" | "on" | "true" => Ok(true),
@@ -182,7 +186,7 @@ pub(super) fn switch(text: &str) -> Result<bool, Complaint> {
     }
 }
 
-/// A real number, finite.
+/// Parses a finite real number.
 pub(super) fn real(text: &str) -> Result<f64, Complaint> {
     text.parse::<f64>()
         .ok()
@@ -192,7 +196,7 @@ pub(super) fn real(text: &str) -> Result<f64, Complaint> {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: values read as people write them, exactly. Method: pairs worked out by hand.
+    //! Goal: values are parsed exactly, in the forms that users write. Method: pairs worked out by hand.
 
     use super::*;
 

@@ -1,10 +1,10 @@
-//! The built-in workloads: one entry each in [`built_in`]. `imbrex list generators` and the all-workloads tests follow
-//! from it.
+//! The built-in workloads, each with one entry in [`built_in`]. `imbrex list generators` and the tests of all workloads
+//! iterate over these entries.
 //!
 //! Invariants:
-//! 1. Every entry opens on any drive of 16 GiB or more, ends by itself, and is the same under the same seed.
-//!    Those with a reach keep to it, others to the drive.
-//! 2. An entry that stands in for a trace that is not at hand says so in its note, which every use prints.
+//! 1. Every entry opens on any drive of 16 GiB or more, ends by itself, and repeats exactly under equal seeds. Entries
+//!    with `reach_sectors` stay below that limit, others within the drive.
+//! 2. A stand-in for a trace that is not available says so in its note, which is printed at every use.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ use super::cloudphysics;
 use super::pc_day;
 use super::spec::Arrival;
 
-/// A workload in words.
+/// Returns the entry of a workload described in fio's words.
 const fn words(name: &'static str, summary: &'static str, text: &'static str) -> BuiltIn {
     BuiltIn {
         name,
@@ -27,7 +27,7 @@ const fn words(name: &'static str, summary: &'static str, text: &'static str) ->
     }
 }
 
-/// A workload of an application, `depth` requests at a time.
+/// Returns the entry of an application's workload, which keeps `depth` requests outstanding.
 const fn application(name: &'static str, summary: &'static str, build: Build, depth: u32) -> BuiltIn {
     BuiltIn {
         name,
@@ -111,15 +111,15 @@ const OTHERS: [BuiltIn; 10] = [
     },
 ];
 
-/// Every built-in workload: the stand-ins for traced machines are the last.
+/// All built-in workloads; the stand-ins for traced machines come last.
 static BUILT_IN: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| OTHERS.into_iter().chain(cloudphysics::ENTRIES).collect());
 
-/// Every built-in workload.
+/// Returns all built-in workloads.
 pub fn built_in() -> &'static [BuiltIn] {
     &BUILT_IN
 }
 
-/// The built-in workload called `name`.
+/// Returns the built-in workload called `name`, if there is one.
 pub fn named(name: &str) -> Option<&'static BuiltIn> {
     BUILT_IN.iter().find(|entry| entry.name == name)
 }

@@ -1,8 +1,8 @@
-//! What a workload is: phases of requests and of idleness, and the rules they must keep.
+//! The description of a workload: phases with requests, idle phases, and the rules that they must obey.
 //!
 //! Invariants:
-//! 1. A [`WorkloadSpec`] that exists was checked: every phase ends, every size is whole sectors, and no two words
-//!    contradict each other. Only what depends on the drive's size is left to the generator.
+//! 1. Every [`WorkloadSpec`] was checked: each phase ends, each size is a whole number of sectors, and no two words
+//!    contradict each other. The generator checks only the rules that depend on the drive's size.
 //! 2. Its canonical text (`Display`) reads back as an equal value.
 
 use imbrex_units::{Operation, SimDuration};
@@ -14,14 +14,14 @@ use super::quantity::{Share, Span};
 /// Bytes of a sector.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// A workload in fio's words: phases, and what holds for all of them.
+/// A workload in fio's words: its phases, and its settings for all phases.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkloadSpec {
     pub(super) phases: Vec<Phase>,
     pub(super) whole: Whole,
 }
 
-/// What holds for the workload as a whole.
+/// The settings for the whole workload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Whole {
     pub seed: u64,
@@ -36,27 +36,28 @@ impl Whole {
 /// A phase of a workload.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Phase {
-    /// Nothing for this long after all before it has completed.
+    /// A pause of this length after all earlier requests have completed.
     Idle(SimDuration),
-    /// Requests.
+    /// A phase with requests.
     Run(Box<Job>),
 }
 
-/// How requests of a workload arrive unless the user says otherwise.
+/// How the requests of a workload arrive unless the user chooses otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// So many are always outstanding.
+    /// In a closed loop: a constant number of requests is outstanding.
     Closed {
-        /// How many.
+        /// Number of outstanding requests.
         depth: u32,
     },
-    /// At the times the source gives them.
+    /// At the times that the source gives.
     AsTimed,
-    /// As those of a trace: at their distances, but no more than a queue holds at once.
+    /// Like the requests of a trace: at their distances in time, but with no more outstanding requests than the queue
+    /// holds.
     AsTraced,
 }
 
-/// What a phase does, before its sizes and places.
+/// The operations of a phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
     Read,
@@ -65,17 +66,17 @@ pub(super) enum Mode {
     ReadWrite,
 }
 
-/// `rw`, with its suffix.
+/// The value of `rw`, with its suffix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pattern {
     pub mode: Mode,
     pub random: bool,
-    /// After the colon: for a sequential pattern the bytes left out after each request, for a random one the requests
-    /// made in sequence before the next random place. Zero where there is no colon.
+    /// Number after the colon, or 0 without a colon. In a sequential pattern: the bytes skipped after each request. In
+    /// a random pattern: the number of consecutive requests at each random position.
     pub suffix: u64,
 }
 
-/// A value for reads, for writes and for trims.
+/// One value each for reads, writes and trims.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct PerOperation<T> {
     pub read: T,
@@ -97,7 +98,8 @@ impl<T: Clone + PartialEq> PerOperation<T> {
         }
     }
 
-    /// From one value for all, two for reads and the rest, or three.
+    /// Builds the values from a list: one value for all, two for reads and the rest, or three. Returns `None` for other
+    /// lengths.
     pub fn from_list(values: Vec<T>) -> Option<PerOperation<T>> {
         let mut values = values.into_iter();
         let read = values.next()?;
@@ -106,7 +108,7 @@ impl<T: Clone + PartialEq> PerOperation<T> {
         values.next().is_none().then_some(PerOperation { read, write, trim })
     }
 
-    /// The shortest list [`PerOperation::from_list`] reads back.
+    /// Returns the shortest list from which [`PerOperation::from_list`] builds these values.
     pub fn to_list(&self) -> Vec<&T> {
         let mut list = vec![&self.read, &self.write, &self.trim];
         if list[2] == list[1] {
@@ -126,31 +128,31 @@ pub(super) struct SizeShare {
     pub share: Share,
 }
 
-/// A phase of requests, every word resolved.
+/// A phase with requests, with the values of all words.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Job {
     pub pattern: Pattern,
     pub sizes: PerOperation<Vec<SizeShare>>,
-    /// Zero: the smallest block size of the operation.
+    /// Alignment of random positions in bytes. Zero: the smallest block size of the operation.
     pub align_bytes: u64,
     pub size: Option<Span>,
     pub offset: Span,
-    /// Zero: not given.
+    /// Bytes after which the phase ends. Zero: not given.
     pub io_bytes: u64,
     pub distribution: Distribution,
     pub random_map: bool,
     pub random_share: PerOperation<Share>,
     pub read_share: Share,
-    /// Zero: not given.
+    /// Reads, writes and trims after which the phase ends. Zero: not given.
     pub number_ios: u64,
-    /// Zero: not given.
+    /// Time after which the phase ends. Zero: not given.
     pub runtime: SimDuration,
     pub thinktime: SimDuration,
     pub thinktime_blocks: u64,
-    /// Requests per second in thousandths; zero: as a place in the queue is free.
+    /// Requests per second in thousandths. Zero: a request is made whenever a slot in the queue is free.
     pub rate_thousandths: u64,
     pub poisson: bool,
-    /// Writes between two flushes; zero: none.
+    /// Number of writes between two flushes. Zero: no flushes.
     pub flush_every: u64,
     pub fua: bool,
 }
@@ -181,7 +183,7 @@ impl Default for Job {
 }
 
 impl Job {
-    /// The operations the pattern makes.
+    /// Returns the operations of the pattern.
     pub fn operations(&self) -> &'static [Operation] {
         match self.pattern.mode {
             Mode::Read => &[Operation::Read],
@@ -191,19 +193,19 @@ impl Job {
         }
     }
 
-    /// Whether only the region's size ends the phase.
+    /// Returns whether only the region's size ends the phase.
     pub fn ends_with_region(&self) -> bool {
         self.number_ios == 0 && self.runtime.is_zero() && self.io_bytes == 0
     }
 
-    /// The one block size of all its operations, if there is one.
+    /// Returns the block size if all operations of the phase have the same single block size.
     pub fn single_size(&self) -> Option<u64> {
         let first = self.sizes.get(self.operations()[0]);
         let alike = self.operations().iter().all(|&operation| self.sizes.get(operation) == first);
         (alike && first.len() == 1).then(|| first[0].bytes)
     }
 
-    /// The words taken together.
+    /// Checks that the words do not contradict each other.
     pub fn check(&self) -> Result<(), Complaint> {
         if self.ends_with_region() && self.size.is_none() {
             return Err(Complaint::new(
@@ -258,23 +260,23 @@ impl Job {
 }
 
 impl WorkloadSpec {
-    /// The seed of its random numbers.
+    /// Returns the seed of the workload's random numbers.
     pub fn seed(&self) -> u64 {
         self.whole.seed
     }
 
-    /// The same workload with other random numbers.
+    /// Returns this workload with another seed.
     pub fn with_seed(mut self, seed: u64) -> WorkloadSpec {
         self.whole.seed = seed;
         self
     }
 
-    /// How many requests it keeps outstanding.
+    /// Returns the number of requests that the workload keeps outstanding.
     pub fn iodepth(&self) -> u32 {
         self.whole.iodepth
     }
 
-    /// How its requests arrive unless the user says otherwise: as timed where its phases have a `rate_iops`.
+    /// Returns how the requests arrive unless the user chooses otherwise: at their times if a phase has a `rate_iops`.
     pub fn arrival(&self) -> Arrival {
         let timed = |phase: &Phase| matches!(phase, Phase::Run(job) if job.rate_thousandths > 0);
         if self.phases.iter().any(timed) {
@@ -283,8 +285,8 @@ impl WorkloadSpec {
         Arrival::Closed { depth: self.whole.iodepth }
     }
 
-    /// Where the regions end that are given in bytes, in sectors of 512 bytes: a drive has to have so many. Of regions that
-    /// are shares of the drive, or the rest of it, none says so.
+    /// Returns the end of the farthest region that is given in bytes, in sectors of 512 bytes: the least size of the
+    /// drive. Ignores regions that are shares of the drive or the rest of the drive.
     pub fn reach_sectors(&self) -> u64 {
         let end = |phase: &Phase| match phase {
             Phase::Run(job) => match (job.offset, job.size) {

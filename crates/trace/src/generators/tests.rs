@@ -1,6 +1,6 @@
-//! Goal: the words mean what they say, errors say where, and the stream of requests is the one described. Method:
-//! hand-made workloads with hand-made expectations; shares within five sigma of the binomial under fixed seeds; random
-//! workloads for the round trip through text.
+//! Goal: words have their documented meaning, errors name their place, and the stream of requests matches the
+//! description. Method: workloads and expectations written by hand; shares within five sigma of the binomial under
+//! fixed seeds; random workloads for the round trip through text.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn generator(text: &str) -> Generator {
     Generator::new(spec(text), DEVICE_SECTORS).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// All requests, with the clock standing still.
+/// Returns all requests; the clock does not advance.
 fn requests(text: &str) -> Vec<Request> {
     let mut source = generator(text);
     std::iter::from_fn(|| source.next(SimTime::ZERO).expect("generators do not fail")).collect()
@@ -117,7 +117,7 @@ fn the_random_map_covers_each_block_once_a_pass() {
 #[test]
 fn without_the_map_blocks_repeat() {
     let distinct = starts("rw=randwrite,bs=4k,size=4000k").into_iter().collect::<BTreeSet<_>>().len();
-    // Of n draws from n blocks 1 - 1/e are distinct; the deviation is sqrt(n (1/e - 2/e²)) = 9.9.
+    // Of n draws from n blocks, a share of 1 - 1/e is distinct; the deviation is sqrt(n (1/e - 2/e²)) = 9.9.
     assert!((582..=682).contains(&distinct), "{distinct} distinct of 1000");
 }
 
@@ -189,7 +189,7 @@ fn poisson_gaps_have_their_mean_and_memorylessness() {
     let times = times("rw=read,rate_iops=1000,rate_process=poisson,number_ios=100001");
     let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let mean = gaps.iter().sum::<u64>() as f64 / gaps.len() as f64;
-    // An exponential's deviation is its mean; of 100,000 the standard error is 3162 ns.
+    // The deviation of an exponential variable is its mean; the standard error of the mean of 100,000 is 3162 ns.
     assert!((mean - 1e6).abs() <= 5.0 * 3162.3, "mean gap {mean}");
     for multiple in [1.0f64, 2.0] {
         let longer = gaps.iter().filter(|&&gap| gap as f64 > multiple * 1e6).count();
@@ -204,7 +204,7 @@ fn a_timed_phase_after_a_pause_begins_when_that_is_over() {
     let at = |millis: u64| Some(When::At(SimTime(millis * 1_000_000)));
     assert_eq!((next(0), next(4)), (at(0), at(100)), "the drive does not slow it down");
     assert_eq!(next(5), Some(When::Drained(SimDuration::from_secs(1))));
-    // The engine asks again when the pause is over, here two seconds later than at the least.
+    // The engine calls again at the end of the pause, here two seconds after its earliest end.
     assert_eq!(next(8), at(8100));
     assert_eq!(next(8), at(8200));
     assert_eq!(next(9), None);
@@ -395,7 +395,7 @@ fn every_word_is_documented_and_its_default_is_its_default() {
     }
 }
 
-/// A workload with more requests than this is not read to its end here: those that are made to figures count theirs.
+/// Maximum number of requests of a workload that is read to its end here. Other tests count the larger stand-ins.
 const LONG_REQUESTS: u64 = 2_000_000;
 
 #[test]
@@ -425,8 +425,8 @@ fn every_built_in_opens_ends_and_repeats() {
     }
 }
 
-/// Goal: what several drives are given from one reading is what each would have asked for. Method: every built-in workload, and
-/// words of every kind, called with times that stand still and with times that rise.
+/// Goal: several drives can share the requests of one pass, because each drive would get equal requests by itself.
+/// Method: every built-in workload, and words of every kind, called with constant times and with rising times.
 #[test]
 fn sources_that_heed_no_time_ask_the_same_whenever_they_are_called() {
     let take = |source: &mut dyn Source, step: u64| -> Vec<Request> {
@@ -505,7 +505,7 @@ fn word() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Words of a phase, no two of which set the same.
+/// Words of a phase, no two of which set the same field.
 fn run_words() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(word(), 0..8).prop_map(|words| {
         let mut keys = BTreeSet::new();

@@ -1,13 +1,13 @@
-//! What the requests of a phase ask for: operation, size and place.
+//! The commands of the requests in a phase: operation, size and position.
 //!
-//! Reads, writes and trims each walk the region on their own, as fio's do: in a mixed sequential phase both start at
-//! its beginning. A request that would reach past the region's end begins there anew if it is sequential, and is moved
-//! back inside if it is random. What is left at the end of a region that is no multiple of the block size is not asked
-//! for.
+//! Reads, writes and trims each traverse the region independently, as in fio: in a mixed sequential phase, reads and
+//! writes both start at the beginning of the region. A sequential request that would cross the end of the region begins
+//! again at the start. A random one is moved back into the region. If the region is not a multiple of the block size,
+//! the rest at its end is not accessed.
 //!
 //! Invariants:
 //! 1. Every request lies within the region, and is not empty.
-//! 2. Nothing is allocated once a walk is built.
+//! 2. A walk allocates memory only while it is built.
 //! 3. A walk yields at least one request.
 
 use imbrex_units::{Command, Lba, Operation};
@@ -19,19 +19,19 @@ use super::quantity::Share;
 use super::random::{Stream, mix};
 use super::spec::{Job, SECTOR_BYTES};
 
-/// A phase's requests.
+/// The commands of a phase.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
     stream: Stream,
     read_share: Share,
-    /// One for each operation the pattern makes, in the order of [`Job::operations`].
+    /// One lane for each operation of the pattern, in the order of [`Job::operations`].
     lanes: Vec<Lane>,
     map: Option<RandomMap>,
     region_first: u64,
     region_sectors: u64,
-    /// What a sequential lane leaves out after each request.
+    /// Sectors that a sequential lane skips after each request.
     stride_sectors: u64,
-    /// What a random lane asks for at each place.
+    /// Number of consecutive requests of a random lane at each random position.
     run_requests: u64,
     fua: bool,
     requests_left: u64,
@@ -42,20 +42,21 @@ pub(super) struct Walk {
     flush_due: bool,
 }
 
-/// The walk of one operation.
+/// The state of one operation in the walk.
 #[derive(Clone, Debug)]
 struct Lane {
     operation: Operation,
-    /// Sizes, each with the sum of the shares up to and with it, in millionths.
+    /// Block sizes in sectors. The first number of each pair is the sum of the shares of this and all earlier sizes, in
+    /// millionths.
     sizes: Vec<(u64, u32)>,
     align_sectors: u64,
-    /// None where the pattern is sequential.
+    /// Sampler of random positions, and share of requests that go to them. `None` if the pattern is sequential.
     random: Option<(Sampler, Share)>,
     cursor: u64,
     run_left: u64,
 }
 
-/// The blocks of a region in an order without repetition, pass after pass.
+/// The blocks of a region in a random order without repetition, pass after pass.
 #[derive(Clone, Debug)]
 struct RandomMap {
     order: Permutation,
@@ -79,7 +80,12 @@ impl RandomMap {
 }
 
 impl Walk {
-    /// The requests of `job` on a drive of `device_sectors`; `ordinal` counts the phases of the run.
+    /// Returns the commands of `job` on a drive of `device_sectors` sectors. `ordinal` is the number of the phase in
+    /// the run.
+    ///
+    /// # Errors
+    ///
+    /// If the region does not fit on the drive, or a block does not fit in the region.
     pub fn new(job: &Job, device_sectors: u64, seed: u64, ordinal: u64) -> Result<Walk, Complaint> {
         let (region_first, region_sectors) = region(job, device_sectors)?;
         let blocks = |bytes: u64| region_sectors / (bytes / SECTOR_BYTES);
@@ -114,12 +120,12 @@ impl Walk {
         })
     }
 
-    /// Whether a flush comes next, whatever else ends the phase.
+    /// Returns whether a flush comes next. A due flush is made even if the phase is over.
     pub fn flush_is_due(&self) -> bool {
         self.flush_due
     }
 
-    /// The next request.
+    /// Returns the next command, or `None` at the end of the phase.
     #[inline]
     pub fn next(&mut self) -> Option<Command> {
         if self.flush_due {
@@ -143,7 +149,7 @@ impl Walk {
         Some(Command { operation, fua: self.fua && is_write, sectors, lba })
     }
 
-    /// Whose turn it is.
+    /// Draws the lane of the next request.
     #[inline]
     fn lane(&mut self) -> usize {
         usize::from(self.lanes.len() > 1 && !self.stream.chance(self.read_share))
@@ -157,7 +163,7 @@ impl Walk {
         }
     }
 
-    /// Where in the region the next request of a lane begins; none at the end of the only pass.
+    /// Returns the position in the region of the next request of a lane, or `None` at the end of the only pass.
     #[inline]
     fn start(&mut self, index: usize, sectors: u64) -> Option<u64> {
         let lane = &mut self.lanes[index];
@@ -175,7 +181,8 @@ impl Walk {
         Some(start)
     }
 
-    /// Requests in all, flushes too, where that is certain beforehand and no time ends the phase.
+    /// Returns the total number of requests, including flushes. Returns `None` where it is not known in advance.
+    /// Ignores `runtime`.
     pub fn expected_requests(&self) -> Option<u64> {
         let requests = self.expected_transfers()?;
         let flushes = match (self.flush_every, self.lanes.as_slice()) {
@@ -230,7 +237,7 @@ impl Lane {
         chosen.expect("the sizes' shares add up to the whole").1
     }
 
-    /// A random start, where this request is at one; none where it follows its predecessor.
+    /// Draws a random position, or returns `None` if the request follows its predecessor.
     #[inline]
     fn random_start(&mut self, stream: &mut Stream, run_requests: u64) -> Option<u64> {
         let (sampler, share) = self.random.as_ref()?;
@@ -246,7 +253,11 @@ impl Lane {
     }
 }
 
-/// The first sector of a job's region and how many it has; refused where the drive, or a block, does not fit.
+/// Returns the first sector and the number of sectors of the job's region.
+///
+/// # Errors
+///
+/// If the region does not fit on the drive, or a block does not fit in the region.
 fn region(job: &Job, device_sectors: u64) -> Result<(u64, u64), Complaint> {
     let first = job.offset.sectors(device_sectors);
     let Some(behind) = device_sectors.checked_sub(first) else {

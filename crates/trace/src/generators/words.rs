@@ -1,8 +1,8 @@
-//! The words of a workload: one entry each, from which parsing, printing and help follow.
+//! The words that describe a workload. Parsing, printing and help all use one table with an entry for each word.
 //!
 //! Invariants:
-//! 1. What an entry's `print` gives, its `set` reads back as the same value.
-//! 2. Words that set the same field share its name, so that giving both in one phase is noticed.
+//! 1. The function `set` of an entry reads the output of its `print` back as an equal value.
+//! 2. Words that set the same field have equal `field` names, so that the parser can refuse two of them in one phase.
 
 use std::fmt;
 
@@ -14,32 +14,32 @@ use super::quantity as read;
 use super::quantity::{Share, print_bytes, print_duration, print_rate};
 use super::spec::{Job, Mode, Pattern, PerOperation, Phase, SECTOR_BYTES, SizeShare, Whole, WorkloadSpec};
 
-/// One word, as help lists it.
+/// A word in the form for the help text.
 pub struct WordInfo {
-    /// `key` in `key=value`.
+    /// The key in `key=value`.
     pub key: &'static str,
-    /// What it takes.
+    /// Form of the value.
     pub takes: &'static str,
-    /// Its default.
+    /// Default value.
     pub default: &'static str,
-    /// What it means, in one line.
+    /// Meaning of the word, in one line.
     pub help: &'static str,
-    /// The field it sets: words of one field exclude each other in a phase.
+    /// Field that the word sets. Words with the same field exclude each other in a phase.
     pub(super) field: &'static str,
-    /// Whether it may stand alone, without a value.
+    /// Whether the word may occur without a value.
     pub(super) bare: bool,
-    /// Whether commas may stand in its value.
+    /// Whether the value may contain commas.
     pub(super) list: bool,
     pub(super) effect: Effect,
 }
 
-/// What a word does.
+/// The effect of a word.
 pub(super) enum Effect {
-    /// It sets something of its phase and those after it.
+    /// The word sets a field of its phase and of the later phases.
     Job { set: fn(&mut Job, &str) -> Result<(), Complaint>, print: fn(&Job) -> Option<String> },
-    /// It sets something of the workload.
+    /// The word sets a field of the whole workload.
     Whole { set: fn(&mut Whole, &str) -> Result<(), Complaint>, print: fn(&Whole) -> String },
-    /// It is a phase.
+    /// The word is an idle phase.
     Idle,
 }
 
@@ -54,7 +54,7 @@ const fn job(
     WordInfo { key, takes, default, help, field: key, bare: false, list: false, effect: Effect::Job { set, print } }
 }
 
-/// Another way to set `field`, never printed.
+/// Returns the entry of another word for `field`. It is never printed.
 const fn alias(
     key: &'static str,
     field: &'static str,
@@ -77,12 +77,12 @@ const fn whole(
     WordInfo { key, takes: "COUNT", default, help, field: key, bare: false, list: false, effect }
 }
 
-/// Every word.
+/// Returns all words.
 pub fn words() -> &'static [WordInfo] {
     WORDS
 }
 
-/// The word called `key`.
+/// Returns the word called `key`, if there is one.
 pub(super) fn named(key: &str) -> Option<&'static WordInfo> {
     WORDS.iter().find(|word| word.key == key)
 }
@@ -304,7 +304,7 @@ const WORDS: &[WordInfo] = &[
     ),
 ];
 
-/// The words in which `job` differs from `inherited`, `rw` always among them: a phase has one word at least.
+/// Prints the words in which `job` differs from `inherited`. Always prints `rw`, because a phase has at least one word.
 fn print_job(job: &Job, inherited: &Job) -> String {
     let mut printed = Vec::new();
     for word in WORDS {
@@ -317,7 +317,7 @@ fn print_job(job: &Job, inherited: &Job) -> String {
     printed.join(",")
 }
 
-/// The words of the whole that are not at their defaults, each after a comma.
+/// Prints the words of the whole workload that are not at their defaults, each after a comma.
 fn print_whole(given: &Whole) -> String {
     let mut printed = String::new();
     for word in WORDS {
@@ -330,8 +330,8 @@ fn print_whole(given: &Whole) -> String {
 }
 
 impl fmt::Display for WorkloadSpec {
-    /// The canonical text: each phase with the words in which it differs from the one before; what holds for the whole
-    /// stands in the first that makes requests.
+    /// Prints the canonical text: for each phase, the words in which it differs from the previous one. Words of the
+    /// whole workload are in the first phase with requests.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut inherited: Option<&Job> = None;
         for (index, phase) in self.phases.iter().enumerate() {
@@ -431,7 +431,7 @@ fn print_pattern(pattern: Pattern) -> String {
     }
 }
 
-/// One value, or two or three separated by commas, each read by `one`.
+/// Parses one value, or two or three separated by commas, each with `one`.
 fn per_operation<T: Clone + PartialEq>(
     text: &str,
     one: fn(&str) -> Result<T, Complaint>,
@@ -449,7 +449,7 @@ fn single_size(text: &str) -> Result<Vec<SizeShare>, Complaint> {
     Ok(vec![SizeShare { bytes: block_bytes(text)?, share: Share::ALL }])
 }
 
-/// `4k/60:64k/40`, where a size without a percentage takes its part of what the others leave.
+/// Parses `4k/60:64k/40`. Sizes without a percentage divide the rest equally.
 fn split_sizes(text: &str) -> Result<Vec<SizeShare>, Complaint> {
     let mut sizes = Vec::new();
     for part in text.split(':') {
@@ -470,7 +470,7 @@ fn split_sizes(text: &str) -> Result<Vec<SizeShare>, Complaint> {
     let filled = sizes.into_iter().map(|(bytes, share)| {
         let share = share.unwrap_or_else(|| {
             open_index += 1;
-            // Differences of rounded sums: the parts add up to what is left, to the last millionth.
+            // Differences of rounded sums, so that the parts add up exactly to the rest.
             Share::from_millionths((left * open_index / open - left * (open_index - 1) / open) as u32)
         });
         SizeShare { bytes, share }
@@ -478,7 +478,8 @@ fn split_sizes(text: &str) -> Result<Vec<SizeShare>, Complaint> {
     Ok(filled.collect())
 }
 
-/// The block sizes, as `bs` where each operation has one, as `bssplit` otherwise.
+/// Prints the block sizes as `bs` if each operation has one size. Otherwise prints them as `bssplit`. Returns `None`
+/// for the other word.
 fn print_sizes(job: &Job, as_single: bool) -> Option<String> {
     let sizes = &job.sizes;
     let single = [&sizes.read, &sizes.write, &sizes.trim].iter().all(|list| list.len() == 1);
@@ -510,7 +511,7 @@ fn distribution(text: &str) -> Result<Distribution, Complaint> {
     }
 }
 
-/// A number strictly between two others.
+/// Parses a number strictly between `low` and `high`.
 fn between(text: &str, low: f64, high: f64, example: &str) -> Result<f64, Complaint> {
     let value = read::real(text).ok().filter(|&value| low < value && value < high);
     value.ok_or_else(|| {
@@ -551,7 +552,7 @@ fn print_distribution(distribution: &Distribution) -> String {
     }
 }
 
-/// The length of an idle phase.
+/// Parses the length of an idle phase.
 pub(super) fn idle(text: &str) -> Result<SimDuration, Complaint> {
     read::duration(text, 1_000_000_000)
 }

@@ -1,5 +1,5 @@
-//! Writes the ASCII traces of DiskSim: `time_ms device block count flags`, where the lowest bit of the flags is a read.
-//! Times keep every nanosecond as decimals. The format knows reads and writes alone.
+//! Writes the ASCII traces of DiskSim: `time_ms device block count flags`. The lowest bit of the flags is 1 for a read.
+//! Times have six decimals, so every nanosecond is kept. The format has only reads and writes.
 
 use std::io::{BufWriter, Write};
 
@@ -11,7 +11,7 @@ use crate::request::{Request, TraceError};
 use super::fields::{failed, time_ns};
 use super::writer::{Output, Writer, WriterInfo, Written};
 
-/// The registry's entry.
+/// Entry of this format in the registry of writers.
 pub const WRITER: WriterInfo = WriterInfo {
     name: "disksim",
     summary: "ASCII traces of DiskSim",

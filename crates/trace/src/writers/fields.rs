@@ -1,9 +1,13 @@
-//! What several formats write of a request, or why they cannot.
+//! Fields of a request that several formats write, and the errors for requests that they cannot represent.
 
 use crate::admission::SECTOR_BYTES;
 use crate::request::{Request, TraceError, When};
 
-/// The time of `request`, which has to have one of its own.
+/// Returns the time of `request` in nanoseconds.
+///
+/// # Errors
+///
+/// If the request has no time of its own, because it follows the completion of others.
 pub(super) fn time_ns(request: &Request, name: &str) -> Result<u64, TraceError> {
     match request.when {
         When::At(time) => Ok(time.0),
@@ -18,7 +22,11 @@ pub(super) fn time_ns(request: &Request, name: &str) -> Result<u64, TraceError> 
     }
 }
 
-/// Offset and length of `request` in bytes.
+/// Returns the offset and the length of `request` in bytes.
+///
+/// # Errors
+///
+/// If the offset has more than 64 bits.
 pub(super) fn bytes_of(request: &Request, name: &str) -> Result<(u64, u64), TraceError> {
     let offset_bytes = request.command.lba.0.checked_mul(SECTOR_BYTES).ok_or_else(|| TraceError {
         place: name.into(),

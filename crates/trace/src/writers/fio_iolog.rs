@@ -1,5 +1,5 @@
-//! Writes fio's iolog, version 3: `time_us file action [offset length]`. Times are cut to microseconds; a device is a
-//! file called `deviceN`, added and opened where it is first used and closed at the end.
+//! Writes fio's iolog, version 3: `time_us file action [offset length]`. Times are truncated to microseconds. A device
+//! becomes a file called `deviceN`, which is added and opened at its first use, and closed at the end.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
@@ -12,7 +12,7 @@ use crate::request::{Request, TraceError};
 use super::fields::{bytes_of, failed, time_ns};
 use super::writer::{Output, Writer, WriterInfo, Written};
 
-/// The registry's entry.
+/// Entry of this format in the registry of writers.
 pub const WRITER: WriterInfo = WriterInfo {
     name: "fio-iolog",
     summary: "iolog of fio, version 3, for --read_iolog",
@@ -29,7 +29,7 @@ struct IoLog {
     output: BufWriter<Output>,
     name: String,
     devices: BTreeSet<u32>,
-    /// The latest time so far.
+    /// Latest time written so far, in microseconds.
     time_us: u64,
     written: Written,
 }

@@ -1,5 +1,6 @@
-//! Writes Imbrex's own Parquet; the header of its reader is the definition. Times are deltas, the small columns
-//! dictionaries, all under zstd: about a quarter of the CSV, and faster to read.
+//! Writes Imbrex's own Parquet files; the module doc of the reader defines the format. Times are delta-encoded, the
+//! small columns use dictionaries, and all columns are compressed with zstd. Files have about a quarter of the size of
+//! the CSV, and are faster to read.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::request::{Request, TraceError};
 use super::fields::time_ns;
 use super::writer::{Output, Writer, WriterInfo, Written};
 
-/// The registry's entry.
+/// Entry of this format in the registry of writers.
 pub const WRITER: WriterInfo = WriterInfo {
     name: "imbrex",
     summary: "Parquet: time_ns, op, lba, sectors, device",
@@ -24,7 +25,7 @@ pub const WRITER: WriterInfo = WriterInfo {
     open: |output, name| Ok(Box::new(Rows::open(output, name)?)),
 };
 
-/// Rows of a row group: what the writer holds in memory.
+/// Rows of a row group. The writer holds one row group in memory.
 const GROUP_ROWS: usize = 128 * 1024;
 
 struct Rows {
@@ -100,7 +101,7 @@ fn write_column<T: DataType>(
     column.close()
 }
 
-/// Required columns of unsigned integers.
+/// Returns the schema: required columns of unsigned integers.
 fn schema() -> Arc<Type> {
     let column = |(name, bits): (&str, i8)| {
         let physical = if bits == 64 { Physical::INT64 } else { Physical::INT32 };

@@ -1,8 +1,8 @@
-//! Writers of trace formats: one file each, and the registry of all.
+//! Writers of trace formats: one file each, and the registry of them all.
 //!
 //! Invariants:
-//! 1. What a format cannot say is counted in [`Written`], by reason: nothing is left out in silence.
-//! 2. Reading what was written yields the requests written, but for what [`Written`] counts.
+//! 1. Each loss of information that a format forces is counted in [`Written`], by reason: no loss is silent.
+//! 2. Reading a written file yields the requests written, except for the losses that [`Written`] counts.
 
 mod disksim;
 mod fields;
@@ -17,22 +17,22 @@ use imbrex_units::SimTime;
 
 use crate::request::{Source, TraceError};
 
-/// Every writer.
+/// Returns all writers.
 pub fn all() -> &'static [&'static WriterInfo] {
     &[&imbrex::WRITER, &fio_iolog::WRITER, &disksim::WRITER, &msr::WRITER]
 }
 
-/// The writer of Imbrex's own format.
+/// Returns the writer of Imbrex's own format.
 pub fn imbrex() -> &'static WriterInfo {
     &imbrex::WRITER
 }
 
-/// The writer of the format called `name`.
+/// Returns the writer of the format called `name`, if there is one.
 pub fn by_name(name: &str) -> Option<&'static WriterInfo> {
     all().iter().copied().find(|writer| writer.name == name)
 }
 
-/// Writes all of `source`.
+/// Writes all requests of `source` and ends the trace. Returns the number of requests written and the losses.
 pub fn copy(source: &mut dyn Source, mut writer: Box<dyn Writer>) -> Result<Written, TraceError> {
     while let Some(request) = source.next(SimTime::ZERO)? {
         writer.write(&request)?;

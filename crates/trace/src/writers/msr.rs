@@ -1,5 +1,6 @@
-//! Writes the CSV of the MSR Cambridge traces. Times are cut to ticks of 100 ns, counted from a fixed date; the host is
-//! called `imbrex`, the device is the disk, the response time 0. The format knows reads and writes alone.
+//! Writes the CSV of the MSR Cambridge traces. Times are truncated to ticks of 100 ns, counted from a fixed date. The
+//! host is `imbrex`, the disk number is the number of the device, and the response time is 0. The format has only reads
+//! and writes.
 
 use std::io::{BufWriter, Write};
 
@@ -11,7 +12,7 @@ use crate::request::{Request, TraceError};
 use super::fields::{bytes_of, failed, time_ns};
 use super::writer::{Output, Writer, WriterInfo, Written};
 
-/// The registry's entry.
+/// Entry of this format in the registry of writers.
 pub const WRITER: WriterInfo = WriterInfo {
     name: "msr",
     summary: "CSV of the MSR Cambridge traces",
@@ -21,7 +22,7 @@ pub const WRITER: WriterInfo = WriterInfo {
     },
 };
 
-/// The first of January 2007 in ticks since 1601: the year the MSR traces are of.
+/// 1 January 2007 in ticks of 100 ns since 1601. The MSR traces were recorded in that year.
 const EPOCH_TICKS: u64 = 128_120_832_000_000_000;
 
 struct Msr {

@@ -1,4 +1,4 @@
-//! What a writer of traces is, and what it says of the trace it wrote.
+//! The trait of trace writers, and the result of writing a trace.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -7,31 +7,32 @@ use imbrex_units::{Command, Direction, Operation};
 
 use crate::request::{Request, TraceError};
 
-/// A writer of the registry.
+/// An entry of the registry of writers.
 #[derive(Debug)]
 pub struct WriterInfo {
-    /// The format's name, as its reader has it.
+    /// Name of the format, equal to the name of its reader.
     pub name: &'static str,
-    /// One line: what it is and who reads it.
+    /// One line that describes the format.
     pub summary: &'static str,
-    /// What files of it are usually called.
+    /// Usual extension of the format's file names.
     pub extension: &'static str,
-    /// A writer into `output`, which errors call by the name.
+    /// Returns a writer of this format that writes into the first argument. The second argument is the name of the
+    /// trace for error messages.
     pub open: fn(Output, &str) -> WriterResult,
 }
 
-/// Where a trace is written to.
+/// The output that a trace is written to.
 pub type Output = Box<dyn Write + Send>;
 
-/// The writer of a format, or why there can be none.
+/// The writer of a format, or the error that prevents it.
 pub type WriterResult = Result<Box<dyn Writer>, TraceError>;
 
-/// What was written.
+/// Counts of the requests written and of the losses.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Written {
-    /// Requests written.
+    /// Number of requests written.
     pub requests: u64,
-    /// Requests the format has no word for, and what else was lost, by reason.
+    /// Number of losses by reason: requests that the format cannot represent, and details that it cannot store.
     pub lost: BTreeMap<&'static str, u64>,
 }
 
@@ -40,7 +41,8 @@ impl Written {
         *self.lost.entry(reason).or_insert(0) += 1;
     }
 
-    /// Which way `command` moves sectors, for formats that know nothing else; what they cannot say counts as lost.
+    /// Returns the direction of `command`, for formats with only reads and writes. Returns `None` for a flush or a
+    /// trim. Counts a flush, a trim and an FUA flag as lost.
     pub(super) fn direction(&mut self, command: &Command) -> Option<Direction> {
         if command.fua {
             self.lose("FUA not written");
@@ -55,11 +57,11 @@ impl Written {
     }
 }
 
-/// A trace being written.
+/// A trace that is being written.
 pub trait Writer: Send {
-    /// Appends a request.
+    /// Appends `request` to the trace.
     fn write(&mut self, request: &Request) -> Result<(), TraceError>;
 
-    /// Ends the trace; without it the file is cut short.
+    /// Ends the trace. Without this call the file is cut short.
     fn finish(self: Box<Self>) -> Result<Written, TraceError>;
 }

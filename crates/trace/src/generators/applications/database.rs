@@ -1,8 +1,8 @@
-//! A database: reads of pages, and commits. A commit appends to the log, forced to the medium (FUA), and a page that an
-//! earlier one changed is written back; every so many commits a checkpoint flushes.
-//!
-//! Pages are of 8 KiB, in a tenth of the drive; some are far hotter than others (zipf). The log goes round in 4 GiB at
-//! the front. All figures are ours.
+//! A database: reads of pages, and commits. A commit appends to the log with forced unit access (FUA). It also writes
+//! back one page, which stands for a page changed by an earlier commit. A checkpoint flushes after a fixed number of
+//! commits.
+//! Pages have 8 KiB and occupy a tenth of the drive; some are far hotter than others (zipf). The log is a ring of 4 GiB
+//! at the front of the drive. All figures are our own choice.
 
 use imbrex_units::Command;
 
@@ -12,14 +12,14 @@ use super::super::random::{Stream, mix};
 use super::{Application, Ring, Transactions, check_room, percent, size};
 use crate::request::Source;
 
-/// Requests in all.
+/// Total number of requests.
 const REQUESTS: u64 = 600_000;
 /// Sectors of the log, at the front of the drive.
 const LOG_SECTORS: u64 = 4 << 21;
 const PAGE_SECTORS: u32 = 16;
 /// Sizes of log appends in sectors, with shares in percent.
 const APPEND_SECTORS: [(u64, u32); 3] = [(60, 8), (30, 16), (10, 64)];
-/// Commits from one checkpoint to the next.
+/// Number of commits between two checkpoints.
 const CHECKPOINT_COMMITS: u64 = 1000;
 
 struct Database {
@@ -30,7 +30,7 @@ struct Database {
     commits: u64,
 }
 
-/// The workload on a drive of `device_sectors`.
+/// Returns the workload on a drive of `device_sectors` sectors.
 pub fn build(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
     check_room("database", device_sectors)?;
     let pages = device_sectors / 10 / PAGE_SECTORS as u64;

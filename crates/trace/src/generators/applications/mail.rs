@@ -1,11 +1,12 @@
-//! A mail server: messages are delivered, read again while they are new, and marked.
+//! A mail server: messages are delivered, read while they are new, and marked.
 //!
-//! A delivery writes the message behind the last one of its mailbox, the mailbox's index block and the file system's
-//! journal, and flushes; marking a message writes index and journal, and flushes. Mailboxes lie side by side in half of
-//! the drive, a slice each; some get far more mail than others (zipf). All figures are ours.
+//! A delivery writes the message behind the previous message of its mailbox, the mailbox's index block and a record of
+//! the file system's journal, and flushes. Marking a message writes index and journal, and flushes. Each mailbox has a
+//! contiguous slice of the first half of the drive. Some mailboxes get far more mail than others (zipf). All figures
+//! are our own choice.
 //!
 //! Invariants:
-//! 1. A slice is written round: its newest messages never overlap, and none leaves it.
+//! 1. Each slice is written as a ring: its newest messages never overlap, and all lie within the slice.
 
 use imbrex_units::Command;
 
@@ -15,20 +16,20 @@ use super::super::random::{Stream, mix};
 use super::{Application, Ring, Transactions, check_room, percent, size};
 use crate::request::Source;
 
-/// Requests in all.
+/// Total number of requests.
 const REQUESTS: u64 = 600_000;
 const MAILBOXES: u64 = 4096;
 /// Sectors of the file system's journal, at the front of the drive.
 const JOURNAL_SECTORS: u64 = 128 * 2048;
-/// Sectors of an index block, and of a record in the journal.
+/// Sectors of an index block. `RECORD_SECTORS` is the size of a journal record.
 const INDEX_SECTORS: u32 = 8;
 const RECORD_SECTORS: u32 = 16;
-/// Newest messages of a mailbox that are read again.
+/// Number of newest messages in a mailbox that may be read again.
 const NEWEST: usize = 16;
-/// Sizes of messages in sectors, with shares in percent: 12.2 KiB in the mean.
+/// Sizes of messages in sectors, with shares in percent. The mean is 12.2 KiB.
 const MESSAGE_SECTORS: [(u64, u32); 5] = [(40, 8), (30, 16), (15, 32), (10, 64), (5, 128)];
 
-/// A mailbox: where its next message goes, and its newest messages.
+/// A mailbox: the position of its next message, and its newest messages.
 #[derive(Clone)]
 struct Mailbox {
     cursor: u64,
@@ -45,7 +46,7 @@ struct Mail {
     journal: Ring,
 }
 
-/// The workload on a drive of `device_sectors`.
+/// Returns the workload on a drive of `device_sectors` sectors.
 pub fn build(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
     check_room("mail-server", device_sectors)?;
     let empty = Mailbox { cursor: INDEX_SECTORS as u64, newest: Vec::new(), next: 0 };

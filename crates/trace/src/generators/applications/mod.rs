@@ -1,10 +1,10 @@
-//! Workloads of applications that words of one stream cannot say: their requests come in transactions, whose parts go to
-//! different places and must stay in order.
+//! Workloads of applications, which fio's words cannot describe: requests come in transactions, whose parts go to
+//! different positions and must stay in order.
 //!
 //! Invariants:
-//! 1. Exactly as many requests are made as announced; the last transaction may be cut short.
-//! 2. The same drive size and seed give the same requests.
-//! 3. Memory is bounded: one transaction, and what the application keeps of its own.
+//! 1. The number of requests is exactly the announced one; the last transaction may be cut short.
+//! 2. Equal drive sizes and seeds give equal requests.
+//! 3. Memory is bounded: one transaction, and the state of the application.
 
 pub(super) mod database;
 pub(super) mod mail;
@@ -16,16 +16,16 @@ use super::quantity::Share;
 use super::random::Stream;
 use crate::request::{Request, Source, TraceError, When};
 
-/// Smallest drive that an application has room on.
+/// Sectors of the smallest drive with enough room for an application.
 const DEVICE_SECTORS_MIN: u64 = 1 << 25;
 
-/// What makes transactions.
+/// An application that makes transactions.
 trait Application: Send {
-    /// Puts the requests of the next one behind those in `requests`.
+    /// Appends the commands of the next transaction to `requests`.
     fn transaction(&mut self, requests: &mut Vec<Command>);
 }
 
-/// The requests of an application.
+/// The source of an application's requests.
 struct Transactions<A> {
     application: A,
     in_hand: Vec<Command>,
@@ -62,7 +62,7 @@ impl<A: Application> Source for Transactions<A> {
     }
 }
 
-/// Refuses a drive on which an application has no room.
+/// Returns an error if the drive is too small for an application.
 fn check_room(name: &str, device_sectors: u64) -> Result<(), WorkloadError> {
     if device_sectors >= DEVICE_SECTORS_MIN {
         return Ok(());
@@ -71,7 +71,7 @@ fn check_room(name: &str, device_sectors: u64) -> Result<(), WorkloadError> {
     Err(complaint.at(WordPlace::Workload))
 }
 
-/// A part of the drive that is written round and round: a journal, a log.
+/// A circular part of the drive: a journal, a log.
 struct Ring {
     first: u64,
     sectors: u64,
@@ -83,7 +83,7 @@ impl Ring {
         Ring { first, sectors, cursor: 0 }
     }
 
-    /// The place of the next `sectors`.
+    /// Allocates the next `sectors` of the ring and returns the first one.
     fn append(&mut self, sectors: u32) -> u64 {
         if self.cursor + sectors as u64 > self.sectors {
             self.cursor = 0;
@@ -98,7 +98,7 @@ const fn percent(percent: u32) -> Share {
     Share::from_millionths(percent * 10_000)
 }
 
-/// One of `sizes`, by their shares in percent.
+/// Draws one of `sizes` by its share in percent. Returns sectors.
 fn size(stream: &mut Stream, sizes: &[(u64, u32)]) -> u32 {
     let mut draw = stream.below(100);
     for &(share, sectors) in sizes {
@@ -112,7 +112,7 @@ fn size(stream: &mut Stream, sizes: &[(u64, u32)]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: what the applications' headers promise. Method: make them once and count.
+    //! Goal: the properties in the applications' module docs. Method: generate the requests once and count.
 
     use std::collections::BTreeMap;
 
@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn every_delivery_ends_in_a_flush_and_reads_find_messages() {
         let commands = made(mail::build, 3);
-        // Deliveries are 45 of 100 transactions and make four requests, flags 10 and make three, reads 45 and one:
-        // 255 requests, 55 of them flushes, 45 reads.
+        // Of 100 transactions, 45 are deliveries with four requests, 10 are marks with three, and 45 are reads with
+        // one. Of their 255 requests, 55 are flushes and 45 are reads.
         let flushes = share(&commands, |command| command.operation == Operation::Flush);
         let reads = share(&commands, |command| command.operation == Operation::Read);
         assert!((flushes - 55.0 / 255.0).abs() < 0.005, "{flushes}");
@@ -171,7 +171,8 @@ mod tests {
     fn commits_go_to_the_log_in_order_and_are_forced() {
         let commands = made(database::build, 3);
         let forced: Vec<_> = commands.iter().filter(|command| command.fua).collect();
-        // A commit of every three transactions forces one write; beside it it writes one page back.
+        // Of ten transactions, seven are reads with one request. The other three are commits with one forced write and
+        // one page write.
         let expected = 30.0 / 130.0;
         assert!((forced.len() as f64 / commands.len() as f64 - expected).abs() < 0.005, "{}", forced.len());
         assert!(forced.windows(2).all(|pair| pair[0].end() == pair[1].lba || pair[1].lba < pair[0].lba));

@@ -1,25 +1,26 @@
-//! Lengths of bursts and pauses between them in three traces that are public: what the arrivals of stand-ins are drawn from.
+//! Burst lengths and pause lengths of three public traces, from which the arrivals of stand-ins are drawn.
 //!
-//! A request that comes 10 ms or more after the one before it begins a burst: the drive of Hajkazemi 2019 turns once in
-//! that time. The values are sorted and cut into groups, 36 of 2.5 %, nine of 1 % and ten of 0.1 % of them, and a group is
-//! kept as its mean. A test makes the tables anew where the traces lie beside the repository.
+//! A request that comes at least 10 ms after its predecessor begins a burst: the drive of Hajkazemi 2019 rotates once
+//! in that time. The values of a trace are sorted and cut into groups. From small to large values, 36 groups have 2.5 %
+//! of the values each, nine have 1 %, and ten have 0.1 %. A group is represented by its mean. A test recomputes the
+//! tables if the traces lie beside the repository.
 //!
 //! Invariants:
-//! 1. Both lists of a table rise, and their weighted means are those of the trace.
+//! 1. Both lists of a table are ascending, and their weighted means are those of the trace.
 
-/// Groups of a table.
+/// Number of groups in a table.
 pub(super) const GROUPS: usize = 55;
 
-/// Bursts and pauses of a trace.
+/// Burst lengths and pause lengths of a trace.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// Requests of a burst, by group.
+    /// Mean number of requests in a burst, by group.
     pub burst_requests: [f64; GROUPS],
-    /// Microseconds from the last request of a burst to the first of the next, by group.
+    /// Mean pause from the last request of a burst to the first of the next, in microseconds, by group.
     pub pause_us: [f64; GROUPS],
 }
 
-/// How much of all a group is.
+/// Returns the share of a group among all values.
 pub(super) const fn weight(group: usize) -> f64 {
     match group {
         0..36 => 0.025,
@@ -28,7 +29,7 @@ pub(super) const fn weight(group: usize) -> f64 {
     }
 }
 
-/// `cloudPhysicsIO.vscsi`: a virtual machine of the collection that the paper sampled, 113,872 requests in two hours.
+/// `cloudPhysicsIO.vscsi`: a virtual machine from the collection that the paper sampled, 113,872 requests in two hours.
 #[rustfmt::skip]
 pub(super) const CLOUDPHYSICS: Table = Table {
     burst_requests: [
@@ -89,7 +90,7 @@ pub(super) const MSSQL: Table = Table {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: invariant 1, and that the tables are those of the traces. Method: the tables made anew of the traces, where these lie
+    //! Goal: invariant 1, and tables that match the traces. Method: the tables recomputed from the traces, if these lie
     //! beside the repository.
 
     use std::fs::File;
@@ -107,7 +108,7 @@ mod tests {
         ("blkreplay-windows-mssql.load.gz", MSSQL),
     ];
 
-    /// Times of the requests, rising; `None`, said aloud, where the trace is not there.
+    /// Returns the times of the requests, ascending. Prints a message and returns `None` if the trace is missing.
     fn times(name: &str) -> Option<Vec<u64>> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(name);
         let Ok(file) = File::open(&path) else {
@@ -124,7 +125,7 @@ mod tests {
         Some(times)
     }
 
-    /// Means of the groups of sorted values.
+    /// Returns the means of the groups of sorted values.
     fn means(mut values: Vec<u64>) -> Vec<f64> {
         values.sort_unstable();
         let at = |share: f64| ((share * values.len() as f64 + 1e-6) as usize).min(values.len() - 1);

@@ -1,18 +1,19 @@
-//! What is ours in a stand-in: the choices that the paper and the statistics leave open, the same for every machine.
+//! Our own choices in a stand-in, where the paper and the statistics leave a property open. All machines use equal
+//! choices.
 
 use super::pace::Arrivals;
 
-/// The choices. Those that are the default make the built-in workloads; the others are for finding out what hangs on them.
+/// The choices. Their defaults make the built-in workloads; other values serve to measure the influence of a choice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Choices {
-    /// Where bursts and pauses come from.
+    /// Source of the lengths of bursts and pauses.
     pub arrivals: Arrivals,
-    /// Days that all requests take: the traces last seven.
+    /// Number of days over which all requests are spread. The traces last seven.
     pub days: u32,
-    /// Whether pages in use lie side by side, so that as few tracks as can be are written; else as loosely as the reach
-    /// and the number of pages say.
+    /// Whether the used pages are contiguous, so that as few tracks as possible are written. Otherwise the used pages
+    /// are spread over the disk as the machine's range and number of pages imply.
     pub is_dense: bool,
-    /// Whether what is hot stays so to the end; else it changes day by day, as in Hajkazemi 2019 fig. 5.
+    /// Whether hot tracks stay hot to the end. Otherwise they change from day to day, as in Hajkazemi 2019 fig. 5.
     pub is_steady: bool,
 }
 

@@ -1,65 +1,68 @@
-//! What is known of fifteen machines of the CloudPhysics traces.
+//! The known facts about fifteen machines of the CloudPhysics traces.
 //!
-//! The figures are published statistics of those traces; the shares of hot tracks are read from the prose of
-//! Hajkazemi 2019 §2.2 and §4. Two figures want an explanation. By how much the pages of 4 KiB that writes touch
-//! exceed the bytes written tells how far writes are off page bounds: by 4096 for each write of whole pages that is
-//! off. And a page's popularity is published as its share of all page writes: times the page writes, which are the
-//! bytes written and that excess in pages, it is the whole number kept here.
+//! The figures are published statistics of the traces. The shares of hot tracks come from the text of Hajkazemi 2019
+//! §2.2 and §4. Two figures need an explanation:
+//!
+//! - `unaligned_bytes`: the pages of 4 KiB that writes touch have more bytes than are written. The excess shows how
+//!   many writes are not aligned to pages: each unaligned write of whole pages adds 4096 bytes.
+//! - `page_writes`: a page's popularity is published as its share of all page writes. The product of this share and the
+//!   number of page writes is the whole number stored here. The number of page writes is the bytes written plus that
+//!   excess, in pages.
 //!
 //! Invariants:
-//! 1. A [`Machine`] holds published facts and nothing else; this is the one file of the generators that names machines.
+//! 1. A [`Machine`] holds only published facts. No other file of the generators names machines.
 
-/// A machine.
+/// The published facts about a machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
-    /// The name of the stand-in; what follows the dash is what the paper calls the machine.
+    /// Name of the stand-in; the part after the dash is the paper's name for the machine.
     pub name: &'static str,
-    /// Its counts in words, and what the paper tells of it.
+    /// The machine's counts in words, and the paper's statements about it.
     pub summary: &'static str,
     pub reads: u64,
     pub writes: u64,
     pub read_bytes: u64,
     pub write_bytes: u64,
-    /// Reads that follow their predecessor.
+    /// Number of reads that begin where their predecessor ended.
     pub read_sequential: u64,
-    /// Writes that follow their predecessor.
+    /// Number of writes that begin where their predecessor ended.
     pub write_sequential: u64,
-    /// From the first to the last byte touched.
+    /// Bytes from the first to the last byte touched.
     pub range_bytes: u64,
-    /// Distinct pages of 4 KiB read.
+    /// Distinct pages of 4 KiB read, in bytes.
     pub read_set_bytes: u64,
-    /// Distinct pages written.
+    /// Distinct pages of 4 KiB written, in bytes.
     pub write_set_bytes: u64,
-    /// Distinct pages read or written.
+    /// Distinct pages of 4 KiB read, written, or both, in bytes.
     pub either_set_bytes: u64,
-    /// By how much the pages that writes touch exceed the bytes written.
+    /// Bytes of the pages that writes touch, minus the bytes written.
     pub unaligned_bytes: u64,
-    /// Percentiles 5, 50 and 95.
+    /// Percentiles 5, 50 and 95 of the write size.
     pub write_size_bytes: [u64; 3],
-    /// Percentiles 50 and 95.
+    /// Percentiles 50 and 95 of the read size.
     pub read_size_bytes: [u64; 2],
-    /// How often a page is written: percentiles 50, 75, 90, 95 of the pages, and the most.
+    /// Number of writes to a page: percentiles 50, 75, 90 and 95 over the pages, and the maximum.
     pub page_writes: [u64; 5],
     pub told: Told,
 }
 
-/// What the paper tells of where a machine's writes go.
+/// The paper's statements about the positions of a machine's writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Told {
-    /// The hottest tracks and their share of the writes.
+    /// Number of the hottest tracks, and their share of the writes; `None` if the paper gives none.
     pub hot: Option<HotTracks>,
     /// Whether hot tracks have hot neighbours.
     pub has_hot_neighbours: bool,
 }
 
-/// So many tracks take so many hundredths of the writes.
+/// Share of the writes that go to the hottest tracks: `tracks` tracks get `percent` percent of the writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HotTracks {
     pub tracks: u64,
     pub percent: u64,
 }
 
-/// The paper says nothing.
+/// A machine whose writes the paper does not locate.
 const NOTHING: Told = Told { hot: None, has_hot_neighbours: false };
 
 const fn hot(tracks: u64, percent: u64) -> Told {
@@ -67,13 +70,13 @@ const fn hot(tracks: u64, percent: u64) -> Told {
 }
 
 impl Machine {
-    /// Reads and writes.
+    /// Returns the number of reads and writes.
     pub fn requests(&self) -> u64 {
         self.reads + self.writes
     }
 }
 
-/// The machines.
+/// The fifteen machines.
 pub(super) const MACHINES: [Machine; 15] = [
     Machine {
         name: "cloudphysics-w08",
@@ -226,7 +229,7 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [4_096, 8_192, 12_288],
         read_size_bytes: [4_096, 32_768],
         page_writes: [4, 8, 28, 40, 425_164],
-        // §4: half of the writes "are to a handful of tracks"; ten are ours.
+        // §4: half of the writes "are to a handful of tracks"; the number ten is our choice.
         told: hot(10, 50),
     },
     Machine {
@@ -341,7 +344,7 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [512, 1_024, 65_536],
         read_size_bytes: [65_536, 131_072],
         page_writes: [4, 7, 9, 10, 13_030],
-        // §4: "around … 15 %" to the hottest 100, and many of them among tracks as hot (fig. 11).
+        // §4: "around … 15 %" go to the hottest 100, and many of these tracks have equally hot neighbours (fig. 11).
         told: Told { has_hot_neighbours: true, ..hot(100, 15) },
     },
     Machine {

@@ -1,17 +1,17 @@
-//! Draws without replacement among a few kinds, so that each comes up exactly as often as it should.
+//! Draws without replacement among a few kinds, so that each kind is drawn exactly a given number of times.
 //!
-//! A binary tree of counts: a draw goes down from the root, and takes one off every count on its way.
+//! The counts form a binary tree. A draw descends from the root and decrements every count on its path.
 //!
 //! Invariants:
-//! 1. Every kind is drawn exactly as often as it was counted, whatever the random numbers.
+//! 1. Every kind is drawn exactly as often as its initial count, for any random numbers.
 //! 2. A node holds the sum of its two children.
 
 use super::super::random::Stream;
 
-/// What is left to draw.
+/// Number of remaining draws of each kind.
 #[derive(Clone, Debug)]
 pub(super) struct Lottery {
-    /// Node k has the children 2k and 2k + 1; the root is 1, the leaves are the second half.
+    /// Sums of the counts: node k has the children 2k and 2k + 1. The root is 1; the leaves are the second half.
     nodes: Vec<u64>,
 }
 
@@ -24,7 +24,7 @@ impl Lottery {
         Lottery { nodes }
     }
 
-    /// One of what is left; nothing where nothing is.
+    /// Draws one of the remaining kinds and decrements its count. Returns `None` if no draws remain.
     #[inline]
     pub fn draw(&mut self, stream: &mut Stream) -> Option<usize> {
         let leaves = self.nodes.len() / 2;

@@ -1,13 +1,14 @@
-//! Stand-ins for fifteen machines of the CloudPhysics traces, those of Hajkazemi 2019 §3.
+//! Stand-ins for the fifteen machines of the CloudPhysics traces in Hajkazemi 2019 §3.
 //!
-//! The traces are not at hand; their statistics are ([`facts`]). A stand-in is made to them: numbers of reads and
-//! writes, bytes, sizes, sequential requests, range, working sets, how often pages are written, how many writes are off
-//! page bounds; and to what the paper tells of hot tracks. Which request comes when is ours, and so is what follows
-//! from it. docs/workloads.md says what is fact and what is not.
+//! The traces are not available, but their statistics are ([`facts`]). A stand-in reproduces these statistics: numbers
+//! of reads and writes, bytes, sizes, sequential requests, range, working sets, the number of writes to a page, and the
+//! number of writes that are not aligned to pages. It also reproduces the paper's statements about hot tracks. The
+//! order of the requests and its consequences are our own choice. docs/workloads.md separates the facts from the
+//! choices.
 //!
 //! Invariants:
-//! 1. Reads and writes made are exactly the machine's, whatever the seed.
-//! 2. The same seed gives the same requests, in memory that does not grow.
+//! 1. The numbers of reads and writes are exactly the machine's, for any seed.
+//! 2. Equal seeds give equal requests. Memory does not grow.
 
 mod bursts;
 mod choices;
@@ -31,7 +32,7 @@ use facts::{HotTracks, MACHINES, Machine};
 pub use choices::Choices;
 pub use pace::Arrivals;
 
-/// The registry's entries, one a machine.
+/// Entries of the stand-ins in the registry of workloads, one for each machine.
 pub(super) const ENTRIES: [BuiltIn; MACHINES.len()] = [
     entry::<0>(),
     entry::<1>(),
@@ -69,14 +70,15 @@ fn build<const MACHINE: usize>(_device_sectors: u64, seed: u64) -> Result<Box<dy
     Ok(Box::new(source::StandIn::new(&MACHINES[MACHINE], Choices::default(), seed)))
 }
 
-/// The requests of the stand-in called `name`, made with other choices than the built-in workload's; `None` where there is no
-/// such stand-in.
+/// Returns the requests of the stand-in called `name`, with `choices` instead of the defaults. Returns `None` if there
+/// is no stand-in of this name.
 pub fn stand_in(name: &str, choices: Choices, seed: u64) -> Option<Box<dyn Source>> {
     let machine = MACHINES.iter().find(|machine| machine.name == name)?;
     Some(Box::new(source::StandIn::new(machine, choices, seed)))
 }
 
-/// What a machine was made to, under the names of [`TraceInfo`](crate::statistics::TraceInfo).
+/// Returns the figures that the stand-in of a machine reproduces, with their names in
+/// [`TraceInfo`](crate::statistics::TraceInfo).
 fn targets(machine: &Machine) -> Vec<TargetFigure> {
     let mut targets = vec![
         TargetFigure::new("reads", machine.reads as f64),

@@ -1,12 +1,12 @@
-//! When the requests come: in bursts, with pauses between them.
+//! The times of the requests, which come in bursts with pauses between them.
 //!
-//! Neither the paper nor the statistics of the traces tell it. Gaps within bursts are by Hajkazemi 2019 fig. 6; how many
-//! requests a burst has and how long the drive is left alone after it are drawn from one of four sources, the same for all
-//! machines, and the pauses, nothing else, are scaled so that all requests take the week that the traces last, by their publishers.
+//! Neither the paper nor the statistics of the traces give the times. Gaps within bursts follow Hajkazemi 2019 fig. 6.
+//! Burst lengths and pause lengths are drawn from one of four sources, which all machines share. Only the pauses are
+//! scaled, so that all requests take the week that the traces last according to their publishers.
 //!
 //! Invariants:
 //! 1. Times never decrease.
-//! 2. Nothing here depends on the machine but its number of requests.
+//! 2. The only property of the machine used here is its number of requests.
 
 use imbrex_units::{SimDuration, SimTime};
 
@@ -15,32 +15,32 @@ use super::bursts::{self, GROUPS, Table};
 
 const DAY_NS: f64 = 86_400e9;
 
-/// Mean gaps within a burst; each half of them. Half of all gaps are in the range of 100 µs and four fifths below 500 µs,
-/// as Hajkazemi 2019 §3 says of two of its machines (fig. 6).
+/// Mean gaps within a burst in nanoseconds; each applies to half of the gaps. Half of all gaps are in the range of 100
+/// µs, and four fifths are below 500 µs, as Hajkazemi 2019 §3 says of two of its machines (fig. 6).
 const GAP_NS: [f64; 2] = [100e3, 450e3];
 
-/// A request that comes so long after the one before begins a burst.
+/// Minimum gap in nanoseconds before a request that begins a burst.
 pub(super) const PAUSE_NS_MIN: f64 = 10e6;
 
-/// Where the lengths of bursts and of pauses come from.
+/// Source of the lengths of bursts and pauses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Arrivals {
-    /// A trace of a virtual machine of the same collection, `cloudPhysicsIO.vscsi`.
+    /// Trace of a virtual machine from the CloudPhysics collection, `cloudPhysicsIO.vscsi`.
     #[default]
     CloudPhysics,
     /// blkreplay's trace of a MySQL server.
     Mysql,
     /// blkreplay's trace of an SQL Server.
     Mssql,
-    /// No trace: requests come at random, as many a second as the machine has in all the time.
+    /// A Poisson process instead of a trace, with the machine's mean rate.
     Poisson,
 }
 
 impl Arrivals {
-    /// All of them.
+    /// All sources of arrivals.
     pub const ALL: [Arrivals; 4] = [Arrivals::CloudPhysics, Arrivals::Mysql, Arrivals::Mssql, Arrivals::Poisson];
 
-    /// Its name in results and on pages.
+    /// Returns the name of the source in results and documents.
     pub fn name(self) -> &'static str {
         match self {
             Arrivals::CloudPhysics => "cloudphysics",
@@ -51,12 +51,13 @@ impl Arrivals {
     }
 }
 
-/// Bursts and pauses, before scaling.
+/// Lengths of bursts and pauses, before scaling.
 #[derive(Clone, Copy, Debug)]
 enum Bursts {
-    /// Drawn from a table.
+    /// Lengths drawn from a table.
     Traced(&'static Table),
-    /// A Poisson process of this mean gap, cut as the traces are: bursts of geometric lengths, and exponential pauses.
+    /// A Poisson process with this mean gap, cut into bursts like the traces: bursts have geometric lengths, and pauses
+    /// are exponential.
     Random { mean_gap_ns: f64 },
 }
 
@@ -84,7 +85,7 @@ impl Bursts {
         }
     }
 
-    /// Requests of the next burst.
+    /// Draws the number of requests in the next burst.
     fn requests(&self, stream: &mut Stream) -> u64 {
         match self {
             Bursts::Traced(table) => {
@@ -92,7 +93,7 @@ impl Bursts {
                 requests as u64 + u64::from(stream.unit() < requests.fract())
             }
             Bursts::Random { .. } => {
-                // So many gaps in a row are shorter than a pause: geometric, by inversion.
+                // The number of consecutive gaps shorter than a pause is geometric; it is drawn by inversion.
                 let share_shorter = 1.0 - 1.0 / self.mean_requests();
                 1 + ((1.0 - stream.unit()).ln() / share_shorter.ln()) as u64
             }
@@ -111,7 +112,7 @@ fn mean(values: &[f64; GROUPS]) -> f64 {
     values.iter().enumerate().map(|(group, value)| bursts::weight(group) * value).sum()
 }
 
-/// A group, each as often as it is large.
+/// Draws a group of a table with a probability equal to its weight.
 fn group(stream: &mut Stream) -> usize {
     let share = stream.unit();
     let group = match share {
@@ -122,18 +123,18 @@ fn group(stream: &mut Stream) -> usize {
     (group as usize).min(GROUPS - 1)
 }
 
-/// Gives times to requests.
+/// Assigns times to requests.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     bursts: Bursts,
-    /// What pauses are multiplied with.
+    /// Factor by which pauses are multiplied.
     scale: f64,
     burst_left: u64,
     time: SimTime,
 }
 
 impl Pace {
-    /// Times for so many requests, over so many days.
+    /// Returns the pace of `requests` requests over `days` days.
     pub fn new(arrivals: Arrivals, requests: u64, days: u32) -> Pace {
         let span_ns = days as f64 * DAY_NS;
         let bursts = Bursts::of(arrivals, requests, span_ns);
@@ -144,7 +145,7 @@ impl Pace {
         Pace { bursts, scale, burst_left: 0, time: SimTime::ZERO }
     }
 
-    /// When the next request comes.
+    /// Returns the time of the next request.
     #[inline]
     pub fn next(&mut self, stream: &mut Stream) -> SimTime {
         let wait_ns = if self.burst_left == 0 {
@@ -162,8 +163,8 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the rule of arrivals. Method: the tables against the traces they were made of; the times of many requests
-    //! against a week, and against the means of the source.
+    //! Goal: the rule of arrivals. Method: the tables compared with the traces behind them; the times of many requests
+    //! compared with a week, and with the means of the source.
 
     use super::*;
 

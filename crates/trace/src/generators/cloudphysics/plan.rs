@@ -1,21 +1,22 @@
-//! From the facts of a machine to kinds of runs, and where each kind goes.
+//! Converts the facts about a machine into kinds of runs, and assigns an area of the disk to each kind.
 //!
-//! The disk is divided into cells, numbered here in a logical order that the source scatters over the disk:
+//! The disk is divided into cells. They are numbered here in a logical order, which the source scatters over the disk:
 //!
 //! ```text
 //!  written, cold ────────────────► hot │ hot tracks │ hottest page │ read only
 //!  └────────── read as well ──┘                                     └────────┘
 //! ```
 //!
-//! Of each cell the last pages are used, its *fill*. A *kind* is: so many runs of so many requests of one size, in
-//! cells of its own (in hot tiers: of the tier's). It goes round in its cells, so that the pages touched are known,
-//! and how often. Long runs and single requests are kinds of their own; the share of requests in long runs is what
-//! gives the sequential ones. Writes of parts of pages, as logs make them, go to tiers hot enough for them.
+//! Only the last pages of each cell are used; their number is the cell's *fill*. A *kind* is a number of runs with
+//! equal request counts and sizes. It has its own cells, or in hot tiers it shares the tier's cells. A kind visits its
+//! cells in rounds, which fixes the pages touched and the number of writes to each. Long runs and single requests form
+//! separate kinds. The share of requests in long runs yields the number of sequential requests. Writes smaller than a
+//! page, typical of logs, go to tiers that are hot enough for them.
 //!
 //! Invariants:
-//! 1. Requests of all kinds add up to the machine's, reads and writes each.
-//! 2. The slots of a kind fit its cells, and of the kinds that share cells at least one visits each slot. (A kind too
-//!    small for a cell goes round in the cells of the one before it.)
+//! 1. The requests of all kinds add up to the machine's, for reads and for writes.
+//! 2. The slots of a kind fit its cells. Of the kinds that share cells, at least one visits each slot. (A kind too
+//!    small for a cell uses the cells of the previous kind.)
 //! 3. No more cells are used than the disk has.
 
 use imbrex_units::Direction;
@@ -27,19 +28,21 @@ use super::tiers::{TIERS, Tier, Tiers};
 
 const TRACK_PAGES: u64 = 512;
 
-/// Requests of a long run, and of one of large requests.
+/// Requests of a long run. `RUN_REQUESTS_LARGE` applies to requests of more than `LARGE_PAGES` pages.
 const RUN_REQUESTS: u64 = 8;
 const RUN_REQUESTS_LARGE: u64 = 4;
 const LARGE_PAGES: u64 = 16;
 
-/// A tier whose pages are written more often is swept by all its kinds together: each covers it many times.
+/// A tier whose pages are written more often than this is shared by all its kinds: each covers the whole tier many
+/// times.
 const SHARED_WRITES: f64 = 24.0;
 
-/// Pages of the disk that are used, beyond those that have to be, in hundredths; and the least.
+/// Factor between the share of a cell's pages that is used and the machine's density of used pages. `FILL_MIN` is the
+/// minimum of the share.
 const FILL_SLACK: f64 = 1.15;
 const FILL_MIN: f64 = 0.35;
 
-/// Cells of the logical order, of which so many pages are used.
+/// A range of cells in the logical order. `fill_pages` pages of each cell are used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Area {
     pub first_cell: u64,
@@ -47,38 +50,38 @@ pub(super) struct Area {
     pub fill_pages: u64,
 }
 
-/// Runs of one kind.
+/// Runs with equal direction, request size and number of requests.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Kind {
     pub direction: Direction,
     /// Sectors of a request.
     pub sectors: u64,
-    /// Requests of a run.
+    /// Number of requests in a run.
     pub run_requests: u64,
-    /// How many runs.
+    /// Number of runs.
     pub runs: u64,
-    /// Pages of a run.
+    /// Pages of a slot, which holds one run.
     pub slot_pages: u64,
-    /// Share of its slots that are off page bounds.
+    /// Share of the slots that are not aligned to pages.
     pub unaligned_share: f64,
     pub area: Area,
 }
 
-/// What a machine's requests are made of.
+/// The kinds of runs that make up a machine's requests.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub kinds: Vec<Kind>,
-    /// Cells of the disk, and how many of them are used.
+    /// Number of cells of the disk. `used_cells` is the number of cells in use.
     pub cells: u64,
     pub used_cells: u64,
     pub cell_pages: u64,
 }
 
-/// Requests of one size that go to one place.
+/// Requests of one size that go to one tier or area.
 #[derive(Clone, Copy, Debug)]
 struct Portion {
     size: SizeCount,
-    /// Page touches of a request.
+    /// Mean number of pages that a request touches.
     touches_each: f64,
 }
 
@@ -87,7 +90,7 @@ impl Portion {
         self.size.count as f64 * self.touches_each
     }
 
-    /// So many of its requests; the rest stay.
+    /// Splits off `count` of the requests; the rest remain in this portion.
     fn split(&mut self, count: u64) -> Portion {
         let count = count.min(self.size.count);
         self.size.count -= count;
@@ -95,33 +98,33 @@ impl Portion {
     }
 }
 
-/// Hands out cells in order; what rounding to whole cells leaves over is carried on.
+/// Allocates cells in order. Pages lost or gained by rounding to whole cells are carried over to the next allocation.
 struct Allocator {
     next_cell: u64,
     carry_pages: f64,
     last: Option<Area>,
 }
 
-/// The kinds under way.
+/// The state of the planning.
 struct Planner {
     allocator: Allocator,
     kinds: Vec<Kind>,
-    /// Share of the requests that is in long runs, where a size allows them.
+    /// Share of the requests that belong to long runs, for sizes that allow long runs.
     long_share: f64,
     /// Sequential requests that rounding to whole runs has left over.
     carry_followers: f64,
-    /// Pages that a long run has to fit.
+    /// Maximum number of pages in a long run.
     run_pages: u64,
-    /// Share of the requests of whole pages that is off page bounds.
+    /// Share of the requests of whole pages that are not aligned to pages.
     unaligned_share: f64,
     direction: Direction,
 }
 
-/// Tracks of a cell, what lies together on the disk: enough for so many of the largest usual requests, so that long runs
-/// fit; where the paper tells that hot tracks have hot neighbours, half of the hot tracks.
+/// Number of the largest usual requests that fit in a cell. A cell is contiguous on the disk, so that long runs fit.
 const CELL_REQUESTS: u64 = 16;
 
-/// Tracks of a cell.
+/// Returns the number of tracks in a cell. If hot tracks have hot neighbours according to the paper, a cell has half of
+/// the hot tracks. Otherwise it has room for [`CELL_REQUESTS`] of the largest usual requests.
 pub(super) fn cell_tracks(machine: &Machine) -> u64 {
     match machine.told.hot {
         Some(hot) if machine.told.has_hot_neighbours => hot.tracks / 2,
@@ -158,7 +161,7 @@ impl Plan {
     }
 }
 
-/// The sizes of the writes with the pages each touches.
+/// Returns the sizes of the writes, with the number of pages that each touches.
 fn write_portions(machine: &Machine, most_pages: u64) -> Vec<Portion> {
     let sizes = sizes::of_writes(machine, most_pages);
     let unaligned = unaligned_share(machine.unaligned_bytes, sizes.iter());
@@ -169,8 +172,8 @@ fn write_portions(machine: &Machine, most_pages: u64) -> Vec<Portion> {
     sizes.into_iter().map(portion).collect()
 }
 
-/// The share of the requests of whole pages that have to be off page bounds for the pages of all to exceed their bytes
-/// by so much. Parts of pages exceed them anyway.
+/// Returns the share of the requests of whole pages that must be unaligned for the pages touched to exceed the bytes by
+/// `unaligned_bytes`. Requests smaller than a page always contribute to this excess.
 fn unaligned_share<'a>(unaligned_bytes: u64, sizes: impl Iterator<Item = &'a SizeCount>) -> f64 {
     let (mut left, mut whole) = (unaligned_bytes, 0);
     for size in sizes {
@@ -180,13 +183,13 @@ fn unaligned_share<'a>(unaligned_bytes: u64, sizes: impl Iterator<Item = &'a Siz
     (left as f64 / (whole * PAGE_BYTES) as f64).min(1.0)
 }
 
-/// Requests of a long run of `size` on so many pages.
+/// Returns the number of requests in a long run of `size` that has at most `run_pages` pages.
 fn run_requests(size: &SizeCount, run_pages: u64) -> u64 {
     let wanted = if size.pages() > LARGE_PAGES { RUN_REQUESTS_LARGE } else { RUN_REQUESTS };
     wanted.min(run_pages * sizes::PAGE_SECTORS / size.sectors)
 }
 
-/// The share of requests that have to be in long runs for so many to be sequential.
+/// Returns the share of requests that must belong to long runs for `sequential` requests to be sequential.
 fn long_share(portions: &[Portion], sequential: u64, run_pages: u64) -> f64 {
     let most: f64 = portions
         .iter()
@@ -196,11 +199,11 @@ fn long_share(portions: &[Portion], sequential: u64, run_pages: u64) -> f64 {
 }
 
 impl Planner {
-    /// Places the writes; how many cells the general part has, which reads may share.
+    /// Assigns areas to the writes. Returns the number of cells in the general part, which reads may share.
     fn plan_writes(&mut self, machine: &Machine, mut sizes: Vec<Portion>, cell_pages: u64, fill_pages: u64) -> u64 {
         let hottest = hottest_page(&mut sizes, machine.page_writes[4]);
         self.long_share = long_share(&sizes, machine.write_sequential, self.run_pages);
-        // A single page is off page bounds always or never; the others make up for it.
+        // A single page is always or never unaligned; the other requests compensate for it.
         let hottest_share = self.unaligned_share.round();
         let hottest_bytes = (hottest_share * (hottest.size.count * PAGE_BYTES) as f64) as u64;
         let unaligned_bytes = machine.unaligned_bytes.saturating_sub(hottest_bytes);
@@ -232,7 +235,7 @@ impl Planner {
         general_cells
     }
 
-    /// Places what goes to a tier.
+    /// Assigns areas to the requests of a tier.
     fn place_tier(&mut self, portions: &[Portion], tier: Tier, fill_pages: u64) {
         if tier.pages < 1.0 {
             return;
@@ -246,7 +249,7 @@ impl Planner {
         self.place_apart(portions, tier.pages, fill_pages);
     }
 
-    /// Gives each kind its part of `pages` pages, in proportion to the pages it touches.
+    /// Gives each kind its own part of `pages` pages, in proportion to the pages that its requests touch.
     fn place_apart(&mut self, portions: &[Portion], pages: f64, fill_pages: u64) {
         let touches: f64 = portions.iter().map(Portion::touches).sum();
         for portion in portions {
@@ -266,14 +269,14 @@ impl Planner {
         }
     }
 
-    /// Places a portion, long runs and single requests, in the area.
+    /// Puts the long runs and the single requests of a portion into `area`.
     fn place(&mut self, portion: &Portion, area: Area) {
         let (run_requests, runs) = self.long_runs(&portion.size);
         self.push(&portion.size, run_requests, runs, area);
         self.push(&portion.size, 1, portion.size.count - run_requests * runs, area);
     }
 
-    /// The long runs of a size: requests of each, and how many.
+    /// Returns the long runs of a size: the requests of each run, and the number of runs.
     fn long_runs(&mut self, size: &SizeCount) -> (u64, u64) {
         let run_requests = run_requests(size, self.run_pages);
         if run_requests < 2 {
@@ -303,7 +306,8 @@ impl Planner {
         });
     }
 
-    /// Places the reads: over the first written cells as far as they are both, and in cells of their own.
+    /// Assigns areas to the reads. Pages both read and written lie in the first written cells, the others in cells of
+    /// their own.
     fn plan_reads(&mut self, machine: &Machine, written: Area, fill_pages: u64) {
         self.direction = Direction::Read;
         self.carry_followers = 0.0;
@@ -339,7 +343,8 @@ impl Allocator {
         area
     }
 
-    /// As many cells as what is carried makes, `most` at most; where that is none, those handed out before.
+    /// Allocates as many whole cells as the carried pages fill, at most `most`. If that number is 0, returns the
+    /// previous area if its fill is equal, and one new cell otherwise.
     fn take_carried(&mut self, fill_pages: u64, most: u64) -> Area {
         let cells = ((self.carry_pages / fill_pages as f64).round().max(0.0) as u64).min(most);
         if let Some(last) = self.last.filter(|last| cells == 0 && last.fill_pages == fill_pages) {
@@ -355,15 +360,17 @@ fn slot_pages(size: &SizeCount, run_requests: u64) -> u64 {
     (size.sectors * run_requests).div_ceil(sizes::PAGE_SECTORS)
 }
 
-/// Takes the writes of the hottest page out of the sizes: of the one size of at most two pages with the most requests.
+/// Takes the writes of the hottest page out of the portion that has the most requests among the sizes of at most two
+/// pages.
 fn hottest_page(sizes: &mut [Portion], writes: u64) -> Portion {
     let small = sizes.iter_mut().filter(|portion| portion.size.pages() <= 2);
     let most = small.max_by_key(|portion| portion.size.count).expect("every machine writes small requests");
     most.split(writes)
 }
 
-/// What of each size goes to each tier: in proportion to its page writes, where parts of pages go to tiers whose pages
-/// are written more often than one long run touches them, and the rest makes up for that.
+/// Distributes the requests of each size over the tiers, in proportion to the page writes of the tiers. Requests
+/// smaller than a page go only to tiers whose pages are written more often than one long run touches them. Requests of
+/// whole pages fill up the other tiers.
 fn parts_of_tiers(tiers: &Tiers, sizes: &[Portion]) -> [Vec<Portion>; TIERS] {
     let mut parts: [Vec<Portion>; TIERS] = Default::default();
     let mut weights = tiers.tiers.map(|tier| tier.pages * tier.writes_each);
@@ -382,30 +389,32 @@ fn parts_of_tiers(tiers: &Tiers, sizes: &[Portion]) -> [Vec<Portion>; TIERS] {
     parts
 }
 
-/// Where the hottest pages lie.
+/// The position of the hottest pages.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// As loosely as the others: the paper tells nothing.
+    /// Spread as widely as other pages: the paper says nothing about hot tracks.
     Anywhere,
-    /// So many writes of the two hottest tiers go to so many cells.
+    /// A core: `writes` writes of the two hottest tiers go to `cells` cells.
     Core { writes: u64, cells: u64 },
-    /// The tiers from `first` on lie on so many cells.
+    /// The tiers from `first` on occupy `cells` cells.
     TopTiers { first: usize, cells: u64 },
 }
 
-/// The tiers of a machine, what goes to each, and where the hottest lie.
+/// The tiers of a machine, the requests of each tier, and the position of the hottest tiers.
 struct Heats {
     tiers: Tiers,
     parts: [Vec<Portion>; TIERS],
     hot: Place,
 }
 
-/// Tenths by which the spread of the tiers is narrowed in search of one that fits what the paper tells.
+/// Number of steps in which the spread of the tiers is narrowed, in search of one that matches the paper's hot tracks.
 const SPREADS: u32 = 10;
 
 impl Heats {
-    /// Where the two hottest tiers take as many writes as the hot tracks are told to, a core is made of them. Where they take
-    /// less, the hot tracks are as many of the hottest tiers as fit them, at the widest spread at which they take enough.
+    /// Returns the tiers of a machine. If the two hottest tiers take as many writes as the paper's hot tracks, the hot
+    /// tracks become a core of these two tiers. If they take fewer, the hot tracks hold as many of the hottest tiers as
+    /// fit. The spread is then the widest one at which these tiers take enough writes, or else the one at which they
+    /// take the most.
     fn of(machine: &Machine, sizes: &[Portion], hottest_writes: u64, cell_pages: u64) -> Heats {
         let at = |spread: f64| {
             let tiers = Tiers::of(machine, spread);
@@ -416,7 +425,7 @@ impl Heats {
             return Heats { tiers, parts, hot: Place::Anywhere };
         };
         let writes = (machine.writes * percent / 100).saturating_sub(hottest_writes);
-        // The hottest page has a cell of its own, so one of the hot tracks.
+        // The hottest page has its own cell, which counts as one of the hot tracks.
         let cells = ((tracks - 1) * TRACK_PAGES).div_ceil(cell_pages);
         if writes_from(&parts, TIERS - 2) >= writes {
             return Heats { tiers, parts, hot: Place::Core { writes, cells } };
@@ -440,20 +449,20 @@ impl Heats {
     }
 }
 
-/// Writes that go to the tiers from `first` on.
+/// Returns the number of writes that go to the tiers from `first` on.
 fn writes_from(parts: &[Vec<Portion>; TIERS], first: usize) -> u64 {
     parts[first..].iter().flatten().map(|portion| portion.size.count).sum()
 }
 
-/// How much hotter than the touches of one run a tier has to be.
+/// Minimum ratio of the writes to a page of a tier and the touches of a page by one long run of small requests.
 const HOT_ENOUGH: f64 = 1.2;
 
-/// Touches of a page by one long run of requests of parts of pages.
+/// Returns the number of times that one long run of requests smaller than a page touches a page.
 fn touches_of_run(portion: &Portion) -> f64 {
     RUN_REQUESTS as f64 * portion.touches_each / slot_pages(&portion.size, RUN_REQUESTS) as f64
 }
 
-/// Divides the requests of `portion` by weight.
+/// Divides the requests of `portion` among the tiers by weight.
 fn spread(portion: &Portion, weights: &[f64; TIERS], parts: &mut [Vec<Portion>; TIERS]) {
     let sum: f64 = weights.iter().sum();
     let mut rest = *portion;
@@ -470,7 +479,7 @@ fn spread(portion: &Portion, weights: &[f64; TIERS], parts: &mut [Vec<Portion>; 
     }
 }
 
-/// The hot tracks, where the paper tells how many writes they take.
+/// The hot tracks as cells of their own, for a machine whose hot tracks' share of the writes is known.
 struct Core {
     portions: Vec<Portion>,
     cells: u64,
@@ -478,8 +487,8 @@ struct Core {
 }
 
 impl Core {
-    /// Takes `writes` requests, of every size alike, and the pages of so many cells out of the two hottest tiers; half
-    /// of their pages at most.
+    /// Takes `writes` requests, an equal share of every size, and the pages of `cells` cells out of the two hottest
+    /// tiers. Takes at most half of the tiers' pages.
     fn carve(writes: u64, cells: u64, cell_pages: u64, tiers: &mut Tiers, parts: &mut [Vec<Portion>; TIERS]) -> Core {
         let (tiers, parts) = (&mut tiers.tiers[TIERS - 2..], &mut parts[TIERS - 2..]);
         let pages: f64 = tiers.iter().map(|tier| tier.pages).sum();

@@ -1,12 +1,12 @@
-//! The sizes of requests: a few sizes whose percentiles and mean are those of the machine.
+//! The sizes of requests: a few sizes that have the machine's percentiles and mean.
 //!
-//! The sizes are the published percentiles, one between the median and the 95th, and one above. Three vectors of shares
-//! have these percentiles: one of a low mean, one that is spread out, one of a high mean. So has every mixture of two,
-//! and one mixture has the mean.
+//! The sizes are the published percentiles, one size between the median and the 95th percentile, and one above. Three
+//! vectors of shares have these percentiles: one with a low mean, one spread out, one with a high mean. Every mixture
+//! of two vectors has the percentiles too, and one mixture has the machine's mean.
 //!
 //! Invariants:
-//! 1. The counts add up to the requests exactly.
-//! 2. Sizes rise strictly, and none has a count of zero.
+//! 1. The counts of the sizes add up exactly to the number of requests.
+//! 2. Sizes are strictly ascending, and no count is zero.
 
 use super::facts::Machine;
 
@@ -14,10 +14,10 @@ pub(super) const SECTOR_BYTES: u64 = 512;
 pub(super) const PAGE_SECTORS: u64 = 8;
 pub(super) const PAGE_BYTES: u64 = PAGE_SECTORS * SECTOR_BYTES;
 
-/// No request is larger, but where the 95th percentile is.
+/// Maximum size of a request, unless the 95th percentile is larger.
 const LARGEST_BYTES: u64 = 1 << 20;
 
-/// Requests of one size.
+/// A number of requests of one size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SizeCount {
     pub sectors: u64,
@@ -25,27 +25,27 @@ pub(super) struct SizeCount {
 }
 
 impl SizeCount {
-    /// Whether it is of parts of pages: what a log writes.
+    /// Returns whether the request is smaller than a page, like writes to a log.
     pub fn is_partial(self) -> bool {
         self.sectors < PAGE_SECTORS
     }
 
-    /// Pages it covers where it begins on a page bound.
+    /// Returns the number of pages that a request touches if it is aligned to pages.
     pub fn pages(self) -> u64 {
         self.sectors.div_ceil(PAGE_SECTORS)
     }
 }
 
-/// Shares of five sizes.
+/// Shares of the requests for the five sizes.
 type Shares = [f64; 5];
 
-/// The sizes of the writes, none larger than `most_pages` but the percentiles themselves.
+/// Returns the sizes of the writes. Sizes above `most_pages` pages occur only if they are published percentiles.
 pub(super) fn of_writes(machine: &Machine, most_pages: u64) -> Vec<SizeCount> {
     let [lowest, median, high] = machine.write_size_bytes;
     let below_median = if lowest == median {
         0.0
     } else if lowest < PAGE_BYTES {
-        // More would be further off page bounds than the machine is.
+        // With more small writes, the excess of pages over bytes would be larger than the machine's.
         0.06
     } else {
         0.3
@@ -53,7 +53,7 @@ pub(super) fn of_writes(machine: &Machine, most_pages: u64) -> Vec<SizeCount> {
     mixture(lowest, median, high, below_median, most_pages, machine.writes, machine.write_bytes)
 }
 
-/// The sizes of the reads.
+/// Returns the sizes of the reads. Sizes above `most_pages` pages occur only if they are published percentiles.
 pub(super) fn of_reads(machine: &Machine, most_pages: u64) -> Vec<SizeCount> {
     let [median, high] = machine.read_size_bytes;
     let lowest = whole_pages(median as f64 / 4.0).min(median);
@@ -86,7 +86,7 @@ fn mixture(
     counts(sizes, shares, count)
 }
 
-/// Whole numbers out of shares, by rounding their sums.
+/// Converts shares to whole numbers by rounding their partial sums.
 fn counts(sizes: [u64; 5], shares: Shares, count: u64) -> Vec<SizeCount> {
     let mut made: Vec<SizeCount> = Vec::with_capacity(sizes.len());
     let (mut share_before, mut count_before) = (0.0, 0);

@@ -1,13 +1,15 @@
-//! The requests of a machine: runs drawn from its plan, each kind going round in its cells.
+//! The source of a machine's requests: runs drawn from the plan. Each kind visits its cells in rounds.
 //!
-//! A kind visits its slots in turns of many passes over a part of them, one for each day of the week that the traces
-//! last, so that tracks are hot "for a significant period" and cold after, as in Hajkazemi 2019 §2.2 (fig. 5). Within a
-//! pass the order is a permutation, another one each time.
+//! The slots of a kind that is visited often are divided into parts, one for each of the seven days of the traces. The
+//! kind makes many passes over one part before the next part. Tracks are therefore hot "for a significant period" and
+//! cold afterwards, as in Hajkazemi 2019 §2.2 (fig. 5). The order within a pass is a permutation, a new one for each
+//! pass.
 //!
 //! Invariants:
-//! 1. The same plan and seed give the same requests.
-//! 2. Memory is that of the plan, some tens of kinds.
-//! 3. A kind visits each of its slots before any part comes again, but for one that lies where the run before ended.
+//! 1. Equal plans and seeds give equal requests.
+//! 2. Memory is limited to the plan, which has some tens of kinds.
+//! 3. A kind visits each slot of a part once in every pass. A slot that begins at the end of the previous run is
+//!    skipped.
 
 use imbrex_units::{Command, Direction, SimTime};
 
@@ -21,20 +23,21 @@ use super::plan::{Kind, Plan};
 use super::sizes::PAGE_SECTORS;
 use crate::request::{Request, Source, TraceError, When};
 
-/// Kinds that visit their slots this often, and have so many, do so in turns.
+/// Minimum number of visits to each slot of a kind whose slots are divided into parts. `TURN_SLOTS` is its minimum
+/// number of slots.
 const TURN_VISITS: u64 = 16;
 const TURN_SLOTS: u64 = 64;
 
-/// Such a kind has so many parts.
+/// Number of parts into which the slots are divided.
 const PARTS: u64 = 7;
 
-/// Sectors by which requests are off page bounds where they are: a partition that begins at sector 63.
+/// Offset in sectors of unaligned requests from a page boundary: that of a partition that begins at sector 63.
 const OFF_SECTORS: u64 = 7;
 
-/// 2^64 over the golden ratio: multiples of it, as shares of 2^64, are spread evenly.
+/// 2^64 divided by the golden ratio. Its multiples modulo 2^64 are evenly spread.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Where a kind stands in its cells.
+/// The position of a kind in its cells.
 #[derive(Clone, Debug)]
 struct Round {
     kind: Kind,
@@ -47,11 +50,11 @@ struct Round {
     position: u64,
     order: Permutation,
     seed: u64,
-    /// A slot whose multiple of [`GOLDEN`] is below is off page bounds.
+    /// Upper bound for unaligned slots: a slot is unaligned if its multiple of [`GOLDEN`] is below.
     off_below: u64,
 }
 
-/// Where a run begins: which cell, how far into the pages in use.
+/// The position at which a run begins: the cell, and the page within the used pages of the cell.
 struct Slot {
     cell: u64,
     page: u64,
@@ -72,7 +75,7 @@ impl Round {
         Round { kind, slots_per_cell, slots, part_slots, passes, part_first, pass, position, order, seed, off_below }
     }
 
-    /// The next slot.
+    /// Returns the next slot of the kind.
     #[inline]
     fn next(&mut self) -> Slot {
         if self.position == self.order.count() {
@@ -82,7 +85,7 @@ impl Round {
         self.position += 1;
         let (cell, place) = (slot / self.slots_per_cell, slot % self.slots_per_cell);
         let is_off = (slot + 1).wrapping_mul(GOLDEN) < self.off_below;
-        // The last slot of a cell is moved back to lie within: it overlaps the one before it.
+        // The last slot of a cell is moved back to lie within the cell: it overlaps the previous slot.
         let last_page = self.kind.area.fill_pages - u64::from(is_off) - self.kind.slot_pages;
         let page = (place * self.kind.slot_pages).min(last_page);
         Slot { cell: self.kind.area.first_cell + cell, page, is_off }
@@ -103,7 +106,7 @@ impl Round {
     }
 }
 
-/// A run under way.
+/// A run in progress.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     direction: Direction,
@@ -112,13 +115,14 @@ struct Run {
     requests_left: u64,
 }
 
-/// The requests of a machine.
+/// The source of a machine's requests.
 #[derive(Debug)]
 pub(super) struct StandIn {
     stream: Stream,
     lottery: Lottery,
     rounds: Vec<Round>,
-    /// Which cell of the disk a cell of the plan is: the last one used is the last of the disk, to reach as far.
+    /// Maps a cell of the plan to a cell of the disk, before `shift` is added. The last used cell maps to the last one
+    /// of the disk, so that the requests reach the end of the machine's range.
     places: Permutation,
     shift: u64,
     cells: u64,
@@ -149,7 +153,7 @@ impl StandIn {
         }
     }
 
-    /// Draws the next run; false at the end.
+    /// Draws the next run. Returns false at the end.
     #[inline]
     fn begin_run(&mut self) -> bool {
         let Some(drawn) = self.lottery.draw(&mut self.stream) else {
@@ -157,7 +161,7 @@ impl StandIn {
         };
         let mut lba = self.next_place(drawn);
         if lba == self.run.lba {
-            // It would go on where the run before ended, and count as sequential: the slot misses a turn.
+            // A run at this position would continue the previous run and count as sequential, so the slot is skipped.
             lba = self.next_place(drawn);
         }
         let kind = &self.rounds[drawn].kind;
@@ -165,7 +169,7 @@ impl StandIn {
         true
     }
 
-    /// The sector at which the next run of a kind begins.
+    /// Returns the first sector of the next run of a kind.
     #[inline]
     fn next_place(&mut self, kind: usize) -> u64 {
         let round = &mut self.rounds[kind];

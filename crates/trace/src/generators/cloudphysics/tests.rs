@@ -1,5 +1,6 @@
-//! Goal: what each stand-in was made to. Method: a pass over its requests with the statistics of `imbrex trace info`,
-//! against the facts: of smaller copies of all machines, of two machines whole, and, when asked for, of all.
+//! Goal: each stand-in reproduces its figures. Method: a pass over its requests with the statistics of `imbrex trace
+//! info`, compared with the facts: for smaller copies of all machines, for two whole machines, and on request for all
+//! whole machines.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,8 @@ fn machine(name: &str) -> Machine {
     *MACHINES.iter().find(|machine| machine.name.ends_with(name)).expect("is one of the fifteen")
 }
 
-/// A copy of `divisor`-th size: fewer requests, on fewer pages, each of them written as often.
+/// Returns a copy of `machine` with its size divided by `divisor`: fewer requests on fewer pages, with as many writes
+/// to each page.
 fn scaled(mut machine: Machine, divisor: u64) -> Machine {
     for figure in [
         &mut machine.reads,
@@ -36,12 +38,12 @@ fn scaled(mut machine: Machine, divisor: u64) -> Machine {
     ] {
         *figure /= divisor;
     }
-    // So few hot tracks would be off by their rounding.
+    // With so few hot tracks, rounding would falsify their share.
     machine.told = Told { hot: None, has_hot_neighbours: false };
     machine
 }
 
-/// A source that sums up by how much the pages of writes exceed their bytes.
+/// A source that sums up the sectors of the pages that writes touch, minus the sectors written.
 struct Watched {
     source: StandIn,
     unaligned_sectors: u64,
@@ -60,17 +62,17 @@ impl Source for Watched {
     }
 }
 
-/// The figure called `name`, as JSON has it.
+/// Returns the figure called `name` from the JSON.
 fn figure(info: &serde_json::Value, name: &str) -> f64 {
     let value = name.split('.').fold(info, |value, part| &value[part]);
     value.as_f64().unwrap_or_else(|| panic!("{name} is {value}"))
 }
 
-/// How far a figure may be off, of its target, and by itself.
+/// Returns the allowed deviation of a figure: relative to its target, and absolute.
 fn tolerance(name: &str, machine: &Machine) -> (f64, f64) {
     match name.split('.').next().expect("has a first part") {
         "reads" | "writes" => (0.0, 0.0),
-        // The histogram's resolution.
+        // Resolution of the histogram.
         "read_size_bytes" | "write_size_bytes" => (0.001, 0.0),
         "read_bytes" | "write_bytes" => (0.001, 0.0),
         "sequential" => (0.02, 0.0),
@@ -82,7 +84,7 @@ fn tolerance(name: &str, machine: &Machine) -> (f64, f64) {
     }
 }
 
-/// Runs through the machine's requests; what is off by more than it may be.
+/// Generates the machine's requests and returns the figures that deviate more than allowed.
 fn misses(machine: &Machine, seed: u64) -> Vec<String> {
     let mut watched = Watched { source: StandIn::new(machine, Choices::default(), seed), unaligned_sectors: 0 };
     let info = TraceInfo::of(&mut watched, None).expect("does not fail");
@@ -101,7 +103,7 @@ fn misses(machine: &Machine, seed: u64) -> Vec<String> {
         compare(target.name, figure(&json, target.name), target.value, share * target.value + points);
     }
     let unaligned = machine.unaligned_bytes as f64;
-    // A share of all writes, so that those of the machines with nearly none do not count for much.
+    // As a share of all writes, because machines with few unaligned bytes would have large relative deviations.
     let allowed = 0.02 * unaligned + 4096.0 * 0.003 * machine.writes as f64;
     compare("unaligned", watched.unaligned_sectors as f64 * 512.0, unaligned, allowed);
     misses
@@ -145,7 +147,7 @@ fn pages_are_written_as_often_as_published() {
     counts.sort_unstable();
     for (percentile, published) in [50, 75, 90, 95, 100].into_iter().zip(machine.page_writes) {
         let made = counts[(counts.len() * percentile / 100).min(counts.len() - 1)];
-        // Pages on the bounds of slots count twice, those of a slot moved back into its cell as well.
+        // Pages at the boundaries of slots count twice, and so do those of a slot moved back into its cell.
         let ratio = made as f64 / published as f64;
         assert!((0.5..=2.0).contains(&ratio), "percentile {percentile}: {made} writes, published {published}");
     }
