@@ -1,12 +1,14 @@
-//! Moving the bytes of a run. The engine decides what moves where and when; a [`Carrier`] moves it, and answers whether that
-//! went well. A simulation carries nothing, at no cost: its carrier is [`Nothing`], which cannot fail.
+//! The interface for moving the bytes of a run. The engine decides which sectors move where and when; a [`Carrier`]
+//! moves their bytes and returns whether that succeeded. A simulation has no bytes: its carrier is [`Nothing`], which
+//! cannot fail and takes no time.
 //!
 //! Invariants:
-//! 1. A request has one number, given by the engine, from [`Carrier::entered`] or [`Carrier::rejected`] to the end. Each
-//!    number is entered once or rejected once, in order; each that entered is completed once.
-//! 2. What moves for a request is carried before it is completed, in the order in which the medium is to see it.
-//! 3. An error is never dropped: that of a request's own plan goes into its completion; that of a destage or of background
-//!    work, whose request was answered long ago, is what the engine's step comes to.
+//! 1. A request has one number, given by the engine, from [`Carrier::entered`] or [`Carrier::rejected`] to the end.
+//!    Each number is entered once or rejected once, in order; each that entered is completed once.
+//! 2. The bytes of a request are moved before the request is completed, in the order in which the medium is to see
+//!    them.
+//! 3. An error is never dropped. An error in a request's own plan is passed to the request's completion. An error in a
+//!    destage or in background work, whose request was answered long ago, is returned by the engine's step.
 
 use std::convert::Infallible;
 
@@ -16,40 +18,44 @@ use imbrex_trace::TraceError;
 
 use crate::queue::Waiting;
 
-/// Whatever moves the bytes of a run. Commands are in the drive's sectors.
+/// A mover of the bytes of a run. Commands are in the drive's sectors.
 pub trait Carrier {
-    /// What can go wrong while bytes are moved.
+    /// An error that can occur while bytes are moved.
     type Error;
 
-    /// Request `number` enters, as `command`.
+    /// Receives request `number`, which enters the queue as `command`.
     fn entered(&mut self, number: u64, command: &Command);
 
-    /// Request `number`, which came at `at`, does not fit the drive: it is answered with `reason` and nothing is done.
+    /// Receives request `number`, which arrived at `at` and does not fit the drive. The request is answered with
+    /// `reason`, and nothing else is done for it.
     fn rejected(&mut self, number: u64, at: SimTime, reason: &'static str);
 
-    /// A write enters the volatile cache.
+    /// Copies the data of a write into the volatile cache.
     fn absorb(&mut self, number: u64, command: &Command);
 
-    /// A read is answered from the volatile cache alone.
+    /// Reads all data of a read from the volatile cache.
     fn read_from_cache(&mut self, number: u64, command: &Command);
 
-    /// The volatile cache drops what it holds of these sectors: a command that goes past the cache writes or trims them.
+    /// Drops the volatile cache's copies of the sectors of `command`, which bypasses the cache and writes or trims
+    /// them.
     fn discard(&mut self, command: &Command);
 
-    /// `plan` serves the requests of `batch`, in order of arrival; `layer` has made it.
+    /// Moves the data of `plan`, which `layer` has made to serve the requests of `batch`, in order of arrival.
     fn serve(&mut self, batch: &[Waiting], plan: &Plan, layer: &dyn Layer) -> Result<(), Self::Error>;
 
-    /// `plan` writes these ranges of the volatile cache back, given as writes; `layer` has made it.
+    /// Moves the data of `plan`, which `layer` has made to write these ranges of the volatile cache back. The ranges
+    /// are given as writes.
     fn destage(&mut self, commands: &[Command], plan: &Plan, layer: &dyn Layer) -> Result<(), Self::Error>;
 
-    /// `plan` is a phase of background work.
+    /// Moves the data of `plan`, a phase of background work.
     fn background(&mut self, plan: &Plan) -> Result<(), Self::Error>;
 
-    /// Request `number`, which entered at `entry`, is answered at `end`; `outcome` is what its plan came to.
+    /// Completes request `number`, which entered at `entry` and is answered at `end`; `outcome` is the result of its
+    /// plan.
     fn complete(&mut self, number: u64, entry: SimTime, end: SimTime, outcome: Result<(), &Self::Error>);
 }
 
-/// Carries nothing: for simulations.
+/// A carrier that moves nothing, for simulations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 
@@ -81,13 +87,13 @@ impl Carrier for Nothing {
     fn complete(&mut self, _number: u64, _entry: SimTime, _end: SimTime, _outcome: Result<(), &Infallible>) {}
 }
 
-/// What a step can fail with.
+/// Reason for which a step of the engine fails.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError<E> {
     /// The workload cannot be read.
     #[error(transparent)]
     Source(#[from] TraceError),
-    /// Data that no request waits for were not carried: a destage, or background work.
+    /// Data that no request waits for were not moved: those of a destage or of background work.
     #[error("what the drive does by itself failed: {0}")]
     Carrier(E),
 }

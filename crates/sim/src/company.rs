@@ -1,38 +1,39 @@
-//! Company: whether a waiting command may overlap another, or lie in certain sectors. Stretches of the drive are counted in a small
-//! table, so that most commands, which are alone in theirs, need not be compared with every other.
+//! An overlap filter: tells quickly whether a waiting command may overlap another, or begin within certain sectors. A
+//! small table counts the commands in each stretch of the drive. Most commands are the only ones in their stretches, so
+//! they need not be compared with every other.
 //!
 //! Invariants:
-//! 1. A command of which [`Company::is_alone`] is true overlaps no other that was added and not removed.
-//! 2. Of those none begins within sectors of which [`Company::may_begin_within`] is false.
+//! 1. A command for which [`Company::is_alone`] is true overlaps no other command that was added and not removed.
+//! 2. None of those commands begins within sectors for which [`Company::may_begin_within`] is false.
 
 use std::ops::Range;
 
 use imbrex_disk::{Command, Lba};
 
-/// A stretch is so many sectors, two to this power.
+/// Number of sectors of a stretch, as a power of two.
 const STRETCH_BITS: u32 = 13;
-/// The table has so many entries, two to this power.
+/// Number of entries of the table, as a power of two.
 const TABLE_BITS: u32 = 12;
-/// A command over more stretches than this is not counted in the table: it has company wherever it lies.
+/// Maximum number of stretches of a command counted in the table. A longer command may overlap any other.
 const STRETCHES_MAX: u64 = 4;
-/// 2⁶⁴ divided by the golden section: neighbouring stretches go to entries far apart.
+/// 2⁶⁴ divided by the golden ratio, as a factor that sends neighbouring stretches to entries far apart.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Counts of commands by stretch.
 #[derive(Clone, Debug)]
 pub struct Company {
     counts: Box<[u32]>,
-    /// Commands over many stretches.
+    /// Number of commands that are too long for the table.
     wide: usize,
 }
 
 impl Company {
-    /// Of no command.
+    /// Creates a filter without commands.
     pub fn new() -> Company {
         Company { counts: vec![0; 1 << TABLE_BITS].into(), wide: 0 }
     }
 
-    /// Counts `command`.
+    /// Adds `command`.
     #[inline]
     pub fn add(&mut self, command: &Command) {
         match stretches(command) {
@@ -42,7 +43,7 @@ impl Company {
         }
     }
 
-    /// Counts `command` no more.
+    /// Removes `command`, which was added.
     #[inline]
     pub fn remove(&mut self, command: &Command) {
         match stretches(command) {
@@ -52,18 +53,19 @@ impl Company {
         }
     }
 
-    /// Whether `command`, which is counted, surely overlaps none of the others.
+    /// Returns whether `command`, which was added, is sure to overlap no other.
     #[inline]
     pub fn is_alone(&self, command: &Command) -> bool {
         let (first, last) = stretches(command);
         if first == last {
             return self.wide == 0 && self.counts[entry(first)] == 1;
         }
-        // Two of its own stretches may share an entry, which is then looked at more closely for nothing.
+        // Two stretches of the command may share an entry; then the result is false without need, which costs a
+        // comparison.
         self.wide == 0 && last - first < STRETCHES_MAX && (first..=last).all(|at| self.counts[entry(at)] == 1)
     }
 
-    /// Whether a command that is counted may begin within `sectors`.
+    /// Returns whether a command that was added may begin within `sectors`.
     #[inline]
     pub fn may_begin_within(&self, sectors: &Range<Lba>) -> bool {
         if sectors.is_empty() {
@@ -74,14 +76,14 @@ impl Company {
     }
 }
 
-/// The first and the last stretch that `command` touches.
+/// Returns the first and the last stretch that `command` touches.
 #[inline]
 fn stretches(command: &Command) -> (u64, u64) {
     let last = command.lba.0 + u64::from(command.sectors.saturating_sub(1));
     (command.lba.0 >> STRETCH_BITS, last >> STRETCH_BITS)
 }
 
-/// The entry of a stretch.
+/// Returns the table's entry for a stretch.
 #[inline]
 fn entry(stretch: u64) -> usize {
     (stretch.wrapping_mul(GOLDEN) >> (64 - TABLE_BITS)) as usize
@@ -93,7 +95,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Goal: the invariants. Method: commands of all sizes come and go, against every pair, and against sectors drawn.
+        /// Checks the invariants. Method: commands of all sizes are added and removed, compared in all pairs and with
+        /// random sectors.
         #[test]
         fn what_is_alone_overlaps_nothing_and_nothing_begins_where_none_may(
             drawn in prop::collection::vec((0u64..400_000, 0u32..60_000, any::<bool>(), any::<bool>()), 1..60),

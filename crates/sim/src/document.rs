@@ -1,7 +1,7 @@
-//! The whole document of `imbrex simulate --json` and of `summary.json`: one workload, and what it came to on each drive.
+//! The document of `imbrex simulate --json` and of `summary.json`: one workload, and its results on each drive.
 //!
 //! Invariants:
-//! 1. Fields stand in the order of the document; maps are ordered: two runs differ in wall-clock fields alone.
+//! 1. Fields are in the order of the document, and maps are ordered: two runs differ in wall-clock fields only.
 //! 2. Requests read = completed + rejected, on each drive.
 
 use std::collections::BTreeMap;
@@ -13,22 +13,22 @@ use crate::results::{DriveResult, SUMMARY_SCHEMA};
 /// Results of one workload on several drives.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Summary {
-    /// [`SUMMARY_SCHEMA`].
+    /// Name and version of the format: [`SUMMARY_SCHEMA`].
     pub schema: String,
     /// Version of the program.
     pub imbrex: String,
-    /// The command line that made it, the program's name first.
+    /// The command line that produced the results, with the program's name first.
     pub command: Vec<String>,
     /// Seed of every random choice.
     pub seed: u64,
-    /// What was asked of the drives.
+    /// The workload.
     pub workload: WorkloadSummary,
-    /// What each made of it, in the order given; the baseline stands where it was given, or last.
+    /// Results of each drive, in the order given. The baseline is at its given position, or last if it was added.
     pub drives: Vec<DriveResult>,
 }
 
 impl Summary {
-    /// A document of the present schema.
+    /// Creates a document of the present schema.
     pub fn new(
         version: &str,
         command: Vec<String>,
@@ -39,16 +39,16 @@ impl Summary {
         Summary { schema: SUMMARY_SCHEMA.to_string(), imbrex: version.to_string(), command, seed, workload, drives }
     }
 
-    /// The drive that drive number `index` is compared with.
+    /// Returns the index of the drive that drive number `index` is compared with.
     pub fn baseline_of(&self, index: usize) -> Option<usize> {
         let label = self.drives[index].compared_with.as_ref()?;
-        // One that was added as a baseline, where a drive of the same name was asked for as well.
+        // A drive that was added as a baseline has precedence over one that was requested under the same name.
         let is_it = |drive: &DriveResult| drive.drive == *label;
         let added = self.drives.iter().position(|drive| drive.baseline && is_it(drive));
         added.or_else(|| self.drives.iter().position(is_it))
     }
 
-    /// Whether others are compared with drive number `index`.
+    /// Returns whether other drives are compared with drive number `index`.
     pub fn is_baseline(&self, index: usize) -> bool {
         (0..self.drives.len()).any(|other| self.baseline_of(other) == Some(index))
     }
@@ -57,27 +57,27 @@ impl Summary {
 /// The workload, counted while it was read.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct WorkloadSummary {
-    /// File name, or the generator's words.
+    /// File name, or the generator's specification.
     pub name: String,
     /// Name of the trace format, or `generator`.
     pub format: String,
     /// Requests read.
     pub requests: u64,
-    /// Reads among them.
+    /// Number of reads.
     pub reads: u64,
-    /// Writes among them.
+    /// Number of writes.
     pub writes: u64,
-    /// Flushes among them.
+    /// Number of flushes.
     pub flushes: u64,
-    /// Trims among them.
+    /// Number of trims.
     pub trims: u64,
     /// Bytes to be read.
     pub read_bytes: u64,
     /// Bytes to be written.
     pub write_bytes: u64,
-    /// Records not taken, by reason.
+    /// Number of records rejected, by reason.
     pub rejected: BTreeMap<String, u64>,
-    /// From the first arrival to the last.
+    /// Time from the first arrival to the last.
     pub span_ns: u64,
     /// One past the last sector touched, in sectors of 512 bytes.
     pub lba_end: u64,

@@ -1,50 +1,51 @@
-//! A drive: a profile, a layer over its disk, and the host side. `PROFILE[+LAYER][:key=value,…]` names one.
+//! A drive: a profile, a layer over its disk, and the host side. The text `PROFILE[+LAYER][:key=value,…]` names a
+//! drive.
 //!
-//! Keys with a dot (`geometry.surfaces`, `mechanics.seek.max_ms`) override the profile; the others are parameters of the
-//! layer.
+//! Keys with a dot (`geometry.surfaces`, `mechanics.seek.max_ms`) override the profile; the other keys are parameters
+//! of the layer.
 
 use imbrex_disk::profile::Host;
 use imbrex_disk::{Profile, ProfileError, Sectors, SharedDisk};
 use imbrex_layer::{ConfigError, Layer, Parameters, registry};
 use imbrex_units::quantity;
 
-/// Why a drive cannot be built.
+/// Reason for which a drive cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
     /// The text that names the drive is wrong.
     #[error("drive '{drive}': {reason}")]
     Words {
-        /// The drive as the user named it.
+        /// The drive as named by the user.
         drive: String,
-        /// What is wrong and what would be right.
+        /// Fault and remedy.
         reason: String,
     },
     /// The profile is wrong.
     #[error("drive '{drive}': {source}")]
     Profile {
-        /// As given.
+        /// The drive as named by the user.
         drive: String,
-        /// Why.
+        /// Fault of the profile.
         source: ProfileError,
     },
     /// The layer or its parameters are wrong.
     #[error("drive '{drive}': {source}")]
     Layer {
-        /// As given.
+        /// The drive as named by the user.
         drive: String,
-        /// Why.
+        /// Fault of the layer's name or parameters.
         source: ConfigError,
     },
 }
 
-/// The text that names a drive, `PROFILE[+LAYER][:key=value,…]`, taken apart.
+/// The parts of a text `PROFILE[+LAYER][:key=value,…]` that names a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DriveSpec {
-    /// As given.
+    /// The text as given.
     pub text: String,
     /// Profile: a name, or a TOML file.
     pub profile: String,
-    /// Layer, if not the profile's own.
+    /// Layer, if it is not the profile's default.
     pub layer: Option<String>,
     /// Overrides of the profile (keys with a dot).
     pub profile_overrides: Vec<(String, String)>,
@@ -53,7 +54,11 @@ pub struct DriveSpec {
 }
 
 impl DriveSpec {
-    /// Takes `PROFILE[+LAYER][:key=value,…]` apart.
+    /// Parses `PROFILE[+LAYER][:key=value,…]`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the profile or the layer is empty, or a setting is not `key=value`.
     pub fn parse(text: &str) -> Result<DriveSpec, DriveError> {
         let words = |reason: String| DriveError::Words { drive: text.into(), reason };
         let (head, settings) = match text.split_once(':') {
@@ -87,28 +92,28 @@ impl DriveSpec {
     }
 }
 
-/// The part of itself by which a drive is grown beyond proportion, since guards and whole regions do not scale exactly: a
-/// 512th at first, and twice as much for as long as that gains nothing.
+/// Initial divisor of the margin by which a drive is grown beyond proportion: a 512th of its size. The margin is needed
+/// because guards and whole regions do not scale exactly. It is doubled as long as the drive's capacity does not grow.
 const MARGIN_LEAST: u64 = 512;
 
-/// `amount`, as many times as `sectors` are more than `capacity`.
+/// Returns `amount` scaled by the ratio of `sectors` to `capacity`.
 fn scaled(amount: u64, sectors: Sectors, capacity: Sectors) -> u128 {
     u128::from(amount) * u128::from(sectors.0) / u128::from(capacity.0.max(1))
 }
 
-/// A drive ready to serve.
+/// A drive that is ready to serve.
 pub struct Drive {
-    /// As the user named it.
+    /// Name given by the user.
     pub label: String,
-    /// Its profile, overrides applied.
+    /// Profile with overrides applied.
     pub profile: Profile,
-    /// Its disk.
+    /// Disk of the drive.
     pub disk: SharedDisk,
-    /// Its layer.
+    /// Layer of the drive.
     pub layer: Box<dyn Layer>,
-    /// The layer's parameters, as text.
+    /// Parameters of the layer, as text.
     pub parameters: Vec<(String, String)>,
-    /// What stands between the layer and the host: controller, caches, interface.
+    /// Host side of the drive: controller, caches, interface.
     pub host: Host,
 }
 
@@ -119,18 +124,26 @@ impl std::fmt::Debug for Drive {
 }
 
 impl Drive {
-    /// Builds the drive that `spec` names over `profile` (already looked up, overrides not yet applied).
+    /// Builds the drive that `spec` names. `profile` is the profile that `spec` names, without the overrides.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an override, the layer or a parameter is wrong.
     pub fn build(spec: &DriveSpec, profile: &Profile) -> Result<Drive, DriveError> {
         let profile = profile
             .with(&spec.profile_overrides)
             .map_err(|source| DriveError::Profile { drive: spec.text.clone(), source })?;
         let layer = spec.layer.clone().unwrap_or_else(|| profile.default_layer.clone());
-        // `+conventional` on a disk whose tracks overlap asks for the drive it would be without the overlap.
+        // `+conventional` on a disk whose tracks overlap means a drive of like geometry without the overlap.
         let profile = if layer == "conventional" { profile.conventional() } else { profile };
         Drive::assemble(&spec.text, profile, &layer, &spec.parameters)
     }
 
-    /// Builds a drive from a profile, the name of a layer and its parameters over the profile's own.
+    /// Builds a drive from a profile, the name of a layer, and parameters that override those of the profile.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the layer does not exist, does not fit the disk, or a parameter is wrong.
     pub fn assemble(
         label: &str,
         profile: Profile,
@@ -154,7 +167,12 @@ impl Drive {
         })
     }
 
-    /// The same drive, grown until its layer offers at least `sectors` (of its own size), the given parameters kept.
+    /// Returns this drive, grown until its layer offers at least `sectors` (of the drive's own size), with the given
+    /// parameters.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no disk of that size can be laid out.
     pub fn grown_to(self, sectors: Sectors, parameters: &[(String, String)]) -> Result<Drive, DriveError> {
         let mut drive = self;
         let mut margin = MARGIN_LEAST;
@@ -163,7 +181,7 @@ impl Drive {
             if grown.layer.capacity() > drive.layer.capacity() {
                 drive = grown;
             } else if margin > 1 {
-                // Of a layer that gives out its disk in coarse shares a little more may be no more at all.
+                // A layer that divides its disk into coarse shares may offer no more sectors on a slightly larger disk.
                 margin /= 2;
             } else {
                 let reason = format!("cannot grow to {} sectors: a disk of that size cannot be laid out", sectors.0);
@@ -173,7 +191,8 @@ impl Drive {
         Ok(drive)
     }
 
-    /// The drive on a disk that is as much larger as `sectors` are more than it offers, and by a `margin`-th of that.
+    /// Returns the drive on a larger disk: scaled by the ratio of `sectors` to its capacity, plus one `margin`-th of
+    /// the result.
     fn grown_once(&self, sectors: Sectors, margin: u64, parameters: &[(String, String)]) -> Result<Drive, DriveError> {
         let wanted = scaled(self.disk.geometry.sectors().0, sectors, self.layer.capacity());
         let target = Sectors(u64::try_from(wanted + wanted / u128::from(margin)).unwrap_or(u64::MAX - 1) + 1);
@@ -182,23 +201,24 @@ impl Drive {
         Drive::assemble(&self.label, self.profile.grown(target), self.layer.name(), &given)
     }
 
-    /// The layer's `size`, where it has one that says how much of the disk it takes, for a drive of `sectors`: without it a
-    /// larger disk would offer no more.
+    /// Returns the layer's parameter `size`, scaled for a drive of `sectors`, if the layer has one. Otherwise the layer
+    /// would take the old part of a larger disk, and offer no more sectors.
     fn scaled_size(&self, sectors: Sectors, margin: u64) -> Option<(String, String)> {
         let (key, text) = self.parameters.iter().find(|(key, _)| key == "size")?;
         let bytes = quantity::bytes(text).filter(|&bytes| bytes > 0)?;
         let wanted = scaled(bytes, sectors, self.layer.capacity());
-        // As much more as the disk gets, less its own margin.
+        // The size grows with the disk, but gets only a quarter of the disk's margin.
         let wanted = wanted + wanted / (4 * u128::from(margin));
         u64::try_from(wanted).ok().map(|wanted| (key.clone(), wanted.to_string()))
     }
 
-    /// Bytes it offers.
+    /// Returns the capacity in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.layer.capacity().0 * self.disk.sector_bytes as u64
     }
 
-    /// Capacity over that of the conventional drive of like surfaces: density gain × share of sectors offered.
+    /// Returns the capacity divided by that of the conventional drive of like surfaces: density gain × share of sectors
+    /// offered.
     pub fn capacity_gain(&self) -> f64 {
         self.profile.density_gain * self.layer.capacity().0 as f64 / self.disk.geometry.sectors().0 as f64
     }

@@ -1,27 +1,27 @@
-//! A workload that is put together while it runs: whoever steps the engine pushes requests as they come.
+//! A workload that grows while it runs: the caller that steps the engine pushes requests as they arrive.
 
 use std::collections::VecDeque;
 
 use imbrex_disk::SimTime;
 use imbrex_trace::{Request, Source, TraceError};
 
-/// Requests that were pushed and that the engine has not taken yet. To the engine an empty inbox has ended; it asks again at its
-/// next step.
+/// Queue of requests that were pushed and that the engine has not taken yet. To the engine an empty inbox is the end of
+/// the workload, but its next step looks again.
 #[derive(Clone, Debug, Default)]
 pub struct Inbox(VecDeque<Request>);
 
 impl Inbox {
-    /// Brings a request.
+    /// Adds a request at the end.
     pub fn push(&mut self, request: Request) {
         self.0.push_back(request);
     }
 
-    /// Requests that the engine has not asked for yet.
+    /// Returns the number of requests that the engine has not taken yet.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none of them.
+    /// Returns whether the engine has taken every request.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

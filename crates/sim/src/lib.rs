@@ -4,7 +4,7 @@
 //!  Source ─► arrival ─► queue ─► volatile cache ─► scheduler ─► layer.plan ─► timing ─► metrics ─► DriveResult
 //! ```
 //!
-//! It knows no bytes. The same drive, workload and seed give the same results.
+//! The engine handles no bytes. Equal drive, workload and seed give equal results.
 
 pub mod arrival;
 pub mod carrier;

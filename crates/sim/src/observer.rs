@@ -1,5 +1,5 @@
-//! Watching a run: its progress, each request that was served, each plan. An observer changes nothing of the run; what moves the
-//! bytes of a plan is a [`Carrier`](crate::carrier::Carrier).
+//! Observation of a run: its progress, each served request, each plan. An observer does not change the run. The bytes
+//! of a plan are moved by a [`Carrier`](crate::carrier::Carrier).
 
 use imbrex_disk::{Command, SimTime};
 use imbrex_layer::Plan;
@@ -9,44 +9,45 @@ use crate::timing::PlanTime;
 /// A served request, for `--per-io`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IoRecord {
-    /// Its number, from 0.
+    /// Number of the request, from 0.
     pub sequence: u64,
-    /// What was asked.
+    /// The command.
     pub command: Command,
-    /// The time that the workload gave it; none where the workload has no times of its own.
+    /// Arrival time stated by the workload; `None` if the workload has no times of its own.
     pub arrival: Option<SimTime>,
-    /// When it entered the queue.
+    /// Time at which the request entered the queue.
     pub entry: SimTime,
-    /// When its service began.
+    /// Time at which its service began.
     pub start: SimTime,
-    /// When it completed.
+    /// Time at which the request completed.
     pub end: SimTime,
-    /// Its service by part; of an operation that serves several requests its seek, rotation, transfer and cleaning are divided
-    /// among them, so that all records together are what the operations took.
+    /// Service time by part. If an operation serves several requests, its seek, rotation, transfer and cleaning are
+    /// divided among them, so that the sum over all records is the time of the operations.
     pub time: PlanTime,
-    /// The radial position at which the head was afterwards.
+    /// Radial position of the head after the service.
     pub radial_track: u32,
 }
 
-/// Somebody who watches a run.
+/// An observer of a run.
 pub trait Observer {
-    /// Called now and then; `false` ends the workload here: what has entered is still served.
+    /// Receives the progress, at intervals. Returns whether to go on; with `false` the workload ends here, and the
+    /// requests that have entered are still served.
     fn progress(&mut self, _requests: u64, _now: SimTime) -> bool {
         true
     }
 
-    /// Called for every served request, if [`Observer::wants_ios`].
+    /// Receives a served request, if [`Observer::wants_ios`].
     fn io(&mut self, _record: &IoRecord) {}
 
-    /// Whether [`Observer::io`] is to be called.
+    /// Returns whether the engine should call [`Observer::io`].
     fn wants_ios(&self) -> bool {
         false
     }
 
-    /// Called for every plan, if [`Observer::wants_plans`].
+    /// Receives a plan, if [`Observer::wants_plans`].
     fn plan(&mut self, _now: SimTime, _commands: &[Command], _plan: &Plan) {}
 
-    /// Whether [`Observer::plan`] is to be called.
+    /// Returns whether the engine should call [`Observer::plan`].
     fn wants_plans(&self) -> bool {
         false
     }
@@ -74,7 +75,7 @@ impl<O: Observer + ?Sized> Observer for &mut O {
     }
 }
 
-/// Watches nothing.
+/// An observer that ignores everything.
 pub struct Unobserved;
 
 impl Observer for Unobserved {}

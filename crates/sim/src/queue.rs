@@ -1,11 +1,13 @@
 //! The host queue: commands that have entered and wait to be served, in order of entry.
 //!
 //! Invariants:
-//! 1. Order is order of entry; removal keeps it. Of those that wait the drive has the oldest, as many as it takes at once.
-//! 2. Where commands begin is kept beside those that the drive has, and so is what a search by positioning time needs of them.
+//! 1. The order is the order of entry; removal keeps it. The drive holds the oldest waiting commands, at most as many
+//!    as it takes at once.
+//! 2. For the commands in the drive, the queue also keeps their first sectors, and the index for a search by
+//!    positioning time.
 //! 3. A command is never served before an earlier one that overlaps it, unless both read (the scheduler's choice is
 //!    corrected by [`Queue::hazard`]).
-//! 4. Nor is a write served before an earlier one that it has to be kept in order with ([`Ordered`]).
+//! 4. A write is never served before an earlier write with which it must stay in order ([`Ordered`]).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -21,85 +23,86 @@ use crate::company::Company;
 pub struct Waiting {
     /// The command.
     pub command: Command,
-    /// The time that the workload gave it; none where the workload has no times of its own.
+    /// Arrival time stated by the workload; `None` if the workload has no times of its own.
     pub arrival: Option<SimTime>,
-    /// When it entered.
+    /// Time at which the command entered.
     pub entry: SimTime,
-    /// Its number in the workload.
+    /// Number of the request in the workload.
     pub sequence: u64,
-    /// Simulated cleaning time that had passed when it entered: what passes from here on stalls it.
+    /// Simulated cleaning time before the entry: cleaning after this stalls the command.
     pub cleaning_before: SimDuration,
-    /// Where its first sectors lie, as far as they lie on one track, for schedulers that ask; stale if the layer moves them
-    /// meanwhile, which costs only a worse choice.
+    /// Place of the command's first sectors, as far as they lie on one track, for schedulers that use it. It is stale
+    /// if the layer has moved the sectors since, which only makes the scheduler's choice worse.
     pub target: Option<TrackPiece>,
 }
 
-/// Where writes keep their order of arrival though they do not overlap: runs of equal length, such as the zones of a drive
-/// with write pointers.
+/// Parts of the address space in which writes stay in order of arrival though they do not overlap: runs of equal
+/// length, such as the zones of a drive with write pointers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ordered {
-    /// The first sector of the first run; writes before it may pass each other.
+    /// First sector of the first run; writes before this sector may pass each other.
     pub from: Lba,
-    /// Sectors of a run, a multiple of which lie before `from`.
+    /// Sectors of a run. `from` is a multiple of this length.
     pub run: Sectors,
 }
 
 impl Ordered {
-    /// Whether both sectors lie in the same run.
+    /// Returns whether both sectors lie in one run.
     pub fn share(&self, one: Lba, other: Lba) -> bool {
         one >= self.from && other >= self.from && one.0 / self.run.0 == other.0 / self.run.0
     }
 
-    /// The run of `lba`, if it lies in one.
+    /// Returns the run of `lba`, or `None` if it lies in none.
     pub fn run_of(&self, lba: Lba) -> Option<Range<Lba>> {
         let start = lba.0 / self.run.0 * self.run.0;
         (lba >= self.from).then(|| Lba(start)..Lba(start.saturating_add(self.run.0)))
     }
 }
 
-/// Where a command that the drive has is kept, from its entry into the drive until it is taken.
+/// Place of a command in the drive, from its entry into the drive until it is taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slot(u32);
 
-/// No slot.
+/// The number that means no slot.
 const NONE: u32 = u32::MAX;
 
-/// The neighbours of a slot in order of entry.
+/// Neighbours of a slot in order of entry.
 #[derive(Clone, Copy, Debug)]
 struct Links {
     before: u32,
     after: u32,
-    /// Those that entered before have a lower number.
+    /// Order of entry: older commands have lower numbers.
     came: u64,
 }
 
-/// The queue: the oldest of it lie in the drive, where its scheduler sees them; the rest wait at the host.
+/// The queue. Its oldest commands are in the drive, where the scheduler sees them; the others wait at the host.
 #[derive(Clone, Debug)]
 pub struct Queue {
-    /// Those that the drive has, in any order; what stands in a free slot means nothing.
+    /// Commands in the drive, in any order; undefined in a free slot.
     slots: Vec<Waiting>,
     links: Vec<Links>,
-    /// Where the command of each slot begins, in an array of its own: a search reads little memory. Nowhere, of a free slot.
+    /// First sector of the command in each slot; `u64::MAX` in a free slot. A separate array, so that a search reads
+    /// little memory.
     lbas: Vec<u64>,
     free: Vec<u32>,
     oldest: u32,
     youngest: u32,
     came: u64,
-    /// Those that the drive has no room for, oldest first.
+    /// Commands for which the drive has no room, oldest first.
     at_host: VecDeque<Waiting>,
     drive_depth: usize,
     ordered: Option<Ordered>,
     company: Company,
-    /// Commands that wait for all before them, and are waited for.
+    /// Number of flushes. A flush waits for all commands before it, and all commands after it wait for the flush.
     flushes: usize,
     targets: Option<Targets>,
 }
 
-/// Where the commands that the drive has lie.
+/// Places of the commands in the drive.
 #[derive(Clone, Debug)]
 struct Targets {
     soonest: Soonest,
-    /// Those that the head need not move for, as far as is known: each may be served at once.
+    /// Number of commands without a known place on the platters; each may be served at once.
     elsewhere: usize,
 }
 
@@ -130,7 +133,7 @@ impl Waiting {
 }
 
 impl Queue {
-    /// An empty queue of a drive that takes `drive_depth` commands at once.
+    /// Creates an empty queue for a drive that takes `drive_depth` commands at once.
     pub fn new(drive_depth: usize) -> Queue {
         Queue {
             slots: Vec::new(),
@@ -149,47 +152,51 @@ impl Queue {
         }
     }
 
-    /// Keeps writes in order there from now on.
+    /// Keeps writes in order within the runs of `ordered` from now on.
     pub fn keep_order_in(&mut self, ordered: Ordered) {
         self.ordered = Some(ordered);
     }
 
-    /// From now on knows which command the head can begin soonest ([`Queue::soonest`]); the queue is empty.
+    /// Keeps the index for [`Queue::soonest`] from now on.
+    ///
+    /// # Panics
+    ///
+    /// Panics unless the queue is empty.
     pub fn keep_targets(&mut self, disk: &Disk) {
         assert!(self.is_empty(), "{} commands came before their targets were kept", self.len());
         self.targets = Soonest::new(disk).map(|soonest| Targets { soonest, elsewhere: 0 });
     }
 
-    /// The command that the head of `actuator` can begin soonest at `now`, where that is kept and every command of the drive's
-    /// has a place on its platters.
+    /// Returns the command that the head of `actuator` can begin soonest at `now`. Returns `None` if the index is not
+    /// kept, or a command in the drive has no place on the platters.
     #[inline]
     pub fn soonest(&self, actuator: &Actuator, now: SimTime) -> Option<Slot> {
         let targets = self.targets.as_ref().filter(|targets| targets.elsewhere == 0)?;
         targets.soonest.find(actuator, now).map(Slot)
     }
 
-    /// Where writes are kept in order, if anywhere.
+    /// Returns the runs within which writes stay in order, if there are any.
     pub fn ordered(&self) -> Option<Ordered> {
         self.ordered
     }
 
-    /// Whether both are writes that have to stay in the order in which they came.
+    /// Returns whether both commands are writes that must stay in order of arrival.
     pub fn keeps_order(&self, one: &Command, other: &Command) -> bool {
         let are_writes = one.operation == Operation::Write && other.operation == Operation::Write;
         are_writes && self.ordered.is_some_and(|ordered| ordered.share(one.lba, other.lba))
     }
 
-    /// How many wait.
+    /// Returns the number of waiting commands.
     pub fn len(&self) -> usize {
         self.in_drive_len() + self.at_host.len()
     }
 
-    /// Whether none waits.
+    /// Returns whether no command waits.
     pub fn is_empty(&self) -> bool {
         self.oldest == NONE
     }
 
-    /// Adds one at the end.
+    /// Adds a command at the end.
     pub fn push(&mut self, waiting: Waiting) {
         self.company.add(&waiting.command);
         self.flushes += usize::from(waiting.command.operation == Operation::Flush);
@@ -200,7 +207,7 @@ impl Queue {
         }
     }
 
-    /// The drive takes a command that is younger than all it has.
+    /// Moves a command, which is younger than all in the drive, into the drive.
     #[inline]
     fn enter_drive(&mut self, waiting: Waiting) {
         let links = Links { before: self.youngest, after: NONE, came: self.came };
@@ -229,40 +236,41 @@ impl Queue {
         }
     }
 
-    /// The one that has waited longest.
+    /// Returns the slot of the command that has waited longest.
     pub fn oldest(&self) -> Option<Slot> {
         (self.oldest != NONE).then_some(Slot(self.oldest))
     }
 
-    /// All, oldest first.
+    /// Returns an iterator over all commands, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Waiting> {
         self.in_drive().map(|slot| self.get(slot)).chain(&self.at_host)
     }
 
-    /// Those that the drive has, oldest first.
+    /// Returns an iterator over the slots of the commands in the drive, oldest first.
     pub fn in_drive(&self) -> impl Iterator<Item = Slot> {
         self.before(Slot(NONE))
     }
 
-    /// Those that entered the drive before the one in `slot`, oldest first.
+    /// Returns an iterator over the slots of the commands that entered the drive before the one in `slot`, oldest
+    /// first.
     pub fn before(&self, slot: Slot) -> impl Iterator<Item = Slot> {
         let some = move |other: u32| (other != slot.0).then_some(Slot(other));
         std::iter::successors(some(self.oldest), move |earlier| some(self.links[earlier.0 as usize].after))
     }
 
-    /// How many the drive has.
+    /// Returns the number of commands in the drive.
     pub fn in_drive_len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// The one in `slot`.
+    /// Returns the command in `slot`.
     #[inline]
     pub fn get(&self, slot: Slot) -> &Waiting {
         &self.slots[slot.0 as usize]
     }
 
-    /// Puts into `found` those of the drive's that begin within `sectors`, oldest first; the youngest only if the drive has
-    /// room left.
+    /// Fills `found` with the slots of the commands in the drive that begin within `sectors`, oldest first. If the
+    /// drive is full, its youngest command is left out.
     pub fn beginning_within(&self, sectors: &Range<Lba>, found: &mut Vec<Slot>) {
         found.clear();
         if !self.company.may_begin_within(sectors) {
@@ -270,7 +278,7 @@ impl Queue {
         }
         let (start, length) = (sectors.start.0, sectors.end.0 - sectors.start.0);
         let is_within = |lba: u64| lba.wrapping_sub(start) < length;
-        // Most often none is, which takes no branches to find out.
+        // Most often no command begins there. This loop finds that out without branches.
         if !self.lbas.iter().fold(false, |any, &lba| any | is_within(lba)) {
             return;
         }
@@ -280,7 +288,7 @@ impl Queue {
         found.sort_unstable_by_key(|slot| self.links[slot.0 as usize].came);
     }
 
-    /// Takes out the one in `slot`.
+    /// Takes out the command in `slot`.
     pub fn take(&mut self, slot: Slot) -> Waiting {
         let (waiting, Links { before, after, .. }) = (*self.get(slot), self.links[slot.0 as usize]);
         match before {
@@ -304,9 +312,9 @@ impl Queue {
         waiting
     }
 
-    /// The oldest command that must be served before the one in `slot`: an overlapping one where either is not a read, or
-    /// a flush; that one itself if there is none. A flush waits for everything before it. Where writes are kept in order, what
-    /// that command waits for in turn.
+    /// Returns the oldest command that must be served before the one in `slot`, or `slot` itself if there is none. A
+    /// command waits for an earlier one that overlaps it, unless both read, and for an earlier flush. A flush waits for
+    /// everything before it. If writes are kept in order, the search is repeated for the command found.
     pub fn hazard(&self, slot: Slot) -> Slot {
         let mut first = self.conflict(slot).unwrap_or(slot);
         while self.ordered.is_some() {
@@ -318,7 +326,7 @@ impl Queue {
         first
     }
 
-    /// The oldest command that the one in `slot` conflicts with.
+    /// Returns the oldest command that the one in `slot` conflicts with.
     fn conflict(&self, slot: Slot) -> Option<Slot> {
         let chosen = &self.get(slot).command;
         if self.flushes == 0 && self.ordered.is_none() && self.company.is_alone(chosen) {
@@ -357,7 +365,7 @@ mod tests {
         Waiting { command, arrival: None, entry, sequence, cleaning_before, target: None }
     }
 
-    /// For each command the number of the one that has to be served before it.
+    /// Returns for each command the number of the one that has to be served before it.
     fn hazards(queue: &Queue) -> Vec<u64> {
         queue.in_drive().map(|slot| queue.get(queue.hazard(slot)).sequence).collect()
     }
@@ -370,7 +378,7 @@ mod tests {
 
     #[test]
     fn what_a_hazard_waits_for_comes_first_where_order_is_kept() {
-        // The read overlaps the second write, which must not pass the first of its run.
+        // The read overlaps the second write, which must not pass the first write of its run.
         let mut queue = queue(&[Command::write(10, 2), Command::write(12, 2), Command::read(12, 4)]);
         queue.keep_order_in(Ordered { from: Lba(10), run: Sectors(10) });
         assert_eq!(hazards(&queue)[2], 0);
@@ -395,8 +403,8 @@ mod tests {
     }
 
     proptest! {
-        /// Goal: invariant 1, and what begins within sectors is found in order of entry. Method: commands come and go, against
-        /// a plain list.
+        /// Checks invariant 1, and that commands that begin within sectors are found in order of entry. Method:
+        /// commands are added and removed, and compared with a plain list.
         #[test]
         fn is_a_list_of_which_the_drive_sees_the_oldest(
             depth in 1usize..9,

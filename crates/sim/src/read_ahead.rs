@@ -1,25 +1,26 @@
-//! Read look-ahead: after a read the drive goes on reading what follows, into its buffer, until it has something else to
-//! do or the buffer is full.
+//! Read look-ahead: after a read the drive goes on reading the sectors that follow into its buffer, until it has
+//! something else to do or the buffer is full.
 //!
-//! The buffer is not kept sector by sector. A read that follows the last one, with nothing between, is timed as if it had
-//! begun when that one ended: what the drive had already read by now costs nothing more, and for the rest it is under way.
+//! The buffer is not modelled sector by sector. A read that follows the last one, with no command between them, is
+//! timed as if it had begun when the last one ended. So the sectors that the drive has read by now take no further
+//! time, and the rest is being read.
 //!
 //! Invariants:
-//! 1. Only a read of the platters that goes on where the last one ended gains by it, or one that skips sectors of the same
-//!    run.
-//! 2. Whatever else moves the head ends it.
+//! 1. A read gains by look-ahead only if it reads the platters and continues the last read, possibly after sectors that
+//!    it skips in the same run.
+//! 2. Any other movement of the head ends the look-ahead.
 
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors, SimTime};
 use imbrex_layer::{Medium, Plan, Step, StepOp};
 
-/// Look-ahead of a drive.
+/// The look-ahead of a drive.
 #[derive(Clone, Debug)]
 pub struct ReadAhead {
     sectors_max: u64,
     going_on: Option<GoingOn>,
 }
 
-/// The read that the drive is going on with.
+/// The read that the drive continues: the first sector after it, and the time of its end.
 #[derive(Clone, Copy, Debug)]
 struct GoingOn {
     lba: Lba,
@@ -28,18 +29,19 @@ struct GoingOn {
 }
 
 impl ReadAhead {
-    /// A buffer of `sectors_max`; zero is none.
+    /// Creates the look-ahead with a buffer of `sectors_max`; zero turns it off.
     pub fn new(sectors_max: Sectors) -> ReadAhead {
         ReadAhead { sectors_max: sectors_max.0, going_on: None }
     }
 
-    /// The time at which the drive began to read ahead what `plan` reads for `commands`; none if it has not.
+    /// Returns the time at which the drive began to read ahead the sectors that `plan` reads for `commands`, or `None`
+    /// if it did not.
     pub fn begun(&self, commands: &[Command], plan: &Plan) -> Option<SimTime> {
         let going_on = self.going_on?;
         let [command] = commands else { return None };
         let ahead = command.end().0.checked_sub(going_on.lba.0)?;
         let skipped = command.lba.0.checked_sub(going_on.lba.0)?;
-        // What comes next is read wherever it lies; over what is skipped the drive passes only on the same run.
+        // Sectors that follow directly are read wherever they lie. Skipped sectors are passed over only within one run.
         let on_the_way = match skipped {
             0 => reads_on_platters(command, plan),
             _ => one_run(command, plan).is_some_and(|first| first.pba.0 == going_on.pba.0 + skipped),
@@ -47,7 +49,7 @@ impl ReadAhead {
         (on_the_way && ahead <= self.sectors_max).then_some(going_on.since)
     }
 
-    /// Told that `plan` for `commands` was carried out and ended at `end`.
+    /// Records that `plan` for `commands` was carried out and ended at `end`.
     pub fn carried_out(&mut self, commands: &[Command], plan: &Plan, end: SimTime) {
         self.going_on = None;
         if self.sectors_max == 0 {
@@ -60,7 +62,7 @@ impl ReadAhead {
     }
 }
 
-/// Whether `plan` does nothing but read the whole of `command` from the platters, in the order of its sectors.
+/// Returns whether `plan` only reads the whole of `command` from the platters, in the order of its sectors.
 fn reads_on_platters(command: &Command, plan: &Plan) -> bool {
     let mut next = command.lba;
     for step in &plan.steps {
@@ -72,7 +74,8 @@ fn reads_on_platters(command: &Command, plan: &Plan) -> bool {
     command.operation == Operation::Read && next == command.end() && next > command.lba
 }
 
-/// The first step of a plan that reads the whole of `command` in one run on the platters.
+/// Returns the first step of a plan that reads the whole of `command` in one run on the platters, or `None` for another
+/// plan.
 fn one_run<'a>(command: &Command, plan: &'a Plan) -> Option<&'a Step> {
     if command.operation != Operation::Read {
         return None;

@@ -1,4 +1,4 @@
-//! Results: what a run on one drive came to, in the versioned form of `summary.json`.
+//! Results of a run on one drive, in the versioned form of `summary.json`.
 //!
 //! Units are in the field names. Times are integer nanoseconds, sizes bytes, ratios numbers. `wall_seconds` and
 //! `requests_per_second` are the only fields that differ between two runs.
@@ -11,25 +11,25 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::counters::Counters;
 use crate::metrics::latency::LatencyHistogram;
 
-/// The name and version of this form of results, as `summary.json` states it.
+/// Name and version of this form of results, as stated in `summary.json`.
 pub const SUMMARY_SCHEMA: &str = "imbrex.simulate/1";
 
-/// Mean, quantiles and maximum of a set of durations.
+/// Mean, quantiles and maximum of a set of durations, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// Mean.
     pub mean: u64,
     /// Median.
     pub p50: u64,
-    /// 90 %.
+    /// 90 % quantile.
     pub p90: u64,
-    /// 99 %.
+    /// 99 % quantile.
     pub p99: u64,
-    /// 99.9 %.
+    /// 99.9 % quantile.
     pub p999: u64,
-    /// 99.99 %.
+    /// 99.99 % quantile.
     pub p9999: u64,
-    /// Longest.
+    /// Maximum.
     pub max: u64,
 }
 
@@ -47,22 +47,22 @@ impl From<&LatencyHistogram> for LatencySummary {
     }
 }
 
-/// Latency by direction.
+/// Latencies by kind of request.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct LatencyByOperation {
-    /// All requests.
+    /// Latency of all requests.
     pub all: LatencySummary,
-    /// Reads.
+    /// Latency of reads.
     pub read: LatencySummary,
-    /// Writes.
+    /// Latency of writes.
     pub write: LatencySummary,
-    /// Time in the queue, of all.
+    /// Time in the queue, over all requests.
     pub queue: LatencySummary,
-    /// Time in service, of all.
+    /// Time in service, over all requests.
     pub service: LatencySummary,
 }
 
-/// Time spent in service, by part, summed over the run.
+/// Service time by part, summed over the run, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct ServiceTime {
     /// Arm movement.
@@ -71,26 +71,26 @@ pub struct ServiceTime {
     pub rotation: u64,
     /// Sectors passing under the head.
     pub transfer: u64,
-    /// Controller.
+    /// Controller and bus.
     pub overhead: u64,
-    /// Cleaning and other work of the layer, in the foreground or not.
+    /// Cleaning and other work of the layer, in the foreground and in the background.
     pub cleaning: u64,
 }
 
 /// The six counters of Cassuto 2010 §III.B.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct CounterSummary {
-    /// Commands that read.
+    /// Number of read commands.
     pub reads: u64,
-    /// Commands that write.
+    /// Number of write commands.
     pub writes: u64,
     /// Blocks read.
     pub read_blocks: u64,
     /// Blocks written.
     pub write_blocks: u64,
-    /// Pieces read of at most 1000 blocks.
+    /// Adjusted reads: pieces of at most 1000 blocks into which the reads are cut.
     pub adjusted_reads: u64,
-    /// Pieces written of at most 1000 blocks.
+    /// Adjusted writes: pieces of at most 1000 blocks into which the writes are cut.
     pub adjusted_writes: u64,
 }
 
@@ -107,38 +107,38 @@ impl From<&Counters> for CounterSummary {
     }
 }
 
-/// Windows of completions.
+/// Windows of time in which completions are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct WindowSummary {
-    /// Width of each.
+    /// Width of a window.
     pub width_ns: u64,
-    /// How many.
+    /// Number of windows.
     pub count: u64,
-    /// How many with no completion.
+    /// Number of windows without a completion.
     pub zero: u64,
 }
 
-/// Cleaning.
+/// Statistics of cleaning.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct CleaningSummary {
-    /// Groups of cleaning, migration or repair.
+    /// Number of groups of cleaning, migration or repair.
     pub events: u64,
-    /// Logical sectors they wrote.
+    /// Logical sectors that these groups wrote.
     pub sectors: u64,
-    /// Mean duration.
+    /// Mean duration of a group.
     pub mean_ns: u64,
-    /// Longest.
+    /// Longest duration of a group.
     pub max_ns: u64,
-    /// Longest that a host request stood still because of it.
+    /// Longest time for which cleaning stalled a host request.
     pub longest_stall_ns: u64,
 }
 
-/// One drive's results.
+/// Results of one drive.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct DriveResult {
-    /// The drive as it was named with `--drive`.
+    /// The drive as named with `--drive`.
     pub drive: String,
-    /// Whether it was added by the program, to compare with.
+    /// Whether the program added the drive, as a baseline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub baseline: bool,
     /// Name of the profile.
@@ -147,19 +147,19 @@ pub struct DriveResult {
     pub layer: String,
     /// The layer's parameters, defaults included.
     pub parameters: BTreeMap<String, String>,
-    /// How requests arrived.
+    /// Name of the arrival process.
     pub arrival: String,
-    /// Depth of the queue; zero is unbounded.
+    /// Depth of the queue; 0 is unbounded.
     pub queue_depth: u64,
-    /// The scheduler.
+    /// Name of the scheduler.
     pub schedule: String,
-    /// Volatile write cache.
+    /// Size of the volatile write cache.
     pub write_cache_bytes: u64,
     /// Logical capacity.
     pub capacity_bytes: u64,
-    /// Physical sectors that hold no logical ones, as a share of the logical.
+    /// Physical sectors that hold no logical ones, divided by the logical sectors.
     pub over_provisioning: f64,
-    /// Capacity over the conventional drive of like surfaces.
+    /// Capacity divided by that of the conventional drive of like surfaces.
     pub capacity_gain: f64,
     /// Requests completed.
     pub completed: u64,
@@ -167,15 +167,15 @@ pub struct DriveResult {
     pub rejected: BTreeMap<String, u64>,
     /// Simulated time from the first entry to the last completion.
     pub duration_ns: u64,
-    /// Duration over the baseline's, where there is one.
+    /// Duration divided by that of the baseline, if there is one.
     pub slowdown: Option<f64>,
-    /// The drive that the slowdown and the ratios of a report are taken against: its own baseline.
+    /// Name of the drive's baseline: the slowdown and the ratios of a report are relative to this drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared_with: Option<String>,
-    /// Of a run that was stopped: the requests, from the first on, whose time is compared, since both drives completed them.
+    /// For a run that was stopped: the number of first requests that both drives completed, whose time is compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared_requests: Option<u64>,
-    /// Latencies.
+    /// Latencies by kind of request.
     pub latency_ns: LatencyByOperation,
     /// Service time by part.
     pub service_ns: ServiceTime,
@@ -183,27 +183,27 @@ pub struct DriveResult {
     pub host: CounterSummary,
     /// Counters at the medium.
     pub medium: CounterSummary,
-    /// Blocks written at the medium, by cause; those of the journal by what they hold.
+    /// Blocks written at the medium, by cause; those of the journal by their contents.
     pub medium_write_blocks: BTreeMap<String, u64>,
     /// Blocks read at the medium, by cause.
     pub medium_read_blocks: BTreeMap<String, u64>,
-    /// Definition 4 of Cassuto 2010.
+    /// Write overloading: definition 4 of Cassuto 2010.
     pub write_overloading: f64,
-    /// Sectors written at the medium for each the host wrote.
+    /// Sectors written at the medium divided by sectors written by the host.
     pub write_amplification: f64,
-    /// Sectors read at the medium for each the host read.
+    /// Sectors read at the medium divided by sectors read by the host.
     pub read_amplification: f64,
-    /// Windows.
+    /// Windows of completions.
     pub windows: WindowSummary,
-    /// Cleaning.
+    /// Statistics of cleaning.
     pub cleaning: CleaningSummary,
-    /// Bytes of mapping state, as our structures have it at the end.
+    /// Bytes of mapping state in memory at the end of the run.
     pub map_bytes: u64,
     /// Bytes of mapping state by the paper's formula.
     pub map_bytes_formula: u64,
-    /// `ok`, `off`, or what was found.
+    /// Result of the integrity check.
     pub integrity: Integrity,
-    /// Whether the layer ran in a mode that a power cut could make lose data.
+    /// Whether the layer ran in a mode in which a power cut could lose data.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paper_safety: bool,
     /// Wall-clock time.
@@ -212,7 +212,7 @@ pub struct DriveResult {
     pub requests_per_second: f64,
 }
 
-/// What `--check` found.
+/// Result of `--check`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Integrity {
@@ -220,27 +220,28 @@ pub enum Integrity {
     Word(String),
     /// The first violation.
     Violation {
-        /// What was broken.
+        /// Description of the violation.
         violation: String,
-        /// The number of the request that broke it, counted from 1.
+        /// Number of the request that caused the violation, counted from 1.
         request: u64,
     },
-    /// On a host-managed drive: what the host did against its rules and to its own data.
+    /// On a host-managed drive: violations of the drive's rules by the host, and damage by the host to its own data.
     RuleBreaks {
-        /// Writes that such a drive refuses; they were carried out all the same.
+        /// Writes that a real drive of this kind would refuse; the simulation carried them out.
         rule_breaks: u64,
-        /// Sectors, written and not given up, that the host's own writes destroyed; not counted without `--check`.
+        /// Sectors, written and not trimmed, that the host's own writes destroyed; not counted without `--check`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         live_sectors_destroyed: Option<u64>,
-        /// The first of either, in words.
+        /// Description of the first violation or damage.
         first: String,
-        /// The number of the request that was the latest to enter then, counted from 1.
+        /// Number of the request that had entered last at that time, counted from 1.
         request: u64,
     },
 }
 
 impl Integrity {
-    /// What a host did to its drive; what that destroyed was `looked_for`, or is not known.
+    /// Creates the result for a host that broke its drive's rules. With `looked_for`, destroyed sectors were counted
+    /// too.
     pub fn of_breaks(breaks: &RuleBreaks, looked_for: bool) -> Integrity {
         Integrity::RuleBreaks {
             rule_breaks: breaks.writes,
@@ -250,22 +251,22 @@ impl Integrity {
         }
     }
 
-    /// Not checked.
+    /// Returns the result of a run without check.
     pub fn off() -> Integrity {
         Integrity::Word("off".into())
     }
 
-    /// Checked and whole.
+    /// Returns the result of a check that found nothing wrong.
     pub fn ok() -> Integrity {
         Integrity::Word("ok".into())
     }
 
-    /// Whether something live was lost by a fault of the layer.
+    /// Returns whether a fault of the layer destroyed live data.
     pub fn is_violated(&self) -> bool {
         matches!(self, Integrity::Violation { .. })
     }
 
-    /// Sectors that were live until the host's own writes destroyed them.
+    /// Returns the number of live sectors that the host's own writes destroyed.
     pub fn live_sectors_destroyed(&self) -> u64 {
         match self {
             Integrity::RuleBreaks { live_sectors_destroyed, .. } => live_sectors_destroyed.unwrap_or(0),

@@ -1,15 +1,15 @@
-//! Slow sectors: ranges in which every command takes so much longer, as where a drive reads again and again before it
-//! gets a sector. The time is counted as overhead, not as seek, rotation or transfer.
+//! Slow sectors: ranges in which every command takes additional time, as on a drive that retries reads. The time is
+//! counted as overhead, not as seek, rotation or transfer.
 //!
 //! Invariants:
-//! 1. A command takes the longest of the times of the ranges that it touches, once; several served in one operation take
-//!    each its own.
-//! 2. What is answered without an access to the medium takes no longer.
+//! 1. A command takes the longest of the times of the ranges that it touches, once. If one operation serves several
+//!    commands, their times add up.
+//! 2. A command that is answered without an access to the medium takes no additional time.
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 use imbrex_layer::map::run_map::{Along, RunMap};
 
-/// The time by which commands are slower, the same all along a range.
+/// Additional time of commands, constant within a range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Extra(SimDuration);
 
@@ -26,13 +26,13 @@ pub struct Slow {
 }
 
 impl Slow {
-    /// Whether there is none.
+    /// Returns whether there are no slow sectors.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Commands to `sectors` from `lba` on take `extra` longer from now on, whatever was said of them before; with no time
-    /// they are as they were made.
+    /// Sets the additional time of commands to `sectors` sectors from `lba` on, in place of earlier settings. A time of
+    /// zero makes the sectors normal again.
     pub fn set(&mut self, lba: Lba, sectors: Sectors, extra: SimDuration) {
         if extra == SimDuration::ZERO {
             self.ranges.remove(lba.0, sectors.0);
@@ -41,7 +41,7 @@ impl Slow {
         }
     }
 
-    /// What `commands`, served in one operation, take longer.
+    /// Returns the additional time of `commands`, which are served in one operation.
     pub fn extra(&self, commands: &[Command]) -> SimDuration {
         let accesses =
             commands.iter().filter(|command| matches!(command.operation, Operation::Read | Operation::Write));
@@ -56,7 +56,7 @@ impl Slow {
         longest
     }
 
-    /// The ranges: first sector, sectors and time, in order.
+    /// Returns the ranges in order: first sector, number of sectors, additional time.
     pub fn iter(&self) -> impl Iterator<Item = (Lba, Sectors, SimDuration)> + '_ {
         self.ranges.iter().map(|(start, length, Extra(time))| (Lba(start), Sectors(length), time))
     }

@@ -1,4 +1,4 @@
-//! From what a run left behind to its results.
+//! Converts the outcome of a run to its results.
 
 use imbrex_disk::Direction;
 
@@ -8,7 +8,7 @@ use crate::metrics::latency::LatencyHistogram;
 use crate::metrics::windows::Window;
 use crate::results::{CleaningSummary, DriveResult, LatencyByOperation, ServiceTime, WindowSummary};
 
-/// The curves of a run: what the charts draw. All are bounded, however long the run.
+/// The curves of a run, for the charts. Their size is bounded, however long the run.
 #[derive(Clone, Debug)]
 pub struct DriveSeries {
     /// Latency of reads.
@@ -19,15 +19,16 @@ pub struct DriveSeries {
     pub all: LatencyHistogram,
     /// Completions over time; each point is `window_ns` wide.
     pub windows: Vec<Window>,
-    /// Width of a point of `windows`.
+    /// Width of a point of `windows`, in nanoseconds.
     pub window_ns: u64,
-    /// (time in ns, tracks from the outermost).
+    /// Path of the head: (time in ns, tracks from the outermost).
     pub head: Vec<(u64, u32)>,
-    /// (number of the request, when it entered in ns): the same numbers on every drive of one workload.
+    /// Samples of entries: (number of the request, time of its entry in ns). The numbers are the same on every drive of
+    /// one workload.
     pub issues: Vec<(u64, u64)>,
 }
 
-/// The results and curves of `outcome`, run under `options` in `wall_seconds`.
+/// Returns the results and curves of `outcome`, which ran under `options` and took `wall_seconds`.
 pub fn summarize(outcome: &Outcome, options: &Options, wall_seconds: f64) -> (DriveResult, DriveSeries) {
     (result(outcome, options, wall_seconds), series(outcome))
 }

@@ -1,8 +1,9 @@
-//! Timing: how long a plan takes on the mechanics, and what it did to the medium.
+//! Timing: the time that a plan takes on the mechanics, and the accesses to the medium that it makes.
 //!
 //! Invariants:
 //! 1. Steps that continue each other count as one access, within a phase.
-//! 2. The parts (seek, rotation, transfer of host groups; all of the other groups as cleaning) add up to the whole.
+//! 2. The parts (seek, rotation and transfer of host groups; the whole time of other groups as cleaning) add up to the
+//!    whole.
 
 use imbrex_disk::{Access, Actuator, Direction, Extent, Purpose, Sectors, SharedDisk, SimDuration, SimTime};
 use imbrex_layer::{Cause, GroupKind, Kind, Medium, Phase, Plan, Step, StepOp};
@@ -10,10 +11,10 @@ use imbrex_layer::{Cause, GroupKind, Kind, Medium, Phase, Plan, Step, StepOp};
 use crate::metrics::cleaning::CleaningMetrics;
 use crate::metrics::counters::MediumCounters;
 
-/// How long a plan took, by part.
+/// The time of a plan, by part.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PlanTime {
-    /// From the start to the end of the last host group: what the host waits for.
+    /// From the start to the end of the last host group: the time for which the host waits.
     pub host: SimDuration,
     /// From the start to the end of the plan.
     pub whole: SimDuration,
@@ -21,16 +22,17 @@ pub struct PlanTime {
     pub seek: SimDuration,
     /// Rotational wait in host groups.
     pub rotation: SimDuration,
-    /// Sectors passing, or flash, in host groups.
+    /// Sectors passing the head, or accesses to flash, in host groups.
     pub transfer: SimDuration,
-    /// Everything in other groups.
+    /// Time of other groups.
     pub cleaning: SimDuration,
-    /// What of that lies before the end of the last host group.
+    /// The part of `cleaning` before the end of the last host group.
     pub cleaning_before_host: SimDuration,
 }
 
 impl PlanTime {
-    /// What the request of this number bears of it, of so many that share it: all shares together are the whole.
+    /// Returns the share of request `number` in the parts of this time, if `of` requests share the plan. The shares of
+    /// all requests add up to the parts.
     #[inline]
     pub fn share(&self, number: usize, of: usize) -> PlanTime {
         if of == 1 {
@@ -50,19 +52,19 @@ impl PlanTime {
     }
 }
 
-/// Times plans on the mechanics of a drive, and counts what they read and write.
+/// Times plans on the mechanics of a drive, and counts the blocks that they read and write.
 #[derive(Debug)]
 pub struct Timing {
     actuator: Actuator,
     flash: Option<FlashTimes>,
     moves_pseudo_tracks: bool,
-    /// What has been read and written so far.
+    /// Reads and writes at the medium so far.
     pub counters: MediumCounters,
-    /// What cleaning has done so far.
+    /// Cleaning so far.
     pub cleaning: CleaningMetrics,
 }
 
-/// Flash: a latency and a rate, in nanoseconds a sector.
+/// Latencies and transfer time of flash.
 #[derive(Clone, Copy, Debug)]
 struct FlashTimes {
     read_ns: u64,
@@ -70,7 +72,7 @@ struct FlashTimes {
     picoseconds_per_sector: u64,
 }
 
-/// An access being put together from steps that continue each other.
+/// An access that is being assembled from steps that continue each other.
 #[derive(Clone, Copy)]
 struct Joined {
     first: Step,
@@ -78,7 +80,7 @@ struct Joined {
 }
 
 impl Timing {
-    /// The mechanics of `disk`, at rest; `moves_pseudo_tracks` as the layer says.
+    /// Creates the timing of `disk`, at rest. `moves_pseudo_tracks` is the layer's answer to the method of that name.
     pub fn new(disk: SharedDisk, moves_pseudo_tracks: bool) -> Timing {
         let flash = disk.flash.map(|flash| FlashTimes {
             read_ns: flash.read_ns,
@@ -94,12 +96,12 @@ impl Timing {
         }
     }
 
-    /// The actuator: where the head is.
+    /// Returns the actuator, which knows the position of the head.
     pub fn actuator(&self) -> &Actuator {
         &self.actuator
     }
 
-    /// The actuator, for whoever wants to record its path.
+    /// Returns the actuator for changes, such as recording its path.
     pub fn actuator_mut(&mut self) -> &mut Actuator {
         &mut self.actuator
     }
@@ -113,7 +115,7 @@ impl Timing {
         }
     }
 
-    /// Carries out `plan` from `start` on.
+    /// Carries out `plan` from `start` on, and returns its time.
     pub fn run(&mut self, plan: &Plan, start: SimTime) -> PlanTime {
         let first_step = plan.phases.first().map_or(plan.steps.len(), |phase| phase.first_step as usize);
         assert_eq!(first_step, 0, "steps before the first phase would not be timed:\n{plan:?}");

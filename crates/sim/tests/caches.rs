@@ -1,11 +1,11 @@
-//! Goal: the caches that a layer shows are where it says: whoever draws them draws what is there. Method: random work on every
-//! toy; what the layer looks up within a cache is no more than the cache says is in use.
+//! Goal: a layer's caches lie in the places that it reports, so that a drawing of them is right. Method: random work on
+//! every toy; the sectors that a lookup finds within a cache are no more than the cache reports as used.
 
 use imbrex_layer::verify::toy::{self, Commands};
 use imbrex_layer::{Cache, Layer, Medium, Piece, Plan, registry};
 use imbrex_sim::{Drive, DriveSpec};
 
-/// Those that keep data elsewhere for a while.
+/// Layers that keep data away from home for some time.
 const CACHING: [&str; 9] = [
     "flip-cache",
     "fully-associative",
@@ -24,7 +24,7 @@ fn caches(layer: &dyn Layer) -> Vec<Cache> {
     caches
 }
 
-/// Sectors of the drive that lie within `cache` now.
+/// Returns the number of the drive's sectors that lie within `cache` now.
 fn held(pieces: &[Piece], cache: &Cache) -> u64 {
     let within = |piece: &Piece| match piece.at {
         Some((medium, pba)) if medium == cache.medium => {

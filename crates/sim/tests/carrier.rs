@@ -1,5 +1,6 @@
-//! Goal: a carrier is told of every request once on its way in and once on its way out, of what moves in between, and its
-//! errors arrive where they belong. Method: a carrier that keeps books, fails on demand, and a live engine in virtual time.
+//! Goal: a carrier receives every request once on entry and once on completion, and all moves in between; and its
+//! errors reach the right place. Method: a carrier that keeps records and fails on demand, and a live engine in virtual
+//! time.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +10,16 @@ use imbrex_sim::queue::{Ordered, Waiting};
 use imbrex_sim::{Carrier, Drive, DriveSpec, Engine, Inbox, Options, StepError, Stepped, Unobserved};
 use imbrex_trace::{Request, When};
 
-/// Books of what came and went.
+/// Records of requests, moves and completions.
 #[derive(Default)]
 struct Books {
     entered: BTreeMap<u64, Command>,
     rejected: Vec<u64>,
-    /// Number, and the error it was answered with.
+    /// Number of each completed request, and the error with which it was answered.
     completed: Vec<(u64, Option<&'static str>)>,
-    /// First sectors of writes in the order in which the medium saw them.
+    /// First sectors of writes, in the order in which the medium saw them.
     written: Vec<u64>,
-    /// What fails, and with what.
+    /// Operation that fails, and its error.
     fails: Option<(Operation, &'static str)>,
     destage_fails: bool,
 }
@@ -103,7 +104,7 @@ fn every_request_goes_in_and_out_under_its_number() {
             };
             numbers.push(submit(&mut engine, number * 50_000, command));
             if number % 3 == 0 {
-                // Numbers stay right whether the engine has asked for the request or not.
+                // Numbers are right whether the engine has taken the request or not.
                 engine.step(SimTime(number * 50_000)).expect("nothing fails");
             }
         }
@@ -145,8 +146,9 @@ fn what_cannot_be_written_back_is_what_the_step_comes_to() {
     assert_eq!(engine.carrier().completed, [(0, None)], "it was answered long before");
 }
 
-/// Goal: where order is kept, no scheduler, cache or way past the cache changes it. Method: two runs of sectors written in
-/// order, a FUA write and one larger than the cache among them, with reads in between that a scheduler would serve first.
+/// Goal: if writes stay in order, no scheduler, cache or way past the cache changes the order. Method: two runs of
+/// sectors written in order, with a FUA write and one larger than the cache, and with reads in between that a scheduler
+/// would serve first.
 #[test]
 fn ordered_writes_reach_the_medium_in_order() {
     for schedule in ["fifo", "elevator", "sptf"] {

@@ -1,6 +1,6 @@
-//! Goal: drives as they are sold lose nothing while they clean, and end as their layers promise. Method: each drive
-//! shrunk to 64 MB with a cache that fills many times over, all under the checker; where a run must end is counted from
-//! the workload.
+//! Goal: drives as sold lose nothing while they clean, and end in the state that their layers promise. Method: each
+//! drive shrunk to 64 MB with a cache that fills many times over, all under the checker; the expected end of a run is
+//! counted from the workload.
 
 use imbrex_disk::{Command, Lba, Profile, Sectors, SimDuration, SimTime};
 use imbrex_layer::{Cause, Kind, Layer, Piece, Plan, StepOp};
@@ -10,10 +10,10 @@ use imbrex_sim::{Arrival, Drive, DriveSpec, Engine, Fit, Observer, Options, Outc
 use imbrex_trace::generators::{Generator, WorkloadSpec};
 use imbrex_trace::{Recorded, Request, Source, When};
 
-/// Sectors of a track; bands of the Seagates are of 20 and 16 tracks.
+/// Sectors of a track. The bands of the Seagate drives have 20 and 16 tracks.
 const TRACK: u64 = 32;
 const SMALL: &str = "geometry.tracks=4000,geometry.track_sectors_od=32,geometry.track_sectors_id=32";
-/// Sectors of a band and of what a zone stores on the small Emulated-SMR-3.
+/// Sectors of a band, and of the data of a zone, on the small Emulated-SMR-3.
 const BAND: u64 = 320;
 const ZONE: u64 = 16_384;
 
@@ -59,7 +59,7 @@ fn options(depth: u32, write_cache_bytes: u64) -> Options {
     }
 }
 
-/// How many times the drive cleaned for `workload`, after which its invariants hold.
+/// Returns how many times the drive cleaned for `workload`, after a check of its invariants.
 fn cleanings(drive: &str, workload: &str, write_cache_bytes: u64) -> u64 {
     let built = build(drive);
     let spec = WorkloadSpec::parse(workload).expect("is right");
@@ -74,13 +74,13 @@ fn cleanings(drive: &str, workload: &str, write_cache_bytes: u64) -> u64 {
     outcome.timing.cleaning.events()
 }
 
-/// Runs the three workloads, with a volatile cache and without; each must clean as often as given, but the sequential one
-/// with the volatile cache need not clean at all.
+/// Runs the three workloads, with a volatile cache and without. Each must clean at least as often as given, except the
+/// sequential one with the volatile cache.
 fn clean_many_times(drive: &str, writes: u32, random: u64, sequential: u64) {
     let workloads = [
         (format!("rw=randrw,rwmixread=10,bs=4k,number_ios={writes}"), random),
         (format!("rw=randwrite,bssplit=4k/80:64k/20,number_ios={writes},random_distribution=zipf:1.1"), random),
-        // Twice over the drive, so that nothing is bare.
+        // Twice over the drive, so that every sector is written.
         ("rw=write,bs=16k,number_ios=8000".into(), sequential),
     ];
     for (workload, least) in workloads {
@@ -95,14 +95,15 @@ fn clean_many_times(drive: &str, writes: u32, random: u64, sequential: u64) {
 
 #[test]
 fn media_cache_as_a_journal_loses_nothing_through_many_cleanings() {
-    // A write in the sequential run takes a packet of three tracks of 64; the ring's 128 tracks are emptied by bands.
+    // A write in the sequential run takes a packet of three tracks of 64 sectors; the 128 tracks of the ring are
+    // emptied by bands.
     clean_many_times(&journal(), 3000, 500, 100);
 }
 
 #[test]
 fn media_cache_in_place_loses_nothing_through_many_cleanings() {
     clean_many_times(&in_place(150), 3000, 500, 100);
-    // Held by space instead of the map.
+    // Limited by space instead of the map.
     clean_many_times(&in_place(5000), 3000, 500, 100);
 }
 
@@ -115,7 +116,7 @@ fn set_associative_on_disk_and_in_flash_loses_nothing_through_many_cleanings() {
 
 #[test]
 fn fully_associative_loses_nothing_through_many_cleanings() {
-    // What is written in order goes to whole bands, and nothing has to be cleaned.
+    // Sequential writes go to whole bands, and nothing has to be cleaned.
     clean_many_times(&zones(), 20_000, 500, 0);
 }
 
@@ -127,7 +128,7 @@ fn log_structured_loses_nothing_through_many_cleanings() {
     clean_many_times(&words, 40_000, 500, 0);
 }
 
-/// Requests, all writes, then a flush, then a read after a pause long enough to clean all.
+/// Returns requests: all writes, then a flush, then a read after a pause that is long enough to clean everything.
 fn then_a_long_pause(writes: impl Iterator<Item = Command>) -> Vec<Request> {
     let free = |command| Request { when: When::Free(SimDuration::ZERO), device: 0, command };
     let drained =
@@ -138,7 +139,7 @@ fn then_a_long_pause(writes: impl Iterator<Item = Command>) -> Vec<Request> {
     requests
 }
 
-/// What cleaning in idle time wrote and read of data: first LBAs and sectors.
+/// Data that cleaning in idle time wrote and read: first LBAs and numbers of sectors.
 #[derive(Default)]
 struct InIdleTime {
     written: Vec<(Lba, u64)>,
@@ -170,7 +171,8 @@ fn run(drive: &str, requests: Vec<Request>) -> (Outcome, InIdleTime) {
     (outcome, seen)
 }
 
-/// In how many pieces the `sectors` from `first` on lie, those that follow each other on the medium joined.
+/// Returns in how many pieces the `sectors` from `first` on lie; pieces that follow each other on the medium are
+/// joined.
 fn pieces(layer: &dyn Layer, first: u64, sectors: u64) -> usize {
     let mut found: Vec<Piece> = Vec::new();
     layer.lookup(Lba(first), Sectors(sectors), &mut found);
@@ -183,18 +185,18 @@ fn pieces(layer: &dyn Layer, first: u64, sectors: u64) -> usize {
 
 #[test]
 fn a_stream_that_breaks_off_ends_in_a_read_modify_write() {
-    // Aghayev 2015 §6: a stream goes to whole bands, and where it breaks off one band is read, modified and written.
+    // Aghayev 2015 §6: a stream goes to whole bands, and at its end one band is read, modified and written.
     for (drive, band_tracks) in [(journal(), 20), (in_place(150), 16)] {
         let band = band_tracks * TRACK;
         let stream = |tracks: u64| (0..tracks).map(|track| Command::write(track * TRACK, TRACK as u32));
-        // Four bands, so that nothing in them is bare; then one and a half of them again.
+        // Four bands, so that all their sectors are written; then one and a half of them again.
         let requests = then_a_long_pause(stream(4 * band_tracks).chain(stream(band_tracks * 3 / 2)));
         let (outcome, seen) = run(&drive, requests);
         assert_eq!(outcome.timing.cleaning.events(), 1, "{drive}");
         let first = seen.written.iter().map(|(lba, _)| lba.0).min();
         let written: u64 = seen.written.iter().map(|(_, sectors)| sectors).sum();
         assert_eq!((first, written), (Some(band), band), "the second band is written once: {drive}");
-        // All of it from its place, and over that the half from the cache.
+        // The whole band from its home, and half a band from the cache.
         assert_eq!(seen.read_sectors, band + band / 2, "{drive}");
         assert_eq!(pieces(outcome.drive.layer.as_ref(), band, band), 1, "{drive}");
     }
@@ -207,7 +209,7 @@ fn caches_all_over_the_surface_drain_in_idle_time() {
     let zone_count = (built.capacity_bytes() / 512).div_ceil(ZONE);
     assert!(zone_count >= 5, "{zone_count} zones");
     let bands = built.capacity_bytes() / 512 / BAND;
-    // A write into every third band, wherever it lies.
+    // A write into every third band.
     let dirty: Vec<u64> = (0..bands).step_by(3).collect();
     let before = dirty.iter().map(|band| Command::write(band * BAND + 16, 8));
     let (outcome, seen) = run(&drive, then_a_long_pause(before));

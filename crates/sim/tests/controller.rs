@@ -1,5 +1,5 @@
-//! Goal: a described controller takes the times that its description says. Method: a small drive of whole numbers
-//! (rotations of 10 ms, 100 sectors a track), single requests, sums worked by hand.
+//! Goal: a described controller takes the times of its description. Method: a small drive of whole numbers (rotations
+//! of 10 ms, 100 sectors a track), single requests, and sums worked out by hand.
 
 use imbrex_disk::{Command, Profile, SimDuration};
 use imbrex_sim::{Arrival, Drive, Engine, IoRecord, Observer, Options};
@@ -58,7 +58,7 @@ impl Observer for Times {
     }
 }
 
-/// Service times in microseconds of requests that each follow on the answer before by `pause_us`.
+/// Returns the service times in microseconds of requests that each begin `pause_us` after the answer before.
 fn times(requests: &[(Command, u64)], overrides: &[(&str, &str)]) -> Vec<u64> {
     let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let profile = Profile::parse("toy.toml", PROFILE, &overrides).expect("is right");
@@ -77,8 +77,8 @@ fn times(requests: &[(Command, u64)], overrides: &[(&str, &str)]) -> Vec<u64> {
 
 #[test]
 fn a_miss_waits_for_arm_and_platter_and_a_hit_for_the_bus_alone() {
-    // 0.3 to begin with, until sector 10 passes at 1.0 and has passed at 1.1; four sectors over the bus at 0.2; 0.01.
-    // The drive reads on: 54 sectors by the time the next comes. A hit is 0.05 + 4 × 0.2 + 0.01.
+    // 0.3 at first, until sector 10 passes at 1.0 and has passed at 1.1; four sectors over the bus at 0.2; 0.01. The
+    // drive reads on: 54 sectors by the time the next request arrives. A hit is 0.05 + 4 × 0.2 + 0.01.
     let requests = [(Command::read(10, 4), 0), (Command::read(14, 4), 8_000), (Command::read(60, 4), 8_000)];
     assert_eq!(times(&requests, &[])[..3], [1_100 + 800 + 10, 860, 860]);
 }
@@ -86,32 +86,32 @@ fn a_miss_waits_for_arm_and_platter_and_a_hit_for_the_bus_alone() {
 #[test]
 fn the_bus_waits_for_the_medium_where_it_is_the_faster() {
     let fast = [("host.controller.bus_read_sector_ns", "50000")];
-    // Four sectors have passed at 1.4; the last goes over the bus in 0.05 then.
+    // Four sectors have passed at 1.4; the last then takes 0.05 over the bus.
     assert_eq!(times(&[(Command::read(10, 4), 0)], &fast), [1_400 + 50 + 10]);
 }
 
 #[test]
 fn a_write_is_reported_from_the_buffer_and_what_follows_waits_for_the_medium() {
-    // 0.6 + 2 × 0.2 + 0.02, whatever the medium does. It goes down on track 1 after a seek of 2 and 0.5 of settling, when
-    // sector 50 of it passes at 5.0, and is over at 5.2. A read of another track, asked for at once, then takes a seek of 2
-    // from there: at 7.2, to sector 20 at 12.0, over at 12.1, 0.2 over the bus, 0.01.
+    // 0.6 + 2 × 0.2 + 0.02, whatever the medium does. The write is on track 1 after a seek of 2 and 0.5 of settling;
+    // sector 50 passes at 5.0, and the write ends at 5.2. A read of another track, requested at once, then takes a seek
+    // of 2: to 7.2, then to sector 20 at 12.0, which ends at 12.1; 0.2 over the bus, 0.01.
     let requests = [(Command::write(150, 2), 0), (Command::read(220, 1), 0)];
     let seen = times(&requests, &[]);
     assert_eq!(seen, [1_020, 12_100 + 200 + 10 - 1_020]);
-    // One that goes on where the write ended joins it: 0.7 + 0.4 + 0.02.
+    // A write that continues the last one joins it: 0.7 + 0.4 + 0.02.
     assert_eq!(times(&[(Command::write(150, 2), 0), (Command::write(152, 2), 0)], &[])[1], 1_120);
 }
 
 #[test]
 fn a_write_that_is_not_reported_early_ends_on_the_medium() {
     let slow = [("host.controller.immediate_report", "never")];
-    // 0.8, and the seek of 2.5: sector 150 passes at 5.0, two of them by 5.2; 0.02.
+    // 0.8, and the seek of 2.5: sector 150 passes at 5.0, two sectors by 5.2; 0.02.
     assert_eq!(times(&[(Command::write(150, 2), 0)], &slow), [5_200 + 20]);
-    // A bus so slow that the second sector comes after it should have passed costs a rotation.
+    // A bus so slow that the second sector arrives after it should have passed costs a rotation.
     let slower = [slow[0], ("host.controller.bus_write_sector_ns", "2200000")];
     assert_eq!(times(&[(Command::write(150, 2), 0)], &slower), [15_200 + 20]);
-    // One on which a sector takes 12: the first has come at 12.8 and passes at 15.0, the second at 24.8 and passes at 25.1,
-    // the third at 36.8, when a rotation more would be too early: it has passed at 45.3.
+    // A bus on which a sector takes 12: the first has arrived at 12.8 and passes at 15.0, the second at 24.8 and passes
+    // at 25.1. The third has arrived at 36.8, when one more rotation would be too early: it has passed at 45.3.
     let slowest = [slow[0], ("host.controller.bus_write_sector_ns", "12000000")];
     assert_eq!(times(&[(Command::write(150, 3), 0)], &slowest), [45_300 + 20]);
 }

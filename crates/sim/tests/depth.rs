@@ -1,10 +1,10 @@
-//! Goal: a queue served shortest time first has the throughput that theory gives it. Method: random reads of one sector at
-//! depth 1, 16 and 32, held against a closed form where the arm never moves and against an independent model of twenty
-//! lines where every access has the same seek.
+//! Goal: a queue served shortest time first has the throughput of theory. Method: random reads of one sector at depth
+//! 1, 16 and 32. If the arm never moves, the result is compared with a closed form; if every access has an equal seek,
+//! with an independent model of twenty lines.
 //!
-//! The closed form: on one track, shortest first serves every request as it first passes the head, half a rotation after its
-//! arrival in the mean, however many there are; by Little's law n outstanding ones are served at 2n a rotation. First come,
-//! first served has one every half a rotation.
+//! The closed form: on one track, shortest first serves every request when it first passes the head, on average half a
+//! rotation after its arrival, however many there are. By Little's law, n outstanding requests are served at a rate of
+//! 2n per rotation. First come, first served takes half a rotation for each request.
 
 use imbrex_disk::{Command, Profile, SimDuration};
 use imbrex_sim::{Arrival, Drive, Engine, Options, Unobserved};
@@ -51,7 +51,7 @@ impl Dice {
     }
 }
 
-/// Mean nanoseconds between two answers.
+/// Returns the mean time between two answers, in nanoseconds.
 fn interval_ns(tracks: u64, schedule: &str, depth: u32) -> f64 {
     let drive = Drive::assemble("toy", profile(tracks, schedule), "conventional", &[]).expect("can be built");
     let mut dice = Dice(3);
@@ -67,7 +67,7 @@ fn interval_ns(tracks: u64, schedule: &str, depth: u32) -> f64 {
     outcome.metrics.ended.0 as f64 / READS as f64
 }
 
-/// The same with every access a seek of `SEEK_NS` from the one before, by angles alone.
+/// Returns the mean time between two answers by the model: every access has a seek of `SEEK_NS`, and only angles count.
 fn modelled_ns(depth: usize) -> f64 {
     let sector_ns = ROTATION_NS / TRACK_SECTORS;
     let mut dice = Dice(8);

@@ -1,5 +1,5 @@
-//! Goal: the engine keeps the clock as a queueing model on paper would. Method: a toy drive whose service times have
-//! closed forms, workloads of a few requests, and recursions written out beside.
+//! Goal: the engine keeps the clock like a queueing model on paper. Method: a toy drive whose service times have closed
+//! forms, workloads of a few requests, and recursions written out beside.
 
 use imbrex_disk::{Command, Lba, Pba, Profile, Sectors, SimDuration, SimTime};
 use imbrex_layer::{Background, Cause, GroupKind, Layer, MapMemory, Medium, Note, Piece, Plan, ReplayError, Violation};
@@ -12,7 +12,7 @@ const ROTATION_NS: u64 = 10_000_000;
 const TRACK_SECTORS: u64 = 1000;
 const OVERHEAD_NS: u64 = 200_000;
 
-/// One surface, 1000 tracks of 1000 sectors, 10 ms a rotation, no skew; each test says how rotation is counted.
+/// One surface, 1000 tracks of 1000 sectors, 10 ms a rotation, no skew; each test sets the rotation model.
 fn profile(rotation: &str) -> Profile {
     let text = format!(
         r#"
@@ -102,7 +102,7 @@ fn a_slow_sector_costs_overhead_and_holds_up_who_waits_behind_it() {
     };
     let ((as_new, before), (slowed, after)) = (outcome_with(SimDuration::ZERO), outcome_with(extra));
     assert_eq!(slowed[0].end, as_new[0].end + extra);
-    // Seven rotations of 10 ms: the sector behind it comes by at the same angle.
+    // Seven rotations of 10 ms: the sector behind it passes at the same angle.
     assert_eq!(extra.0 % ROTATION_NS, 0);
     assert_eq!(slowed[1].end, as_new[1].end + extra);
     let parts = |outcome: &Outcome| outcome.metrics.parts;
@@ -122,7 +122,7 @@ fn reading_one_sector_again_and_again_costs_a_rotation_each() {
 
 #[test]
 fn open_arrivals_follow_the_recursion_of_a_single_server() {
-    // Without rotation every access elsewhere costs one seek of 1 ms and its transfer: 8 sectors, 80 µs.
+    // Without rotation every access elsewhere takes one seek of 1 ms and its transfer: 8 sectors, 80 µs.
     let service = 1_000_000 + 8 * ROTATION_NS / TRACK_SECTORS;
     let mut requests = Vec::new();
     let mut arrival = 0;
@@ -134,7 +134,7 @@ fn open_arrivals_follow_the_recursion_of_a_single_server() {
     let mut free = 0;
     for (record, request) in records.iter().zip(&requests) {
         let When::At(arrived) = request.when else { unreachable!() };
-        // The controller's time passes beside the service of those before.
+        // The controller's time passes during the service of earlier requests.
         free = free.max(arrived.0 + OVERHEAD_NS) + service;
         assert_eq!((record.entry, record.end), (arrived, SimTime(free)));
     }
@@ -143,7 +143,7 @@ fn open_arrivals_follow_the_recursion_of_a_single_server() {
 
 #[test]
 fn a_fixed_queue_holds_no_more_than_its_depth_and_dilates_the_rest() {
-    // All at once, four at a time: request i enters when request i − 4 completes.
+    // All arrive at once, four at a time enter: request i enters when request i − 4 completes.
     let requests = (0..40).map(|i| at(0, Command::read(i % 2 * 500_000, 8))).collect();
     let (records, _) = run(drive("none"), options(Arrival::FixedQueue(4)), requests);
     for (i, record) in records.iter().enumerate().skip(4) {
@@ -304,7 +304,7 @@ fn idle_work_begins_after_the_threshold_and_a_request_waits_for_its_phase_alone(
     // A first read at the head's own track: the controller's 200 µs and 80 µs of transfer.
     let first_end = OVERHEAD_NS + 80_000;
     assert_eq!(records[0].end.0, first_end);
-    // Idle from there; work from 5 ms later on, in phases of a seekless track read and a track write, 20 ms each.
+    // Idle from there. Work begins 5 ms later, in phases of a track read without a seek and a track write, 20 ms each.
     let phase_end = first_end + 5_000_000 + 20_000_000;
     assert_eq!(outcome.timing.cleaning.events(), 1);
     assert_eq!(records[1].start.0, phase_end);
@@ -319,11 +319,11 @@ fn sequential_reads_stream_with_look_ahead_and_lose_a_rotation_each_without() {
             run(drive("exact"), Options { read_ahead_bytes, ..options(Arrival::Closed(1)) }, requests.clone());
         records[49].end - records[0].end
     };
-    // Without it each read comes 200 µs late and waits a whole rotation for its first sector, then reads a tenth of one;
-    // a track switch is a seek of 1 ms, inside that rotation.
+    // Without look-ahead each read comes 200 µs late and waits a whole rotation for its first sector, then reads for a
+    // tenth of one; a track switch is a seek of 1 ms, within that rotation.
     assert_eq!(run_with(0), SimDuration(49 * (ROTATION_NS + ROTATION_NS / 10)));
-    // With it the platter is the limit: a tenth of a rotation each, and at four track switches a rotation is lost, since
-    // the toy has no skew.
+    // With look-ahead the platter is the limit: a tenth of a rotation each. At four track switches a rotation is lost,
+    // because the toy has no skew.
     assert_eq!(run_with(1 << 20), SimDuration(49 * ROTATION_NS / 10 + 4 * ROTATION_NS));
 }
 
@@ -340,9 +340,9 @@ fn a_write_in_between_ends_look_ahead() {
 
 #[test]
 fn a_stream_through_the_volatile_cache_is_written_band_by_band() {
-    // Bands of 20 tracks of 32 sectors, and a cache of three of them and a bit: what it holds of a fourth stays until the
-    // rest has come. Only where the stream begins, before anything was gathered, does a part of a band go to the disk's
-    // cache.
+    // Bands of 20 tracks of 32 sectors, and a cache of three bands and a bit: its sectors of a fourth band stay until
+    // the rest has arrived. Only at the start of the stream, before anything was gathered, does a part of a band go to
+    // the disk's cache.
     let words = "seagate-st5000as0011:geometry.tracks=4000,geometry.stroke_tracks_od=400,geometry.stroke_tracks_id=400,\
                  geometry.track_sectors_od=32,geometry.track_sectors_id=32,cache_size=2MiB,half_track_payload=8KiB,\
                  large_payload=8KiB,map_merge_every=0,map_merge_tracks=1,stream_size=16KiB";
@@ -354,14 +354,15 @@ fn a_stream_through_the_volatile_cache_is_written_band_by_band() {
         let requests = (0..2000).map(|index| next(Command::write(index * 32, 32))).collect();
         let (_, outcome) = run(drive, options, requests);
         let written = outcome.timing.counters.total.writes.blocks as f64;
-        // 64,000 sectors; of them at most two bands, 1280, in the disk's cache, at most fivefold there: out-of-band data.
+        // 64,000 sectors; at most two bands of them, 1280, in the disk's cache, at most fivefold there because of
+        // out-of-band data.
         assert!(written <= 64_000.0 + 5.0 * 1280.0, "depth {depth}: {written} sectors written for 64,000");
     }
 }
 
 #[test]
 fn a_drive_with_nothing_to_clean_waits_for_the_request_that_is_to_come() {
-    // A layer that cleans when idle, fresh: its idle time comes before the request's, and there is nothing to do in it.
+    // A new layer that cleans when idle: its idle time comes before the request's, and there is no work in it.
     let profile = imbrex_disk::Profile::named("emulated-smr-3").expect("it comes with the project");
     let drive = Drive::build(&imbrex_sim::DriveSpec::parse("emulated-smr-3").expect("is right"), &profile)
         .expect("it can be built");

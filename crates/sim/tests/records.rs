@@ -1,5 +1,5 @@
-//! Goal: whoever dumps a journal reads words. Method: every record that a layer writes on its toys is one that it can say, with a
-//! name for each operand.
+//! Goal: a dump of a journal shows words. Method: every record that a layer writes on its toys has a description, with
+//! a name for each operand.
 
 use imbrex_layer::verify::toy::{self, Commands};
 use imbrex_layer::{Plan, registry};

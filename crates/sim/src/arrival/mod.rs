@@ -1,11 +1,11 @@
-//! Arrival: when the next request of a workload enters the drive's queue.
+//! Arrival: the time at which the next request of a workload enters the drive's queue.
 //!
-//! Every process is a depth (how many may be outstanding) and a rule for the earliest time of a request; a request enters
-//! at that time or when a place is free, whichever is later.
+//! Every process is a depth (the number of requests that may be outstanding) and a rule for the earliest time of a
+//! request. A request enters at that time or when a place is free, whichever is later.
 //!
 //! Invariants:
 //! 1. Requests enter in the order of the workload, at times that never decrease.
-//! 2. No more than the depth are outstanding.
+//! 2. The number of outstanding requests never exceeds the depth.
 
 use std::collections::VecDeque;
 
@@ -15,22 +15,23 @@ use imbrex_trace::When;
 /// An arrival process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// A queue of this depth: inter-arrival times are kept until it is full; then the next request enters when a place
-    /// is free and later ones keep their distance, so time dilates (Hajkazemi 2019 §3).
+    /// A queue of this depth. Inter-arrival times are kept until the queue is full. Then the next request enters when a
+    /// place is free, and later ones keep their distance, so time dilates (Hajkazemi 2019 §3).
     FixedQueue(u32),
-    /// Always this many outstanding.
+    /// This many requests are always outstanding.
     Closed(u32),
-    /// As traced, with an unbounded queue.
+    /// Times as traced, with an unbounded queue.
     Open,
-    /// As fast as the one before completes (Cassuto 2010 §III.B): thinking and idle times are left out.
+    /// Each request enters when the one before completes (Cassuto 2010 §III.B): think times and idle times are left
+    /// out.
     FlatOut,
 }
 
 impl Arrival {
-    /// Names a user can give.
+    /// Names that a user can give.
     pub const NAMES: [&'static str; 4] = ["fixed-queue", "closed", "open", "flat-out"];
 
-    /// The process called `name` with queue depth `depth`.
+    /// Returns the process called `name` with queue depth `depth`.
     pub fn named(name: &str, depth: u32) -> Option<Arrival> {
         match name {
             "fixed-queue" => Some(Arrival::FixedQueue(depth)),
@@ -41,7 +42,7 @@ impl Arrival {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the process.
     pub fn name(self) -> &'static str {
         match self {
             Arrival::FixedQueue(_) => "fixed-queue",
@@ -51,7 +52,7 @@ impl Arrival {
         }
     }
 
-    /// How many requests may be outstanding.
+    /// Returns the maximum number of outstanding requests.
     pub fn depth(self) -> usize {
         match self {
             Arrival::FixedQueue(depth) | Arrival::Closed(depth) => depth.max(1) as usize,
@@ -61,7 +62,7 @@ impl Arrival {
     }
 }
 
-/// The clock of an arrival process: what has entered so far, and when.
+/// The clock of an arrival process: the last entry, and the places in the queue.
 #[derive(Clone, Debug)]
 pub struct ArrivalClock {
     arrival: Arrival,
@@ -69,21 +70,21 @@ pub struct ArrivalClock {
     last_traced: Option<SimTime>,
     place_free_since: SimTime,
     drained_since: SimTime,
-    /// When requests that were answered as they entered give back their places, in order.
+    /// Times at which requests that were answered on entry free their places, in order.
     held: VecDeque<SimTime>,
 }
 
-/// When a request may enter.
+/// The time at which a request may enter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
     /// At this time, if a place is free by then.
     At(SimTime),
-    /// Only when everything before it has completed.
+    /// Only after all requests before it have completed.
     AfterDrain,
 }
 
 impl ArrivalClock {
-    /// A clock at the start of a run.
+    /// Creates a clock at the start of a run.
     pub fn new(arrival: Arrival) -> ArrivalClock {
         ArrivalClock {
             arrival,
@@ -95,8 +96,8 @@ impl ArrivalClock {
         }
     }
 
-    /// Takes a place until `end` for a request that has just entered and is as good as answered; `outstanding` others
-    /// wait.
+    /// Takes a place until `end` for a request that has just entered and whose answer is already determined;
+    /// `outstanding` others wait.
     pub fn hold(&mut self, end: SimTime, outstanding: usize) {
         if outstanding == 0 {
             self.drained(end);
@@ -106,7 +107,8 @@ impl ArrivalClock {
         }
     }
 
-    /// Sees to it that a place is free, now or later, beside `outstanding` requests: the one that is given back next.
+    /// Ensures that a place is or will be free beside `outstanding` requests. If none is free, releases the place that
+    /// is held for the shortest time, and records when it becomes free.
     pub fn free_a_place(&mut self, outstanding: usize) {
         if outstanding + self.held.len() >= self.arrival.depth()
             && let Some(end) = self.held.pop_front()
@@ -115,28 +117,28 @@ impl ArrivalClock {
         }
     }
 
-    /// Since when a place has been free, given that one is.
+    /// Returns the time since which a place has been free, given that one is.
     pub fn place_free_since(&self) -> SimTime {
         self.place_free_since.max(self.last_entry)
     }
 
-    /// When the last request entered.
+    /// Returns the time at which the last request entered.
     pub fn last_entry(&self) -> SimTime {
         self.last_entry
     }
 
-    /// Told when a place becomes free that was not.
+    /// Records that a place became free at `at`, when none was.
     pub fn place_freed(&mut self, at: SimTime) {
         self.place_free_since = at;
     }
 
-    /// Told when the last outstanding request completes.
+    /// Records that the last outstanding request completed at `at`.
     pub fn drained(&mut self, at: SimTime) {
         self.drained_since = at;
     }
 
-    /// When a request made at `when` may enter, given that a place is free; `is_drained` says whether none is
-    /// outstanding.
+    /// Returns the time at which a request with the timing `when` may enter, given that a place is free. `is_drained`
+    /// is true if no request is outstanding.
     pub fn entry(&self, when: When, is_drained: bool) -> Entry {
         let free = self.place_free_since();
         if self.arrival == Arrival::FlatOut {
@@ -158,7 +160,7 @@ impl ArrivalClock {
         }
     }
 
-    /// Told that the request made at `when` entered at `at`.
+    /// Records that the request with the timing `when` entered at `at`.
     pub fn entered(&mut self, when: When, at: SimTime) {
         debug_assert!(at >= self.last_entry, "entry at {at:?} after one at {:?}", self.last_entry);
         self.last_entry = at;
@@ -166,7 +168,7 @@ impl ArrivalClock {
             self.held.pop_front();
         }
         self.last_traced = match when {
-            // A trace that steps back in time keeps its latest time, so that the gap after it is not counted twice.
+            // If a trace steps back in time, its latest time is kept, so that the gap after it is not counted twice.
             When::At(traced) => Some(self.last_traced.map_or(traced, |last| last.max(traced))),
             // A request without a time breaks the chain: a distance across it would count its pause twice.
             When::Free(_) | When::Drained(_) => None,
@@ -188,7 +190,7 @@ mod tests {
         let mut clock = ArrivalClock::new(Arrival::FixedQueue(1));
         assert_eq!(clock.entry(at(100), true), Entry::At(SimTime(100)));
         clock.entered(at(100), SimTime(100));
-        // The place is taken until 500; the next was traced 50 later.
+        // The place is taken until 500; the next request was traced 50 later.
         clock.place_freed(SimTime(500));
         assert_eq!(clock.entry(at(150), true), Entry::At(SimTime(500)));
         clock.entered(at(150), SimTime(500));

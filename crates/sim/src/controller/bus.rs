@@ -1,5 +1,5 @@
-//! A read's data on their way to the host: over the bus as they come off the medium, leaving the bus and taking it again as
-//! the drive does.
+//! Transfer of a read's data to the host: over the bus while they are read from the medium. The drive leaves the bus
+//! and takes it again as its description states.
 
 use imbrex_disk::profile::{Controller, WatermarkOf};
 use imbrex_disk::{Actuator, SimDuration, SimTime};
@@ -9,32 +9,33 @@ use super::reading::{Reading, Spent};
 /// Data on their way to the host.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing {
-    /// The first LBA asked for.
+    /// First LBA of the read.
     pub start: u64,
-    /// One past the last.
+    /// One past the last LBA of the read.
     pub end: u64,
-    /// One past the last LBA that was in the buffer already when the read came.
+    /// One past the last LBA that was in the buffer when the read arrived.
     pub held_until: u64,
-    /// When the drive has the bus and begins; or, where it has left it, the earliest time at which it may take it again.
+    /// Time at which the drive, holding the bus, begins to send; or, if it has left the bus, the earliest time at which
+    /// it may take the bus.
     pub from: SimTime,
     /// Whether the drive holds the bus now.
     pub connected: bool,
-    /// Leaving the bus.
+    /// Time of leaving the bus.
     pub disconnect: SimDuration,
 }
 
-/// Where data come from besides the buffer.
+/// Source of the data that are not in the buffer yet.
 pub struct Medium<'a> {
     /// The actuator.
     pub actuator: &'a mut Actuator,
-    /// What is being read, where anything is missing.
+    /// The reading in progress, if any sector is missing.
     pub reading: Option<&'a mut Reading>,
-    /// The time that arm and platter spent on it.
+    /// Time of arm and platter for the reading.
     pub spent: Spent,
 }
 
 impl Medium<'_> {
-    /// When all before `end` is in the buffer.
+    /// Returns when all sectors before `end` are in the buffer.
     fn time_of(&mut self, end: u64, outgoing: &Outgoing) -> SimTime {
         if end <= outgoing.held_until {
             return SimTime::ZERO;
@@ -43,14 +44,14 @@ impl Medium<'_> {
         reading.time_of(self.actuator, end, &mut self.spent)
     }
 
-    /// The LBA before which all is in the buffer at `time`.
+    /// Returns the LBA before which all sectors are in the buffer at `time`.
     fn reached(&mut self, time: SimTime, outgoing: &Outgoing) -> u64 {
         let reached = self.reading.as_ref().map_or(outgoing.held_until, |reading| reading.reached(time));
         reached.max(outgoing.held_until).min(outgoing.end)
     }
 }
 
-/// Carries the data; says when the last has gone.
+/// Sends the data over the bus, and returns when the last sector is sent.
 pub fn carry(controller: &Controller, medium: &mut Medium<'_>, outgoing: &Outgoing, segment_sectors: u64) -> SimTime {
     let sector_ns = controller.bus_read_sector_ns;
     let watermark = watermark(controller, outgoing, segment_sectors);
@@ -68,7 +69,8 @@ pub fn carry(controller: &Controller, medium: &mut Medium<'_>, outgoing: &Outgoi
             out = reached;
         } else if controller.holds_bus_reading || controller.never_disconnects || leaving_is_free(controller, outgoing)
         {
-            // Sector by sector where the bus is the faster; else the rest has come by the time it is asked for.
+            // Sends sector by sector if the bus is faster than the medium; otherwise the remaining sectors are in the
+            // buffer by then.
             at = at.max(medium.time_of(out + 1, outgoing));
         } else {
             at += outgoing.disconnect;
@@ -78,7 +80,8 @@ pub fn carry(controller: &Controller, medium: &mut Medium<'_>, outgoing: &Outgoi
     at
 }
 
-/// Whether leaving the bus and taking it again costs nothing, so that it need not be told apart from keeping it.
+/// Returns whether leaving the bus and taking it again takes no time, so that the result equals that of keeping the
+/// bus.
 fn leaving_is_free(controller: &Controller, outgoing: &Outgoing) -> bool {
     outgoing.disconnect.is_zero()
         && controller.reselect_ns == 0
@@ -86,7 +89,7 @@ fn leaving_is_free(controller: &Controller, outgoing: &Outgoing) -> bool {
         && controller.read_watermark == 0.0
 }
 
-/// Sectors that have to be there before the bus is taken.
+/// Returns the number of sectors that must be in the buffer before the drive takes the bus.
 fn watermark(controller: &Controller, outgoing: &Outgoing, segment_sectors: u64) -> u64 {
     let asked = (outgoing.end - outgoing.start).min(segment_sectors) as f64;
     let sectors = match controller.watermark_of {

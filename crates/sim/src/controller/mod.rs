@@ -1,15 +1,16 @@
-//! The controller of a drive, where its profile describes it: what a command costs by its kind and by the one before it,
-//! the bus beside the medium, the segments of the buffer, reading on, and writes reported before they are on the medium.
+//! The controller of a drive, if its profile describes one: the time of a command by its kind and by the command before
+//! it, the bus beside the medium, the segments of the buffer, reading on, and early reports of writes.
 //!
-//! One command is served at a time; what it leaves behind (a drive reading on, a write on its way to the medium) goes on
-//! until the next one needs the arm. The terms and what they mean are those of the DiskSim 4.0 reference manual §3.4.5.
-//! Not modelled: a command that moves data while the arm works for another, other than a stream of writes and a read found
-//! whole; preseeking, which makes no difference to one command at a time.
+//! One command is served at a time. Its further activity (reading on, or writing to the medium after an early report)
+//! continues until the next command needs the arm. The terms have the meanings of the DiskSim 4.0 reference manual
+//! §3.4.5. A command that moves data while the arm works for another is not modelled, except for a stream of writes and
+//! for a read found whole in the buffer. Preseeking is not modelled, because it makes no difference with one command at
+//! a time.
 //!
 //! Invariants:
-//! 1. The arm serves one command after the other; it is never free before it has been.
-//! 2. A write that is reported is in the buffer or on the medium, and nothing that conflicts with it is served before the
-//!    medium has it.
+//! 1. The arm serves one command after the other, so the times at which it becomes free never decrease.
+//! 2. A write that is reported is in the buffer or on the medium. No conflicting command is served before the write is
+//!    on the medium.
 //! 3. Serving allocates nothing.
 
 mod bus;
@@ -27,12 +28,12 @@ use self::reading::{Reading, Spent};
 use self::segments::{Hit, Segments};
 use self::writing::{Incoming, Put, write};
 
-/// How a command was served.
+/// Times of a served command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Served {
-    /// When the host has its answer.
+    /// Time at which the host has its answer.
     pub answered: SimTime,
-    /// When the arm has done what the command needs.
+    /// Time at which the arm has finished its work for the command.
     pub free: SimTime,
     /// Arm movement until the answer.
     pub seek: SimDuration,
@@ -45,16 +46,16 @@ pub struct Served {
 /// A stream of writes that were reported and are on their way to the medium.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    /// Where it goes on.
+    /// LBA at which the stream continues.
     lba: u64,
     pba: u64,
-    /// Until when the arm works for it.
+    /// Time until which the arm works for the stream.
     until: SimTime,
-    /// From when on there is room for so many sectors more.
+    /// Time at which the first write of the stream could begin to move the arm.
     started: SimTime,
 }
 
-/// A controller at work.
+/// The state of a controller.
 #[derive(Clone, Debug)]
 pub struct Controller {
     is: Description,
@@ -62,12 +63,12 @@ pub struct Controller {
     reading: Option<Reading>,
     stream: Option<Stream>,
     last_wrote: bool,
-    /// Where the last command ended, if it was a write.
+    /// End of the last command, if it was a write.
     last_write_end: Option<u64>,
 }
 
 impl Controller {
-    /// The controller that a profile describes, at rest.
+    /// Creates the controller that a profile describes, at rest.
     pub fn new(description: &Description) -> Controller {
         Controller {
             segments: Segments::new(description),
@@ -79,7 +80,8 @@ impl Controller {
         }
     }
 
-    /// Serves `command`, which entered at `entry` and lies on the medium in one run at `run`; the arm is free at `free`.
+    /// Serves `command`, which entered at `entry` and lies on the medium in one run at `run`; the arm is free at
+    /// `free`.
     pub fn serve(
         &mut self,
         actuator: &mut Actuator,
@@ -98,7 +100,8 @@ impl Controller {
         served
     }
 
-    /// What a command costs that is not one run of sectors, before the arm and after it; what it changes is forgotten.
+    /// Returns the controller's times for a command that is not one run of sectors: the earliest start of the arm's
+    /// work, and the time after it until the answer. Drops from the buffer the sectors that the command changes.
     pub fn pass_by(&mut self, actuator: &mut Actuator, command: &Command, entry: SimTime) -> (SimTime, SimDuration) {
         let arrived = entry + SimDuration(self.is.command_ns);
         let begin = self.stop_reading(actuator, arrived);
@@ -135,7 +138,7 @@ impl Controller {
         SimDuration(ns)
     }
 
-    /// The drive reads on until `time`: its segment reaches as far as it came.
+    /// Continues reading on until `time`, and extends the segment by the sectors read.
     fn read_on(&mut self, actuator: &mut Actuator, time: SimTime) {
         if let Some(reading) = &mut self.reading {
             let reached = reading.until(actuator, time);
@@ -143,7 +146,7 @@ impl Controller {
         }
     }
 
-    /// Ends reading on at `time`; says when the arm is free.
+    /// Ends reading on at `time`, and returns when the arm is free.
     fn stop_reading(&mut self, actuator: &mut Actuator, time: SimTime) -> SimTime {
         self.read_on(actuator, time);
         let stopped = self.reading.map_or(time, |reading| reading.stopped_at(time, self.is.stops_in_sector));
@@ -173,7 +176,7 @@ impl Controller {
         }
     }
 
-    /// A read of which the buffer has nothing.
+    /// Serves a read for which the buffer has no sectors.
     fn read_from_medium(&mut self, actuator: &mut Actuator, go: &Go) -> Served {
         let overhead = self.read_miss(self.last_wrote);
         let being_read = self.reading.map(|reading| reading.segment);
@@ -205,7 +208,7 @@ impl Controller {
         SimDuration(self.is.data_prepare_ns)
     }
 
-    /// A read of which segment `segment` has all or the first sectors.
+    /// Serves a read of which segment `segment` has all sectors or the first ones.
     fn read_from_buffer(&mut self, actuator: &mut Actuator, go: &Go, segment: usize) -> Served {
         let held = self.segments.sectors(segment);
         self.segments.use_again(segment);
@@ -258,7 +261,7 @@ impl Controller {
         (held_end - go.asked.start) as f64 >= (asked * self.is.read_watermark).max(1.0)
     }
 
-    /// Puts together how a read was served: its data had gone at `gone`, and were off the medium at `read`.
+    /// Returns the times of a read whose data were sent by `gone` and read from the medium by `read`.
     fn answered(
         &mut self,
         actuator: &mut Actuator,
@@ -280,7 +283,7 @@ impl Controller {
         Served { answered, free: free.max(go.free), seek, rotation, transfer }
     }
 
-    /// The LBA up to which the drive reads on after this read.
+    /// Returns the LBA up to which the drive reads on after this read.
     fn read_on_limit(&self, actuator: &Actuator, go: &Go, segment: usize) -> u64 {
         let end = go.asked.end;
         let geometry = &actuator.disk().geometry;
@@ -365,7 +368,7 @@ impl Controller {
             let Spent { seek, rotation, transfer } = spent;
             return Served { answered, free: answered.max(free), seek, rotation, transfer };
         }
-        // What is longer than a segment waits for room, which the medium makes.
+        // A write longer than a segment waits for room, which writing to the medium frees.
         let answered = if sectors > self.segments.size() { come.max(down) } else { come } + complete;
         let started = stream.map_or(put.from, |stream| stream.started);
         self.stream = Some(Stream { lba: asked.end, pba: run.0 + sectors, until: down.max(answered), started });
@@ -373,7 +376,7 @@ impl Controller {
         Served { answered, free: down.max(answered), seek: zero, rotation: zero, transfer: zero }
     }
 
-    /// Sectors that have to come before a write of `sectors` begins.
+    /// Returns the number of sectors that have to arrive before a write of `sectors` begins on the medium.
     fn start_sectors(&self, sectors: u64) -> u64 {
         let start = self.is.extra_disconnect.map_or(0, |extra| {
             if sectors < extra.long_from_sectors as u64 { extra.start_sectors } else { extra.long_start_sectors }
@@ -381,7 +384,7 @@ impl Controller {
         (start as u64).min(sectors)
     }
 
-    /// When a write's data come and its arm may move.
+    /// Returns when the data of a write arrive and when its arm may move, with the times of leaving and taking the bus.
     fn way_of(&self, asked: &Range<u64>, arrived: SimTime, free: SimTime, early: bool, goes_on: bool) -> Way {
         let (is, wrote) = (&self.is, self.last_wrote);
         let overhead = SimDuration(match (early, wrote) {
@@ -413,24 +416,24 @@ impl Controller {
 #[derive(Clone, Debug)]
 struct Go {
     asked: Range<u64>,
-    /// The difference of LBA and PBA along the run.
+    /// Difference of LBA and PBA, which is constant in the run.
     offset: u64,
     arrived: SimTime,
     free: SimTime,
-    /// Whether the arm works for another command as it arrives.
+    /// Whether the arm works for another command when the read arrives.
     busy: bool,
 }
 
-/// How a write goes over the bus.
+/// Times of a write on the bus.
 #[derive(Clone, Copy, Debug)]
 struct Way {
-    /// When its data begin to come.
+    /// Time at which its data begin to arrive.
     bus: SimTime,
-    /// When the arm may move.
+    /// Time at which the arm may move.
     arm: SimTime,
-    /// Leaving the bus after the data.
+    /// Time of leaving the bus after the data.
     disconnect: SimDuration,
-    /// Taking it again to report.
+    /// Time of taking the bus again for the report.
     reselect: SimDuration,
 }
 

@@ -1,19 +1,20 @@
-//! Reading into a segment, and on after what was asked: track by track, worked out only as far as somebody asks.
+//! Reading into a segment, and reading on after the requested sectors: track by track, computed only as far as a caller
+//! needs.
 //!
 //! Invariants:
 //! 1. Sectors are read in order; the time of each is fixed once the pass over its track has begun.
-//! 2. No pass begins before somebody asks for a time at which it has begun.
+//! 2. No pass is computed before a caller asks for a time at which it has begun.
 
 use imbrex_disk::{Actuator, Direction, Extent, Pass, Passing, Pba, Sectors, SimDuration, SimTime};
 
 /// A run of sectors being read.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
-    /// The segment it goes into.
+    /// Segment into which the sectors are read.
     pub segment: usize,
-    /// LBA less PBA, wrapping: the run is one on the medium.
+    /// LBA minus PBA, wrapping: constant, because the sectors are one run on the medium.
     pub offset: u64,
-    /// The current track, and the LBA at which its sectors begin.
+    /// Pass over the current track; `pass_start` is the LBA of its first sector.
     pass: Pass,
     pass_start: u64,
     /// LBA at which the drive stops by itself.
@@ -21,14 +22,14 @@ pub struct Reading {
     on_arrival: bool,
 }
 
-/// How arm and platter spent the time.
+/// Time of arm and platter, by part.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Spent {
-    /// Time for moving the arm.
+    /// Time of moving the arm.
     pub seek: SimDuration,
-    /// Time for waiting until a sector passes.
+    /// Time of waiting until a sector passes.
     pub rotation: SimDuration,
-    /// Time for sectors to pass.
+    /// Time in which sectors pass.
     pub transfer: SimDuration,
 }
 
@@ -41,7 +42,8 @@ impl Spent {
 }
 
 impl Reading {
-    /// Begins at LBA `start` at time `now`, up to `limit`.
+    /// Begins to read at LBA `start` at time `now`, up to `limit`. Returns the reading and the times of its first
+    /// track.
     pub fn begin(
         actuator: &mut Actuator,
         now: SimTime,
@@ -57,12 +59,12 @@ impl Reading {
         (Reading { segment, offset, pass, pass_start: start, limit, on_arrival }, spent)
     }
 
-    /// The LBA at which the current track ends.
+    /// Returns the LBA at which the current track ends.
     fn pass_end(&self) -> u64 {
         self.pass_start + self.pass.piece.sectors as u64
     }
 
-    /// Goes on to the next track.
+    /// Continues on the next track, and returns the times of that track.
     fn go_on(&mut self, actuator: &mut Actuator) -> Spent {
         let (from, start) = (self.pass.ends, self.pass_end());
         self.pass = actuator.pass(from, &passing(start, self.limit, self.offset, self.on_arrival));
@@ -72,7 +74,8 @@ impl Reading {
         spent
     }
 
-    /// When all sectors before LBA `end` have been read; `end` is not past the limit.
+    /// Returns when all sectors before LBA `end` have been read; `end` is not past the limit. Adds the times of further
+    /// tracks to `spent`.
     pub fn time_of(&mut self, actuator: &mut Actuator, end: u64, spent: &mut Spent) -> SimTime {
         while self.pass_end() < end {
             let more = self.go_on(actuator);
@@ -83,12 +86,12 @@ impl Reading {
         self.pass.passed_at(end.saturating_sub(self.pass_start))
     }
 
-    /// The LBA before which all has been read at `time`, as far as passes have begun.
+    /// Returns the LBA before which all sectors have been read at `time`, as far as passes have begun.
     pub fn reached(&self, time: SimTime) -> u64 {
         self.pass_start + self.pass.passed_by(time)
     }
 
-    /// Goes on until `time` as a drive does that nobody disturbs, and says how far it came.
+    /// Continues undisturbed until `time`, and returns the LBA before which all sectors have been read.
     pub fn until(&mut self, actuator: &mut Actuator, time: SimTime) -> u64 {
         while self.pass_end() < self.limit && self.pass.ends < time {
             self.go_on(actuator);
@@ -96,12 +99,13 @@ impl Reading {
         self.reached(time)
     }
 
-    /// Whether it has come to its limit.
+    /// Returns whether the reading has reached its limit at `time`.
     pub fn is_over(&self, time: SimTime) -> bool {
         self.reached(time) >= self.limit
     }
 
-    /// Reads on to a farther limit. The current track is taken up again where it was to end before its time.
+    /// Extends the reading to a farther limit. If the current track was to end at the old limit, its pass is extended
+    /// too.
     pub fn extend(&mut self, actuator: &Actuator, limit: u64) {
         if limit <= self.limit {
             return;
@@ -115,7 +119,7 @@ impl Reading {
         self.limit = limit;
     }
 
-    /// When the arm is free for something else, if it is wanted at `time`.
+    /// Returns when the arm is free for another command that needs it at `time`.
     pub fn stopped_at(&self, time: SimTime, within_sector: bool) -> SimTime {
         if time < self.pass.on_track {
             return self.pass.on_track;

@@ -1,7 +1,7 @@
-//! The segments of a drive's buffer: what each holds, and which is given to whom.
+//! The segments of a drive's buffer: the sectors in each, and the choice of a segment for a command.
 //!
 //! Invariants:
-//! 1. A segment holds one run of sectors, no longer than a segment is.
+//! 1. A segment holds one run of sectors, not longer than the segment's size.
 //! 2. No sector that a write changed is left in another segment.
 
 use std::ops::Range;
@@ -13,9 +13,9 @@ use imbrex_disk::profile::Controller;
 struct Segment {
     start: u64,
     end: u64,
-    /// When it was last given out: the oldest goes first.
+    /// Sequence number of the last use: the segment unused for longest is replaced first.
     used: u64,
-    /// Whether a write left what it holds.
+    /// Whether a write left the sectors in the segment.
     written: bool,
 }
 
@@ -29,14 +29,14 @@ impl Segment {
     }
 }
 
-/// What the buffer holds of a read.
+/// The part of a read that the buffer holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hit {
-    /// All of it, in this segment.
+    /// All sectors, in this segment.
     Whole(usize),
-    /// Its first sectors, or the first is just being read.
+    /// The first sectors are in this segment, or the first sector is being read into it.
     Partial(usize),
-    /// Nothing.
+    /// No sectors.
     Miss,
 }
 
@@ -45,7 +45,7 @@ pub enum Hit {
 pub struct Segments {
     segments: Vec<Segment>,
     size: u64,
-    /// Number of the segment that writes alone have.
+    /// Index of the segment that is reserved for writes.
     for_writes: Option<usize>,
     caches: bool,
     hits_written: bool,
@@ -53,7 +53,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// The empty buffer of `controller`.
+    /// Creates the empty buffer of `controller`.
     pub fn new(controller: &Controller) -> Segments {
         let empty = Segment { start: 0, end: 0, used: 0, written: false };
         Segments {
@@ -66,13 +66,13 @@ impl Segments {
         }
     }
 
-    /// Sectors of a segment.
+    /// Returns the number of sectors of a segment.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// What is there of `sectors`; `being_read` is the segment into which the sector that follows on it is being read, where
-    /// that counts.
+    /// Returns the part of `sectors` that the buffer holds. `being_read` is the segment that the drive reads into: a
+    /// request that begins at the end of that segment counts as found in part. `None` if no such request counts.
     pub fn find(&self, sectors: &Range<u64>, being_read: Option<usize>) -> Hit {
         if !self.caches {
             return Hit::Miss;
@@ -93,14 +93,14 @@ impl Segments {
         found
     }
 
-    /// Gives out a segment for a read that found nothing: an empty one, else the one longest unused, that being read into
-    /// last of all.
+    /// Assigns a segment to a read that found nothing: an empty one, or else the one unused for longest. The segment
+    /// that is being read into is the last choice.
     pub fn take_for_read(&mut self, start: u64, being_read: Option<usize>) -> usize {
         let index = self.oldest(being_read, |_| false);
         self.reset(index, start, false)
     }
 
-    /// Gives out a segment for a write of `sectors`, and drops what other segments hold of them.
+    /// Assigns a segment to a write of `sectors`, and drops these sectors from other segments.
     pub fn take_for_write(&mut self, sectors: &Range<u64>, being_read: Option<usize>) -> usize {
         let index = self.for_writes.unwrap_or_else(|| self.oldest(being_read, |segment| segment.overlaps(sectors)));
         for segment in &mut self.segments {
@@ -111,7 +111,7 @@ impl Segments {
         self.reset(index, sectors.start, true)
     }
 
-    /// The segment to give out: one that `first` prefers, an empty one, the one longest unused.
+    /// Returns the segment to assign: one that `first` prefers, else an empty one, else the one unused for longest.
     fn oldest(&self, being_read: Option<usize>, first: impl Fn(&Segment) -> bool) -> usize {
         let rank = |index: usize| {
             let segment = &self.segments[index];
@@ -133,13 +133,13 @@ impl Segments {
         index
     }
 
-    /// A read found something in segment `index`.
+    /// Records that a read found sectors in segment `index`.
     pub fn use_again(&mut self, index: usize) {
         self.clock += 1;
         self.segments[index].used = self.clock;
     }
 
-    /// Segment `index` now reaches to `end`; what no longer fits is pushed out at its start.
+    /// Extends segment `index` to `end`, and drops sectors at its start that no longer fit.
     pub fn reach(&mut self, index: usize, end: u64) {
         let size = self.size;
         let segment = &mut self.segments[index];
@@ -147,12 +147,12 @@ impl Segments {
         segment.start = segment.start.max(segment.end.saturating_sub(size));
     }
 
-    /// The sectors in segment `index`.
+    /// Returns the sectors in segment `index`.
     pub fn sectors(&self, index: usize) -> Range<u64> {
         self.segments[index].start..self.segments[index].end
     }
 
-    /// Forgets what is held of `sectors`: they change on the medium past the buffer.
+    /// Drops `sectors` from the buffer, because they change on the medium without the buffer.
     pub fn forget(&mut self, sectors: &Range<u64>) {
         for segment in self.segments.iter_mut().filter(|segment| segment.overlaps(sectors)) {
             segment.end = segment.start;

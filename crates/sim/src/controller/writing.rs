@@ -1,47 +1,47 @@
-//! Writing a run: sectors come over the bus one after the other, and each goes down when it passes and has come. Where the
-//! bus is slower than the medium, a rotation is lost and the drive goes on where it was.
+//! Writing a run: sectors arrive over the bus one after the other, and each is written when it passes after its
+//! arrival. If the bus is slower than the medium, the drive loses a rotation and continues at the same sector.
 
 use imbrex_disk::{Actuator, Direction, Extent, Pass, Passing, Sectors, SimDuration, SimTime};
 
 use super::reading::Spent;
 
-/// How the data of a write come over the bus.
+/// Arrival of the data of a write over the bus.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming {
-    /// When the first sector begins to come.
+    /// Time at which the first sector begins to arrive.
     pub from: SimTime,
-    /// Time of a sector.
+    /// Time of a sector on the bus.
     pub sector: SimDuration,
-    /// Nothing is written before so many have come.
+    /// Number of sectors that must have arrived before any is written.
     pub start: u64,
 }
 
 impl Incoming {
-    /// When the first `sectors` have come.
+    /// Returns when the first `sectors` sectors have arrived.
     pub fn come(&self, sectors: u64) -> SimTime {
         self.from + SimDuration(self.sector.0 * sectors)
     }
 
-    /// When they may be written.
+    /// Returns when the first `sectors` sectors may be written.
     fn ready(&self, sectors: u64) -> SimTime {
         self.come(sectors.max(self.start))
     }
 }
 
-/// How a run is to be written.
+/// A run to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Put {
-    /// The sectors that are written.
+    /// Sectors of the run.
     pub extent: Extent,
     /// The earliest time at which the arm may begin.
     pub from: SimTime,
-    /// The least time that the arm takes to get there.
+    /// Minimum time of the arm to reach the track.
     pub seek_min: SimDuration,
-    /// Whether sectors may go down in the order in which they pass.
+    /// Whether sectors may be written in the order in which they pass.
     pub on_arrival: bool,
 }
 
-/// Writes a run; says when its last sector is down, and what the arm and platter did until then.
+/// Writes a run. Returns when its last sector is written, and the times of arm and platter until then.
 pub fn write(actuator: &mut Actuator, put: &Put, incoming: &Incoming) -> (SimTime, Spent) {
     let (mut now, mut done, mut spent) = (put.from, 0, Spent::default());
     let mut seek_min = put.seek_min;
@@ -61,7 +61,7 @@ pub fn write(actuator: &mut Actuator, put: &Put, incoming: &Incoming) -> (SimTim
     (now, spent)
 }
 
-/// When the sectors of `pass` are down, `before` others of the run having come first, and the rotations lost.
+/// Returns when the sectors of `pass` are written, and the rotations lost; `before` sectors of the run precede them.
 fn put_down(pass: &Pass, incoming: &Incoming, before: u64, rotation: SimDuration) -> (SimTime, SimDuration) {
     let (mut pass, mut lost, sectors) = (*pass, SimDuration::ZERO, pass.piece.sectors as u64);
     let mut next = 0;
@@ -78,8 +78,8 @@ fn put_down(pass: &Pass, incoming: &Incoming, before: u64, rotation: SimDuration
     (pass.ends, lost)
 }
 
-/// The first sector from `next` on that passes before it has come. The times of both are straight lines, so the first, the
-/// last and one between tell.
+/// Returns the first sector from `next` on that passes before it has arrived. Both times are linear in the sector's
+/// number, so a bisection finds the sector.
 fn first_late(pass: &Pass, incoming: &Incoming, before: u64, next: u64) -> Option<u64> {
     let is_late = |sector: u64| incoming.ready(before + sector + 1) > pass.passed_at(sector);
     let last = pass.piece.sectors as u64 - 1;

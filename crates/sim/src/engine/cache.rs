@@ -1,8 +1,8 @@
-//! The volatile cache at work: what is answered from it, what is taken into it, and when it is written back.
+//! The engine's use of the volatile cache: commands answered from the cache, writes taken into it, and write-back.
 //!
 //! Invariants:
-//! 1. Writes go into the cache in the order of their entry, and never past a change that they overlap, so that a stream
-//!    comes to have no holes and is destaged whole.
+//! 1. Writes enter the cache in order of entry, and never before an earlier change that they overlap. So a sequential
+//!    stream leaves no holes in the cache and is destaged whole.
 
 use std::ops::Range;
 
@@ -17,13 +17,13 @@ use crate::schedule::Schedule;
 use crate::timing::PlanTime;
 use crate::write_cache::Gap;
 
-/// How long an idle drive waits before it writes back, so that a sequential stream has time to go on. Our own value: no paper gives
-/// one.
+/// Time for which an idle drive waits before it writes back, so that a sequential stream can continue. Our own value:
+/// no paper gives one.
 const DESTAGE_AFTER: SimDuration = SimDuration(1_000_000);
 
 impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
-    /// Answers the command from the volatile cache if it can: a write that fits, a read of sectors that are all dirty. Returns whether
-    /// it did.
+    /// Answers the command from the volatile cache if possible: a write that fits, or a read of sectors that are all
+    /// dirty. Returns whether the command was answered.
     pub(super) fn answer_from_cache(&mut self, waiting: &Waiting) -> bool {
         let command = &waiting.command;
         let overhead = match command.operation {
@@ -47,8 +47,9 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         true
     }
 
-    /// Whether `command` would enter the cache before a change that overlaps it or has to be kept in order with it, or
-    /// before a write that waits for room there: a stream would come to have holes, and could not be destaged whole.
+    /// Returns whether `command`, entering the cache now, would overtake a waiting change: one that overlaps the
+    /// command, must stay in order with it, or waits for room in the cache. Streams that overtake each other leave
+    /// holes in the cache, and cannot be destaged whole.
     fn overtakes(&self, command: &Command) -> bool {
         let is_overtaken = |earlier: &Command| {
             earlier.operation != Operation::Read
@@ -57,13 +58,14 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.queued_changes > 0 && self.queue.iter().any(|earlier| is_overtaken(&earlier.command))
     }
 
-    /// Whether `command` goes through the volatile cache.
+    /// Returns whether `command` goes through the volatile cache.
     pub(super) fn is_cacheable(&self, command: &Command) -> bool {
         command.operation == Operation::Write && !command.fua && self.cache.could_hold(command)
     }
 
-    /// What to serve where the scheduler chose `slot`: the head's place says nothing about writes that only wait to
-    /// enter the cache, so the oldest of them comes first, and before it what it must not overtake.
+    /// Returns the command to serve if the scheduler chose `slot`. For a write that waits to enter the cache the
+    /// position of the head is irrelevant. So the oldest such write comes first, or a command that this write must not
+    /// overtake.
     pub(super) fn in_order_of_entry(&self, slot: Slot) -> Slot {
         if !self.is_cacheable(&self.queue.get(slot).command) {
             return slot;
@@ -72,7 +74,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         oldest.map_or(slot, |oldest| self.queue.hazard(oldest))
     }
 
-    /// Takes the write in `slot` into the cache: there is room now.
+    /// Takes the write in `slot` into the cache, which has room now.
     pub(super) fn absorb(&mut self, slot: Slot) {
         let waiting = self.take(slot);
         self.cache.insert(&waiting.command, waiting.sequence);
@@ -83,7 +85,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.leave(1, end);
     }
 
-    /// Writes back the next dirty range, with those that the layer lets join.
+    /// Writes back the next dirty range, with the ranges that the layer lets join.
     pub(super) fn destage(&mut self) -> Result<(), StepError<C::Error>> {
         let first = match self.options.schedule {
             Schedule::Fifo => self.cache.take_oldest(),
@@ -93,7 +95,11 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.destage_with(first, gap)
     }
 
-    /// Writes back all that is dirty of `sectors`, from `at` on or as soon as the drive is free.
+    /// Writes back all dirty sectors among `sectors`, from `at` on or as soon as the drive is free.
+    ///
+    /// # Errors
+    ///
+    /// Returns the carrier's error, or that of reading the workload.
     pub fn write_back(&mut self, sectors: &Range<Lba>, at: SimTime) -> Result<(), StepError<C::Error>> {
         while let Some((first, gap)) = self.cache.take_within(sectors) {
             self.now = self.now.max(at);
@@ -102,7 +108,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         Ok(())
     }
 
-    /// Writes back `first`, which was taken out of the cache and left `gap` there, with what the layer lets join.
+    /// Writes back `first`, which was taken out of the cache and left `gap` there, with the ranges that the layer lets
+    /// join.
     fn destage_with(&mut self, first: Command, gap: Gap) -> Result<(), StepError<C::Error>> {
         self.commands.clear();
         self.commands.push(first);
@@ -132,8 +139,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
     }
 
-    /// Puts back into the cache the end of a stream that the layer would rather write with what may follow. It counts as
-    /// old, so that a flush waits for it.
+    /// Puts the end of a stream back into the cache if the layer prefers to write it with sectors that may follow. The
+    /// part put back counts as old, so that a flush waits for it.
     fn put_back_rest(&mut self) {
         let first = self.commands.iter().map(|command| command.lba).min().expect("a destage has a command");
         let end = self.commands.iter().map(Command::end).max().expect("a destage has a command");
@@ -154,7 +161,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         });
     }
 
-    /// Dirty sectors that `command`, which goes past the cache, must not overtake: earlier writes of its zone.
+    /// Returns the run of `command`, which bypasses the cache, if the run has dirty sectors: earlier writes that must
+    /// not be overtaken.
     pub(super) fn dirty_before(&self, command: &Command) -> Option<Range<Lba>> {
         if command.operation != Operation::Write || self.cache.is_empty() {
             return None;
@@ -163,7 +171,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.cache.holds_some_of(&sectors).then_some(sectors)
     }
 
-    /// Drops dirty sectors among `sectors` without writing them: the host has given them up.
+    /// Drops dirty sectors among `sectors` without writing them, because the host has trimmed them.
     pub fn discard(&mut self, sectors: &Range<Lba>) {
         let mut next = sectors.start;
         while next < sectors.end {
@@ -175,12 +183,12 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
     }
 
-    /// What is dirty, in order of address, as writes.
+    /// Returns the dirty ranges in order of address, as writes.
     pub fn dirty_ranges(&self) -> Vec<Command> {
         self.cache.ranges()
     }
 
-    /// The time at which dirty sectors would be written back if no request came.
+    /// Returns the time at which dirty sectors would be written back if no request came.
     pub(super) fn destage_start(&self) -> Option<SimTime> {
         (!self.cache.is_empty()).then(|| self.now.max(self.clock.last_entry() + DESTAGE_AFTER))
     }

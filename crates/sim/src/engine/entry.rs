@@ -1,4 +1,4 @@
-//! Entry: the requests of the workload come into the queue, each at its time, in the drive's sectors and within its
+//! Entry: the requests of the workload enter the queue, each at its time, in the drive's sectors and within its
 //! capacity.
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimTime, TrackPiece};
@@ -11,11 +11,12 @@ use crate::carrier::Carrier;
 use crate::observer::Observer;
 use crate::queue::Waiting;
 
-/// Requests between two calls of [`Observer::progress`].
+/// Number of requests between two calls of [`Observer::progress`].
 const PROGRESS_EVERY: u64 = 8192;
 
 impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
-    /// The next request of the workload. It is read from the source when this is first called, and stays here until it enters.
+    /// Returns the next request of the workload. The request is read from the source at the first call, and kept until
+    /// it enters.
     fn peek(&mut self) -> Result<Option<Request>, TraceError> {
         if self.peeked.is_none() && !self.source_ended {
             self.peeked = self.source.next(self.clock.place_free_since().max(self.now))?;
@@ -32,7 +33,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         Ok(self.peeked)
     }
 
-    /// When the next request will enter, given that nothing is outstanding.
+    /// Returns the time at which the next request will enter, given that no request is outstanding.
     pub(super) fn next_entry(&mut self) -> Result<Option<SimTime>, TraceError> {
         let Some(request) = self.peek()? else { return Ok(None) };
         match self.clock.entry(request.when, self.outstanding == 0) {
@@ -41,7 +42,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
     }
 
-    /// Lets in every request that may enter by `until`.
+    /// Admits every request that may enter by `until`.
     pub(super) fn admit(&mut self, until: SimTime) -> Result<(), TraceError> {
         let depth = self.options.arrival.depth();
         while self.outstanding < depth {
@@ -94,7 +95,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.queue.push(waiting);
     }
 
-    /// Tells the layer what comes after the operation that is about to be served.
+    /// Passes the layer a hint about the operation that follows the one about to be served.
     pub(super) fn foresee_next(&self) {
         if let Some(next) = self.queue.oldest() {
             return self.drive.layer.foresee(self.queue.get(next).command.lba, Coming::Next);
@@ -110,7 +111,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
     }
 
-    /// The command in the drive's sectors, within its capacity, or why not.
+    /// Returns the command in the drive's sectors, within its capacity, or the reason to reject it.
     fn fitted(&self, command: Command) -> Result<Command, &'static str> {
         if command.operation == Operation::Flush {
             return Ok(command);

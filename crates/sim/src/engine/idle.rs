@@ -1,4 +1,4 @@
-//! Idle time: the layer's background work, once its threshold has passed, a phase at a time.
+//! Idle time: the layer's background work, one phase at a time, once its threshold has passed.
 
 use imbrex_disk::{SimDuration, SimTime};
 use imbrex_trace::Source;
@@ -8,7 +8,8 @@ use crate::carrier::{Carrier, StepError};
 use crate::observer::Observer;
 
 impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
-    /// No request is served until `at`: does background work once the layer's idle threshold has passed, and moves the clock to `at`.
+    /// Handles a time without requests until `at`: does background work once the layer's idle threshold has passed, and
+    /// moves the clock to `at`.
     pub(super) fn idle_until(&mut self, at: SimTime) -> Result<(), StepError<C::Error>> {
         while let Some(start) = self.background_start() {
             if start >= at || !self.run_background(start)? {
@@ -19,7 +20,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         Ok(())
     }
 
-    /// When the next phase of background work would begin if no request came.
+    /// Returns when the next phase of background work would begin if no request came. Returns `None` if there is none,
+    /// or sectors are dirty in the volatile cache.
     pub(super) fn background_start(&self) -> Option<SimTime> {
         if !self.cache.is_empty() {
             return None;
@@ -29,7 +31,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         Some(self.background_next.unwrap_or(self.now + threshold))
     }
 
-    /// Does one phase of background work from `start` on; says whether there was any.
+    /// Does one phase of background work from `start` on. Returns whether there was any.
     pub(super) fn run_background(&mut self, start: SimTime) -> Result<bool, StepError<C::Error>> {
         self.plan.clear();
         self.commands.clear();

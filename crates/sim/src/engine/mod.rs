@@ -10,15 +10,16 @@
 //!          └── serve a batch, destage, or absorb into the cache: now = its end
 //! ```
 //!
-//! [`Engine::run`] goes to the end of a workload; [`Engine::step`] does one thing at a time and never begins one after a
-//! given time, for whoever serves live requests. The engine holds no bytes: its [`Carrier`] moves them.
+//! [`Engine::run`] runs to the end of a workload. [`Engine::step`] performs one action at a time, and none that would
+//! begin after a given time; callers that serve live requests use it. The engine holds no bytes: its [`Carrier`] moves
+//! them.
 //!
 //! Invariants:
 //! 1. Requests read = completed + rejected.
 //! 2. The clock never goes back; ties are broken by order of entry.
 //! 3. The steady state allocates nothing.
-//! 4. Where the order of writes matters ([`Engine::keep_order`]), those of one run of sectors reach the medium in order of
-//!    entry, through the queue, the cache and past it.
+//! 4. If the order of writes matters ([`Engine::keep_order`]), the writes of one run of sectors reach the medium in
+//!    order of entry, whether through the queue, through the cache or past it.
 
 mod cache;
 mod entry;
@@ -49,31 +50,31 @@ use crate::slow::Slow;
 use crate::timing::Timing;
 use crate::write_cache::WriteCache;
 
-/// What [`Engine::step`] did.
+/// Result of [`Engine::step`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stepped {
-    /// It did something; there may be more.
+    /// The engine performed an action; there may be more.
     Worked,
-    /// The next thing to do begins at this time, which lies past the limit.
+    /// The next action begins at this time, which lies after the limit.
     NotBefore(SimTime),
-    /// There is nothing to do until a request comes.
+    /// There is no action until a request arrives.
     Idle,
 }
 
-/// What is left at the end of a run: metrics, counters, the drive.
+/// Result of a run: metrics, counters, the drive.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What the host saw.
+    /// Measurements at the host.
     pub metrics: RunMetrics,
-    /// What the medium did and what cleaning did.
+    /// Counters of the medium and of cleaning.
     pub timing: Timing,
-    /// What the integrity map found.
+    /// Result of the integrity check.
     pub integrity: Integrity,
     /// Requests read from the workload.
     pub requests: u64,
     /// Whether the observer ended the workload before its end.
     pub interrupted: bool,
-    /// The drive as it is at the end.
+    /// The drive at the end of the run.
     pub drive: Drive,
 }
 
@@ -86,19 +87,19 @@ pub struct Engine<S: Source, O: Observer, C: Carrier = Nothing> {
     carrier: C,
     clock: ArrivalClock,
     queue: Queue,
-    /// Commands in the queue that are not reads: with none, cached writes cannot overtake one.
+    /// Number of commands in the queue that are not reads. If zero, no write can overtake one by entering the cache.
     queued_changes: usize,
-    /// Commands in the queue that go through the volatile cache.
+    /// Number of commands in the queue that go through the volatile cache.
     queued_for_cache: usize,
     cache: WriteCache,
     read_ahead: ReadAhead,
     slow: Slow,
-    /// The controller in detail, where the profile has it.
+    /// Detailed controller, if the profile has one.
     controller: Option<Controller>,
     timing: Timing,
     metrics: RunMetrics,
     checker: Option<Checker>,
-    /// The rules of a drive in zones, where there is no checker that keeps them.
+    /// The rules of a zoned drive, if no checker tests them.
     rules: Option<Rules>,
     integrity: Integrity,
     now: SimTime,
@@ -109,7 +110,8 @@ pub struct Engine<S: Source, O: Observer, C: Carrier = Nothing> {
     requests: u64,
     sectors_per_unit: u64,
     cleaning: CleaningClock,
-    /// When the next phase of background work may begin, once one has: between phases the drive waits no threshold.
+    /// Time at which the next phase of background work may begin, once one has run: between phases the drive waits for
+    /// no threshold.
     background_next: Option<SimTime>,
     plan: Plan,
     batch: Vec<Waiting>,
@@ -119,7 +121,7 @@ pub struct Engine<S: Source, O: Observer, C: Carrier = Nothing> {
     pieces: Vec<Piece>,
 }
 
-/// Cleaning time that has passed: a sum, and the stretch that has begun.
+/// Cleaning time so far: the time of finished stretches, and the current stretch.
 #[derive(Clone, Copy, Default)]
 struct CleaningClock {
     before: SimDuration,
@@ -137,25 +139,29 @@ impl CleaningClock {
     }
 }
 
-/// What the drive does next.
+/// Next action of the drive.
 enum Job {
-    /// Serve this command of the queue (and those that join it).
+    /// Serves this command of the queue, and those that join it.
     Serve(Slot),
-    /// Take this write into the cache.
+    /// Takes this write into the cache.
     Absorb(Slot),
-    /// Write dirty sectors back.
+    /// Writes dirty sectors back.
     Destage,
-    /// Write back what is dirty of these sectors: what comes next must not overtake it.
+    /// Writes the dirty sectors of this range back, because the next command must not overtake them.
     WriteBack(Range<Lba>),
 }
 
 impl<S: Source, O: Observer> Engine<S, O> {
-    /// An engine that will run `source` on `drive`, without bytes.
+    /// Creates an engine that will run `source` on `drive`, without bytes.
     pub fn new(drive: Drive, options: Options, source: S, observer: O) -> Engine<S, O> {
         Engine::with_carrier(drive, options, source, observer, Nothing)
     }
 
-    /// Runs to the end of the workload.
+    /// Executes the workload to its end, and returns the outcome.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the workload cannot be read.
     pub fn run(mut self) -> Result<Outcome, TraceError> {
         let layer = self.drive.layer.as_ref();
         self.rules = (self.checker.is_none() && layer.zones().is_some()).then(|| Rules::of(layer));
@@ -163,7 +169,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
     }
 }
 
-/// The queue of `drive`, with what the scheduler asks of it.
+/// Returns an empty queue for `drive`, with an index of places if the scheduler uses one.
 fn queue_of(drive: &Drive, options: &Options) -> Queue {
     let mut queue = Queue::new(drive.host.queue as usize);
     if matches!(options.schedule, Schedule::Sptf(_)) {
@@ -173,7 +179,7 @@ fn queue_of(drive: &Drive, options: &Options) -> Queue {
 }
 
 impl<O: Observer, C: Carrier> Engine<Inbox, O, C> {
-    /// Adds a request to the inbox, and returns the number under which the engine and its carrier will know it.
+    /// Adds a request to the inbox, and returns the number that the engine and its carrier will use for the request.
     pub fn submit(&mut self, request: Request) -> u64 {
         let number = self.requests + self.source.len() as u64;
         self.source.push(request);
@@ -182,7 +188,7 @@ impl<O: Observer, C: Carrier> Engine<Inbox, O, C> {
 }
 
 impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
-    /// An engine that will run `source` on `drive`, whose bytes `carrier` moves.
+    /// Creates an engine that will run `source` on `drive`; `carrier` moves the bytes.
     pub fn with_carrier(drive: Drive, options: Options, source: S, observer: O, carrier: C) -> Engine<S, O, C> {
         let sector_bytes = drive.disk.sector_bytes;
         let power_safe = !drive.parameters.iter().any(|(key, value)| key == "safety" && value == "paper");
@@ -255,8 +261,12 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         })
     }
 
-    /// Does one thing, unless it would begin after `until`. A source that had ended is asked again, so that it may be an
-    /// inbox.
+    /// Performs one action, unless it would begin after `until`. A source that had ended is read again, so that it may
+    /// be an inbox.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the workload cannot be read, or the carrier fails in a destage or in background work.
     pub fn step(&mut self, until: SimTime) -> Result<Stepped, StepError<C::Error>> {
         self.source_ended = false;
         self.admit(self.now)?;
@@ -293,78 +303,82 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
     }
 
-    /// The workload, for whoever puts requests into it.
+    /// Returns the workload for changes, such as adding requests.
     pub fn source_mut(&mut self) -> &mut S {
         &mut self.source
     }
 
-    /// The observer.
+    /// Returns the observer.
     pub fn observer_mut(&mut self) -> &mut O {
         &mut self.observer
     }
 
-    /// The drive.
+    /// Returns the drive.
     pub fn drive(&self) -> &Drive {
         &self.drive
     }
 
-    /// The drive and the observer, for an observer that needs the layer between plans.
+    /// Returns the drive and the observer, for an observer that needs the layer between plans.
     pub fn drive_and_observer(&mut self) -> (&mut Drive, &mut O) {
         (&mut self.drive, &mut self.observer)
     }
 
-    /// The carrier of the bytes.
+    /// Returns the carrier of the bytes.
     pub fn carrier(&self) -> &C {
         &self.carrier
     }
 
-    /// The carrier of the bytes, for what is done with it between steps.
+    /// Returns the carrier of the bytes, for changes between steps.
     pub fn carrier_mut(&mut self) -> &mut C {
         &mut self.carrier
     }
 
-    /// The drive and who carries its bytes, for what is done between plans.
+    /// Returns the drive and the carrier of its bytes, for changes between plans.
     pub fn drive_and_carrier(&mut self) -> (&mut Drive, &mut C) {
         (&mut self.drive, &mut self.carrier)
     }
 
-    /// Ends the run without another step, as if the power were cut: only the carrier of the bytes is left.
+    /// Ends the run without another step, as a power cut would, and returns the carrier of the bytes.
     pub fn into_carrier(self) -> C {
         self.carrier
     }
 
-    /// From now on writes keep their order where `ordered` says.
+    /// Keeps writes in order within the runs of `ordered` from now on.
     pub fn keep_order(&mut self, ordered: Ordered) {
         self.queue.keep_order_in(ordered);
         self.cache.keep_order_in(ordered);
     }
 
-    /// The simulated time.
+    /// Returns the simulated time.
     pub fn now(&self) -> SimTime {
         self.now
     }
 
-    /// What the host has seen so far.
+    /// Returns the measurements at the host so far.
     pub fn metrics(&self) -> &RunMetrics {
         &self.metrics
     }
 
-    /// What the medium has done so far.
+    /// Returns the timing, with the counters of the medium so far.
     pub fn timing(&self) -> &Timing {
         &self.timing
     }
 
-    /// The mechanics, for whoever wants to record the path of the head.
+    /// Returns the timing for changes, such as recording the path of the head.
     pub fn timing_mut(&mut self) -> &mut Timing {
         &mut self.timing
     }
 
-    /// The slow sectors of the drive, for whoever adds or removes some.
+    /// Returns the slow sectors of the drive for changes.
     pub fn slow_mut(&mut self) -> &mut Slow {
         &mut self.slow
     }
 
-    /// Gives the drive volatile caches of other sizes; nothing may be dirty.
+    /// Replaces the drive's volatile caches by ones of other sizes.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the write cache has dirty sectors.
     pub fn set_caches(&mut self, write_cache_bytes: u64, read_ahead_bytes: u64) {
         assert!(self.cache.used().is_zero(), "{} sectors are dirty in the cache to be replaced", self.cache.used().0);
         let sectors = |bytes: u64| Sectors(bytes / self.drive.disk.sector_bytes as u64);
@@ -377,13 +391,13 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.queued_for_cache = self.queue.iter().filter(|waiting| self.is_cacheable(&waiting.command)).count();
     }
 
-    /// Sectors dirty in the volatile cache.
+    /// Returns the number of dirty sectors in the volatile cache.
     pub fn dirty(&self) -> Sectors {
         self.cache.used()
     }
 
     fn perform(&mut self, job: Job) -> Result<(), StepError<C::Error>> {
-        // Destaging goes on after the last request, so the idle time that counts begins anew.
+        // Destaging continues after the last request, so the idle time that counts begins anew.
         self.background_next = None;
         match job {
             Job::Serve(slot) => self.serve(slot),
@@ -399,7 +413,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     fn next_job(&mut self) -> Option<Job> {
         let chosen = match self.queue.in_drive_len() {
             0 | 1 => self.queue.oldest(),
-            // All wait for space in the cache and enter it in their order, wherever the head is.
+            // All commands wait for space in the cache and enter it in order, wherever the head is.
             _ if self.queued_for_cache == self.queue.len() && !self.options.schedule.is_stateful() => {
                 self.queue.oldest()
             }

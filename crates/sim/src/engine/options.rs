@@ -1,4 +1,4 @@
-//! The options of a run: arrival, schedule, caches, what is measured and checked.
+//! The options of a run: arrival, schedule, caches, measurements and checks.
 
 use imbrex_disk::SimDuration;
 
@@ -6,40 +6,40 @@ use crate::arrival::Arrival;
 use crate::drive::Drive;
 use crate::schedule::Schedule;
 
-/// What to do with a request that reaches past the drive.
+/// Treatment of a request that reaches past the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fit {
-    /// Reject and count it.
+    /// The request is rejected and counted.
     Reject,
-    /// Take addresses modulo the capacity.
+    /// Addresses are taken modulo the capacity.
     Wrap,
-    /// Scale addresses by capacity / extent of the workload (given in sectors of 512 bytes).
+    /// Addresses are scaled by capacity / extent of the workload (given in sectors of 512 bytes).
     Scale(u64),
 }
 
 /// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How requests arrive.
+    /// Arrival process.
     pub arrival: Arrival,
-    /// How the next request to serve is chosen.
+    /// Scheduler, which chooses the next request to serve.
     pub schedule: Schedule,
     /// Size of the volatile write cache in bytes; 0 for none.
     pub write_cache_bytes: u64,
     /// Size of the buffer for read look-ahead in bytes; 0 for none.
     pub read_ahead_bytes: u64,
-    /// What to do with requests that reach past the drive.
+    /// Treatment of requests that reach past the drive.
     pub fit: Fit,
-    /// Requests served before measuring begins.
+    /// Number of requests served before measuring begins.
     pub warmup_requests: u64,
     /// Width of the windows in which completions are counted.
     pub window: SimDuration,
-    /// Whether the integrity map proves, after each plan, that every live sector is still intact.
+    /// Whether the integrity map checks, after each plan, that every live sector is still intact.
     pub check: bool,
 }
 
 impl Options {
-    /// Options that show a drive's mechanics and layer alone: requests are served in order of arrival, without volatile caches.
+    /// Returns options for measuring only a drive's mechanics and layer: order of arrival, no volatile caches.
     pub fn bare(arrival: Arrival) -> Options {
         Options {
             arrival,
@@ -53,7 +53,8 @@ impl Options {
         }
     }
 
-    /// Options for a drive that serves live requests: scheduler and caches as its profile has them, with the least measuring.
+    /// Returns options for a drive that serves live requests: scheduler and caches of its profile, and as few
+    /// measurements as possible.
     pub fn live(drive: &Drive) -> Options {
         let host = &drive.host;
         Options {

@@ -1,4 +1,4 @@
-//! Service: commands leave the queue, the layer plans them, the mechanics time the plan, and what it took is counted.
+//! Service: commands leave the queue, the layer plans them, the mechanics time the plan, and the times are counted.
 
 use std::ops::Range;
 
@@ -52,7 +52,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         if self.controller.is_some() {
             return self.serve_through_controller(begin, outcome.as_ref().copied());
         }
-        // A read that the drive had already begun by itself is timed from then, and answered no sooner than now.
+        // A read that the drive began by look-ahead is timed from that time on, and answered no sooner than now.
         let from = self.read_ahead.begun(&self.commands, &self.plan).map_or(start, |begun| begun.min(start));
         let time = self.carry_out_for_host(from);
         let end = (from + time.host).max(start);
@@ -62,8 +62,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         Ok(())
     }
 
-    /// Forgets what the cache holds of the sectors that the batch writes or trims past it. A layer that keeps no trims reads
-    /// trimmed sectors as they were, so there what is dirty stays: it is newer than what the medium has.
+    /// Drops from the cache the sectors that the batch writes or trims past it. If the layer keeps no trims, trimmed
+    /// sectors keep their contents: then dirty sectors stay, because they are newer than those on the medium.
     fn discard_overtaken(&mut self) {
         let keeps_trims = self.drive.layer.keeps_trims();
         for command in &self.commands {
@@ -79,7 +79,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
     }
 
-    /// Serves the batch, whose plan is made, with the controller in detail; the arm is free from now on.
+    /// Serves the batch, whose plan is made, through the detailed controller; the arm is free from now on.
     fn serve_through_controller(
         &mut self,
         begin: SimTime,
@@ -114,8 +114,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         Ok(())
     }
 
-    /// Counts the parts of a service from `begin` to `end`; what neither arm nor platter took is the controller's and the
-    /// bus's.
+    /// Counts the parts of a service from `begin` to `end`. Time used by neither arm nor platter is counted as overhead
+    /// of controller and bus.
     fn account(&mut self, begin: SimTime, end: SimTime, time: &PlanTime) {
         let parts = &mut self.metrics.parts;
         parts.seek += time.seek.0;
@@ -127,9 +127,10 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.cleaning.spend(begin, time.cleaning);
     }
 
-    /// Moves into the batch waiting commands that begin in the sectors `joinable` and may be served in the same operation.
+    /// Moves into the batch waiting commands that begin in the sectors `joinable` and may be served in the same
+    /// operation.
     fn gather(&mut self, joinable: &Range<Lba>) {
-        // Looked for once: what enters the drive while the operation is put together comes too late for it.
+        // Commands that enter the drive while the batch is assembled are too late for it, so one search is enough.
         let mut joining = std::mem::take(&mut self.joining);
         self.queue.beginning_within(joinable, &mut joining);
         for &slot in &joining {
@@ -146,7 +147,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     pub(super) fn make_plan(&mut self) {
         let capacity = self.drive.layer.capacity();
         for command in &self.commands {
-            // What reaches past the drive is rejected where requests enter, and never gets here.
+            // Requests past the end of the drive are rejected at entry.
             assert!(command.end().0 <= capacity.0, "{command:?} reaches past the layer's {} sectors", capacity.0);
         }
         self.plan.clear();
@@ -204,7 +205,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.batch = batch;
     }
 
-    /// `count` requests have left the queue at `end`.
+    /// Removes `count` requests, which left the queue at `end`, from the outstanding ones.
     pub(super) fn leave(&mut self, count: usize, end: SimTime) {
         if self.outstanding >= self.options.arrival.depth() {
             self.clock.place_freed(end);
@@ -252,7 +253,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     }
 }
 
-/// Where the plan of a single command lies on the platters, if it is one run of the command's own direction.
+/// Returns the first sector on the platters of a single command's plan, if the plan is one run in the command's
+/// direction.
 fn one_run(commands: &[Command], plan: &Plan) -> Option<Pba> {
     let ([command], Some(first)) = (commands, plan.steps.first()) else { return None };
     let op = match command.operation {

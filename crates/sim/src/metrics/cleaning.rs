@@ -1,10 +1,10 @@
-//! Cleaning: how often, how long, how much was moved, and how long a host request stood still because of it.
+//! Cleaning metrics: number and duration of cleanings, sectors moved, and the longest stall of a host request.
 
 use imbrex_disk::SimDuration;
 
 use super::latency::LatencyHistogram;
 
-/// What cleaning has done.
+/// Statistics of cleaning.
 #[derive(Clone, Debug, Default)]
 pub struct CleaningMetrics {
     events: u64,
@@ -16,7 +16,7 @@ pub struct CleaningMetrics {
 }
 
 impl CleaningMetrics {
-    /// Counts a phase of a cleaning group: `opens` if it is its first.
+    /// Counts a phase of a cleaning group; `opens` is true for the first phase of a group.
     pub fn phase(&mut self, opens: bool, taken: SimDuration, sectors: u64) {
         if opens {
             self.close();
@@ -34,32 +34,32 @@ impl CleaningMetrics {
         }
     }
 
-    /// Told how long cleaning kept a host request waiting.
+    /// Records that cleaning stalled a host request for `stalled`.
     pub fn stall(&mut self, stalled: SimDuration) {
         self.longest_stall_ns = self.longest_stall_ns.max(stalled.0);
     }
 
-    /// How many groups of cleaning have begun.
+    /// Returns the number of cleaning groups that have begun.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Logical sectors written by cleaning.
+    /// Returns the number of logical sectors written by cleaning.
     pub fn sectors(&self) -> u64 {
         self.sectors
     }
 
-    /// Time spent in cleaning, in nanoseconds.
+    /// Returns the total time of cleaning, in nanoseconds.
     pub fn total_ns(&self) -> u64 {
         self.total_ns
     }
 
-    /// The longest stall of a host request.
+    /// Returns the longest stall of a host request, in nanoseconds.
     pub fn longest_stall_ns(&self) -> u64 {
         self.longest_stall_ns
     }
 
-    /// Durations of whole groups, the current one included.
+    /// Returns the durations of whole groups, the current one included.
     pub fn durations(&self) -> LatencyHistogram {
         let mut closed = self.clone();
         closed.close();

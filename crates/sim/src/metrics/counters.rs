@@ -1,28 +1,28 @@
-//! Counters at the host and at the medium, as Cassuto 2010 §III.B defines them.
+//! Counters at the host and at the medium, as defined in Cassuto 2010 §III.B.
 //!
 //! Invariants:
 //! 1. An access of n blocks is one command, n blocks and ⌈n / 1000⌉ adjusted commands.
-//! 2. Each block at the medium is counted for one cause, and each of the journal's for one kind.
+//! 2. Each block at the medium is counted for one cause, and each block of the journal also for one kind of contents.
 
 use imbrex_disk::Direction;
 use imbrex_layer::{Cause, Kind, Step};
 
-/// Longest piece that counts as one adjusted command.
+/// Maximum number of blocks of a piece that counts as one adjusted command.
 pub const ADJUSTED_BLOCKS: u64 = 1000;
 
 /// Commands, blocks and adjusted commands of one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counter {
-    /// Commands of any length.
+    /// Number of commands of any length.
     pub commands: u64,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Pieces of at most [`ADJUSTED_BLOCKS`].
+    /// Number of adjusted commands: pieces of at most [`ADJUSTED_BLOCKS`] blocks.
     pub adjusted: u64,
 }
 
 impl Counter {
-    /// Counts one command of `blocks`.
+    /// Counts one command of `blocks` blocks.
     pub fn count(&mut self, blocks: u64) {
         self.commands += 1;
         self.blocks += blocks;
@@ -30,7 +30,7 @@ impl Counter {
     }
 }
 
-/// Both directions.
+/// Counters of both directions.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
     /// Reads.
@@ -40,7 +40,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts one command.
+    /// Counts one command of `blocks` blocks.
     pub fn count(&mut self, direction: Direction, blocks: u64) {
         match direction {
             Direction::Read => self.reads.count(blocks),
@@ -49,10 +49,10 @@ impl Counters {
     }
 }
 
-/// The medium's counters, and blocks by cause.
+/// Counters of the medium, with blocks by cause.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct MediumCounters {
-    /// In all.
+    /// Counters over all causes.
     pub total: Counters,
     /// Blocks read, by [`Cause`].
     pub read_blocks: [u64; Cause::ALL.len()],
@@ -62,11 +62,11 @@ pub struct MediumCounters {
     pub journal_blocks: [[u64; KINDS]; 2],
 }
 
-/// Kinds of what blocks of the journal hold.
+/// Number of kinds of contents of journal blocks.
 const KINDS: usize = Kind::Checkpoint as usize + 1;
 
 impl MediumCounters {
-    /// Counts one command of `blocks`, which is one step or several that go on where one ends.
+    /// Counts one command of `blocks` blocks: one step, or several steps that continue each other.
     pub fn count_command(&mut self, direction: Direction, blocks: u64) {
         self.total.count(direction, blocks);
     }
@@ -83,8 +83,8 @@ impl MediumCounters {
         }
     }
 
-    /// Blocks moved in one direction by what results call their cause: those of the journal by what they hold. Causes of none
-    /// are left out.
+    /// Returns the blocks moved in one direction, by the names of causes in the results; blocks of the journal by the
+    /// names of their contents. Causes without blocks are left out.
     pub fn named(&self, direction: Direction) -> impl Iterator<Item = (&'static str, u64)> {
         let blocks = match direction {
             Direction::Read => &self.read_blocks,
@@ -97,7 +97,7 @@ impl MediumCounters {
     }
 }
 
-/// What the journal writes, and what results call it.
+/// Kinds of contents of journal blocks, with their names in the results.
 const JOURNAL: [(Kind, &str); 5] = [
     (Kind::OutOfBand, "packet_records"),
     (Kind::Padding, "packet_padding"),
@@ -106,8 +106,8 @@ const JOURNAL: [(Kind, &str); 5] = [
     (Kind::Data, "journal_data"),
 ];
 
-/// Write overloading (Cassuto 2010, definition 4): (adjusted writes + adjusted reads at the medium − adjusted reads at
-/// the host) / adjusted writes at the host. Zero where the host wrote nothing.
+/// Returns the write overloading (Cassuto 2010, definition 4): (adjusted writes + adjusted reads at the medium −
+/// adjusted reads at the host) / adjusted writes at the host. Zero if the host wrote nothing.
 pub fn write_overloading(host: &Counters, medium: &Counters) -> f64 {
     if host.writes.adjusted == 0 {
         return 0.0;
@@ -116,7 +116,7 @@ pub fn write_overloading(host: &Counters, medium: &Counters) -> f64 {
     physical / host.writes.adjusted as f64
 }
 
-/// Blocks moved at the medium for each the host asked for; zero where it asked for none.
+/// Returns the blocks moved at the medium divided by those requested by the host; zero if the host requested none.
 pub fn amplification(host: &Counter, medium: &Counter) -> f64 {
     if host.blocks == 0 {
         return 0.0;
@@ -149,7 +149,7 @@ mod tests {
             (Kind::Data, Cause::Host, 8),
             (Kind::Padding, Cause::Journal, 5),
             (Kind::Map, Cause::Journal, 64),
-            // A record that a backup bears is the backup's.
+            // A record that belongs to a backup counts for the backup.
             (Kind::OutOfBand, Cause::Backup, 1),
         ] {
             counters.count_blocks(Direction::Write, &step(imbrex_layer::StepOp::Write, kind, cause, sectors));

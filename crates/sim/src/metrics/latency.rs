@@ -1,4 +1,4 @@
-//! Latency histograms as HDR histograms are: three significant digits, in nanoseconds.
+//! Latency histograms like HDR histograms: three significant digits, in nanoseconds.
 //!
 //! ```text
 //!   values   0 ─────────── 2047   2048 ───── 4095   4096 ───── 8191   …
@@ -8,19 +8,19 @@
 //! Invariants:
 //! 1. A bucket is at most a thousandth of its values wide.
 
-/// Bits that a value keeps: 2048 steps tell three digits apart.
+/// Number of bits of a value that are kept: 2048 steps distinguish three digits.
 const KEPT_BITS: u32 = 11;
 
-/// Buckets of each power of two above those.
+/// Number of buckets of each power of two above the first 2048 values.
 const BUCKETS_PER_POWER: usize = 1 << (KEPT_BITS - 1);
 
-/// The quantiles that results name.
+/// Quantiles in the results.
 pub const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("p9999", 0.9999)];
 
 /// A histogram of durations in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
-    /// Up to the last power of two that was needed.
+    /// Counts by bucket, up to the last power of two that was needed.
     buckets: Vec<u64>,
     count: u64,
     sum_ns: u128,
@@ -35,7 +35,7 @@ impl Default for LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    /// Empty.
+    /// Creates an empty histogram.
     pub fn new() -> LatencyHistogram {
         LatencyHistogram { buckets: Vec::new(), count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
@@ -59,7 +59,7 @@ impl LatencyHistogram {
         self.buckets.resize((index / BUCKETS_PER_POWER + 1) * BUCKETS_PER_POWER, 0);
     }
 
-    /// Adds all of `other`.
+    /// Adds all counts of `other`.
     pub fn add(&mut self, other: &LatencyHistogram) {
         if other.buckets.len() > self.buckets.len() {
             self.buckets.resize(other.buckets.len(), 0);
@@ -73,12 +73,12 @@ impl LatencyHistogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// How many.
+    /// Returns the number of durations.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The mean, exact, rounded to a nanosecond.
+    /// Returns the exact mean, rounded to a nanosecond.
     pub fn mean_ns(&self) -> u64 {
         let count = self.count() as u128;
         if count == 0 {
@@ -87,17 +87,18 @@ impl LatencyHistogram {
         ((self.sum_ns + count / 2) / count) as u64
     }
 
-    /// The longest, exact.
+    /// Returns the exact maximum.
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// The shortest, exact; zero if there is none.
+    /// Returns the exact minimum; zero if the histogram is empty.
     pub fn min_ns(&self) -> u64 {
         if self.count() == 0 { 0 } else { self.min_ns }
     }
 
-    /// The value that a share `quantile` of all does not exceed, to three digits, never over the longest.
+    /// Returns the value that a share `quantile` of all durations does not exceed, to three digits, but at most the
+    /// maximum.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         let wanted = ((quantile.min(1.0) * self.count as f64).ceil() as u64).max(1);
         let mut so_far = 0;
@@ -108,21 +109,21 @@ impl LatencyHistogram {
         bucket.map_or(0, |index| upper_edge(index).min(self.max_ns))
     }
 
-    /// (upper edge in ns, count) of every bucket that holds something, in order.
+    /// Returns (upper edge in ns, count) of every bucket that is not empty, in order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let filled = self.buckets.iter().enumerate().filter(|&(_, &count)| count > 0);
         filled.map(|(index, &count)| (upper_edge(index), count))
     }
 }
 
-/// The bucket of a value.
+/// Returns the index of the bucket of a value.
 #[inline]
 fn bucket_of(ns: u64) -> usize {
     let dropped_bits = u64::BITS - KEPT_BITS - (ns | ((1 << KEPT_BITS) - 1)).leading_zeros();
     dropped_bits as usize * BUCKETS_PER_POWER + (ns >> dropped_bits) as usize
 }
 
-/// The greatest value of a bucket.
+/// Returns the greatest value of a bucket.
 fn upper_edge(index: usize) -> u64 {
     let dropped_bits = (index / BUCKETS_PER_POWER).saturating_sub(1);
     let kept = (index - dropped_bits * BUCKETS_PER_POWER) as u64;
@@ -136,7 +137,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Goal: quantiles and buckets are those of an HDR histogram of three digits. Method: compare with the library's.
+        /// Checks that quantiles and buckets equal those of an HDR histogram of three digits. Method: compare with the
+        /// library's.
         #[test]
         fn equals_the_library_s(
             values in prop::collection::vec((any::<u64>(), 0u32..64), 1..60),

@@ -1,4 +1,4 @@
-//! What is measured: latencies, counters, windows, cleaning, and bounded series for the charts.
+//! Measurements: latencies, counters, windows, cleaning, and bounded series for the charts.
 
 pub mod cleaning;
 pub mod counters;

@@ -1,4 +1,4 @@
-//! All that is measured at the host in one run.
+//! All measurements at the host in one run.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use super::series::Series;
 use super::windows::Windows;
 use crate::results::ServiceTime;
 
-/// Points kept of the head's path and of issue times.
+/// Maximum number of samples of the head's path and of issue times.
 const SERIES_CAPACITY: usize = 4096;
 
-/// Where the head was.
+/// Position of the head at one time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeadSample {
-    /// When.
+    /// Time in nanoseconds.
     pub at_ns: u64,
-    /// Tracks from the outermost.
+    /// Track under the head, counted from the outermost.
     pub radial_track: u32,
 }
 
-/// What the host saw.
+/// Measurements at the host.
 #[derive(Clone, Debug)]
 pub struct RunMetrics {
     /// Latency of reads.
@@ -35,28 +35,28 @@ pub struct RunMetrics {
     pub queue: LatencyHistogram,
     /// Time in service.
     pub service: LatencyHistogram,
-    /// Service by part.
+    /// Service time by part.
     pub parts: ServiceTime,
-    /// Counters of what the host asked.
+    /// Counters of the host's commands.
     pub host: Counters,
     /// Completions by window.
     pub windows: Windows,
-    /// When requests entered.
+    /// Samples of the times at which requests entered, in nanoseconds.
     pub issues: Series<u64>,
-    /// Where the head was.
+    /// Samples of the head's path.
     pub head: Series<HeadSample>,
-    /// Requests not served, by reason.
+    /// Number of rejected requests, by reason.
     pub rejected: BTreeMap<&'static str, u64>,
-    /// When measuring began.
+    /// Time at which measuring began.
     pub begun: SimTime,
-    /// Last completion.
+    /// Time of the last completion.
     pub ended: SimTime,
     /// Bytes of a sector.
     sector_bytes: u64,
 }
 
 impl RunMetrics {
-    /// Nothing yet, measuring from `begin` on in windows of `window`.
+    /// Creates empty metrics, measured from `begin` on in windows of `window`.
     pub fn new(window: SimDuration, begin: SimTime, sector_bytes: u32) -> RunMetrics {
         RunMetrics {
             reads: LatencyHistogram::new(),
@@ -104,12 +104,12 @@ impl RunMetrics {
         *self.rejected.entry(reason).or_default() += 1;
     }
 
-    /// Requests completed.
+    /// Returns the number of completed requests.
     pub fn completed(&self) -> u64 {
         self.reads.count() + self.writes.count() + self.others.count()
     }
 
-    /// Latency of all requests.
+    /// Returns the latency of all requests.
     pub fn all(&self) -> LatencyHistogram {
         let mut all = self.reads.clone();
         all.add(&self.writes);

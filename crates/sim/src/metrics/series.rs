@@ -1,7 +1,7 @@
-//! A bounded series of samples: every n-th of a stream, n doubling when the buffer is full.
+//! A bounded series of samples: every n-th item of a stream, where n doubles when the buffer is full.
 //!
 //! Invariants:
-//! 1. Kept samples are those whose number is a multiple of the stride; two streams of equal length keep the same
+//! 1. The samples are the items whose number is a multiple of the stride; two streams of equal length keep the same
 //!    numbers.
 
 /// Samples of a stream.
@@ -14,12 +14,12 @@ pub struct Series<T> {
 }
 
 impl<T: Copy> Series<T> {
-    /// A series of at most `capacity` samples (at least two).
+    /// Creates a series of at most `capacity` samples (at least two).
     pub fn new(capacity: usize) -> Series<T> {
         Series { samples: Vec::new(), stride: 1, seen: 0, capacity: capacity.max(2) }
     }
 
-    /// Sees the next item of the stream.
+    /// Receives the next item of the stream, and keeps it if its number is a multiple of the stride.
     pub fn see(&mut self, item: T) {
         // The stride is a power of two.
         if self.seen & (self.stride - 1) == 0 {
@@ -42,7 +42,7 @@ impl<T: Copy> Series<T> {
         self.stride *= 2;
     }
 
-    /// Number of a sample in the stream, and the sample.
+    /// Returns an iterator over the samples, each with its number in the stream.
     pub fn iter(&self) -> impl Iterator<Item = (u64, T)> + '_ {
         self.samples.iter().enumerate().map(|(index, &sample)| (index as u64 * self.stride, sample))
     }

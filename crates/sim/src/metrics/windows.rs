@@ -1,15 +1,15 @@
-//! Windows: how many requests complete in each stretch of simulated time.
+//! Windows: the number of requests that complete in each stretch of simulated time.
 //!
-//! Counting is streaming (how many windows, how many with nothing in them). The series for the chart is bounded: when
-//! it is full, pairs of windows become one, so memory does not grow with the length of the run.
+//! The counts (number of windows, number of empty ones) are updated as requests complete. The series for the chart is
+//! bounded: when it is full, pairs of windows become one, so memory does not grow with the length of the run.
 //!
 //! Invariants:
 //! 1. The counts of all windows sum to the requests completed.
-//! 2. A window with no completion counts as zero, also where the run stood still for many windows.
+//! 2. A window without a completion counts as zero, also if the run stalled for many windows.
 
 use imbrex_disk::{SimDuration, SimTime};
 
-/// Most windows kept for the chart.
+/// Maximum number of points kept for the chart.
 const SERIES_MAX: usize = 4096;
 
 /// One window of the series.
@@ -34,7 +34,7 @@ impl Window {
     }
 }
 
-/// Windows of a run.
+/// The windows of a run.
 #[derive(Clone, Debug)]
 pub struct Windows {
     width_ns: u64,
@@ -48,7 +48,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Windows of `width`, the first beginning at `begin`.
+    /// Creates windows of `width`, the first of which begins at `begin`.
     pub fn new(width: SimDuration, begin: SimTime) -> Windows {
         let width_ns = width.0.max(1);
         Windows {
@@ -63,7 +63,8 @@ impl Windows {
         }
     }
 
-    /// Counts one completion at `at`, which does not lie before an earlier window's end by more than one service.
+    /// Counts one completion at `at`. Times may go back by at most one service time; a completion before the current
+    /// window counts for the current window.
     pub fn complete(&mut self, at: SimTime, is_read: bool, bytes: u64) {
         if at.0 >= self.current_end_ns {
             self.advance(at);
@@ -103,8 +104,8 @@ impl Windows {
         self.windows_per_point *= 2;
     }
 
-    /// Closes the run at `end`: (windows in all, windows with no completion). A last window cut short by the end of the
-    /// run counts as one.
+    /// Returns (number of windows, number of windows without a completion) for a run that ends at `end`. A last window
+    /// that the end of the run cuts short counts as one.
     pub fn count(&self, end: SimTime) -> (u64, u64) {
         let index = end.0.saturating_sub(self.begun_ns).saturating_sub(1) / self.width_ns;
         if index <= self.current {
@@ -113,12 +114,12 @@ impl Windows {
         (index + 1, self.zero + u64::from(self.current_count == 0) + (index - self.current))
     }
 
-    /// Width of a window.
+    /// Returns the width of a window, in nanoseconds.
     pub fn width_ns(&self) -> u64 {
         self.width_ns
     }
 
-    /// The bounded series, and the width of its points.
+    /// Returns the bounded series, and the width of its points in nanoseconds.
     pub fn series(&self) -> (&[Window], u64) {
         (&self.series, self.width_ns * self.windows_per_point)
     }

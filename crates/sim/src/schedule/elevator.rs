@@ -1,5 +1,5 @@
-//! The elevator: serves what lies nearest in the direction of travel, and turns where nothing lies ahead (SCAN without
-//! the run to the last track, "LOOK").
+//! The elevator: serves the nearest command in the direction of travel, and turns if no command lies ahead (LOOK: like
+//! SCAN, but without the run to the last track).
 //!
 //! Invariants:
 //! 1. Between two turns every waiting command that lies ahead is passed and served at most once, so none starves.
@@ -8,19 +8,19 @@ use imbrex_disk::Actuator;
 
 use crate::queue::{Queue, Slot};
 
-/// The direction of travel.
+/// The scheduler's state: the direction of travel.
 #[derive(Clone, Debug)]
 pub struct Elevator {
     inward: bool,
 }
 
 impl Elevator {
-    /// Travelling inward.
+    /// Creates an elevator that travels inward.
     pub fn new() -> Elevator {
         Elevator { inward: true }
     }
 
-    /// The nearest ahead, or the nearest behind after a turn.
+    /// Returns the nearest command ahead, or after a turn the nearest in the other direction.
     pub fn choose(&mut self, queue: &Queue, actuator: &Actuator) -> Option<Slot> {
         let head = actuator.radial_track();
         nearest_ahead(queue, head, self.inward).or_else(|| {
@@ -30,7 +30,7 @@ impl Elevator {
     }
 }
 
-/// Of equally near ones the oldest.
+/// Returns the nearest command ahead of the head; the oldest of equally near ones.
 fn nearest_ahead(queue: &Queue, head: u32, inward: bool) -> Option<Slot> {
     let ahead = queue.in_drive().filter_map(|slot| {
         let track = queue.get(slot).target.map_or(head, |target| target.place.radial_track);

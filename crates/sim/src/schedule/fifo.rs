@@ -2,7 +2,7 @@
 
 use crate::queue::{Queue, Slot};
 
-/// The oldest.
+/// Returns the oldest command.
 pub fn choose(queue: &Queue) -> Option<Slot> {
     queue.oldest()
 }

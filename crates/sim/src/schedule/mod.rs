@@ -1,4 +1,5 @@
-//! Schedulers: which waiting command is served next. One file each, one line in [`Schedule::named`].
+//! Schedulers, which choose the next waiting command to serve. There is one file for each, and one line in
+//! [`Schedule::named`].
 
 mod elevator;
 mod fifo;
@@ -13,17 +14,18 @@ use crate::queue::{Queue, Slot};
 pub enum Schedule {
     /// First in, first out.
     Fifo,
-    /// The nearest in the direction of travel; turns where nothing lies ahead.
+    /// The nearest command in the direction of travel; turns if no command lies ahead.
     Elevator(elevator::Elevator),
     /// Shortest positioning time first, with an age limit.
     Sptf(sptf::Sptf),
 }
 
 impl Schedule {
-    /// Names a user can give.
+    /// Names that a user can give.
     pub const NAMES: [&'static str; 3] = ["fifo", "elevator", "sptf"];
 
-    /// The scheduler called `name`; one that passes commands over does so no longer than `age_limit` (zero: for ever).
+    /// Returns the scheduler called `name`. `age_limit` is the longest time for which `sptf` passes a command over;
+    /// zero means no limit.
     pub fn named(name: &str, age_limit: SimDuration) -> Option<Schedule> {
         match name {
             "fifo" => Some(Schedule::Fifo),
@@ -33,7 +35,7 @@ impl Schedule {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the scheduler.
     pub fn name(&self) -> &'static str {
         match self {
             Schedule::Fifo => "fifo",
@@ -42,7 +44,7 @@ impl Schedule {
         }
     }
 
-    /// Whether it asks where commands lie.
+    /// Returns whether the scheduler uses the places of commands.
     pub fn needs_targets(&self) -> bool {
         !matches!(self, Schedule::Fifo)
     }
@@ -52,7 +54,7 @@ impl Schedule {
         matches!(self, Schedule::Elevator(_))
     }
 
-    /// The command to serve next at `now`; none of an empty queue.
+    /// Returns the command to serve next at `now`, or `None` if the queue is empty.
     pub fn choose(&mut self, queue: &Queue, actuator: &Actuator, now: SimTime) -> Option<Slot> {
         let chosen = match self {
             Schedule::Fifo => fifo::choose(queue),

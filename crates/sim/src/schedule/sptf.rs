@@ -1,26 +1,28 @@
-//! Shortest positioning time first: the command that the head can begin soonest, seek and rotation together; one that
-//! has waited longer than the age limit goes first.
+//! Shortest positioning time first: chooses the command that the head can begin soonest, by the sum of seek and
+//! rotation. A command that has waited longer than the age limit goes first.
 //!
 //! Invariants:
-//! 1. No command waits longer than the age limit plus the service of those that were over it before.
+//! 1. No command waits longer than the age limit plus the service times of the commands that exceeded the limit before
+//!    it.
 
 use imbrex_disk::{Actuator, Direction, Operation, SimDuration, SimTime};
 
 use crate::queue::{Queue, Slot, Waiting};
 
-/// The age limit.
+/// The scheduler's parameter: the age limit.
 #[derive(Clone, Debug)]
 pub struct Sptf {
     age_limit: SimDuration,
 }
 
 impl Sptf {
-    /// With this age limit; zero is none.
+    /// Creates the scheduler with this age limit; zero means no limit.
     pub fn new(age_limit: SimDuration) -> Sptf {
         Sptf { age_limit: if age_limit.is_zero() { SimDuration(u64::MAX) } else { age_limit } }
     }
 
-    /// The soonest, or the oldest if it is over age. Ties go to the older.
+    /// Returns the command that can begin soonest, or the oldest if that is over the age limit. Of equals the older
+    /// wins.
     pub fn choose(&mut self, queue: &Queue, actuator: &Actuator, now: SimTime) -> Option<Slot> {
         let oldest = queue.oldest()?;
         if now.since(queue.get(oldest).entry) > self.age_limit {
@@ -34,15 +36,15 @@ impl Sptf {
     }
 }
 
-/// The soonest so far.
+/// The best command so far.
 struct Search {
     best: SimDuration,
     slot: Slot,
-    /// From this distance on, the seek alone takes longer than the best.
+    /// Distance from which on the seek alone takes longer than the best command.
     too_far: u32,
 }
 
-/// Up to here the accounting by half rotations charges no seek, so the seek is no lower bound.
+/// Distance up to which the `half` rotation model charges no seek, so that the seek time is no lower bound.
 const FREE_TRACKS: u32 = 2;
 
 impl Search {
@@ -73,7 +75,8 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: what the search skips is never the soonest. Method: random queues, against a plain minimum.
+    //! Goal: a command that the search skips is never the soonest. Method: random queues, compared with a plain
+    //! minimum.
 
     use super::*;
     use imbrex_disk::{Command, Pba, Profile, Sectors};

@@ -1,18 +1,18 @@
-//! The dirty ranges themselves, and their order by age: a list linked through their slots.
+//! The dirty ranges in slots, with their order by age as a linked list.
 //!
 //! Invariants:
-//! 1. The list goes through every slot in use, by number of its oldest write.
-//! 2. A slot that is not in use is in the list of free ones.
+//! 1. The list contains every slot in use, ordered by the number of the oldest write.
+//! 2. A slot that is not in use is in the list of free slots.
 
-/// Stands for no slot.
+/// The number that means no slot.
 const NONE: u32 = u32::MAX;
 
-/// A dirty range: all that is kept of it except its first sector, which stands in the order of addresses.
+/// A dirty range.
 #[derive(Clone, Copy, Debug)]
 pub struct Dirty {
     pub start: u64,
     pub end: u64,
-    /// Number of its oldest write.
+    /// Number of the oldest write in the range.
     pub sequence: u64,
 }
 
@@ -39,19 +39,19 @@ impl Default for Ages {
 }
 
 impl Ages {
-    /// The range in `slot`.
+    /// Returns the range in `slot`.
     #[inline]
     pub fn get(&self, slot: u32) -> Dirty {
         self.ranges[slot as usize]
     }
 
-    /// The oldest.
+    /// Returns the oldest range.
     #[inline]
     pub fn oldest(&self) -> Option<Dirty> {
         self.ranges.get(self.oldest as usize).copied()
     }
 
-    /// Takes `dirty` in.
+    /// Adds `dirty`, and returns its slot.
     pub fn add(&mut self, dirty: Dirty) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.ranges.push(dirty);
@@ -63,7 +63,7 @@ impl Ages {
         slot
     }
 
-    /// Puts another range into `slot`.
+    /// Replaces the range in `slot`.
     #[inline]
     pub fn set(&mut self, slot: u32, dirty: Dirty) {
         let was = std::mem::replace(&mut self.ranges[slot as usize], dirty);
@@ -73,13 +73,14 @@ impl Ages {
         }
     }
 
-    /// Gives `slot` back.
+    /// Frees `slot`.
     pub fn remove(&mut self, slot: u32) {
         self.unlink(slot);
         self.free.push(slot);
     }
 
-    /// Links `slot` behind all that are as old or older. Nearly always that is one of the two ends.
+    /// Links `slot` behind all ranges that are as old or older. Nearly always that is at one of the two ends of the
+    /// list.
     fn link(&mut self, slot: u32) {
         let sequence = self.get(slot).sequence;
         let is_first = self.oldest().is_none_or(|oldest| sequence < oldest.sequence);
@@ -98,7 +99,7 @@ impl Ages {
         self.join(older, newer);
     }
 
-    /// Makes `newer` the one after `older`; either may be none, which is an end.
+    /// Makes `newer` the successor of `older` in the list; either may be `NONE`, for an end of the list.
     fn join(&mut self, older: u32, newer: u32) {
         match older {
             NONE => self.oldest = newer,

@@ -1,13 +1,13 @@
-//! The volatile write cache: what the drive has acknowledged but not yet written.
+//! The volatile write cache: the writes that the drive has acknowledged but not yet written to the medium.
 //!
-//! Dirty sectors are kept as disjoint ranges; a write that overlaps or continues a range joins it, so that sequential
-//! writes and rewrites of hot sectors reach the medium as one. A range keeps the number of its oldest write.
+//! Dirty sectors are kept as disjoint ranges. A write that overlaps or continues a range joins it, so that sequential
+//! writes and rewrites of hot sectors reach the medium as one write. A range keeps the number of its oldest write.
 //!
 //! Invariants:
 //! 1. Ranges are disjoint and non-empty; their sectors sum to `used`, which never exceeds the capacity.
-//! 2. Every dirty sector leaves by destage, by a newer write past the cache, or by a trim.
+//! 2. Every dirty sector is removed by a destage, by a newer write past the cache, or by a trim.
 //! 3. Every range is once in the order of address, at its start, and once in the order of age.
-//! 4. Where writes keep their order ([`Ordered`]), the first dirty range of a run is destaged before the others of it.
+//! 4. If writes stay in order ([`Ordered`]), the first dirty range of a run is destaged before the others of the run.
 
 mod ages;
 mod order;
@@ -20,7 +20,7 @@ use order::{Cursor, Entry, Order};
 
 use crate::queue::Ordered;
 
-/// A join never makes a range longer than this, so that one destage stays short. Our own value.
+/// Maximum length of a range that a join makes, so that one destage stays short. Our own value.
 const RANGE_SECTORS_MAX: u64 = 4096;
 
 /// A volatile write cache.
@@ -30,15 +30,15 @@ pub struct WriteCache {
     used: u64,
     order: Order,
     ages: Ages,
-    /// Where the last destage ended, for destaging in order of address.
+    /// Address at which the last destage ended, for destaging in order of address.
     sweep: u64,
-    /// The place of `sweep` in `order`. Later inserts and removals may have moved it.
+    /// Position of `sweep` in `order`. Later inserts and removals may have moved it.
     near_sweep: Cursor,
     leaving: Leaving,
     ordered: Option<Ordered>,
 }
 
-/// Sectors that are being written back: their room comes free little by little.
+/// Sectors whose write-back is in flight: their room becomes free gradually.
 #[derive(Clone, Copy, Default, Debug)]
 struct Leaving {
     sectors: u64,
@@ -57,7 +57,7 @@ impl Leaving {
 }
 
 impl WriteCache {
-    /// A cache of `capacity` sectors; zero is none.
+    /// Creates a cache of `capacity` sectors; zero turns it off.
     pub fn new(capacity: Sectors) -> WriteCache {
         WriteCache {
             capacity: capacity.0,
@@ -71,54 +71,54 @@ impl WriteCache {
         }
     }
 
-    /// Destages in order there from now on.
+    /// Destages the runs of `ordered` in order from now on.
     pub fn keep_order_in(&mut self, ordered: Ordered) {
         self.ordered = Some(ordered);
     }
 
-    /// Whether the drive has one: whether its capacity is not zero.
+    /// Returns whether the cache is on: whether its capacity is not zero.
     pub fn is_on(&self) -> bool {
         self.capacity > 0
     }
 
-    /// Whether nothing is dirty.
+    /// Returns whether no sector is dirty.
     pub fn is_empty(&self) -> bool {
         self.used == 0
     }
 
-    /// Dirty sectors.
+    /// Returns the number of dirty sectors.
     pub fn used(&self) -> Sectors {
         Sectors(self.used)
     }
 
-    /// Whether `command` could ever fit.
+    /// Returns whether `command` fits into the empty cache.
     pub fn could_hold(&self, command: &Command) -> bool {
         command.sectors as u64 <= self.capacity
     }
 
-    /// Whether `command` fits at that time (as if it overlapped nothing).
+    /// Returns whether `command` fits at time `at`, if it overlaps no dirty sector.
     pub fn has_room(&self, command: &Command, at: SimTime) -> bool {
         self.used + self.leaving.at(at) + command.sectors as u64 <= self.capacity
     }
 
-    /// `sectors` that were taken out are written back in this time.
+    /// Records that `sectors` sectors, which were taken out, are written back from `from` to `until`.
     pub fn leave(&mut self, sectors: Sectors, from: SimTime, until: SimTime) {
         self.leaving = Leaving { sectors: sectors.0, from, until };
     }
 
-    /// Whether it is time to write back even though requests keep coming: three quarters are dirty. What is left takes in
-    /// the next writes meanwhile. Ours.
+    /// Returns whether the cache should write back although requests keep coming: three quarters are dirty. The last
+    /// quarter takes new writes meanwhile. Our own value.
     pub fn is_filling(&self) -> bool {
         self.used > 0 && self.used * 4 >= self.capacity * 3
     }
 
-    /// Whether every sector of `command` is dirty, so that a read is served from here.
+    /// Returns whether every sector of `command` is dirty in one range, so that a read can be served from the cache.
     pub fn holds(&self, command: &Command) -> bool {
         let before = self.order.before(self.order.find(command.lba.0 + 1));
         before.is_some_and(|cursor| self.range(cursor).end >= command.end().0)
     }
 
-    /// Takes a write in, as number `sequence` of the workload.
+    /// Adds a write, which has number `sequence` in the workload.
     pub fn insert(&mut self, command: &Command, sequence: u64) {
         let fits = self.used + command.sectors as u64 <= self.capacity;
         assert!(fits, "a write of {} sectors into a cache without room", command.sectors);
@@ -153,8 +153,8 @@ impl WriteCache {
         self.order.insert(cursor, Entry { start: whole.start, slot });
     }
 
-    /// Takes the range at `cursor` into `whole`; what is left of it is the slot of the oldest so far. Says where the next
-    /// range is.
+    /// Merges the range at `cursor` into `whole` and removes it. Keeps the slot of the oldest range merged so far, and
+    /// frees the others. Returns the position of the next range.
     fn join(&mut self, cursor: Cursor, slot: u32, whole: &mut Dirty, joined: &mut Joined) -> Cursor {
         let dirty = self.ages.get(slot);
         joined.sectors += dirty.end - dirty.start;
@@ -180,18 +180,19 @@ impl WriteCache {
         self.ages.get(self.slot(cursor))
     }
 
-    /// Whether something written before number `sequence` is still dirty.
+    /// Returns whether sectors written before number `sequence` are still dirty.
     pub fn has_older_than(&self, sequence: u64) -> bool {
         self.ages.oldest().is_some_and(|oldest| oldest.sequence < sequence)
     }
 
-    /// Takes out the oldest range, as the write that destages it; and the gap that it leaves.
+    /// Takes out the oldest range. Returns the write that destages it, and the gap that it leaves.
     pub fn take_oldest(&mut self) -> Option<(Command, Gap)> {
         let oldest = self.ages.oldest()?;
         Some(self.take(self.led_by(self.order.find(oldest.start))))
     }
 
-    /// Takes out the next range in order of address, going round; and the gap that it leaves.
+    /// Takes out the next range in order of address, starting over at the end. Returns the write that destages it, and
+    /// the gap that it leaves.
     pub fn take_next(&mut self) -> Option<(Command, Gap)> {
         let ahead = self.order.find_near(self.sweep, self.near_sweep);
         let next = if self.order.at(ahead).is_some() { ahead } else { self.order.find(0) };
@@ -199,8 +200,8 @@ impl WriteCache {
         Some(self.take(self.led_by(next)))
     }
 
-    /// The first range of the run that the one at `cursor` lies in, where order is kept: those before it were written
-    /// before it.
+    /// Returns the first range in the run of the range at `cursor`, if writes stay in order. Ranges earlier in a run
+    /// were written earlier.
     fn led_by(&self, mut cursor: Cursor) -> Cursor {
         let Some(ordered) = self.ordered else { return cursor };
         while let Some(before) = self.order.before(cursor) {
@@ -213,24 +214,25 @@ impl WriteCache {
         cursor
     }
 
-    /// The last range that has some of `sectors`.
+    /// Returns the last range that contains some of `sectors`.
     fn last_within(&self, sectors: &Range<Lba>) -> Option<Cursor> {
         let before = self.order.before(self.order.find(sectors.end.0));
         before.filter(|&last| self.range(last).end > sectors.start.0)
     }
 
-    /// Whether some of `sectors` are dirty.
+    /// Returns whether some of `sectors` are dirty.
     pub fn holds_some_of(&self, sectors: &Range<Lba>) -> bool {
         self.last_within(sectors).is_some()
     }
 
-    /// Takes out a range that has some of `sectors`, or one that must be destaged before it; and the gap that it leaves.
+    /// Takes out a range that contains some of `sectors`, or one that must be destaged before that. Returns the write
+    /// that destages it, and the gap that it leaves.
     pub fn take_within(&mut self, sectors: &Range<Lba>) -> Option<(Command, Gap)> {
         let last = self.last_within(sectors)?;
         Some(self.take(self.led_by(last)))
     }
 
-    /// What is dirty, in order of address, as writes.
+    /// Returns the dirty ranges in order of address, as writes.
     pub fn ranges(&self) -> Vec<Command> {
         let mut ranges = Vec::new();
         let mut cursor = self.order.find(0);
@@ -241,13 +243,13 @@ impl WriteCache {
         ranges
     }
 
-    /// Takes out the range after `gap` if it `joins`, which makes the gap wider.
+    /// Takes out the range after `gap` if `joins` returns true for it, and widens the gap.
     pub fn take_after(&mut self, gap: &mut Gap, joins: impl Fn(&Command) -> bool) -> Option<Command> {
         self.order.at(gap.0)?;
         self.take_if(gap.0, gap, joins)
     }
 
-    /// Takes out the range before `gap` if it `joins`, which makes the gap wider.
+    /// Takes out the range before `gap` if `joins` returns true for it, and widens the gap.
     pub fn take_before(&mut self, gap: &mut Gap, joins: impl Fn(&Command) -> bool) -> Option<Command> {
         let before = self.order.before(gap.0)?;
         self.take_if(before, gap, joins)
@@ -268,7 +270,7 @@ impl WriteCache {
         (as_write(dirty), Gap(next))
     }
 
-    /// Takes a range out; says where the next one is.
+    /// Takes out the range at `cursor`. Returns the range and the position of the next one.
     fn forget(&mut self, cursor: Cursor) -> (Dirty, Cursor) {
         let slot = self.slot(cursor);
         let dirty = self.ages.get(slot);
@@ -277,7 +279,7 @@ impl WriteCache {
         (dirty, self.order.remove(cursor))
     }
 
-    /// Forgets what `command` covers: it is trimmed, or being written past the cache.
+    /// Drops the sectors of `command`, because they are trimmed or written past the cache.
     pub fn discard(&mut self, command: &Command) {
         let (start, end) = (command.lba.0, command.end().0);
         loop {
@@ -288,7 +290,7 @@ impl WriteCache {
         }
     }
 
-    /// Takes in what is left of a range, if anything is.
+    /// Adds the rest of a range, unless it is empty.
     fn keep(&mut self, dirty: Dirty) {
         if dirty.start < dirty.end {
             self.used += dirty.end - dirty.start;
@@ -298,14 +300,14 @@ impl WriteCache {
     }
 }
 
-/// Where ranges were taken out, until the next insert: between the range before and the one after.
+/// Position at which ranges were taken out: between the range before and the one after. Valid until the next insert.
 #[derive(Clone, Copy, Debug)]
 pub struct Gap(Cursor);
 
-/// What an insert has joined so far.
+/// Ranges that an insert has joined so far.
 #[derive(Default)]
 struct Joined {
-    /// The slot of the oldest; the others are given back.
+    /// Slot of the oldest; the others are freed.
     oldest: Option<u32>,
     sectors: u64,
 }
@@ -371,13 +373,14 @@ mod tests {
                 prop_assert_eq!(cache.ages.oldest().map(|dirty| dirty.sequence), oldest);
                 let probe = Command::read(lba, sectors);
                 let dirty = (lba..lba + sectors as u64).all(|sector| naive.contains(&sector));
-                // Adjacent ranges may stay apart, so a hit is sure only one way round.
+                // Adjacent ranges may stay separate, so the cache may miss a read whose sectors are all dirty.
                 prop_assert!(!cache.holds(&probe) || dirty);
             }
         }
     }
 
-    /// Goal: a write that ends where a range too long to be joined begins still joins what it overlaps (invariant 1).
+    /// Checks that a write that ends where a range begins that is too long to join still joins the ranges it overlaps
+    /// (invariant 1).
     #[test]
     fn a_write_before_a_long_range_joins_what_it_overlaps() {
         let mut cache = WriteCache::new(Sectors(10_000));
@@ -390,8 +393,8 @@ mod tests {
         assert_eq!(oldest(&mut cache), None);
     }
 
-    /// Goal: in a run of sectors that is written in order, what was written first leaves first (invariant 4). Method: two ranges
-    /// of a run, too long to be joined, with the sweep between them.
+    /// Checks that in a run of sectors that is written in order, the oldest range is destaged first (invariant 4).
+    /// Method: two ranges of a run, too long to be joined, with the sweep between them.
     #[test]
     fn a_run_is_destaged_from_its_start() {
         let long = RANGE_SECTORS_MAX as u32;

@@ -1,21 +1,21 @@
-//! Ranges in order of address: a sorted list cut into short chunks, so that finding a place is two short searches, and
-//! neighbours lie side by side.
+//! Ranges in order of address: a sorted list cut into short chunks, so that finding a position takes two short
+//! searches, and neighbours lie side by side in memory.
 //!
 //! Invariants:
-//! 1. Entries are sorted by start, without equals.
-//! 2. No chunk is empty or longer than [`CHUNK_ENTRIES`]; `firsts` holds the first start of each.
+//! 1. Entries are sorted by start, and no two have equal starts.
+//! 2. No chunk is empty or longer than [`CHUNK_ENTRIES`]; `firsts` holds the first start of each chunk.
 
-/// Entries of a chunk at most: ours, what fits in a few cache lines.
+/// Maximum number of entries of a chunk. Our own value: they fit in a few cache lines.
 const CHUNK_ENTRIES: usize = 64;
 
-/// Where a range begins, and the slot in which the rest of it lies.
+/// Start of a range, and the slot that holds the whole range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
     pub start: u64,
     pub slot: u32,
 }
 
-/// A place in the list: that of an entry, or the end.
+/// A position in the list: that of an entry, or the end.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Cursor {
     chunk: usize,
@@ -27,12 +27,12 @@ pub struct Cursor {
 pub struct Order {
     firsts: Vec<u64>,
     chunks: Vec<Vec<Entry>>,
-    /// Chunks that emptied, to be filled again.
+    /// Chunks that became empty, for reuse.
     spare: Vec<Vec<Entry>>,
 }
 
 impl Order {
-    /// The first entry that starts at or after `start`, or the end.
+    /// Returns the position of the first entry that starts at or after `start`, or the end.
     #[inline]
     pub fn find(&self, start: u64) -> Cursor {
         self.find_before(self.firsts.partition_point(|&first| first < start), start)
@@ -48,7 +48,8 @@ impl Order {
         self.find(start)
     }
 
-    /// Returns the first entry that starts at or after `start`. Chunk `after` is the first whose first entry does.
+    /// Returns the position of the first entry that starts at or after `start`. Chunk `after` is the first chunk whose
+    /// first entry starts there or later.
     #[inline]
     fn find_before(&self, after: usize, start: u64) -> Cursor {
         let Some(chunk) = after.checked_sub(1) else { return Cursor { chunk: 0, index: 0 } };
@@ -60,13 +61,13 @@ impl Order {
         Cursor { chunk, index }
     }
 
-    /// The entry there; none at the end.
+    /// Returns the entry at `cursor`, or `None` at the end.
     #[inline]
     pub fn at(&self, cursor: Cursor) -> Option<Entry> {
         self.chunks.get(cursor.chunk)?.get(cursor.index).copied()
     }
 
-    /// The place before.
+    /// Returns the position before `cursor`.
     #[inline]
     pub fn before(&self, cursor: Cursor) -> Option<Cursor> {
         if cursor.index > 0 {
@@ -76,9 +77,9 @@ impl Order {
         Some(Cursor { chunk, index: self.chunks[chunk].len() - 1 })
     }
 
-    /// Puts `entry` before the one at `cursor`.
+    /// Inserts `entry` before the one at `cursor`.
     pub fn insert(&mut self, cursor: Cursor, entry: Entry) {
-        // The end of a chunk is as good a place as the beginning of the next, and moves nothing.
+        // Inserting at the end of a chunk is equivalent to inserting at the start of the next, and moves no entry.
         let (chunk, index) = match cursor {
             Cursor { chunk: 0, index: 0 } if self.chunks.is_empty() => {
                 let empty = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK_ENTRIES));
@@ -96,7 +97,7 @@ impl Order {
         self.firsts[chunk] = self.chunks[chunk][0].start;
     }
 
-    /// Cuts the chunk in two and inserts into the half concerned.
+    /// Cuts the full chunk in two, and inserts into the half to which the entry belongs.
     fn insert_into_full(&mut self, chunk: usize, index: usize, entry: Entry) {
         let mut second = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK_ENTRIES));
         // A list that grows at its end leaves full chunks behind.
@@ -111,7 +112,7 @@ impl Order {
         self.chunks.insert(chunk + 1, second);
     }
 
-    /// Takes out the entry at `cursor`, which then stands at the one after it.
+    /// Removes the entry at `cursor`, and returns the position of the entry after it.
     pub fn remove(&mut self, cursor: Cursor) -> Cursor {
         let entries = &mut self.chunks[cursor.chunk];
         entries.remove(cursor.index);
@@ -132,8 +133,8 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the list does what an ordered map does. Method: random inserts and removals on both, dense enough to split
-    //! and empty chunks.
+    //! Goal: the list is equivalent to an ordered map. Method: random inserts and removals on both, dense enough to
+    //! split and empty chunks.
 
     use std::collections::BTreeMap;
 

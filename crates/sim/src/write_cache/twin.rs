@@ -1,5 +1,5 @@
-//! Goal: the cache joins, splits and gives out ranges as its header says, each exactly. Method: a plain list of ranges that
-//! does the same by looking at all of them.
+//! Goal: the cache joins, splits and returns ranges exactly as its header says. Method: comparison with a plain list of
+//! ranges that examines all of them each time.
 
 use super::*;
 use proptest::prelude::*;
@@ -65,7 +65,7 @@ const CAPACITY: u64 = 30_000;
 proptest! {
     #[test]
     fn joins_and_gives_out_what_a_plain_list_does(
-        // Places a thousand sectors apart reach the longest range, those a sector apart all else.
+        // A unit of 512 sectors reaches the longest range; a unit of one sector reaches all other cases.
         unit in prop_oneof![3 => Just(1u64), 1 => Just(512)],
         acts in prop::collection::vec((0u64..60, 1u64..9, 0u8..9), 1..80),
     ) {
@@ -92,7 +92,8 @@ proptest! {
                         Some((taken, mut gap)) => {
                             prop_assert_eq!(Some(taken), expected);
                             naive.take(&taken);
-                            // Those on both sides of the gap, one after the other; what does not join stays.
+                            // The ranges on both sides of the gap, one after the other; a range that does not join
+                            // stays.
                             let after = naive.commands().into_iter().find(|next| next.lba >= taken.end());
                             prop_assert_eq!(cache.take_after(&mut gap, |_| false), None);
                             prop_assert_eq!(cache.take_after(&mut gap, |_| true), after);
@@ -149,7 +150,7 @@ fn a_cache_says_what_fits() {
 fn room_that_comes_free_is_rounded_down() {
     let mut cache = WriteCache::new(Sectors(10));
     cache.leave(Sectors(3), SimTime(0), SimTime(10));
-    // After a third of the time and a bit, one sector has left, and not two.
+    // After 40 % of the time, one of three sectors has left, and not two.
     assert!(cache.has_room(&Command::write(0, 8), SimTime(4)) && !cache.has_room(&Command::write(0, 9), SimTime(4)));
     assert!(!cache.has_room(&Command::write(0, 8), SimTime(3)));
 }
