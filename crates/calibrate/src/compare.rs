@@ -1,5 +1,5 @@
-//! Comparing two sets of service times: the demerit figure of Ruemmler and Wilkes (1994, "An introduction to disk drive modeling"),
-//! the root of the mean square of the horizontal distance between the two cumulative distributions.
+//! Compares two sets of service times by the demerit figure of Ruemmler and Wilkes (1994, "An introduction to disk
+//! drive modeling"): the root mean square of the horizontal distance between the two cumulative distributions.
 //!
 //! Invariants:
 //! 1. A set compared with itself has the figure 0.
@@ -7,22 +7,22 @@
 
 use serde::Serialize;
 
-/// Two sets of times held side by side.
+/// Comparison of measured and simulated times.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// How many were measured.
+    /// Number of measured times.
     pub requests: u64,
-    /// Mean of the measured times.
+    /// Mean of the measured times, nanoseconds.
     pub mean_measured_ns: u64,
-    /// Mean of the simulated ones.
+    /// Mean of the simulated times, nanoseconds.
     pub mean_simulated_ns: u64,
-    /// The demerit figure.
+    /// The demerit figure, nanoseconds.
     pub rms_ns: u64,
-    /// The same as a share of the measured mean.
+    /// The demerit figure as a share of the measured mean.
     pub rms_share: f64,
 }
 
-/// Compares; `None` where one of them is empty. Sorts both.
+/// Compares two sets of times, and sorts both; returns `None` if one of them is empty.
 pub fn compare(measured_ns: &mut [u64], simulated_ns: &mut [u64]) -> Option<Comparison> {
     if measured_ns.is_empty() || simulated_ns.is_empty() {
         return None;
@@ -48,7 +48,7 @@ pub fn compare(measured_ns: &mut [u64], simulated_ns: &mut [u64]) -> Option<Comp
     })
 }
 
-/// The time at step `index` of `count` through the sorted `times`.
+/// Returns the time at step `index` of `count` equal steps through the sorted `times`.
 fn quantile(times: &[u64], index: usize, count: usize) -> u64 {
     times[(index * times.len() / count).min(times.len() - 1)]
 }

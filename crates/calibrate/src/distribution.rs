@@ -1,9 +1,9 @@
-//! A measurement that names no requests: only how many took how long. A drive is held against it by as many requests of the
-//! same kind, made from the words of the workload.
+//! A measurement without single requests: only the number of requests by duration. A simulated drive is compared with
+//! it by equally many requests of the same kind, generated from the description of the workload.
 //!
 //! Invariants:
-//! 1. The distribution compared with its own times has the figure 0.
-//! 2. No difference request by request is told: there are no pairs.
+//! 1. A distribution compared with its own times has the figure 0.
+//! 2. Differences between single requests are not reported, because requests cannot be paired.
 
 use imbrex_disk::Operation;
 use imbrex_sim::{Arrival, Drive, Engine, Fit, IoRecord, Observer, Options};
@@ -12,27 +12,27 @@ use imbrex_trace::{Source, TraceError};
 use crate::compare::{Comparison, compare};
 use crate::validate::{Class, Suspect, Validation};
 
-/// Times kept of a side at most; of more, as many at equal steps.
+/// Most times of one side that are kept; of more, a part is kept at equal steps.
 const TIMES_MAX: u64 = 1 << 22;
 
-/// How long requests took, in nanoseconds, with how many there were of each.
+/// Durations of requests, nanoseconds, each with its number of requests.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Distribution {
-    /// Reads.
+    /// Durations of reads.
     pub reads: Vec<(u64, u64)>,
-    /// Writes.
+    /// Durations of writes.
     pub writes: Vec<(u64, u64)>,
-    /// The workload in the words of a generator, where the record tells it.
+    /// Description of the workload in the generator's syntax, if the record contains it.
     pub words: Option<String>,
 }
 
 impl Distribution {
-    /// How many requests there were.
+    /// Returns the number of requests.
     pub fn requests(&self) -> u64 {
         self.reads.iter().chain(&self.writes).map(|(_, count)| count).sum()
     }
 
-    /// The times one by one, those of reads or of writes or of both; of very many a part at equal steps.
+    /// Returns the single times of reads, writes or both, nanoseconds; of very many, a part at equal steps.
     pub fn times_ns(&self, wanted: Option<Operation>) -> Vec<u64> {
         let of = |operation| wanted.is_none_or(|wanted| wanted == operation);
         let step = self.requests().div_ceil(TIMES_MAX).max(1);
@@ -49,7 +49,7 @@ impl Distribution {
     }
 }
 
-/// What a drive made of the workload: what each request was, and how long it took.
+/// Simulates the workload on `drive`; returns the operation and the duration of each request, nanoseconds.
 pub fn play(source: impl Source, arrival: Arrival, drive: Drive) -> Result<Vec<(Operation, u64)>, TraceError> {
     let options = Options { fit: Fit::Reject, arrival, ..Options::live(&drive) };
     let mut kept = Times(Vec::new());
@@ -69,7 +69,7 @@ impl Observer for Times {
     }
 }
 
-/// Judges; `None` where one side is empty.
+/// Validates `simulated` against `measured`; returns `None` if one side is empty.
 pub fn validate(measured: &Distribution, simulated: &[(Operation, u64)]) -> Option<Validation> {
     let class = |name: &str, wanted: Option<Operation>| {
         let of = |operation: Operation| wanted.is_none_or(|wanted| wanted == operation);

@@ -1,7 +1,7 @@
-//! Simulated drives held against real ones: descriptions of real drives become profiles, measured service times are
-//! compared with simulated ones, and what a profile has wrong is fitted.
+//! Compares simulated drives with real ones. It converts descriptions of real drives to profiles, compares measured
+//! service times with simulated ones, and fits a profile to a measurement.
 //!
-//! It opens no files and knows no terminal: texts come in, documents go out.
+//! The crate opens no files and does not use the terminal: it takes texts and returns documents.
 
 pub mod compare;
 pub mod disksim;

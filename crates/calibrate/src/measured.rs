@@ -1,8 +1,8 @@
-//! Requests of a real drive with the times it took: what a simulated drive is held against.
+//! Requests of a real drive with their service times, for comparison with a simulated drive.
 //!
 //! Invariants:
 //! 1. Requests are in the order in which they were issued.
-//! 2. A request's time is that from its issue to its completion.
+//! 2. The time of a request is that from its issue to its completion.
 
 use imbrex_disk::{Command, Operation, SimDuration, SimTime};
 use imbrex_trace::{Request, When};
@@ -10,18 +10,18 @@ use imbrex_trace::{Request, When};
 /// A request that a drive served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MeasuredRequest {
-    /// What was asked, in sectors of 512 bytes.
+    /// The request, in sectors of 512 bytes.
     pub command: Command,
-    /// When it was issued.
+    /// Time of issue.
     pub issued: SimTime,
-    /// From issue to completion.
+    /// Time from issue to completion.
     pub taken: SimDuration,
-    /// Whether the drive's buffer served it, where the record says so.
+    /// Whether the drive's buffer served it, if the record says so.
     pub hit: Option<bool>,
 }
 
 impl MeasuredRequest {
-    /// When it was complete.
+    /// Returns the time of completion.
     pub fn completed(&self) -> SimTime {
         self.issued + self.taken
     }
@@ -32,14 +32,14 @@ impl MeasuredRequest {
 pub struct Measured {
     /// The requests.
     pub requests: Vec<MeasuredRequest>,
-    /// The format they were read from.
+    /// Name of the format that they were read from.
     pub format: String,
-    /// What was decided while reading.
+    /// Decisions made while reading.
     pub notes: Vec<String>,
 }
 
 impl Measured {
-    /// The most that were outstanding at once.
+    /// Returns the largest number of requests that were outstanding at once.
     pub fn depth(&self) -> usize {
         let mut ends: Vec<u64> = self.requests.iter().map(|request| request.completed().0).collect();
         ends.sort_unstable();
@@ -55,8 +55,8 @@ impl Measured {
         most.max(1)
     }
 
-    /// The requests as a workload. One at a time: each after the pause that followed the one before. Several at once: at
-    /// their times.
+    /// Returns the requests as a workload. If at most one was outstanding, each is issued after the pause that followed
+    /// the one before; otherwise each at its time.
     pub fn workload(&self) -> Vec<Request> {
         let one_by_one = self.depth() == 1;
         let mut before: Option<SimTime> = None;
@@ -72,7 +72,7 @@ impl Measured {
         self.requests.iter().map(request).collect()
     }
 
-    /// The first and the second half.
+    /// Returns the first and the second half of the requests.
     pub fn halves(&self) -> (Measured, Measured) {
         let (first, second) = self.requests.split_at(self.requests.len() / 2);
         let half = |requests: &[MeasuredRequest]| Measured { requests: requests.to_vec(), ..self.clone() };
@@ -80,7 +80,7 @@ impl Measured {
     }
 }
 
-/// Whether a request goes on where the one before ended.
+/// Returns whether a request begins where the one before ended.
 pub fn is_sequential(before: Option<&Command>, command: &Command) -> bool {
     before.is_some_and(|before| before.operation != Operation::Flush && before.end() == command.lba)
 }

@@ -1,4 +1,5 @@
-//! Playing a measurement to a simulated drive: the same requests, issued at the same times, and how long each takes there.
+//! Replays a measurement on a simulated drive: issues the requests at the measured times, and records how long each
+//! takes.
 
 use imbrex_disk::SimDuration;
 use imbrex_sim::{Arrival, Drive, Engine, Fit, IoRecord, Observer, Options};
@@ -6,24 +7,24 @@ use imbrex_trace::{Recorded, TraceError};
 
 use crate::measured::Measured;
 
-/// What a simulated drive made of a request.
+/// Result of a request on a simulated drive.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Simulated {
-    /// From entry to completion.
+    /// Time from entry to completion.
     pub taken: SimDuration,
-    /// Of it, the arm.
+    /// Seek time, a part of `taken`.
     pub seek: SimDuration,
-    /// The wait for the sector.
+    /// Rotational wait, a part of `taken`.
     pub rotation: SimDuration,
-    /// Cylinders the arm passed.
+    /// Seek distance, cylinders.
     pub distance: u32,
-    /// Whether arm and platter had no part in the answer.
+    /// Whether the request was answered without seek, rotational wait and transfer.
     pub hit: bool,
-    /// Whether it was served: a request past the end of the drive is not.
+    /// Whether the request was served: one past the end of the drive is not.
     pub served: bool,
 }
 
-/// Keeps the time of each request.
+/// Records the time of each request.
 struct Times {
     simulated: Vec<Simulated>,
     radial_track: u32,
@@ -49,7 +50,7 @@ impl Observer for Times {
     }
 }
 
-/// Plays `measured` to `drive`; the times are in the order of the requests.
+/// Replays `measured` on `drive`; returns the results in the order of the requests.
 pub fn replay(measured: &Measured, drive: Drive) -> Result<Vec<Simulated>, TraceError> {
     let mut options = Options::live(&drive);
     options.fit = Fit::Reject;

@@ -1,9 +1,9 @@
-//! A simulated drive judged by a real one: the distributions of service times, split by what the requests have in common,
-//! and what the largest differences point at.
+//! Compares a simulated drive with a measurement of a real one: the distributions of service times by class of request,
+//! and the part of the model that the largest differences point at.
 //!
 //! Invariants:
 //! 1. Each class compares the same requests on both sides.
-//! 2. A drive held against its own times has no difference anywhere.
+//! 2. A drive compared with its own times has no difference in any class.
 
 use imbrex_disk::Operation;
 use serde::Serialize;
@@ -12,10 +12,10 @@ use crate::compare::{Comparison, compare};
 use crate::measured::{Measured, is_sequential};
 use crate::replay::Simulated;
 
-/// What `imbrex validate --json` prints begins with.
+/// Name of the schema in the output of `imbrex validate --json`.
 pub const SCHEMA: &str = "imbrex.validate/1";
 
-/// Cylinders at which classes of distance end.
+/// Upper bounds of the classes by seek distance, cylinders.
 const DISTANCES: [(u32, &str); 5] = [
     (0, "no seek"),
     (10, "seek of 1 to 10 cylinders"),
@@ -24,51 +24,51 @@ const DISTANCES: [(u32, &str); 5] = [
     (u32::MAX, "seek of more than 1,000 cylinders"),
 ];
 
-/// Standard errors by which a stretch of the seek curve has to differ from the others.
+/// Standard errors by which the mean difference of a range of seek distances must deviate from that of all requests.
 const SURELY: f64 = 3.0;
 
-/// Where seek distances differ among each other by this share of what they have in common, that common part too is
-/// blamed on the seeks.
+/// If the differences between seek distances exceed this share of the difference common to all of them, the common
+/// difference is attributed to the seeks too.
 const SHARE_OF_SEEKS: f64 = 0.01;
 
-/// A class of requests compared.
+/// Comparison of a class of requests.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Class {
-    /// What they have in common.
+    /// Name of the class, which describes its requests.
     pub class: String,
     /// The comparison.
     #[serde(flatten)]
     pub comparison: Comparison,
-    /// Mean of simulated less measured, request by request.
+    /// Mean of simulated minus measured time, request by request, nanoseconds.
     pub mean_difference_ns: i64,
 }
 
-/// What the differences point at.
+/// The part of the model that the differences point at.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Suspect {
     /// `overheads`, `seeks`, `rotation`, `cache`, `transfers` or `nothing`.
     pub part: String,
-    /// In words.
+    /// The reason, in words.
     pub because: String,
 }
 
-/// The judgement.
+/// The result of a validation.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Validation {
-    /// Over all requests.
+    /// Comparison of all requests.
     #[serde(flatten)]
     pub whole: Comparison,
-    /// Mean of simulated less measured, request by request.
+    /// Mean of simulated minus measured time, request by request, nanoseconds.
     pub mean_difference_ns: i64,
-    /// The same by class.
+    /// Comparisons by class.
     pub classes: Vec<Class>,
-    /// What the largest differences have in common.
+    /// The part of the model that the largest differences point at.
     pub suspect: Suspect,
-    /// Requests past the end of the drive, left out.
+    /// Number of requests past the end of the drive, which are left out.
     pub rejected: u64,
 }
 
-/// A request on both sides.
+/// A request with its measured and its simulated time.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     measured_ns: u64,
@@ -87,7 +87,7 @@ impl Pair {
     }
 }
 
-/// Judges; `None` where no request was served.
+/// Validates `simulated` against `measured`; returns `None` if no request was served.
 pub fn validate(measured: &Measured, simulated: &[Simulated]) -> Option<Validation> {
     let pairs = pairs(measured, simulated);
     let whole = class("all", &pairs, |_| true)?;
@@ -147,16 +147,16 @@ fn class(name: &str, pairs: &[Pair], of: impl Fn(&Pair) -> bool) -> Option<Class
     Some(Class { class: name.into(), comparison, mean_difference_ns })
 }
 
-/// A group of requests whose mean difference is surer than chance.
+/// A group of requests whose mean difference exceeds chance.
 struct Group {
     part: &'static str,
     words: String,
-    /// Requests × square of the mean difference: its part of all squares.
+    /// Number of requests times the square of the mean difference: the group's part of the sum of squares.
     weight: f64,
 }
 
-/// Finds the group that explains most. Differences of single requests are mostly rotational chance, so only means count,
-/// and only as far as they exceed twice their standard error.
+/// Finds the group that explains most of the difference. Differences of single requests are mostly rotational chance.
+/// So only means count, and only if they exceed twice their standard error.
 fn suspect(pairs: &[Pair], whole: &Comparison) -> Suspect {
     let mut groups = Vec::new();
     let hits = |operation| move |pair: &&Pair| pair.hit && pair.operation == operation;
@@ -185,18 +185,19 @@ fn suspect(pairs: &[Pair], whole: &Comparison) -> Suspect {
     }
 }
 
-/// Seek distances whose mean difference is not that of all requests the medium serves. Where some surely have another,
-/// the part that all have in common is blamed on the seeks too.
+/// Returns the group of seek distances whose mean difference deviates from that of all requests that the medium serves.
+/// If some distances clearly deviate, the difference common to all is attributed to the seeks too.
 fn seeks<'a, I: Iterator<Item = &'a Pair>>(misses: impl Fn() -> I, common: f64) -> Option<Group> {
     let (mut from, mut weight, mut worst) = (1u32, 0.0, None::<(f64, f64, f64, u32)>);
-    // Twice as far each time, so that a short stretch of the curve is seen.
+    // Each range is twice as long as the one before, so that a short part of the curve is seen.
     while from < 1 << 30 {
         let to = from * 2;
         if let Some((count, mean, error)) = mean_of(misses().filter(|pair| (from..to).contains(&pair.distance))) {
             let apart = mean - common;
             if apart.abs() > SURELY * error {
                 weight += count * apart * apart;
-                // Named is the stretch that is itself wrong: one that is right stands apart from the others, too.
+                // The message names the range with the largest difference of its own: a correct range deviates from the
+                // others, too.
                 let own = count * mean * mean;
                 if worst.is_none_or(|(most, ..)| own > most) {
                     worst = Some((own, mean, count, from));
@@ -219,7 +220,7 @@ fn seeks<'a, I: Iterator<Item = &'a Pair>>(misses: impl Fn() -> I, common: f64) 
     Some(Group { part: "seeks", words, weight })
 }
 
-/// Long requests against short ones.
+/// Returns the group of long requests, if their mean difference deviates from that of short ones.
 fn transfers<'a, I: Iterator<Item = &'a Pair>>(misses: impl Fn() -> I) -> Option<Group> {
     let mut sizes: Vec<u32> = misses().map(|pair| pair.sectors).collect();
     sizes.sort_unstable();
@@ -231,7 +232,7 @@ fn transfers<'a, I: Iterator<Item = &'a Pair>>(misses: impl Fn() -> I) -> Option
     Some(Group { part: "transfers", words, weight: count * apart * apart })
 }
 
-/// Requests of which one side waits for the medium, and the other does not.
+/// Returns the group of requests that wait for the medium on one side only.
 fn cache(pairs: &[Pair]) -> Option<Group> {
     let wrong = |pair: &&Pair| {
         let (less, more) = (pair.measured_ns.min(pair.simulated_ns), pair.measured_ns.max(pair.simulated_ns));
@@ -260,13 +261,14 @@ fn group<'a>(part: &'static str, what: &str, pairs: impl Iterator<Item = &'a Pai
     })
 }
 
-/// How many there are and their mean difference, where that exceeds twice its standard error.
+/// Returns the number of requests and their mean difference, nanoseconds, if it exceeds twice its standard error.
 fn sure_mean<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Option<(f64, f64)> {
     let (count, mean, error) = mean_of(pairs)?;
     (mean.abs() > 2.0 * error && mean != 0.0).then_some((count, mean))
 }
 
-/// How many there are, their mean difference and its standard error; nothing where they are too few.
+/// Returns the number of requests, their mean difference and its standard error, nanoseconds; nothing for fewer than
+/// eight requests.
 fn mean_of<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Option<(f64, f64, f64)> {
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for pair in pairs {

@@ -1,5 +1,5 @@
-//! Goal: a drive held against itself has no difference; a wrong part is pointed at; a fit finds what was put wrong. Method: the
-//! times of a simulated drive, taken for those of a real one.
+//! Goal: a drive compared with itself has no difference; a wrong part is named; a fit finds a wrong value. Method: the
+//! times of a simulated drive take the place of measured ones.
 
 use imbrex_calibrate::compare::compare;
 use imbrex_calibrate::fit::fit;
@@ -19,7 +19,7 @@ fn simulated(profile: &Profile, measured: &Measured) -> Vec<imbrex_calibrate::re
     replay(measured, drive).expect("nothing is read from outside")
 }
 
-/// Random reads one at a time, a few of them sequential, with the times that the drive as it is takes.
+/// Returns random requests, one at a time, four reads to one write, with the times that the unchanged drive takes.
 fn measured() -> Measured {
     let (mut state, mut at) = (7u64, SimTime::ZERO);
     let mut measured = Measured::default();
@@ -30,7 +30,7 @@ fn measured() -> Measured {
         measured.requests.push(MeasuredRequest { command, issued: at, taken: SimDuration(1), hit: None });
         at += SimDuration(40_000_000 + (state >> 40) % 9_000_000);
     }
-    // What the drive made of them becomes what was measured, so that pauses are pauses.
+    // The simulated times become the measured ones, and the requests are moved so that the pauses between them stay.
     for _ in 0..2 {
         let times = simulated(&drive(&[]), &measured);
         let mut at = SimTime::ZERO;
@@ -66,8 +66,8 @@ fn what_is_wrong_is_pointed_at() {
     assert_eq!(suspect(&[("host.overhead_ns", "1600000")]), "overheads");
 }
 
-/// Up to 100,000 tracks the curve begins 4 ms too late, beyond it is right; most requests go beyond. Named is a stretch
-/// within, though the others stand as far from the mean of all.
+/// The curve begins 4 ms too high up to 100,000 tracks, and is correct beyond; most requests go beyond. The message
+/// must name a range within, though the others deviate as much from the mean of all.
 #[test]
 fn the_stretch_of_the_curve_that_is_named_is_wrong_itself() {
     let measured = measured();
@@ -98,8 +98,8 @@ fn a_fit_finds_the_overhead_that_was_put_wrong() {
     Profile::parse("fitted.toml", &found.toml, &[]).expect("what is written is a profile");
 }
 
-/// As drives are recorded whose pauses say nothing of where the platter was: requests fall anywhere in a rotation, and the
-/// distributions of two halves differ by chance alone.
+/// Pauses that do not preserve the position of the platter, as in many records: requests fall anywhere in a rotation,
+/// and the distributions of two halves differ by chance alone.
 #[test]
 fn chance_is_not_fitted() {
     let mut measured = measured();
@@ -116,8 +116,8 @@ fn chance_is_not_fitted() {
     assert!(after.rms_ns * 10 <= before.rms_ns * 11, "the judged half came from {before:?} to {after:?}");
 }
 
-/// Writes that are reported later than the profile says: nothing but the comparison of single requests can tell it from
-/// a slower arm, since what is lost at one end of a request is won at the other.
+/// Writes are reported later than the profile says. Only the comparison of single requests can distinguish that from a
+/// slower arm, because the time lost at one end of a request is gained at the other.
 #[test]
 fn single_requests_tell_a_late_report_from_a_late_arm() {
     let controlled = |complete_ns: u64| {
@@ -137,7 +137,7 @@ fn single_requests_tell_a_late_report_from_a_late_arm() {
     }
     let found = fit(&measured, &controlled(50_000), "t", &mut |_, _| ()).expect("the requests fit the drive");
     let after = |key: &str| found.fitted.iter().find(|value| value.key.ends_with(key)).expect("is fitted").after;
-    // What reads and writes are reported late by alike shows nowhere: the next request comes as much later.
+    // A delay that reads and writes share cannot be seen: the next request comes later by as much.
     let late = after("write_complete_ns") - after("read_complete_ns");
     assert!((late - 250_000.0).abs() < 10_000.0, "{:?}", found.fitted);
 }

@@ -1,4 +1,4 @@
-//! Goal: what was measured is read as it was: which request, when it was issued, how long it took. Method: records of a few
+//! Goal: measurements are read correctly: the request, its time of issue, and its duration. Method: records of a few
 //! lines written by hand, whose times can be worked out on paper.
 
 use imbrex_calibrate::distribution::{self, Distribution};
@@ -21,7 +21,8 @@ fn refusal(bytes: &[u8], options: &ReadOptions) -> String {
     read("t", bytes, options).expect_err("is wrong").to_string()
 }
 
-/// First sector, sectors, issue and time of each, in microseconds, and whether it is a read.
+/// Returns the first sector, the number of sectors, the issue and duration in microseconds, and whether the request is
+/// a read.
 fn seen(measured: &Measured) -> Vec<(u64, u32, u64, u64, bool)> {
     let one = |request: &imbrex_calibrate::measured::MeasuredRequest| {
         let command = &request.command;
@@ -31,7 +32,7 @@ fn seen(measured: &Measured) -> Vec<(u64, u32, u64, u64, bool)> {
     measured.requests.iter().map(one).collect()
 }
 
-/// As blkparse prints them: two reads outstanding that end in the other order, a write, and an issue that never ends.
+/// Output of blkparse: two outstanding reads that end in reverse order, a write, and an issue without completion.
 const BLKPARSE: &str = "\
   8,0    1        1     1.000000000   100  D   R 1000 + 8 [fio]
   8,0    1        2     1.000100000   100  D   R 2000 + 16 [fio]
@@ -51,7 +52,7 @@ fn issues_and_completions_of_blkparse_are_paired_by_what_they_are_of() {
     assert!(measured.notes.iter().any(|note| note.starts_with("1 issues have no completion")), "{:?}", measured.notes);
 }
 
-/// A record of blktrace's own: `struct blk_io_trace` of linux/blktrace_api.h.
+/// Returns a record of blktrace's own: `struct blk_io_trace` of linux/blktrace_api.h.
 fn record(ns: u64, sector: u64, sectors: u32, action: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(0x6561_7407u32.to_le_bytes());
@@ -89,12 +90,12 @@ fn issues_without_completions_are_refused() {
 
 #[test]
 fn a_log_of_fio_has_completions_in_milliseconds_and_times_in_nanoseconds() {
-    // One at a time: each follows on the one before; a pause is one where the clock of a millisecond shows it.
+    // One at a time: each follows the one before. A pause counts only if the clock of a millisecond shows it.
     let log = "10, 10000000, 0, 4096, 512000, 0\n21, 10500000, 1, 4096, 1024000, 0\n71, 20000000, 0, 8192, 0, 0\n";
     let measured = requests(log.as_bytes());
     let expected = [(1000, 8, 0, 10_000, true), (2000, 8, 10_000, 10_500, false), (0, 16, 51_000, 20_000, true)];
     assert_eq!(seen(&measured), expected);
-    // Two that overlap are issued at their times.
+    // Two requests that overlap are issued at their times.
     let log = "10, 10000000, 0, 4096, 512000, 0\n12, 11000000, 0, 4096, 1024000, 0\n";
     assert_eq!(seen(&requests(log.as_bytes())), [(1000, 8, 0, 10_000, true), (2000, 8, 1_000, 11_000, true)]);
     let short = "10, 10000000, 0, 4096, 512000, 0\n21, 10500000, 1, 4096\n";
@@ -112,7 +113,7 @@ fn a_csv_is_read_by_its_columns_and_units() {
     assert!(refusal(csv.as_bytes(), &columns("op,offset,size,latency", "h,,,h")).contains("no unit of time"));
 }
 
-/// What fio 3 writes with `--output-format=json+`, cut to what counts.
+/// Output of fio 3 with `--output-format=json+`, reduced to the relevant parts.
 const JSON: &str = r#"{ "fio version": "fio-3.33", "global options": { "bs": "4k", "size": "1g" }, "jobs": [ {
     "job options": { "rw": "randrw", "iodepth": "1" },
     "read":  { "clat_ns": { "bins": { "1000": 3, "9000": 1 } } },

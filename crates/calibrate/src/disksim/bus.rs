@@ -1,13 +1,13 @@
-//! The way from a disk to its host as a `.parv` lays it out: the bus the disk hangs on, and the controllers above it.
+//! The path from a disk to its host in a `.parv`: the bus of the disk, and the controllers above it.
 //!
-//! A block takes the longest of what bus, controllers and disk need for it (reference manual §3.4).
+//! A block takes the longest of the times that bus, controllers and disk need for it (reference manual §3.4).
 
 use super::ImportError;
 use super::controller::Bus;
 use super::fields::Fields;
 use super::syntax::{Block, Item};
 
-/// The bus on which the disk of kind `disk` hangs, if the description has one.
+/// Returns the bus of the disk of kind `disk`, if the description has one.
 pub fn of(items: &[Item], disk: &str) -> Result<Option<Bus>, ImportError> {
     let Some(topology) = items.iter().find_map(|item| match item {
         Item::Topology(words) => Some(words),
@@ -33,7 +33,7 @@ pub fn of(items: &[Item], disk: &str) -> Result<Option<Bus>, ImportError> {
     Ok(Some(bus))
 }
 
-/// Kinds and names of what stands above the disk, from the driver down.
+/// Returns the kinds and names of the components above the disk, from the driver down.
 fn above(topology: &[String], items: &[Item], disk: &str) -> Option<Vec<(String, String)>> {
     let mut path: Vec<(String, String)> = Vec::new();
     for (index, word) in topology.iter().enumerate() {

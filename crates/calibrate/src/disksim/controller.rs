@@ -5,16 +5,16 @@ use imbrex_disk::profile::{Controller, ExtraDisconnect, ImmediateReport, ReadOn,
 use super::ImportError;
 use super::fields::{Fields, refuse};
 
-/// The bus as a `.parv` describes it.
+/// Transfer times of the bus, as a `.parv` describes it.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Bus {
-    /// Milliseconds of a block towards the host, the slowest of bus and controllers.
+    /// Milliseconds to transfer a block to the host, over the slowest of bus and controllers.
     pub read_ms: f64,
-    /// The same towards the drive.
+    /// Milliseconds to transfer a block to the drive, over the slowest of bus and controllers.
     pub write_ms: f64,
 }
 
-/// Parameters that say nothing of one drive that serves one request after the other, and why.
+/// Parameters that do not matter for a single drive that serves one request after the other, and the reason.
 const WITHOUT_MEANING: &[(&str, &str)] = &[
     ("Print stats", "what DiskSim prints"),
     ("Avg sectors per cylinder", "an estimate for schedulers outside the drive"),

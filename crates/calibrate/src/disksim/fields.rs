@@ -1,4 +1,4 @@
-//! A block's parameters asked for one by one: what was never asked for is listed at the end.
+//! Access to a block's parameters by name; the parameters that were never read are listed at the end.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -6,68 +6,68 @@ use std::collections::BTreeSet;
 use super::ImportError;
 use super::syntax::{Block, Parameter, Value};
 
-/// A block being read.
+/// A block that is being read.
 pub struct Fields<'a> {
     block: &'a Block,
     asked: RefCell<BTreeSet<String>>,
 }
 
 impl<'a> Fields<'a> {
-    /// The parameters of `block`.
+    /// Returns access to the parameters of `block`.
     pub fn new(block: &'a Block) -> Fields<'a> {
         Fields { block, asked: RefCell::default() }
     }
 
-    /// Where the block begins.
+    /// Returns the file and line at which the block begins.
     pub fn place(&self) -> &str {
         &self.block.place
     }
 
-    /// The parameter called `name`, which counts as read.
+    /// Returns the parameter called `name`, and marks it as read.
     pub fn parameter(&self, name: &str) -> Option<&'a Parameter> {
         self.asked.borrow_mut().insert(name.to_string());
         self.block.get(name)
     }
 
-    /// What nobody asked for.
+    /// Returns the parameters that were not read.
     pub fn rest(&self) -> Vec<&'a Parameter> {
         let asked = self.asked.borrow();
         self.block.parameters.iter().filter(|parameter| !asked.contains(&parameter.name)).collect()
     }
 
-    /// A number, if there.
+    /// Returns a number, if the parameter exists.
     pub fn number(&self, name: &str) -> Result<Option<f64>, ImportError> {
         self.parameter(name).map(|parameter| number(&parameter.value, parameter)).transpose()
     }
 
-    /// A number that has to be there.
+    /// Returns a number; a missing parameter is an error.
     pub fn needed(&self, name: &str) -> Result<f64, ImportError> {
         self.number(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// A whole number that is not negative, if there.
+    /// Returns a whole number that is not negative, if the parameter exists.
     pub fn whole(&self, name: &str) -> Result<Option<u64>, ImportError> {
         let Some(parameter) = self.parameter(name) else { return Ok(None) };
         whole(&parameter.value, parameter).map(Some)
     }
 
-    /// Such a number that has to be there.
+    /// Returns a whole number that is not negative; a missing parameter is an error.
     pub fn needed_whole(&self, name: &str) -> Result<u64, ImportError> {
         self.whole(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// Whether a switch is on; off where it is missing.
+    /// Returns whether a switch is on; a missing one is off.
     pub fn is_on(&self, name: &str) -> Result<bool, ImportError> {
         Ok(self.number(name)?.is_some_and(|value| value != 0.0))
     }
 
-    /// A time in milliseconds, zero where it is missing.
+    /// Returns a time in nanoseconds from a parameter in milliseconds; 0 if the parameter is missing.
     pub fn ns(&self, name: &str) -> Result<u64, ImportError> {
         let Some(parameter) = self.parameter(name) else { return Ok(0) };
         nanoseconds(number(&parameter.value, parameter)?, parameter)
     }
 
-    /// A word, if there.
+    /// Returns a word, if the parameter exists.
     pub fn word(&self, name: &str) -> Result<Option<&'a str>, ImportError> {
         match self.parameter(name) {
             None => Ok(None),
@@ -76,7 +76,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A block inside, if there.
+    /// Returns a nested block, if the parameter exists.
     pub fn block(&self, name: &str) -> Result<Option<&'a Block>, ImportError> {
         match self.parameter(name) {
             None => Ok(None),
@@ -85,7 +85,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list, empty where it is missing.
+    /// Returns a list, empty if the parameter is missing.
     pub fn list(&self, name: &str) -> Result<&'a [Value], ImportError> {
         match self.parameter(name) {
             None => Ok(&[]),
@@ -94,21 +94,21 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list of whole numbers.
+    /// Returns a list of whole numbers.
     pub fn wholes(&self, name: &str) -> Result<Vec<u64>, ImportError> {
         let values = self.list(name)?;
         let Some(parameter) = self.block.get(name) else { return Ok(Vec::new()) };
         values.iter().map(|value| whole(value, parameter)).collect()
     }
 
-    /// A list of numbers.
+    /// Returns a list of numbers.
     pub fn numbers(&self, name: &str) -> Result<Vec<f64>, ImportError> {
         let values = self.list(name)?;
         let Some(parameter) = self.block.get(name) else { return Ok(Vec::new()) };
         values.iter().map(|value| number(value, parameter)).collect()
     }
 
-    /// What to say where `name` is missing.
+    /// Returns the error for a missing parameter `name`.
     pub fn missing(&self, name: &str) -> ImportError {
         ImportError { place: self.block.place.clone(), reason: format!("'{name}' is missing from this block") }
     }
@@ -132,7 +132,7 @@ fn whole(value: &Value, parameter: &Parameter) -> Result<u64, ImportError> {
     Ok(number as u64)
 }
 
-/// Milliseconds as nanoseconds.
+/// Converts milliseconds to nanoseconds.
 pub fn nanoseconds(milliseconds: f64, parameter: &Parameter) -> Result<u64, ImportError> {
     if !(0.0..1e6).contains(&milliseconds) {
         return Err(refuse(parameter, &format!("{milliseconds} ms is no time a drive takes: expected 0 to 1,000,000")));
@@ -140,7 +140,7 @@ pub fn nanoseconds(milliseconds: f64, parameter: &Parameter) -> Result<u64, Impo
     Ok((milliseconds * 1e6).round() as u64)
 }
 
-/// An error about `parameter`.
+/// Returns an error about `parameter`.
 pub fn refuse(parameter: &Parameter, reason: &str) -> ImportError {
     ImportError { place: parameter.place.clone(), reason: format!("'{}': {reason}", parameter.name) }
 }

@@ -8,7 +8,7 @@ use super::syntax::Value;
 
 const ORDERS: [SurfaceOrder; 3] = [SurfaceOrder::Forward, SurfaceOrder::SerpentineInZone, SurfaceOrder::Serpentine];
 
-/// The schemes of spare sectors, by the manual's number.
+/// Schemes of spare sectors, by their numbers in the manual.
 const SCHEMES: [SpareScheme; 11] = [
     SpareScheme::None,
     SpareScheme::ZoneTracks,

@@ -1,6 +1,7 @@
 //! Seek curve, settling, head switch and rotation of a DiskSim model (`dm_mech_g1`; reference manual B.4.3 and B.5).
 //!
-//! Every seek equation becomes a table of points: where it bends, at each distance; where it is straight, at its ends.
+//! Every seek equation becomes a table of points: at each distance where it is curved, and at the ends of its straight
+//! parts.
 
 use imbrex_disk::mechanics::{MechanicsConfig, Rotation, SeekConfig, SeekPoint};
 
@@ -8,16 +9,17 @@ use super::ImportError;
 use super::fields::{Fields, refuse};
 use super::syntax::Read;
 
-/// Up to this distance every point of a bent curve is listed, farther ones within a hundredth of each other.
+/// Longest distance up to which a curved equation has a point at every distance, cylinders; farther points are a
+/// hundredth of the distance apart.
 const EVERY_DISTANCE: u32 = 512;
 
-/// What the mechanical block says.
+/// The contents of the mechanical block.
 pub struct Mechanical {
     pub config: MechanicsConfig,
     pub rotation_ns: u32,
 }
 
-/// Reads the block for a disk of `cylinders`.
+/// Reads the block for a disk of `cylinders` cylinders.
 pub fn read(
     fields: &Fields<'_>,
     cylinders: u32,
@@ -86,7 +88,8 @@ fn seek_points(fields: &Fields<'_>, cylinders: u32, read: Read<'_>) -> Result<Ve
     Ok(sampled(&*curve, farthest, bends(fields, kind)?))
 }
 
-/// Distances at which a curve of this kind may jump: listed before and after.
+/// Returns the distance at which a curve of this kind may jump, cylinders; every distance up to it becomes a point.
+/// Returns 0 if the curve does not jump.
 fn bends(fields: &Fields<'_>, kind: &str) -> Result<u32, ImportError> {
     if kind.starts_with("hpl") {
         return Ok(fields.numbers("HPL seek equation values")?.first().copied().unwrap_or(0.0) as u32);
@@ -94,7 +97,8 @@ fn bends(fields: &Fields<'_>, kind: &str) -> Result<u32, ImportError> {
     Ok(0)
 }
 
-/// The equation of Ruemmler and Wilkes 1994, with the first ten distances apart where they are given.
+/// Returns the equation of Ruemmler and Wilkes 1994, with separate values for the first ten distances if they are
+/// given.
 fn hpl(fields: &Fields<'_>, kind: &str) -> Result<Box<dyn Fn(f64) -> f64>, ImportError> {
     let values = fields.numbers("HPL seek equation values")?;
     let first: Vec<f64> = fields.numbers("First ten seek times")?;
@@ -132,7 +136,7 @@ fn sampled(curve: &dyn Fn(f64) -> f64, farthest: u32, bend: u32) -> Vec<SeekPoin
     straightened(distances.into_iter().map(point).collect())
 }
 
-/// The same curve without the points that lie on the line between their neighbours.
+/// Returns the curve without the points that lie on the line between their neighbours.
 fn straightened(points: Vec<SeekPoint>) -> Vec<SeekPoint> {
     let mut kept: Vec<SeekPoint> = Vec::new();
     for (index, point) in points.iter().enumerate() {
@@ -148,7 +152,7 @@ fn straightened(points: Vec<SeekPoint>) -> Vec<SeekPoint> {
     kept
 }
 
-/// A measured curve: `Seek distances measured: N`, then `distance, milliseconds`.
+/// Reads a measured curve: `Seek distances measured: N`, then lines of `distance, milliseconds`.
 fn extracted(fields: &Fields<'_>, read: Read<'_>) -> Result<Vec<SeekPoint>, ImportError> {
     let file = fields.word("Full seek curve")?.ok_or_else(|| fields.missing("Full seek curve"))?;
     let text = read(file).map_err(|reason| ImportError::new(file, reason))?;

@@ -1,12 +1,12 @@
-//! DiskSim's descriptions of drives (`.parv`, `.diskspecs`, `.model`, `.seek`) as profiles.
+//! Converts DiskSim's descriptions of drives (`.parv`, `.diskspecs`, `.model`, `.seek`) to profiles.
 //!
-//! What the parameters mean is said in the DiskSim 4.0 reference manual (Bucy, Schindler, Schlosser, Ganger 2008,
-//! CMU-PDL-08-101): §3.4.5 the controller, appendix B the layout and the mechanics. Of the layout models the first (`g1`)
-//! is read, which all drives of the validation set have.
+//! The parameters are defined in the DiskSim 4.0 reference manual (Bucy, Schindler, Schlosser, Ganger 2008,
+//! CMU-PDL-08-101): §3.4.5 the controller, appendix B the layout and the mechanics. Of the layout models, only the
+//! first (`g1`) is supported; all drives of the validation set use it.
 //!
 //! Invariants:
-//! 1. No parameter is dropped in silence: what has no meaning here is in the notes, with the reason.
-//! 2. The text that comes out is a profile: it has been parsed and built.
+//! 1. No parameter is dropped silently: each one that is not used is in the notes, with the reason.
+//! 2. The resulting text is a valid profile: it has been parsed and built.
 
 mod bus;
 mod controller;
@@ -32,7 +32,7 @@ use self::syntax::{Block, Item, Read};
 pub struct ImportError {
     /// File and line.
     pub place: String,
-    /// What is wrong and what was expected.
+    /// The error, and the expected form.
     pub reason: String,
 }
 
@@ -42,18 +42,18 @@ impl ImportError {
     }
 }
 
-/// A drive that was read.
+/// An imported drive.
 #[derive(Clone, Debug)]
 pub struct Imported {
     /// The profile, as TOML.
     pub toml: String,
-    /// The same, checked.
+    /// The profile, parsed from the TOML and checked.
     pub profile: Profile,
-    /// What was left out or decided, line by line.
+    /// Notes about unused parameters and decisions, one line each.
     pub notes: Vec<String>,
 }
 
-/// The profile as it is written.
+/// The profile, in the form in which it is written.
 #[derive(Serialize)]
 struct Written<'a> {
     name: &'a str,
@@ -70,7 +70,7 @@ struct Conventional {
     kind: &'static str,
 }
 
-/// Reads the drive that `file` describes, and the files it names through `read`.
+/// Imports the drive that `file` describes; `read` reads `file` and the files that it names.
 pub fn import(file: &str, read: Read<'_>) -> Result<Imported, ImportError> {
     let items = syntax::parse(file, read)?;
     let mut notes = Vec::new();
@@ -148,7 +148,7 @@ fn read_model(
     let layout = Fields::new(layout);
     let measured = layout::read(&layout, mechanics.rotation_ns)?;
     fields.parameter("Block count");
-    // Given beside a seek curve, they say the same as it does.
+    // Beside a seek curve, these parameters repeat its contents.
     for name in ["Single cylinder seek time", "Average seek time", "Full strobe seek time", "Full seek curve"] {
         mechanical.parameter(name);
     }
@@ -160,7 +160,7 @@ fn read_model(
     Ok((GeometryConfig { measured: Some(measured), ..plain }, mechanics.config))
 }
 
-/// A note for each parameter that nobody knows.
+/// Returns a note for each unknown parameter.
 fn unread(fields: &Fields<'_>) -> Vec<String> {
     let note = |parameter: &&syntax::Parameter| format!("{}: '{}' is not known here", parameter.place, parameter.name);
     fields.rest().iter().map(note).collect()

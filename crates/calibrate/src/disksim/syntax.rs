@@ -2,12 +2,12 @@
 //! `source FILE` in place of a block, `#` to the end of a line.
 //!
 //! Invariants:
-//! 1. Every parameter keeps the file and line it stands on.
+//! 1. Every parameter keeps its file and line.
 //! 2. A file that includes itself is refused.
 
 use super::ImportError;
 
-/// Files within files: more is a circle.
+/// Most levels of files within files: more levels mean that files include each other in a circle.
 const DEPTH_MAX: usize = 8;
 
 /// A value.
@@ -24,9 +24,9 @@ pub enum Value {
 /// A parameter.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Its name, single blanks between its words.
+    /// Name, with single blanks between its words.
     pub name: String,
-    /// Its value.
+    /// Value.
     pub value: Value,
     /// File and line.
     pub place: String,
@@ -35,43 +35,43 @@ pub struct Parameter {
 /// Parameters between braces.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// The kind: `disksim_disk`, `dm_layout_g1`.
+    /// Kind, such as `disksim_disk` or `dm_layout_g1`.
     pub kind: String,
-    /// The name after it, if there is one.
+    /// Name after the kind, if there is one.
     pub name: String,
-    /// Its parameters, in order.
+    /// Parameters, in order.
     pub parameters: Vec<Parameter>,
-    /// Where it begins.
+    /// File and line at which the block begins.
     pub place: String,
 }
 
 impl Block {
-    /// The parameter called `name`.
+    /// Returns the parameter called `name`.
     pub fn get(&self, name: &str) -> Option<&Parameter> {
         self.parameters.iter().find(|parameter| parameter.name == name)
     }
 }
 
-/// What stands at the top of a file.
+/// An item at the top level of a file.
 #[derive(Clone, Debug)]
 pub enum Item {
     /// A block.
     Block(Block),
     /// `instantiate [ names ] as KIND`.
     Instance {
-        /// The names.
+        /// Names of the instances.
         names: Vec<String>,
-        /// What they are.
+        /// Kind of the instances.
         kind: String,
     },
     /// The words and brackets of a topology.
     Topology(Vec<String>),
 }
 
-/// Reads files by name.
+/// A function that reads a file by name; the error is the reason.
 pub type Read<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
-/// Everything in `file` and in the files it names.
+/// Parses `file` and the files that it names.
 pub fn parse(file: &str, read: Read<'_>) -> Result<Vec<Item>, ImportError> {
     let mut items = Vec::new();
     parse_into(file, read, 0, &mut items)?;
@@ -93,7 +93,7 @@ struct Token {
     line: usize,
 }
 
-/// Words and the signs `= , { } [ ]`.
+/// Splits a text into words and the signs `= , { } [ ]`.
 fn tokens(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -202,7 +202,7 @@ impl Parser<'_> {
         Ok(Item::Instance { names, kind: self.take()? })
     }
 
-    /// Up to the bracket that closes the first one.
+    /// Reads the words of a topology, up to the bracket that closes the first one.
     fn topology(&mut self) -> Result<Vec<String>, ImportError> {
         let (mut words, mut depth) = (Vec::new(), 0);
         loop {
@@ -216,7 +216,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `KIND [NAME] { parameters }`.
+    /// Reads `KIND [NAME] { parameters }`.
     fn block(&mut self) -> Result<Block, ImportError> {
         let place = self.place();
         let mut head = Vec::new();
@@ -306,7 +306,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the word here is the whole value: a sign follows it.
+    /// Returns whether the next word is a whole value: a sign or the end follows it.
     fn ends_after_word(&self) -> bool {
         let next = self.tokens.get(self.at + 1).map(|token| token.text.as_str());
         next.is_none_or(|next| ["=", ",", "}", "[", "]"].contains(&next))

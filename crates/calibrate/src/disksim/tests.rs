@@ -1,5 +1,5 @@
-//! Goal: what a description says is what the profile is. Method: a small drive written here in the syntax of DiskSim, whose
-//! places and times follow from the reference manual by hand.
+//! Goal: the profile equals the description. Method: a small drive in the syntax of DiskSim, whose places and times
+//! follow from the reference manual by hand.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ fn sectors_lie_where_zones_spares_slips_and_remaps_put_them() {
     assert_eq!(place(35), (0, 0, 41 * sector_ns));
     // The first sector of the second track, after a head skew of ten.
     assert_eq!(place(94), (0, 1, 10 * sector_ns));
-    // The second zone, whose sectors are twice as wide, begins at three of them.
+    // The second zone, whose sectors are twice as wide, begins at an offset of three sectors.
     assert_eq!(place(3985), (20, 0, 3 * 2 * sector_ns));
     assert_eq!(geometry.piece(Pba(0), imbrex_disk::Sectors(50)).sectors, 2, "a piece ends at a slipped sector");
 }
@@ -100,8 +100,8 @@ fn bus_overheads_and_seeks_are_taken_over() {
     assert!(drive.notes.iter().any(|note| note.contains("'Scheduler' is not used")));
 }
 
-/// Times of the reference manual (CMU-PDL-08-101, §3.4.5), each with the key that means the same, and those of the extra
-/// disconnect.
+/// Times of the reference manual (CMU-PDL-08-101, §3.4.5), each with the corresponding key of the profile, including
+/// those of the extra disconnect.
 const TIMES: [(&str, &str); 21] = [
     ("Per-request overhead time", "command_ns"),
     ("Read hit over. after write", "read_hit_after_write_ns"),

@@ -1,4 +1,4 @@
-//! Why a fit failed.
+//! Errors of a fit.
 
 use imbrex_disk::ProfileError;
 use imbrex_sim::DriveError;
@@ -7,16 +7,16 @@ use imbrex_trace::TraceError;
 /// Why a fit failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
-    /// The profile with a value tried.
+    /// The profile with a tried value is invalid.
     #[error("{0}")]
     Profile(#[from] ProfileError),
-    /// The drive made of it.
+    /// The drive of the profile could not be built.
     #[error("{0}")]
     Drive(#[from] DriveError),
-    /// The measurement played to it.
+    /// The replay of the measurement failed.
     #[error("{0}")]
     Trace(#[from] TraceError),
-    /// The measurement is too short, or lies past the drive.
+    /// The measurement is too short, or lies past the end of the drive.
     #[error("{0}")]
     Measurement(String),
 }

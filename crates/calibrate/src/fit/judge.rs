@@ -1,17 +1,17 @@
-//! How far a profile is from a measurement, in one number that a search can make small.
+//! Computes the distance of a profile from a measurement: one number, the loss, that a search minimizes.
 //!
-//! There are two such numbers. **Pairs**: the mean square of the difference request by request, where a difference of
-//! more than a sixty-fourth of a rotation counts as one of that size. A request that just misses its sector comes a
-//! whole rotation later, which says little about why; a few such requests more or less would outweigh all the others.
-//! It pins values down to microseconds, but only where pauses were recorded so exactly that the platter of the model
-//! turns in step with the real one. **Distributions**: the square of the demerit figure by classes of requests (reads
-//! and writes, by how far they lie from the one before), so that an error in one class is not hidden by the opposite
-//! one in another. It needs no pairs, and is blunt: of some thousand requests, chance alone makes distributions differ
-//! by a tenth of a millisecond.
+//! There are two losses. **Pairs** is the mean square of the differences request by request, where a difference of more
+//! than a sixty-fourth of a rotation counts as one of that size. A request that just misses its sector comes a whole
+//! rotation later, which says little about the cause; a few such requests more or less would outweigh all the others.
+//! This loss determines values to microseconds. It works only if pauses were recorded so exactly that the model's
+//! platter turns in step with the real one. **Distributions** is the square of the demerit figure by classes of
+//! requests (reads and writes, by the distance from the request before), so that opposite errors in two classes do not
+//! cancel out. This loss needs no pairs, and is less exact: with some thousand requests, chance alone makes
+//! distributions differ by a tenth of a millisecond.
 //!
 //! Invariants:
-//! 1. A profile that gives the measured times has the number 0, in both.
-//! 2. What is held out has no part in what is trained on: a request counts in one of the two.
+//! 1. A profile that gives the measured times has the loss 0, in both measures.
+//! 2. Held-out requests have no part in training: each request counts in one of the two.
 
 use std::collections::BTreeMap;
 
@@ -23,24 +23,24 @@ use crate::compare::{Comparison, compare};
 use crate::measured::Measured;
 use crate::replay::replay;
 
-/// One request in so many is held out.
+/// One request in this many is held out.
 const HELD_OUT: usize = 3;
 
-/// The share of a rotation by which a request may differ and be in step.
+/// Reciprocal of the share of a rotation by which a request may differ to count as in step.
 const IN_STEP: u64 = 8;
 
-/// The share of a rotation beyond which a difference counts as no larger: on a drive whose platter is in step nine requests of
-/// ten lie within it, and half of the rest have missed a rotation, or caught one.
+/// Reciprocal of the share of a rotation to which differences are limited. If the platter is in step, nine requests in
+/// ten differ by less; half of the others missed a rotation, or caught one earlier.
 const MISSED: u64 = 64;
 
-/// Which requests count.
+/// A set of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Part {
-    /// Those that values are sought with.
+    /// Requests that a search uses to find values.
     Training,
-    /// Those that say which values to keep.
+    /// Requests that decide which changes are kept.
     HeldOut,
-    /// Both.
+    /// All requests.
     All,
 }
 
@@ -54,35 +54,35 @@ impl Part {
     }
 }
 
-/// Which number is made small.
+/// The loss that a search minimizes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Measure {
-    /// Request by request.
+    /// Differences request by request.
     Pairs,
-    /// By the distributions of classes.
+    /// Distributions of the classes.
     Distributions,
 }
 
-/// A request on both sides.
+/// A request with its measured and its simulated time.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     index: usize,
     measured_ns: u64,
     simulated_ns: u64,
-    /// Reads or writes, by how far they lie from the one before.
+    /// Whether the request is a read, and the class of its distance from the request before.
     class: (bool, u32),
     /// Whether the simulated drive answered it from its buffer.
     hit: bool,
 }
 
-/// What a profile made of a measurement.
+/// Result of replaying a measurement on a profile's drive.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
     pairs: Vec<Pair>,
     rotation_ns: u64,
 }
 
-/// Plays `measured` to the drive of `profile`.
+/// Replays `measured` on the drive of `profile`.
 pub(super) fn judge(profile: &Profile, measured: &Measured) -> Result<Judged, FitError> {
     let drive = Drive::assemble(&profile.name, profile.clone(), &profile.default_layer, &[])?;
     let rotation_ns = drive.disk.geometry.rotation_ns() as u64;
@@ -97,7 +97,7 @@ pub(super) fn judge(profile: &Profile, measured: &Measured) -> Result<Judged, Fi
                 index,
                 measured_ns: request.taken.0,
                 simulated_ns: simulated.taken.0,
-                // Eight times as far each time.
+                // Each class of distance reaches eight times as far as the one before.
                 class: (request.command.operation == Operation::Read, (64 - distance.leading_zeros()).div_ceil(3)),
                 hit: simulated.hit,
             });
@@ -110,12 +110,12 @@ pub(super) fn judge(profile: &Profile, measured: &Measured) -> Result<Judged, Fi
 }
 
 impl Judged {
-    /// The demerit figure over all requests.
+    /// Returns the demerit figure over all requests.
     pub fn whole(&self) -> Comparison {
         distance(&self.pairs.iter().collect::<Vec<_>>()).expect("a judgement has requests")
     }
 
-    /// The number by `measure` over `part`; infinite where `part` has no request.
+    /// Returns the loss by `measure` over `part`; infinity if `part` has no request.
     pub fn loss(&self, measure: Measure, part: Part) -> f64 {
         let chosen: Vec<&Pair> = self.pairs.iter().filter(|pair| part.has(pair.index)).collect();
         if chosen.is_empty() {
@@ -133,8 +133,8 @@ impl Judged {
         pairs.iter().map(square).sum::<f64>() / pairs.len() as f64
     }
 
-    /// Whether the platter turns in step with the real one: most requests that the medium serves end where they ended.
-    /// Where it does not, a quarter of them do by chance.
+    /// Returns whether the model's platter turns in step with the real one: most requests that the medium serves end
+    /// close to their measured end. Out of step, a quarter of them do so by chance.
     pub fn is_in_step(&self) -> bool {
         let within = self.rotation_ns / IN_STEP;
         let medium = || self.pairs.iter().filter(|pair| !pair.hit);
@@ -143,7 +143,7 @@ impl Judged {
     }
 }
 
-/// The mean square over classes, and that over all.
+/// Returns the mean square of the demerit figures of the classes, plus the square of the figure over all requests.
 fn by_distributions(pairs: &[&Pair]) -> f64 {
     let mut classes: BTreeMap<(bool, u32), Vec<&Pair>> = BTreeMap::new();
     for pair in pairs {

@@ -1,4 +1,4 @@
-//! Fitting: overheads, settle times, seek curve, rotation and skews that bring a profile closest to a measurement.
+//! Fits a profile to a measurement: overheads, settle times, seek curve, rotation and skews.
 //!
 //! ```text
 //!  first half ──┬─ two requests of three: values are sought, by distributions ─► and request by request, where
@@ -7,13 +7,13 @@
 //!  second half ──── judges
 //! ```
 //!
-//! Sought by distributions alone, some twenty values follow the chance of some thousand requests: a profile that was right
-//! came out worse. So a change is kept only where requests that had no part in it are nearer for it, and where single
-//! requests can be compared they are ([`mod@judge`]).
+//! If values were sought by distributions alone, some twenty values would follow the chance of some thousand requests;
+//! a correct profile came out worse. So a change is kept only if it reduces the loss of held-out requests, and single
+//! requests are compared where that is possible ([`mod@judge`]).
 //!
 //! Invariants:
-//! 1. A value without a change that is borne out stays what the profile has.
-//! 2. The same measurement and profile give the same result: nothing is drawn.
+//! 1. A value keeps its number from the profile unless the held-out requests confirm a change.
+//! 2. Equal measurements and profiles give equal results: nothing is random.
 
 mod error;
 mod judge;
@@ -30,31 +30,32 @@ use self::search::Search;
 use crate::compare::Comparison;
 use crate::measured::Measured;
 
-/// What `imbrex fit --json` prints begins with.
+/// Name of the schema in the output of `imbrex fit --json`.
 pub const SCHEMA: &str = "imbrex.fit/1";
 
-/// Passes over all values, in each of the searches.
+/// Number of passes over all values, in each of the searches.
 const ROUNDS: usize = 14;
 
-/// Searches at most: by distributions, request by request, and again with what is kept.
+/// Most searches: by distributions, request by request, and again with the kept changes.
 const SEARCHES: usize = 3;
 
-/// What a fit came to.
+/// Result of a fit.
 #[derive(Clone, Debug)]
 pub struct Fit {
-    /// The values.
+    /// The fitted values.
     pub fitted: Vec<Fitted>,
-    /// The first half, before and after.
+    /// Comparisons of the first half, before and after the fit.
     pub first: (Comparison, Comparison),
-    /// The second half, before and after.
+    /// Comparisons of the second half, before and after the fit.
     pub second: (Comparison, Comparison),
-    /// The profile with the values.
+    /// The profile with the fitted values.
     pub profile: Profile,
-    /// Its text, the values marked.
+    /// The profile's text, with the changed values marked.
     pub toml: String,
 }
 
-/// Fits `profile` to the first half of `measured`, which lies in the file `name`; `progress` is told the round.
+/// Fits `profile` to the first half of `measured`, which was read from the file `name`. `progress` receives the number
+/// of the round and the total.
 pub fn fit(
     measured: &Measured,
     profile: &Profile,
@@ -81,7 +82,7 @@ pub fn fit(
     Ok(Fit { fitted, first: (before.0, after.0), second: (before.1, after.1), profile, toml })
 }
 
-/// The values that the measurement bears out, and the number they were sought by.
+/// Returns the search with the values that the measurement confirms, and the measure by which they were sought.
 fn sought<'a>(start: &Search<'a>, progress: &mut dyn FnMut()) -> Result<(Search<'a>, Measure), FitError> {
     let all: Vec<usize> = (0..start.values.len()).collect();
     let told_apart: Vec<usize> =
@@ -100,8 +101,8 @@ fn sought<'a>(start: &Search<'a>, progress: &mut dyn FnMut()) -> Result<(Search<
     Ok((search, measure))
 }
 
-/// Where to begin request by request: with what the profile had, or with what distributions made of it, whichever is
-/// nearer; none where the platter turns in step with neither.
+/// Returns the start of the search request by request: the profile's values, or those found by distributions, whichever
+/// have the smaller loss. Returns `None` if the platter turns in step with neither.
 fn in_step<'a>(start: &Search<'a>, by_distributions: &Search<'a>) -> Result<Option<Search<'a>>, FitError> {
     let mut nearest: Option<(f64, &Search<'a>)> = None;
     for search in [start, by_distributions] {

@@ -1,8 +1,8 @@
-//! The search: one value after the other, in steps that grow while they help and shrink while they do not.
+//! The search changes one value after the other, in steps that grow while they help and shrink while they do not.
 //!
 //! Invariants:
-//! 1. No part of a search makes the number that it makes small larger on the requests it counts.
-//! 2. The same measurement and profile give the same result: nothing is drawn.
+//! 1. No part of a search increases the loss that it minimizes, over the requests that it uses.
+//! 2. Equal measurements and profiles give equal results: nothing is random.
 
 use imbrex_disk::Profile;
 use serde::Serialize;
@@ -12,29 +12,29 @@ use super::judge::{Judged, Measure, Part, judge};
 use super::values::{Value, overrides};
 use crate::measured::Measured;
 
-/// A step is taken where the number falls by this much at least: less is chance.
+/// Factor below which a step must reduce the loss: less is chance.
 const WORTH: f64 = 0.999;
 
-/// A change is kept where the number over what was held out would be this much larger without it.
+/// A change is kept if the loss over the held-out requests would grow by this factor without it.
 const KEPT: f64 = 1.02;
 
-/// A value counts as determined where moving it makes the figure this much larger, and its square by that squared.
+/// A value counts as determined if moving it raises the demerit figure by this factor, and so the loss by its square.
 const RISE: f64 = 1.05;
 
-/// A value that was fitted.
+/// A fitted value.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Fitted {
-    /// The key in the profile; of a table of seeks, with the distance.
+    /// Key in the profile; for a table of seeks, with the distance.
     pub key: String,
-    /// Before.
+    /// Value before the fit.
     pub before: f64,
-    /// After.
+    /// Value after the fit.
     pub after: f64,
-    /// How far it can be moved until the figure is a twentieth larger; none where nothing shows it.
+    /// How far the value can be moved until the figure is a twentieth larger; `None` if no such move is found.
     pub within: Option<f64>,
 }
 
-/// Values on their way to what a measurement says.
+/// A set of values during a search.
 #[derive(Clone)]
 pub(super) struct Search<'a> {
     pub profile: &'a Profile,
@@ -44,22 +44,22 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// What the profile makes of the measurement with the values as they are.
+    /// Replays the measurement on the profile with the present values.
     pub fn judge(&self) -> Result<Judged, FitError> {
         judge(&self.fitted()?, self.measured)
     }
 
-    /// The profile with the values.
+    /// Returns the profile with the present values.
     pub fn fitted(&self) -> Result<Profile, FitError> {
         Ok(self.profile.with(&self.overrides())?)
     }
 
-    /// What the values set.
+    /// Returns the overrides that set the present values in the profile.
     pub fn overrides(&self) -> Vec<(String, String)> {
         overrides(&self.values, self.base)
     }
 
-    /// Goes along the values of `indices` for `rounds` rounds; `progress` is told of each.
+    /// Changes the values of `indices` for `rounds` rounds; calls `progress` in each.
     pub fn run(
         &mut self,
         (measure, part): (Measure, Part),
@@ -77,7 +77,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Takes back, one after the other, the changes that what was held out does not bear out.
+    /// Reverts, one after the other, the changes that the held-out requests do not confirm.
     pub fn prune(&mut self, measure: Measure) -> Result<(), FitError> {
         let mut now = self.loss(measure, Part::HeldOut)?;
         loop {
@@ -101,14 +101,14 @@ impl Search<'_> {
         }
     }
 
-    /// Gives every value the step that `start` has for it.
+    /// Resets the step of every value to that in `start`.
     pub fn renew_steps(&mut self, start: &Search<'_>) {
         for (value, first) in self.values.iter_mut().zip(&start.values) {
             value.step = first.step;
         }
     }
 
-    /// What was fitted, and how well each value is determined.
+    /// Returns all values, before and after, and how well each is determined.
     pub fn fitted_values(&mut self, measure: Measure) -> Result<Vec<Fitted>, FitError> {
         let count = self.values.len();
         let mut fitted = |index| {
@@ -119,12 +119,12 @@ impl Search<'_> {
         (0..count).map(&mut fitted).collect()
     }
 
-    /// The values that are no longer what the profile has.
+    /// Returns the indices of the values that differ from the profile.
     pub fn changed(&self) -> Vec<usize> {
         (0..self.values.len()).filter(|&index| self.values[index].now != self.values[index].before).collect()
     }
 
-    /// The number with the values as they are; infinite where no such drive can be built.
+    /// Returns the loss with the present values; infinity if they give no valid profile.
     fn loss(&self, measure: Measure, part: Part) -> Result<f64, FitError> {
         match self.judge() {
             Ok(judged) => Ok(judged.loss(measure, part)),
@@ -133,7 +133,7 @@ impl Search<'_> {
         }
     }
 
-    /// Moves value `index` to where it helps. Returns the number that the search makes small, as it is then.
+    /// Moves value `index` by a step if that helps. Returns the loss afterwards.
     fn improve(&mut self, index: usize, best: f64, measure: Measure, part: Part) -> Result<f64, FitError> {
         let start = self.values[index].now;
         let step = self.values[index].step;
@@ -154,7 +154,8 @@ impl Search<'_> {
         Ok(best)
     }
 
-    /// How far value `index` can be moved until the figure is a twentieth larger; none where nothing shows it.
+    /// Returns how far value `index` can be moved until the figure is a twentieth larger; `None` if no such move is
+    /// found.
     fn within(&mut self, index: usize, measure: Measure) -> Result<Option<f64>, FitError> {
         let value = self.values[index].clone();
         let limit = self.loss(measure, Part::All)? * RISE * RISE;

@@ -1,17 +1,17 @@
-//! What a fit may change: each value with its range, and what a set of values means for a profile.
+//! The values that a fit may change, each with its range, and the profile's overrides for a set of values.
 //!
-//! A table of seeks has no values of its own: it is moved up and down at a few distances, and in between by the mean of the
-//! two that lie around, in the logarithm of the distance.
+//! A table of seeks is changed by offsets at a few distances. Between two of them, the offset is interpolated in the
+//! logarithm of the distance.
 
 use imbrex_disk::Profile;
 
-/// Cylinders at which a table of seeks is moved up and down.
+/// Distances at which a table of seeks has an offset, cylinders.
 const KNOTS: [u32; 7] = [1, 4, 20, 100, 500, 2_500, 12_500];
 
-/// The key of a table of seeks.
+/// Key of a table of seeks.
 const POINTS: &str = "mechanics.seek.points";
 
-/// Steps of a controller that a fit may change.
+/// Keys of the controller that a fit may change.
 const CONTROLLER: [&str; 12] = [
     "read_hit_after_read_ns",
     "read_hit_after_write_ns",
@@ -27,27 +27,27 @@ const CONTROLLER: [&str; 12] = [
     "bus_write_sector_ns",
 ];
 
-/// A value on its way.
+/// A value during a search.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Value {
-    /// The key in the profile.
+    /// Key in the profile.
     pub key: String,
-    /// Of a table of seeks, the distance in cylinders at which it is moved.
+    /// For a table of seeks, the distance of this offset, cylinders.
     pub knot: Option<u32>,
-    /// What the profile has; of a knot, 0.
+    /// Value in the profile; 0 for an offset of a table of seeks.
     pub before: f64,
-    /// What it is now.
+    /// Present value.
     pub now: f64,
-    /// How far the next step goes.
+    /// Size of the next step.
     pub step: f64,
-    /// The least it may be.
+    /// Least value.
     pub low: f64,
-    /// The most it may be.
+    /// Greatest value.
     pub high: f64,
 }
 
 impl Value {
-    /// A value between `low` and `high`, which are widened to hold what the profile has.
+    /// Returns a value between `low` and `high`; the range is widened to include the profile's value.
     fn new(key: &str, before: f64, low: f64, high: f64) -> Value {
         let (low, high) = (low.min(before), high.max(before));
         Value { key: key.into(), knot: None, before, now: before, step: (high - low) / 16.0, low, high }
@@ -58,13 +58,13 @@ impl Value {
         Value { key: POINTS.into(), knot: Some(knot), before: 0.0, now: 0.0, step, low, high }
     }
 
-    /// Whether distributions can tell it from the others: of processing before the medium and reporting after it they
-    /// show the sum alone.
+    /// Returns whether distributions can distinguish this value from the others. They show only the sum of the
+    /// processing before the medium and the reporting after it.
     pub fn is_seen_by_distributions(&self) -> bool {
         !self.key.ends_with("_complete_ns")
     }
 
-    /// Its name for people.
+    /// Returns the name for messages.
     pub fn name(&self) -> String {
         match self.knot {
             Some(knot) => format!("{} (offset at {knot} cylinders)", self.key),
@@ -73,7 +73,7 @@ impl Value {
     }
 }
 
-/// What is fitted of this profile, each with its range.
+/// Returns the values of this profile that can be fitted, each with its range.
 pub(super) fn values(profile: &Profile, base: &toml::Table) -> Vec<Value> {
     let mut values = Vec::new();
     let mut add = |key: &str, default: f64, low: f64, high: f64| {
@@ -115,7 +115,7 @@ pub(super) fn values(profile: &Profile, base: &toml::Table) -> Vec<Value> {
     values
 }
 
-/// What `values` set in the profile with the table `base`, as overrides.
+/// Returns the overrides that set `values` in the profile with the table `base`.
 pub(super) fn overrides(values: &[Value], base: &toml::Table) -> Vec<(String, String)> {
     let plain = values.iter().filter(|value| value.knot.is_none() && value.now != value.before);
     let mut overrides: Vec<(String, String)> =
@@ -126,7 +126,7 @@ pub(super) fn overrides(values: &[Value], base: &toml::Table) -> Vec<(String, St
     overrides
 }
 
-/// The table of seeks, moved by the offsets at the knots.
+/// Returns the table of seeks with the interpolated offsets added, as TOML.
 fn points(values: &[Value], base: &toml::Table) -> String {
     let knots: Vec<(f64, f64)> =
         values.iter().filter_map(|value| Some(((value.knot? as f64).ln(), value.now))).collect();
@@ -147,7 +147,7 @@ fn points(values: &[Value], base: &toml::Table) -> String {
     format!("[{}]", points.collect::<Vec<_>>().join(", "))
 }
 
-/// The value of a key with dots.
+/// Returns the value of a key with dots.
 fn lookup<'a>(table: &'a toml::Table, key: &str) -> Option<&'a toml::Value> {
     let (mut parts, mut table) = (key.split('.').peekable(), table);
     while let Some(part) = parts.next() {

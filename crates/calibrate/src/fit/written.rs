@@ -1,6 +1,6 @@
 //! Writes a fitted profile as TOML, with a comment at each value that was fitted.
 
-/// The profile's text with the values set, each marked as fitted.
+/// Returns the profile's text with the overrides applied, each marked as fitted.
 pub(super) fn written(base: &toml::Table, overrides: &[(String, String)], name: &str, file: &str) -> String {
     let mut table = base.clone();
     for (key, value) in overrides {

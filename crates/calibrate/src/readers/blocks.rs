@@ -1,6 +1,7 @@
-//! blktrace, binary or as blkparse prints it: what was issued to the drive (D), paired with what it completed (C).
+//! Reads blktrace, binary or as printed by blkparse: pairs the requests issued to the drive (D) with their completions
+//! (C).
 //!
-//! An issue and the next completion of the same kind and sectors of the same device belong together.
+//! An issue belongs to the next completion of the same kind and sectors on the same device.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +12,7 @@ use imbrex_trace::{Input, Request, TraceError, TraceOptions, When};
 use super::record::ReadOptions;
 use crate::measured::{Measured, MeasuredRequest};
 
-/// Whether it is a blktrace in either form.
+/// Returns whether the file is a blktrace in either form.
 pub fn is_one(bytes: &[u8]) -> bool {
     let input = Input::bytes("", bytes.to_vec());
     let Ok(unpacked) = input.unpack() else { return false };
@@ -67,7 +68,7 @@ fn key(request: &Request) -> Key {
     (request.device, request.command.lba.0, request.command.sectors, request.command.operation as u8)
 }
 
-/// Every request of an action, with its time since the trace's own beginning.
+/// Returns every request with this action, and its time on the trace's own clock, nanoseconds.
 fn action(
     name: &str,
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! csv of any kind with a column `latency`: `--columns time,op,offset,size,latency --units s,,B,B,us`.
+//! Reads any csv with a column `latency`: `--columns time,op,offset,size,latency --units s,,B,B,us`.
 
 use imbrex_disk::{Command, Lba, Operation, SimDuration, SimTime};
 use imbrex_trace::TraceError;
@@ -7,7 +7,7 @@ use super::record::ReadOptions;
 use super::words::{time_ns, wrong};
 use crate::measured::{Measured, MeasuredRequest};
 
-/// What each column means, and its unit.
+/// Index of each column, and its unit in nanoseconds or bytes.
 struct Columns {
     time: Option<(usize, f64)>,
     op: usize,
@@ -25,7 +25,7 @@ pub fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Measured,
     let mut origin = None;
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let parsed = columns.request(line);
-        // The first line may be the heads of the columns.
+        // The first line may hold the names of the columns.
         let Some((time, command, taken_ns)) = parsed else {
             if index == 0 {
                 continue;

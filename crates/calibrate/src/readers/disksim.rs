@@ -1,5 +1,6 @@
-//! The validation traces of DiskSim: `R|W word block count service think`, service and think time in microseconds. The word
-//! says what the drive's cache did, where it was known; where it says the same throughout it says nothing.
+//! Reads the validation traces of DiskSim: `R|W word block count service think`, with service and think time in
+//! microseconds. The word tells the result in the drive's cache, if it was known. If all lines have one and the same
+//! word, it tells nothing.
 
 use imbrex_disk::{Command, SimDuration, SimTime};
 use imbrex_trace::TraceError;
@@ -9,7 +10,7 @@ use crate::measured::{Measured, MeasuredRequest};
 
 const EXPECTED: &str = "R or W, a word, first sector, sectors, service time and think time in µs";
 
-/// Whether the first line is one of these.
+/// Returns whether the first line is one of such a trace.
 pub fn is_one(text: &str) -> bool {
     text.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| fields(line).is_some())
 }

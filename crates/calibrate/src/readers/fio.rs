@@ -1,8 +1,8 @@
-//! fio's own measurements: its log of latencies with offsets, and the distribution in its json+.
+//! Reads fio's measurements: the log of latencies with offsets, and the distribution in json+.
 //!
-//! A line of the log (`--write_lat_log` with `--log_offset=1`): `milliseconds, nanoseconds, direction, bytes, offset[, …]`.
-//! The time is that of completion, in whole milliseconds, and the latency in nanoseconds (microseconds before fio 3). With
-//! one request at a time (depth 1) the pauses between them are too short for such a clock: they are taken as none.
+//! A line of the log (`--write_lat_log` with `--log_offset=1`): `milliseconds, nanoseconds, direction, bytes, offset[,
+//! …]`. The time is that of completion, in whole milliseconds, and the latency is in nanoseconds (microseconds before
+//! fio 3). At depth 1, the pauses between requests are too short for this clock, and count as 0.
 
 use imbrex_disk::{Command, Lba, Operation, SimDuration, SimTime};
 use imbrex_trace::TraceError;
@@ -13,7 +13,7 @@ use super::words::wrong;
 use crate::distribution::Distribution;
 use crate::measured::{Measured, MeasuredRequest};
 
-/// What of a job's options says which requests it makes, beside `rw`.
+/// Options of a job that determine its requests, beside `rw`.
 const TAKEN_OVER: [&str; 9] = [
     "bs",
     "bssplit",
@@ -29,10 +29,10 @@ const TAKEN_OVER: [&str; 9] = [
 const EXPECTED: &str =
     "milliseconds, nanoseconds, 0 to 2, bytes, offset in bytes (fio --write_lat_log with --log_offset=1)";
 
-/// A millisecond of the log's clock.
+/// Resolution of the log's clock, nanoseconds.
 const TICK_NS: u64 = 1_000_000;
 
-/// Whether the first line is one of a log with offsets.
+/// Returns whether the first line is one of a log with offsets.
 pub fn is_log(text: &str) -> bool {
     text.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| fields(line).is_some())
 }
@@ -76,7 +76,8 @@ pub fn read(name: &str, text: &str) -> Result<Measured, TraceError> {
     Ok(measured)
 }
 
-/// Puts requests in order of issue; what overlaps by less than the log's clock can tell is taken as one after the other.
+/// Sorts requests by their issue if some of them overlap. Overlaps that the log's clock cannot resolve do not count;
+/// without others, each request is issued after the one before.
 fn straighten(measured: &mut Measured) {
     let overlaps = |pair: &[MeasuredRequest]| pair[0].completed().0 > pair[1].issued.0 + 2 * TICK_NS;
     if measured.requests.windows(2).any(overlaps) {
@@ -96,12 +97,12 @@ fn straighten(measured: &mut Measured) {
         .push("one request at a time: pauses within the log's clock of a millisecond are taken as none".into());
 }
 
-/// Whether it is fio's JSON.
+/// Returns whether the text is fio's JSON.
 pub fn is_json(text: &str) -> bool {
     text.trim_start().starts_with('{') && text.contains("\"fio version\"")
 }
 
-/// The distribution in fio's json+: the bins of completion latency over all jobs.
+/// Reads the distribution in fio's json+: the bins of total latency, or else of completion latency, over all jobs.
 pub fn distribution(name: &str, text: &str) -> Result<Reading, TraceError> {
     let refuse = |reason: &str| TraceError { place: name.into(), reason: reason.into(), cause: None };
     let document: Value = serde_json::from_str(text).map_err(|error| refuse(&format!("is no JSON: {error}")))?;
@@ -127,7 +128,8 @@ pub fn distribution(name: &str, text: &str) -> Result<Reading, TraceError> {
     Ok(Reading::Distribution(Distribution { reads, writes, words: words(&document, count) }))
 }
 
-/// The words of the one job there was, of `count` requests: fio's are ours. Nothing where several jobs ran at once.
+/// Returns the workload of the only job, with `count` requests, in the generator's syntax, which equals fio's. Returns
+/// nothing if several jobs ran at once.
 fn words(document: &Value, count: u64) -> Option<String> {
     let jobs = document["jobs"].as_array().filter(|jobs| jobs.len() == 1)?;
     let option = |key: &str| {

@@ -1,8 +1,8 @@
-//! Records of real drives with the time of each request, by format: what each is known by and how it is read.
+//! Readers of measurements of real drives with the time of each request, by format: how each is recognized and read.
 //!
 //! Invariants:
-//! 1. A format is recognised by its contents, never by a name alone.
-//! 2. What cannot be read is an error with its line, and what was expected.
+//! 1. A format is recognized by its contents, never by its name alone.
+//! 2. An unreadable line is an error that names the line and the expected form.
 
 mod blocks;
 mod columns;
@@ -15,7 +15,7 @@ pub use record::{ReadOptions, Reading};
 
 use imbrex_trace::TraceError;
 
-/// Reads `bytes`, called `name` in messages.
+/// Reads `bytes`; messages call the file `name`.
 pub fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Reading, TraceError> {
     if options.columns.is_some() {
         return columns::read(name, bytes, options).map(Reading::Requests);

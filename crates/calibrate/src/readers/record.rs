@@ -1,24 +1,24 @@
-//! What is asked of a reader, and what it gives.
+//! Options and results of the readers.
 
 use crate::distribution::Distribution;
 use crate::measured::Measured;
 
-/// How to read a record, where it does not say so itself.
+/// How to read a record, as far as the record does not say so itself.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
-    /// `csv`: what each column holds; one of them is `latency`.
+    /// For `csv`, the meaning of each column; one of them is `latency`.
     pub columns: Option<String>,
-    /// `csv`: the unit of each column.
+    /// For `csv`, the unit of each column.
     pub units: Option<String>,
-    /// The one device that is wanted, by number or name.
+    /// The only device to read, by number or name.
     pub device: Option<String>,
 }
 
-/// What a record came to.
+/// The contents of a record.
 #[derive(Clone, Debug)]
 pub enum Reading {
-    /// Requests, one by one.
+    /// Single requests.
     Requests(Measured),
-    /// Only how long requests took.
+    /// Only the durations of requests.
     Distribution(Distribution),
 }
