@@ -1,10 +1,10 @@
-//! What a target holds: signatures of file systems, partition tables, arrays and pools; in a regular file any byte that is
-//! not zero.
+//! Detection of a target's contents: signatures of file systems, partition tables, arrays and pools; in a regular file
+//! also any byte that is not zero.
 //!
 //! Invariants:
 //! 1. Nothing is written.
 //! 2. A signature that would lie past the end of the target is absent; that is no error.
-//! 3. A signature that is found is found once, with the place at which it stands.
+//! 3. Each signature is reported once, with its place on the target.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,14 +18,15 @@ use std::process::{Command, Stdio};
 use super::signatures::{LabelPlace, SIGNATURES, Signature};
 use super::{BLOCK_BYTES, Peek};
 
-/// One thing that a target holds.
+/// A signature or data found on a target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contents {
-    /// What it is, with its article: "an XFS file system".
+    /// Name of the contents, with an article: "an XFS file system".
     pub what: String,
-    /// Its label, or the name of the pool or array.
+    /// Label of the file system, or name of the pool or array.
     pub label: Option<String>,
-    /// The run of bytes that makes it recognisable: offset and length.
+    /// Offset and length of the signature, in bytes. For data without a signature: the first byte that is not zero, and
+    /// length 0.
     pub place: (u64, u64),
 }
 
@@ -42,16 +43,16 @@ impl fmt::Display for Contents {
 const KIB: u64 = 1024;
 /// The magic number of a ZFS uberblock, in the byte order of the machine that wrote it.
 const ZFS_MAGIC: u64 = 0x00ba_b10c;
-/// Where the uberblocks start in a ZFS label, and the size of a label; the last two labels stand at the end.
+/// Offset of the uberblocks in a ZFS label, and the size of a label; the last two labels are at the end of the target.
 const ZFS_UBERBLOCKS: u64 = 128 * KIB;
 const ZFS_LABEL: u64 = 256 * KIB;
-/// Where the name-value list of a ZFS label stands, and its size.
+/// Offset of the name-value list in a ZFS label, and its size.
 const ZFS_PAIRS: u64 = 16 * KIB;
 const ZFS_PAIRS_BYTES: usize = 112 << 10;
 /// The bytes that begin the pool's name in the list: the key, its type (a string), one value.
 const ZFS_NAME: &[u8] = b"\0\0\0\x04name\0\0\0\x09\0\0\0\x01";
 
-/// Returns what `target` holds, by the signatures that this crate knows.
+/// Returns the contents of `target` that this crate's signatures recognise.
 pub fn found(target: &mut dyn Peek) -> io::Result<Vec<Contents>> {
     let target = &mut Cached { target, blocks: BTreeMap::new() };
     let mut found: Vec<Contents> = Vec::new();
@@ -62,11 +63,12 @@ pub fn found(target: &mut dyn Peek) -> io::Result<Vec<Contents>> {
         }
     }
     let boot_record = master_boot_record(target)?;
-    // The boot sector of a file system that has been recognised already is part of that.
+    // The boot sector of a recognised file system is part of that file system.
     if let Some(what) = boot_record.filter(|what| *what != "a boot sector" || found.is_empty()) {
         add(&mut found, what, None, (510, 2));
     }
-    // Version 0.90 keeps its superblock in the last whole 64 KiB, version 1.0 in the last 8 KiB, in whole 4 KiB.
+    // Version 0.90 has its superblock in the last whole 64 KiB. Version 1.0 has its superblock 8 to 12 KiB before the
+    // end, at a multiple of 4 KiB.
     let length = target.len();
     let old_raid = [(length & !(64 * KIB - 1)).checked_sub(64 * KIB), (length & !(4 * KIB - 1)).checked_sub(8 * KIB)];
     for at in old_raid.into_iter().flatten() {
@@ -86,8 +88,9 @@ fn add(found: &mut Vec<Contents>, what: &str, label: Option<String>, place: (u64
     }
 }
 
-/// Returns what the file or block device behind `file` holds: [`found`], and what `wipefs` recognises besides, where it is
-/// installed; in a regular file also bytes that no signature explains.
+/// Returns the contents of the file or block device behind `file`: those of [`found`], and those that `wipefs`
+/// recognises if it is installed. In a regular file without any signature, bytes other than zero also count as
+/// contents.
 pub fn found_in_file(file: &File) -> io::Result<Vec<Contents>> {
     let mut reader = reopened(file)?;
     let mut contents = found(&mut reader)?;
@@ -110,7 +113,8 @@ pub fn found_in_file(file: &File) -> io::Result<Vec<Contents>> {
     Ok(contents)
 }
 
-/// Opens the file behind `file` again, to read it by the page cache: `file` may demand aligned buffers (`O_DIRECT`).
+/// Opens the file behind `file` again, to read it through the page cache: `file` may require aligned buffers
+/// (`O_DIRECT`).
 fn reopened(file: &File) -> io::Result<File> {
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).or_else(|_| file.try_clone())
 }
@@ -124,7 +128,7 @@ fn first_data(file: &File) -> io::Result<Option<u64>> {
         at = match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
             Ok(data) => data,
             Err(rustix::io::Errno::NXIO) => return Ok(None),
-            // A file system that does not know its holes: everything is read.
+            // The file system does not report holes, so everything is read.
             Err(_) => at,
         };
         let wanted = buffer.len().min((length - at) as usize);
@@ -140,7 +144,7 @@ fn first_data(file: &File) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Returns what `wipefs` of util-linux recognises; nothing where it is not installed.
+/// Returns the contents that `wipefs` of util-linux recognises; none if it is not installed.
 fn recognised_by_wipefs(file: &File) -> Vec<Contents> {
     let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
     let search = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
@@ -176,8 +180,8 @@ pub fn blocks_to_wipe(contents: &[Contents]) -> BTreeSet<u64> {
     contents.iter().flat_map(|one| blocks(&one.place)).collect()
 }
 
-/// Replaces the signatures of `contents` in the block `block`, whose bytes are `bytes`, with zeros, so that nothing recognises
-/// them later.
+/// Overwrites the signatures of `contents` that lie in block number `block` with zeros, so that no tool recognises
+/// them. `bytes` are the bytes of that block.
 pub fn wipe(contents: &[Contents], block: u64, bytes: &mut [u8]) {
     let begin = block * BLOCK_BYTES;
     for Contents { place: (at, length), .. } in contents {
@@ -186,7 +190,7 @@ pub fn wipe(contents: &[Contents], block: u64, bytes: &mut [u8]) {
     }
 }
 
-/// A target of which each block is read once.
+/// A reader of a target that reads each block only once.
 struct Cached<'a> {
     target: &'a mut dyn Peek,
     blocks: BTreeMap<u64, Vec<u8>>,
@@ -210,7 +214,7 @@ impl Cached<'_> {
         self.target.len()
     }
 
-    /// Reads any bytes of the target.
+    /// Reads bytes at any offset and of any length.
     fn read(&mut self, at: u64, into: &mut [u8]) -> io::Result<()> {
         let mut done = 0;
         while done < into.len() {
@@ -262,7 +266,8 @@ fn stands(target: &mut Cached<'_>, at: u64, magic: &[u8]) -> io::Result<bool> {
     Ok(there == magic)
 }
 
-/// Recognises the partition table of a PC by its mark and its entries; boot sectors of file systems have the mark, too.
+/// Recognises the partition table of a PC by its mark and its entries. The boot sectors of file systems have the mark
+/// too, but other bytes in place of the entries.
 fn master_boot_record(target: &mut Cached<'_>) -> io::Result<Option<&'static str>> {
     if target.len() < 512 {
         return Ok(None);
@@ -278,7 +283,7 @@ fn master_boot_record(target: &mut Cached<'_>) -> io::Result<Option<&'static str
     Ok(Some(if are_entries && are_any { "a PC partition table" } else { "a boot sector" }))
 }
 
-/// Returns the offset of each ZFS label that has an uberblock, and the pool's name where the label tells it.
+/// Returns the offset of each ZFS label that has an uberblock, and the pool's name if the label contains it.
 fn zfs_labels(target: &mut Cached<'_>) -> io::Result<Vec<(u64, Option<String>)>> {
     let whole = target.len() / ZFS_LABEL * ZFS_LABEL;
     let places = [Some(0), Some(ZFS_LABEL), whole.checked_sub(2 * ZFS_LABEL), whole.checked_sub(ZFS_LABEL)];

@@ -1,4 +1,4 @@
-//! What is asked before anything is written: who uses the target, and what it holds.
+//! Checks before anything is written to a target: its users and its contents.
 //!
 //! ```text
 //!  open_for_writing(path) ─► Survey::of(file) ─► refusal(force)? ─┬─ None ─► shown, asked on a terminal ─► written through `file`
@@ -7,10 +7,10 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Nothing in this crate writes.
-//! 2. A target in use is refused, whatever the user allows ([`Refusal::InUse`]).
-//! 3. A target with contents is refused unless the user allows that they are replaced ([`Refusal::Holds`]).
-//! 4. The descriptor that is surveyed is the one that is written.
+//! 1. Nothing in this crate writes to a target.
+//! 2. A target in use is refused, with every option of the user ([`Refusal::InUse`]).
+//! 3. A target with contents is refused unless the user allows to replace them ([`Refusal::Holds`]).
+//! 4. The descriptor that is surveyed is the one that is written to.
 
 pub mod contents;
 pub mod output;
@@ -24,16 +24,16 @@ pub use contents::Contents;
 pub use output::{OutputError, check_output};
 pub use survey::{Refusal, Survey, open_for_writing};
 
-/// Targets are read in blocks of this size, which every drive takes.
+/// Size of the blocks in which targets are read, in bytes. Every drive accepts reads of this size.
 pub const BLOCK_BYTES: u64 = 4096;
 
-/// A target that can be read.
+/// A readable target.
 pub trait Peek {
     /// Returns the size in bytes.
     fn len(&self) -> u64;
 
-    /// Reads `into.len()` bytes from `offset`: whole blocks of [`BLOCK_BYTES`], except for a last one that the end cuts
-    /// short.
+    /// Reads `into.len()` bytes from `offset`. All reads are whole blocks of [`BLOCK_BYTES`], except for a last block
+    /// that the end of the target cuts short.
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
     /// Returns whether the size is zero.
@@ -42,7 +42,7 @@ pub trait Peek {
     }
 }
 
-/// Bytes in memory.
+/// A target in memory.
 impl Peek for Vec<u8> {
     fn len(&self) -> u64 {
         Vec::len(self) as u64
@@ -55,11 +55,11 @@ impl Peek for Vec<u8> {
     }
 }
 
-/// A file or block device, through the descriptor that is open.
+/// A file or block device, read through the open descriptor.
 impl Peek for std::fs::File {
     fn len(&self) -> u64 {
         let mut file = self;
-        // A target whose size is unknown counts as empty: then nothing is found in it, and writing fails as well.
+        // A target of unknown size counts as empty: nothing is found in it, and a write to it fails as well.
         std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)).unwrap_or(0)
     }
 

@@ -1,5 +1,6 @@
-//! Outputs: reports, tables and traces that the user names. One replaces a regular file of its name, as other tools do, and
-//! only when it is whole; what must not be replaced is refused before anything is written.
+//! Outputs: reports, tables and traces that the user names. An output replaces a regular file of its name, as with
+//! other tools, and only when the output is complete. A path that must not be replaced is refused before anything is
+//! written.
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -7,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use super::usage;
 
-/// Why nothing may be written to a path.
+/// The reason why an output may not be written to a path.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OutputError {
-    /// It is one of the inputs, under this name or another.
+    /// The path is one of the inputs, under this name or another.
     #[error("{} is the input {} itself; give the output another name", path.display(), input.display())]
     IsInput {
         /// The output.
@@ -18,33 +19,33 @@ pub enum OutputError {
         /// The input.
         input: PathBuf,
     },
-    /// It is a block device.
+    /// The path is a block device.
     #[error("{} is a block device, not a file; give the output another name", path.display())]
     IsBlockDevice {
         /// The output.
         path: PathBuf,
     },
-    /// A file that others use stands there.
+    /// The path is a file that is in use.
     #[error("{} is in use: {}; give the output another name", path.display(), users.join("; "))]
     InUse {
         /// The output.
         path: PathBuf,
-        /// Who uses it.
+        /// Users of the file, one clause each.
         users: Vec<String>,
     },
 }
 
-/// Checks that an output may be written to `path`, which is not one of `inputs`. Links are followed, and files are compared by
-/// device and inode. A path with nothing at its end may be written.
+/// Checks that an output may be written to `path`, and that `path` is not one of `inputs`. Links are followed, and
+/// files are compared by device and inode. A path that does not exist may be written.
 ///
 /// # Errors
 ///
-/// The first reason why not.
+/// The first reason why the output may not be written.
 pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), OutputError> {
     let Ok(facts) = path.metadata() else { return Ok(()) };
     let path = path.to_path_buf();
     let is_it = |input: &&PathBuf| input.metadata().is_ok_and(|other| are_same(&facts, &other));
-    // A terminal or a pipe may be read and written.
+    // A terminal or a pipe may be an input and an output at once.
     if let Some(input) = inputs.iter().find(is_it).filter(|_| facts.is_file()) {
         return Err(OutputError::IsInput { path, input: input.clone() });
     }
@@ -55,7 +56,7 @@ pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), OutputError> 
         // A pipe must not be opened: that may wait for its other end.
         return Ok(());
     }
-    // A file that cannot be read is refused when it is written, or is replaced like any other.
+    // A file that cannot be read counts as unused: the later write fails, or replaces it like any other file.
     let users = File::open(&path).and_then(|file| usage::users(&file, &[])).unwrap_or_default();
     if users.is_empty() { Ok(()) } else { Err(OutputError::InUse { path, users }) }
 }

@@ -1,10 +1,10 @@
-//! The signatures of partition tables, file systems, and members of arrays and pools: which bytes stand where. The places
-//! are those of util-linux's `libblkid`.
+//! The signatures of partition tables, file systems, and members of arrays and pools: bytes at fixed offsets. The
+//! offsets are those of util-linux's `libblkid`.
 //!
-//! Only signatures of at least two bytes at a fixed place are listed; [`super::contents`] adds those that take more to
-//! recognise, and asks `wipefs` for the rest.
+//! Only signatures of at least two bytes at a fixed offset are listed. [`super::contents`] adds those that are harder
+//! to recognise, and calls `wipefs` for the rest.
 
-/// Where a label stands on a target, and how it is encoded.
+/// The place of a label on a target, and its encoding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LabelPlace {
     pub at: u64,
@@ -12,12 +12,12 @@ pub(crate) struct LabelPlace {
     pub is_utf16: bool,
 }
 
-/// One signature.
+/// A signature at a fixed offset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Signature {
-    /// What it is a signature of, with its article.
+    /// Name of the contents with this signature, with an article.
     pub what: &'static str,
-    /// The offset in bytes; one from the end is negative.
+    /// Offset in bytes; a negative offset counts from the end.
     pub at: i64,
     pub magic: &'static [u8],
     pub label: Option<LabelPlace>,
@@ -39,7 +39,7 @@ pub const IMAGE_MAGIC: &[u8; 8] = b"IMBREX\x1a\n";
 /// The signature of a superblock of `imbrex fs`.
 pub const FS_MAGIC: &[u8; 8] = b"imbrexfs";
 
-/// All of them.
+/// All signatures of this crate.
 pub(crate) const SIGNATURES: &[Signature] = &[
     signature("an image of an emulated drive (imbrex drive)", 0, IMAGE_MAGIC),
     signature("a file system of imbrex fs", 0, FS_MAGIC),
@@ -125,7 +125,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
     signature("a UDF file system", 32 * KIB + 1, b"NSR03"),
     signature("a VMFS volume", 0x20_0000, b"\x0d\xd0\x01\xc0"),
     signature("a VMFS volume", 0x10_0000, b"\x0d\xd0\x01\xc0"),
-    // Swap, whose signature stands at the end of the first page.
+    // Swap: the signature is at the end of the first page.
     labelled("swap", 4096 - 10, b"SWAPSPACE2", 1052, 16),
     labelled("swap", 8192 - 10, b"SWAPSPACE2", 1052, 16),
     labelled("swap", 16 * KIB - 10, b"SWAPSPACE2", 1052, 16),
@@ -135,7 +135,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
     signature("a hibernated system", 4096 - 10, b"S2SUSPEND\0"),
     signature("a hibernated system", 4096 - 10, b"ULSUSPEND\0"),
     signature("a hibernated system", 4096 - 10, b"LINHIB0001"),
-    // What lies under other devices.
+    // Members of encrypted, stacked or pooled devices.
     labelled("LUKS encryption", 0, b"LUKS\xba\xbe", 24, 48),
     signature("LUKS encryption", 0x4000, b"SKUL\xba\xbe"),
     signature("LUKS encryption", 0x8000, b"SKUL\xba\xbe"),

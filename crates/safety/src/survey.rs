@@ -1,4 +1,4 @@
-//! A target looked at before it is written, and the rule of consent.
+//! The survey of a target before it is written, and the rules for the user's consent.
 //!
 //! | | no option | `--force` | `--yes` |
 //! |---|---|---|---|
@@ -14,27 +14,27 @@ use std::path::Path;
 use super::usage::{self, Device};
 use super::{Contents, Peek, contents};
 
-/// What is known of a target before it is written.
+/// Facts about a target before it is written.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Survey {
-    /// Its name, as the user gave it.
+    /// Name of the target, as the user gave it.
     pub name: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size_bytes: u64,
-    /// Whether it is a block device.
+    /// Whether the target is a block device.
     pub is_block_device: bool,
     /// Model, serial number and caches of a block device, as pairs of name and value.
     pub facts: Vec<(&'static str, String)>,
-    /// Who uses it, one clause for each.
+    /// Users of the target, one clause each.
     pub users: Vec<String>,
-    /// What it holds.
+    /// Contents of the target.
     pub contents: Vec<Contents>,
 }
 
-/// Why a target must not be written.
+/// The reason why a target must not be written.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
-    /// Somebody uses it.
+    /// The target is in use.
     #[error(
         "{name} is in use: {}. Unmount it, or take it out of what uses it, first; --force does not help. Nothing was written",
         users.join("; ")
@@ -42,23 +42,23 @@ pub enum Refusal {
     InUse {
         /// The target.
         name: String,
-        /// Who uses it.
+        /// Users of the target, one clause each.
         users: Vec<String>,
     },
-    /// It holds something, and nobody said that it may be replaced.
+    /// The target has contents, and the user did not allow to replace them.
     #[error("{name} ({size}) holds {}. Nothing was written", listed(contents))]
     Holds {
         /// The target.
         name: String,
-        /// Its size, for people.
+        /// Size of the target, for people.
         size: String,
-        /// What it holds.
+        /// Contents of the target.
         contents: Vec<Contents>,
     },
 }
 
 impl Refusal {
-    /// Returns what the user can do, where the message does not say it.
+    /// Returns advice for the user, if the message does not contain any.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             Refusal::InUse { .. } => None,
@@ -73,13 +73,13 @@ fn listed(contents: &[Contents]) -> String {
 }
 
 impl Survey {
-    /// Looks at the file or block device behind `file`; `name` is what the user called it.
+    /// Surveys the file or block device behind `file`; `name` is the user's name for it.
     pub fn of(name: &str, file: &File) -> io::Result<Survey> {
         Survey::with_contents(name, file, contents::found_in_file(file)?)
     }
 
-    /// Looks at the file or block device behind `file`, of which the caller has found what it holds: a drive in zones refuses
-    /// reads past a write pointer.
+    /// Surveys the file or block device behind `file`. The caller passes the contents, because a drive with zones
+    /// refuses reads past a write pointer.
     pub fn with_contents(name: &str, file: &File, contents: Vec<Contents>) -> io::Result<Survey> {
         let facts = file.metadata()?;
         let is_block_device = facts.file_type().is_block_device();
@@ -93,7 +93,7 @@ impl Survey {
         })
     }
 
-    /// Returns why the target must not be written. `force`: what it holds may be lost.
+    /// Returns the reason why the target must not be written, or `None`. With `force`, the contents may be lost.
     pub fn refusal(&self, force: bool) -> Option<Refusal> {
         if !self.users.is_empty() {
             return Some(Refusal::InUse { name: self.name.clone(), users: self.users.clone() });
@@ -106,20 +106,21 @@ impl Survey {
         })
     }
 
-    /// Returns whether a person is asked before the target is written: it is a block device, or it holds something.
+    /// Returns whether the user must confirm before the target is written: for block devices and targets with contents.
     pub fn needs_question(&self) -> bool {
         self.is_block_device || !self.contents.is_empty()
     }
 }
 
-/// Opens `path` to read and write it, with `flags` besides. A block device is opened exclusively: the kernel refuses that while
-/// it is mounted, swapped on, part of another device, or opened so by another process, and refuses those while we have it.
+/// Opens `path` for reading and writing, with the additional open `flags`. A block device is opened exclusively. The
+/// kernel refuses that while the device is mounted, swapped on, part of another device, or opened exclusively by
+/// another process. It also refuses each of these uses while the descriptor is open.
 ///
 /// # Errors
 ///
-/// `EBUSY` where somebody else has the block device; [`busy`] says who.
+/// `EBUSY` if the block device is in use; [`busy`] names the users.
 pub fn open_for_writing(path: &Path, flags: i32) -> io::Result<File> {
-    // O_EXCL without O_CREAT has no meaning for a regular file, so the kind is asked first; it is asked again of the
+    // O_EXCL without O_CREAT is undefined for a regular file, so the type is checked first. It is checked again on the
     // descriptor.
     let is_block_device = path.metadata()?.file_type().is_block_device();
     let exclusive = if is_block_device { libc::O_EXCL } else { 0 };
@@ -130,7 +131,7 @@ pub fn open_for_writing(path: &Path, flags: i32) -> io::Result<File> {
     Ok(file)
 }
 
-/// Returns the refusal of a target that could not be opened because somebody has it exclusively.
+/// Returns the refusal for a target that could not be opened because it is opened exclusively elsewhere.
 pub fn busy(path: &Path) -> Refusal {
     let name = path.display().to_string();
     let users = File::open(path).and_then(|file| usage::users(&file, &[])).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Who uses a block device or a file: mounts, swap, devices stacked on it, loop devices, locks; and what the kernel knows of
+//! Users of a block device or a file: mounts, swap, stacked devices, loop devices, locks. Also the kernel's facts about
 //! the device.
 //!
-//! Everything is read from `/proc` and `/sys`, whose folders the tests replace. What cannot be read there (a container
-//! without `/sys`) is left to the exclusive opening of the device ([`super::survey::open_for_writing`]).
+//! Everything is read from `/proc` and `/sys`; tests replace these folders. Uses that are not visible there (a
+//! container without `/sys`) are caught when the device is opened exclusively ([`super::survey::open_for_writing`]).
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::Contents;
 
-/// Where the kernel describes itself.
+/// The folders in which the kernel describes itself.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     proc: PathBuf,
@@ -28,9 +28,9 @@ impl Default for Kernel {
 /// A block device of this kernel.
 #[derive(Clone, Debug)]
 pub struct Device {
-    /// Such as `sda1`.
+    /// Name of the device, such as `sda1`.
     pub name: String,
-    /// Its folder in sysfs, with all links followed.
+    /// The device's folder in sysfs, with all links resolved.
     folder: PathBuf,
 }
 
@@ -47,12 +47,12 @@ impl Device {
         Ok(Device { name, folder })
     }
 
-    /// Returns whether it is a partition of another device.
+    /// Returns whether the device is a partition of another device.
     pub fn is_partition(&self) -> bool {
         self.folder.join("partition").exists()
     }
 
-    /// Returns the sysfs folder of the whole device.
+    /// Returns the sysfs folder of the whole device: of a partition, the folder of its disk.
     pub fn whole_folder(&self) -> PathBuf {
         match self.folder.parent() {
             Some(parent) if self.is_partition() => parent.to_path_buf(),
@@ -72,12 +72,12 @@ impl Device {
         self.of_whole("queue/logical_block_size").and_then(|text| text.parse().ok()).unwrap_or(512)
     }
 
-    /// Returns whether its zones must be written in order.
+    /// Returns whether the device has zones that must be written in order.
     pub fn is_host_managed(&self) -> bool {
         self.of_whole("queue/zoned").is_some_and(|text| text == "host-managed")
     }
 
-    /// Returns the sysfs file that switches the drive's volatile cache, of a SCSI or SATA drive.
+    /// Returns the sysfs file that turns the drive's volatile cache on or off; only SCSI and SATA drives have one.
     pub fn cache_type_file(&self) -> Option<PathBuf> {
         let folder = self.whole_folder().join("device/scsi_disk");
         let entry = fs::read_dir(folder).ok()?.next()?.ok()?;
@@ -116,14 +116,14 @@ impl Device {
         if let Some(serial) = self.of_whole("device/serial").or_else(|| self.of_whole("serial")) {
             return Some(serial);
         }
-        // The page "unit serial number" of SCSI: four bytes of head, then text.
+        // The SCSI page "unit serial number": a header of four bytes, then text.
         let page = fs::read(self.whole_folder().join("device/vpd_pg80")).ok()?;
         let text = String::from_utf8_lossy(page.get(4..)?).trim().to_string();
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns the folders of the devices whose use is a use of this one: itself, its partitions, and the whole that it is a
-    /// partition of.
+    /// Returns the folders of the devices whose use is also a use of this one: the device itself, its partitions, and
+    /// the whole device of a partition.
     fn relatives(&self) -> Vec<PathBuf> {
         let mut relatives = vec![self.folder.clone()];
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
@@ -139,8 +139,8 @@ impl Device {
     }
 }
 
-/// Returns who uses the file or block device behind `file`, one clause for each; nobody, if it is empty. `contents` is what it
-/// holds: an imported ZFS pool is known by its name alone.
+/// Returns the users of the file or block device behind `file`, one clause each; empty if there are none. `contents`
+/// are the contents of the target: an imported ZFS pool is only found by its name in there.
 pub fn users(file: &File, contents: &[Contents]) -> io::Result<Vec<String>> {
     users_in(&Kernel::default(), file, contents)
 }
@@ -182,15 +182,15 @@ fn device_users(kernel: &Kernel, device: &Device, users: &mut Vec<String>) {
     users.dedup();
 }
 
-/// One mount.
+/// A mounted file system.
 struct Mount {
-    /// The number of its device, as `MAJOR:MINOR`.
+    /// Number of the mount's device, as `MAJOR:MINOR`.
     number: String,
     source: String,
     place: String,
 }
 
-/// Returns the mounts of every mount namespace that a visible process has.
+/// Returns the mounts of the mount namespaces of all visible processes.
 fn mounts(kernel: &Kernel) -> Vec<Mount> {
     let mut namespaces = vec![fs::read_link(kernel.proc.join("self/ns/mnt")).unwrap_or_default()];
     let mut texts = vec![fs::read_to_string(kernel.proc.join("self/mountinfo")).unwrap_or_default()];
@@ -199,7 +199,7 @@ fn mounts(kernel: &Kernel) -> Vec<Mount> {
         let Ok(namespace) = fs::read_link(entry.path().join("ns/mnt")) else { continue };
         if is_process && !namespaces.contains(&namespace) {
             namespaces.push(namespace);
-            // A process may end meanwhile.
+            // The process may have ended in the meantime.
             texts.extend(fs::read_to_string(entry.path().join("mountinfo")));
         }
     }
@@ -215,7 +215,7 @@ fn mount(line: &str) -> Option<Mount> {
     Some(Mount { number: number.into(), source: unescape(source), place: unescape(place) })
 }
 
-/// Returns the files and devices that are swapped on.
+/// Returns the files and devices that are in use as swap.
 fn swaps(kernel: &Kernel) -> Vec<String> {
     let text = fs::read_to_string(kernel.proc.join("swaps")).unwrap_or_default();
     text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(unescape).collect()
@@ -247,7 +247,8 @@ fn is_device(path: &str, name: &str, number: &str) -> bool {
     path.strip_prefix("/dev/") == Some(name) || numbered.as_deref() == Some(number)
 }
 
-/// Returns the mounted file systems of several devices that have the device called `name`: their mounts show another number.
+/// Returns the mounted file systems over several devices that contain the device called `name`. Their mounts show
+/// another device number.
 fn multi_device_file_systems(kernel: &Kernel, name: &str) -> Vec<String> {
     let mut places = Vec::new();
     for entry in fs::read_dir(kernel.sys.join("fs/btrfs")).into_iter().flatten().flatten() {
@@ -258,7 +259,7 @@ fn multi_device_file_systems(kernel: &Kernel, name: &str) -> Vec<String> {
     places
 }
 
-/// Returns what a holder is: the device that is stacked on another.
+/// Returns a description of a holder, which is a device stacked on another.
 fn holder_name(kernel: &Kernel, holder: &str) -> String {
     let folder = kernel.sys.join("block").join(holder);
     let read = |file: &str| fs::read_to_string(folder.join(file)).ok().map(|text| text.trim().to_string());
@@ -270,7 +271,7 @@ fn holder_name(kernel: &Kernel, holder: &str) -> String {
     }
 }
 
-/// Returns the pools of which `contents` name a member and which are imported.
+/// Returns the imported pools of which `contents` contain a member.
 fn imported_pools(kernel: &Kernel, contents: &[Contents]) -> Vec<String> {
     let pools = contents.iter().filter(|one| one.what.contains("ZFS")).filter_map(|one| one.label.as_deref());
     let is_name = |pool: &&str| !pool.is_empty() && !pool.contains('/');
@@ -302,14 +303,16 @@ fn file_users(kernel: &Kernel, file: &File, facts: &Metadata, users: &mut Vec<St
     users.extend(lock_holders(kernel, facts));
 }
 
-/// Returns who holds a lock on the file: a virtual machine on its disk, a database on its files.
+/// Returns the processes that hold a lock on the file, such as a virtual machine on its disk or a database on its
+/// files.
 fn lock_holders(kernel: &Kernel, facts: &Metadata) -> Vec<String> {
     let (major, minor) = (libc::major(facts.dev()), libc::minor(facts.dev()));
     let place = format!("{major:02x}:{minor:02x}:{}", facts.ino());
     let locks = fs::read_to_string(kernel.proc.join("locks")).unwrap_or_default();
     let mut holders = Vec::new();
     for line in locks.lines() {
-        // A line such as `1: POSIX  ADVISORY  WRITE 1234 08:02:131085 0 EOF`; one that waits has `->` after its number.
+        // A line looks like `1: POSIX  ADVISORY  WRITE 1234 08:02:131085 0 EOF`; a waiting lock has `->` after its
+        // number.
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, kind, _, _, process, inode, ..] = words[..] else { continue };
         if inode != place || process == std::process::id().to_string() || !["POSIX", "OFDLCK", "FLOCK"].contains(&kind)
@@ -330,7 +333,8 @@ fn lock_holders(kernel: &Kernel, facts: &Metadata) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// A kernel with sda of two partitions and sdb, of numbers 8:0, 8:1, 8:2 and 8:16.
+    /// Makes the folders of a kernel with sda, which has two partitions, and sdb. Their numbers are 8:0, 8:1, 8:2 and
+    /// 8:16.
     fn kernel(folder: &Path) -> Kernel {
         let kernel = Kernel { proc: folder.join("proc"), sys: folder.join("sys") };
         let write = |path: &str, text: &str| {
@@ -426,7 +430,7 @@ mod tests {
         assert_eq!(users(&other_name), ["it is behind /dev/loop7"], "under whatever name");
     }
 
-    /// Adds a folder `name` with the files in `files` below the kernel's `block`, and makes it a holder of sda.
+    /// Adds a folder `name` with the files in `files` below the kernel's `block`, and makes it a holder of sdb.
     fn add_holder(kernel: &Kernel, name: &str, files: &[(&str, &str)]) {
         for (file, text) in files {
             let path = kernel.sys.join("block").join(name).join(file);

@@ -1,5 +1,5 @@
-//! Goal: whatever somebody may want is recognised, and nothing else. Method: bytes written as the formats' own
-//! documentation has them, and file systems made by their own tools where these are installed.
+//! Goal: contents that a user may want to keep are recognised, and nothing else is. Method: bytes written as the
+//! formats' documentation defines them, and file systems made by their own tools where these are installed.
 
 use super::*;
 
@@ -118,7 +118,8 @@ fn what_wipefs_says_is_read() {
     assert_eq!(parse_wipefs(b"wipefs: not found"), []);
 }
 
-/// File systems made by their own tools, each with a label; a tool that is not installed is left out, aloud.
+/// Checks file systems made by their own tools, each with a label. A tool that is not installed is skipped with a
+/// message.
 #[test]
 fn file_systems_made_by_their_own_tools_are_recognised_with_their_labels() {
     let tools: [(&str, &[&str], &str); 7] = [
