@@ -1,27 +1,27 @@
-//! Activity: what was last done where on the surfaces, coarse enough to draw: for each surface and each of a few hundred
-//! radial bins the cause of the latest write, and when the head was there.
+//! Activity of the drive by place, for drawing. For each surface and each of [`BINS`] radial bins: the cause of the
+//! latest write, and the times of the latest write and the latest read.
 //!
 //! Invariants:
-//! 1. Only what moves is counted: a drive at rest keeps its picture.
+//! 1. Only accesses to the medium change the record; an idle drive leaves it unchanged.
 
 use imbrex_disk::{Geometry, SharedDisk, SimTime};
 use imbrex_layer::{Cause, Medium, Plan, StepOp};
 
-/// Radial bins of a surface.
+/// Number of radial bins of a surface.
 pub const BINS: usize = 240;
 
-/// What is known of a bin.
+/// Latest activity in a bin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Bin {
     /// Cause of the latest write, if there was one.
     pub written: Option<Cause>,
-    /// When it was last written.
+    /// Simulated time of the latest write.
     pub written_at: SimTime,
-    /// When it was last read.
+    /// Simulated time of the latest read.
     pub read_at: SimTime,
 }
 
-/// The picture.
+/// Latest activity in every bin of a drive.
 #[derive(Clone, Debug)]
 pub struct Activity {
     disk: SharedDisk,
@@ -31,23 +31,23 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// A blank picture of `disk`.
+    /// Returns a record without any activity for `disk`.
     pub fn new(disk: SharedDisk) -> Activity {
         let surfaces = disk.geometry.surfaces() as usize;
         Activity { surfaces: vec![vec![Bin::default(); BINS]; surfaces], disk, written_sectors: Default::default() }
     }
 
-    /// The bins of every surface, from the outer diameter inward.
+    /// Returns the bins of every surface, from the outer diameter inward.
     pub fn surfaces(&self) -> &[Vec<Bin>] {
         &self.surfaces
     }
 
-    /// The bin of a radial track.
+    /// Returns the index of the bin in which a radial track lies.
     pub fn bin(geometry: &Geometry, radial_track: u32) -> usize {
         (u64::from(radial_track) * BINS as u64 / u64::from(geometry.radial_tracks().max(1))) as usize
     }
 
-    /// Takes in what `plan` does at `now`.
+    /// Records the reads and writes of `plan` on the disk, executed at simulated time `now`.
     pub fn see(&mut self, plan: &Plan, now: SimTime) {
         let geometry = &self.disk.geometry;
         for step in plan.steps.iter().filter(|step| step.is_access() && step.medium == Medium::Disk) {

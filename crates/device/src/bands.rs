@@ -1,5 +1,6 @@
-//! Bands: in what state each band or zone of a drive is, for whoever draws it. Seen from outside the layer: where its
-//! logical runs lie on a drive as new, where they lie now, how full its caches are, and what its plans clean.
+//! State of each band or zone of a drive, for a user interface that draws it. The states are derived from outside the
+//! layer: from the places of logical runs on a new drive, their places now, the fill of the caches, and the cleaning
+//! steps of plans.
 //!
 //! ```text
 //!   a band of a drive that manages itself:  clean ⇄ dirty ── cleaning ──► clean       (rewritten in its place)
@@ -7,12 +8,13 @@
 //!   a zone of a host-managed drive:         its condition, and how far its pointer is
 //! ```
 //!
-//! A band is dirty while what belongs into it lies elsewhere, in a cache or in the spare of a rewrite. A log of the size
-//! of a band is a band too; a cache of other parts is none: it is a cache.
+//! The home of a sector is its band on a new drive. A band is dirty while some sectors of which the band is
+//! the home lie elsewhere: in a cache, or in the spare of a rewrite. A log of the size of a band is also a band. A cache of any
+//! other size is not a band.
 //!
 //! Invariants:
 //! 1. Places are disjoint and ordered by PBA.
-//! 2. Once nothing is touched, every state is what looking at all of the map would give.
+//! 2. While no run is marked for a new lookup, every state equals the state that a scan of the whole map would give.
 
 use std::collections::BTreeMap;
 
@@ -24,37 +26,39 @@ use crate::activity::{Activity, BINS};
 
 /// Logical sectors looked up at once.
 const WINDOW_SECTORS: u64 = 1 << 20;
-/// Runs looked up again at most in one [`Bands::refresh`]: the drive waits meanwhile. The rest follow in the next.
+/// Most runs looked up again in one [`Bands::refresh`]; limited because the drive waits meanwhile. The next call
+/// looks up the rest.
 const LOOKUPS_MAX: usize = 20_000;
-/// Runs that are kept apart at most: the smaller parts of a layer that counts in such are taken together.
+/// Number of runs above which neighbouring runs are joined ([`join`]).
 const HOMES_MAX: usize = 400_000;
-/// How long, on the drive's clock, a band counts as being cleaned after the last step that did.
+/// Simulated time for which a band counts as being cleaned after the last cleaning step.
 const CLEANING_FOR: SimDuration = SimDuration(2_000_000_000);
-/// Places of a band that are drawn, from its first to its last track; of all bands together.
+/// Most tracks drawn of one band, evenly spread from its first to its last; the next constant limits the total of all
+/// bands.
 const SPOTS_MAX: u64 = 32;
 const SPOTS_IN_ALL: u64 = 600_000;
 
-/// The state of a band.
+/// State of a band or zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum BandState {
-    /// Holds nothing.
+    /// The band holds no data.
     Empty,
-    /// All that belongs into it is in it.
+    /// All sectors whose home is this band lie in the band.
     Clean,
-    /// Some of what belongs into it lies elsewhere; the share says how much.
+    /// Some sectors whose home is this band lie elsewhere; [`Band::share`] says how many.
     Dirty,
-    /// It is being rewritten, or emptied.
+    /// The band is being rewritten or emptied.
     Cleaning,
-    /// Filled as far as its share says.
+    /// The band is filled up to [`Band::share`].
     Open,
-    /// The same, and closed by the host.
+    /// The zone is filled up to [`Band::share`], and the host has closed it.
     Closed,
-    /// Filled to its end.
+    /// The band is filled to its end.
     Full,
-    /// A zone without a pointer.
+    /// A zone without a write pointer.
     Conventional,
-    /// A zone that can no longer be written, or not even read.
+    /// A zone that is read-only or offline.
     Failed,
 }
 
@@ -72,7 +76,7 @@ impl BandState {
         BandState::Failed,
     ];
 
-    /// Its name.
+    /// Returns the name of the state.
     pub const fn name(self) -> &'static str {
         match self {
             BandState::Empty => "empty",
@@ -99,35 +103,36 @@ impl BandState {
     }
 }
 
-/// What is known of a band.
+/// State and fill of a band.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Band {
-    /// Its state.
+    /// State of the band.
     pub state: BandState,
-    /// Of a dirty band, what lies elsewhere; of others, how far they are filled.
+    /// Fraction of the band's size, 0 to 1: for a dirty band, the sectors that belong to the band and lie elsewhere.
+    /// Otherwise the part that is filled.
     pub share: f64,
 }
 
-/// A logical run that lies in one place on a drive as new.
+/// A logical run that lies in one place on a new drive.
 #[derive(Clone, Copy, Debug)]
 struct Home {
     lba: Lba,
     sectors: Sectors,
-    /// The place of the drive as new.
+    /// Index of the place in which the run lies on a new drive.
     first: u32,
-    /// The place that holds it now.
+    /// Index of the place that holds the run now.
     holder: u32,
-    /// Sectors in its holder.
+    /// Sectors of the run in its holder.
     held: u64,
-    /// Sectors elsewhere.
+    /// Sectors of the run outside its holder.
     away: u64,
     is_touched: bool,
 }
 
-/// For each surface, and of it each bin, how many parts of bands are in each state.
+/// Number of drawn parts of bands in each state, for each surface and each bin.
 pub type CountsBySurface = Vec<Vec<[u32; BandState::ALL.len()]>>;
 
-/// A part of a band on a surface.
+/// A drawn part of a band on a surface.
 #[derive(Clone, Copy, Debug)]
 struct Spot {
     band: u32,
@@ -135,24 +140,25 @@ struct Spot {
     bin: u8,
 }
 
-/// The bands of a drive.
+/// The bands or zones of a drive.
 #[derive(Clone, Debug)]
 pub struct Bands {
     places: Vec<Extent>,
     homes: Vec<Home>,
-    /// Homes to be looked up again.
+    /// Indices of the homes to be looked up again.
     touched: Vec<u32>,
-    /// Bands cleaned of late, and when.
+    /// Time of the latest cleaning step of each recently cleaned band.
     cleaned_at: BTreeMap<u32, SimTime>,
     bands: Vec<Band>,
     spots: Vec<Spot>,
     is_zoned: bool,
-    /// Whether any place was a log from the start: else none becomes one.
+    /// Whether any place was a log on the new drive. If not, no place becomes one.
     has_logs: bool,
 }
 
 impl Bands {
-    /// Those of `fresh`, a drive as new; none where tracks interlace or harm nobody.
+    /// Returns the bands or zones of `fresh`, a new drive. The result is empty if its tracks are interlaced, if its
+    /// writes destroy no other tracks, or if a host without zones manages it.
     pub fn new(fresh: &Drive) -> Bands {
         let (disk, layer) = (&fresh.disk, fresh.layer.as_ref());
         let (mut homes, mut places) = (Vec::new(), Vec::new());
@@ -190,31 +196,33 @@ impl Bands {
         Home { lba, sectors, first, holder: first, held: sectors.0, away: 0, is_touched: false }
     }
 
-    /// Has all of the map looked at, as it must be where it is not that of a drive as new.
+    /// Marks every run for a new lookup. Needed if the map is not that of a new drive.
     pub fn touch_all(&mut self) {
         for index in 0..self.homes.len() {
             self.touch(index);
         }
     }
 
-    /// The bands, in the order of their places.
+    /// Returns the bands, in the order of their places.
     pub fn all(&self) -> &[Band] {
         &self.bands
     }
 
-    /// Where they lie.
+    /// Returns the extents of the bands, ordered by PBA.
     pub fn places(&self) -> &[Extent] {
         &self.places
     }
 
-    /// Whether they are zones, which the host manages.
+    /// Returns whether the bands are zones that the host manages.
     pub fn is_zoned(&self) -> bool {
         self.is_zoned
     }
 
-    /// Takes in what `plan`, which serves `commands`, does at `now`.
+    /// Marks the runs that `plan`, which serves `commands`, may move at simulated time `now`, and records the bands
+    /// that it cleans.
     pub fn see(&mut self, commands: &[Command], plan: &Plan, now: SimTime) {
-        // A trim may leave nothing but a note, so what the host asks for counts beside what is done for it.
+        // A trim may cause a plan that contains only a note. So the commands of the host count in addition to the
+        // steps of the plan.
         for command in commands.iter().filter(|command| command.operation != Operation::Read) {
             self.for_each_home_of(command.lba, command.sectors, |bands, home| bands.touch(home));
         }
@@ -251,7 +259,8 @@ impl Bands {
         }
     }
 
-    /// Brings the states up to date with `layer` at `now`.
+    /// Updates the states to those of `layer` at simulated time `now`. If many runs are marked, looks up only some of
+    /// them; later calls look up the rest.
     pub fn refresh(&mut self, layer: &dyn Layer, now: SimTime) {
         if let Some(zones) = layer.zones() {
             return self.read_zones(zones);
@@ -288,7 +297,7 @@ impl Bands {
         }
     }
 
-    /// For each place that is a log now, how far it is filled; nothing where there are none.
+    /// Returns the state and fill of each place that is a log now. Returns an empty vector if the drive has no logs.
     fn logs(&self, layer: &dyn Layer) -> Vec<Option<Band>> {
         if !self.has_logs {
             return Vec::new();
@@ -312,13 +321,14 @@ impl Bands {
         (cache.medium == Medium::Disk && cache.end <= self.places[place].end()).then_some(place)
     }
 
-    /// The place that `pba` lies in.
+    /// Returns the index of the place that contains `pba`.
     fn at(&self, pba: Pba) -> Option<u32> {
         let index = self.places.partition_point(|place| place.start <= pba).checked_sub(1)?;
         self.places[index].contains(pba).then_some(index as u32)
     }
 
-    /// Looks up what was touched. What is being cleaned stays touched: the end of a rewrite may be a note alone.
+    /// Looks up marked runs, at most [`LOOKUPS_MAX`]. A run in a band that is being cleaned stays marked, because the
+    /// last step of a rewrite may be only a note.
     fn look_up(&mut self, layer: &dyn Layer, logs: &[Option<Band>]) {
         let rest = self.touched.split_off(self.touched.len().min(LOOKUPS_MAX));
         let mut pieces = Vec::new();
@@ -335,8 +345,8 @@ impl Bands {
         }
     }
 
-    /// Who holds `home`, whose sectors lie at `pieces`: its first place if that has any of it, or else another that is no
-    /// log.
+    /// Determines the holder of `home`, whose sectors lie at `pieces`: its first place if any piece lies there,
+    /// otherwise another place that is not a log. Counts the sectors inside and outside the holder.
     fn judge(&self, home: &mut Home, pieces: &[Piece], logs: &[Option<Band>]) {
         let place = |piece: &Piece| match piece.at {
             Some((Medium::Disk, pba)) => self.at(pba).filter(|&band| log_at(logs, band as usize).is_none()),
@@ -352,7 +362,7 @@ impl Bands {
         }
     }
 
-    /// For each surface and bin, how many of the parts of bands that are drawn there are in each state.
+    /// Returns the number of drawn parts of bands in each state, for each surface and each bin.
     pub fn by_surface(&self, surfaces: u8) -> CountsBySurface {
         let mut counts = vec![vec![[0; BandState::ALL.len()]; BINS]; surfaces as usize];
         for spot in &self.spots {
@@ -366,7 +376,7 @@ fn log_at(logs: &[Option<Band>], place: usize) -> Option<Band> {
     logs.get(place).copied().flatten()
 }
 
-/// Calls `each` with the runs of `layer`, as new, that lie together on the platters, in the order of their LBAs.
+/// Calls `each` with the physically contiguous runs of a new `layer`, in the order of their LBAs.
 fn for_each_home(layer: &dyn Layer, mut each: impl FnMut(Piece, Extent)) {
     let (mut pieces, mut start, capacity) = (Vec::new(), 0, layer.capacity().0);
     let mut window = WINDOW_SECTORS;
@@ -374,7 +384,7 @@ fn for_each_home(layer: &dyn Layer, mut each: impl FnMut(Piece, Extent)) {
         let sectors = window.min(capacity - start);
         pieces.clear();
         layer.lookup(Lba(start), Sectors(sectors), &mut pieces);
-        // The last piece may go on behind the window: then it is looked up again, with what follows it.
+        // The last piece may continue beyond the window. If so, the next window looks it up again from its beginning.
         let is_last = start + sectors == capacity;
         if !is_last && pieces.len() > 1 {
             pieces.pop();
@@ -392,7 +402,8 @@ fn for_each_home(layer: &dyn Layer, mut each: impl FnMut(Piece, Extent)) {
     }
 }
 
-/// Whether `extent` lies in a log of `layer` as new: then all of it is logs.
+/// Returns whether `extent` lies in a log of `layer`, which is new. If the first run does, the layer stores all data
+/// in logs.
 fn is_in_a_log(layer: &dyn Layer, extent: Extent) -> bool {
     let mut is_in = false;
     layer.caches(&mut |cache| {
@@ -402,7 +413,7 @@ fn is_in_a_log(layer: &dyn Layer, extent: Extent) -> bool {
     is_in
 }
 
-/// Takes as many neighbours together as leave no more than [`HOMES_MAX`]: those with only guards between them.
+/// Joins neighbouring runs that are separated only by guards, so that about [`HOMES_MAX`] runs remain.
 fn join(homes: &mut Vec<(Piece, Extent)>) {
     let together = homes.len().div_ceil(HOMES_MAX);
     let mut joined = 1;
@@ -418,7 +429,7 @@ fn join(homes: &mut Vec<(Piece, Extent)>) {
     });
 }
 
-/// Adds the logs of `layer` that are as large as its bands are; all of them, where it has no others.
+/// Adds the logs of `layer` whose size is within the range of band sizes. If `places` is empty, adds all logs.
 fn add_logs(layer: &dyn Layer, places: &mut Vec<Extent>) {
     let sizes = places.iter().map(|place| place.sectors.0);
     let (smallest, largest) = (sizes.clone().min().unwrap_or(0), sizes.max().unwrap_or(u64::MAX));
@@ -430,7 +441,7 @@ fn add_logs(layer: &dyn Layer, places: &mut Vec<Extent>) {
     });
 }
 
-/// Where bands are drawn: at some of their tracks, from the first to the last.
+/// Returns the drawn parts of bands: for each band, some of its tracks, from the first to the last.
 fn spots(disk: &Disk, places: &[Extent]) -> Vec<Spot> {
     let geometry = &disk.geometry;
     let per_band = (SPOTS_IN_ALL / places.len().max(1) as u64).clamp(2, SPOTS_MAX);

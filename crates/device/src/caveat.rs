@@ -1,36 +1,37 @@
-//! The interface of a caveat disk (Singh 2014 §4.2): the host is told DID and DNOR, writes where it likes, and is refused
-//! what its writes damaged. [`EmulatedCaveat`] is a view of an emulated drive, which serves what it is asked in order and
-//! caches no writes.
+//! The interface of a caveat disk (Singh 2014 §4.2). The host reads DID and DNOR from the disk and may write
+//! anywhere. Reads of sectors that its writes may have damaged fail. [`EmulatedCaveat`] is a view of an emulated
+//! drive that serves commands in order and has no write cache.
 //!
 //! *create* and *open* (§4.2.4, §4.2.5) are those of every image: `Store::create` and `Store::open`.
 //!
 //! Invariants:
-//! 1. A write of sectors i … j makes them whole, and marks max(i + 1 + DNOR, j + 1) … j + DID as maybe damaged, in one act
-//!    (§3.2, §4.1).
-//! 2. A new disk is maybe damaged throughout. A read that touches a maybe damaged sector brings no bytes and names the
-//!    first such sector (§4.2.3).
-//! 3. After a flush neither is forgotten.
+//! 1. A write of sectors i … j makes them valid, and marks max(i + 1 + DNOR, j + 1) … j + DID as maybe damaged. Both
+//!    changes are atomic (§3.2, §4.1).
+//! 2. All sectors of a new disk are maybe damaged. A read that touches a maybe damaged sector returns no bytes, and
+//!    its error names the first such sector (§4.2.3).
+//! 3. After a flush, both the data and the marks are durable.
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use crate::drive::EmulatedDrive;
 use crate::error::DeviceError;
 
-/// What a caveat disk tells its host (Singh 2014 §3.3, §4.2.1).
+/// Parameters that a caveat disk reports to its host (Singh 2014 §3.3, §4.2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CaveatMode {
-    /// Bytes of a sector.
+    /// Bytes per sector.
     pub sector_bytes: u32,
-    /// Sectors of the disk.
+    /// Number of sectors of the disk.
     pub sectors: Sectors,
-    /// DID, the drive isolation distance: a write damages nothing farther on.
+    /// DID, the drive isolation distance: a write damages no sector farther than this behind its end.
     pub isolation: Sectors,
-    /// DNOR, the drive no overlap range: a write damages none of so many sectors after it.
+    /// DNOR, the drive no overlap range: a write damages none of this many sectors after its first sector.
     pub no_overlap: Sectors,
 }
 
 impl CaveatMode {
-    /// The sectors that a write of `sectors` from `lba` may damage, clipped to the disk (Singh 2014 §3.2).
+    /// Returns the range of LBAs that a write of `sectors` from `lba` may damage, clipped to the disk (Singh 2014
+    /// §3.2).
     pub fn damaged_by(&self, lba: Lba, sectors: Sectors) -> std::ops::Range<u64> {
         let end = lba.0 + sectors.0;
         let first = (lba.0 + 1 + self.no_overlap.0).max(end).min(self.sectors.0);
@@ -38,42 +39,46 @@ impl CaveatMode {
     }
 }
 
-/// The state of a caveat disk, for whoever debugs a file system (Singh 2014 §4.2.6).
+/// State of a caveat disk, for debugging a file system (Singh 2014 §4.2.6).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CaveatDump {
-    /// What it is.
+    /// Parameters of the disk.
     pub mode: CaveatMode,
-    /// Where its head is.
+    /// Position of the head.
     pub head: Lba,
-    /// Maybe damaged sectors, in runs: the first, and how many.
+    /// Runs of maybe damaged sectors: first LBA and length.
     pub damaged: Vec<(Lba, Sectors)>,
 }
 
-/// A caveat disk.
+/// Operations of a caveat disk.
 pub trait CaveatDevice: Send {
-    /// What it is.
+    /// Returns the parameters of the disk.
     fn mode_sense(&self) -> CaveatMode;
 
     /// Writes `from`, whole sectors, at `lba`.
     fn write(&mut self, lba: Lba, from: &[u8]) -> Result<(), DeviceError>;
 
-    /// Fills `into`, whole sectors, from `lba` on; [`DeviceError::Destroyed`] where one of them is maybe damaged.
+    /// Reads whole sectors from `lba` on into `into`.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Destroyed`] if one of the sectors is maybe damaged.
     fn read(&mut self, lba: Lba, into: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// All that was written, and what it damaged, is durable.
+    /// Makes all completed writes durable, and the marks of the sectors that they damaged.
     fn flush(&mut self) -> Result<(), DeviceError>;
 
-    /// Where the head is: after the last sector that was read or written (Singh 2014 §4.4.4).
+    /// Returns the position of the head: the sector after the last one read or written (Singh 2014 §4.4.4).
     fn head_position(&self) -> Lba;
 
-    /// The first maybe damaged one of `sectors` from `lba` on, if any is.
+    /// Returns the first maybe damaged sector among `sectors` from `lba` on, if there is one.
     fn first_damaged(&mut self, lba: Lba, sectors: Sectors) -> Result<Option<Lba>, DeviceError>;
 
-    /// Its state.
+    /// Returns the parameters, the head position and the maybe damaged sectors.
     fn dump(&mut self) -> Result<CaveatDump, DeviceError>;
 }
 
-/// An emulated drive as a caveat disk: a view, through the drive's queue and clock. What it does takes simulated time.
+/// A view of an emulated drive as a caveat disk. Operations go through the drive's queue and take simulated time.
 pub struct EmulatedCaveat {
     drive: EmulatedDrive,
     mode: CaveatMode,
@@ -81,7 +86,11 @@ pub struct EmulatedCaveat {
 }
 
 impl EmulatedCaveat {
-    /// That of `drive`, if it is a caveat disk that leaves its damage to the host.
+    /// Returns the view of `drive`.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Refused`] if `drive` is not a caveat disk whose host manages the damage.
     pub fn new(drive: EmulatedDrive) -> Result<EmulatedCaveat, DeviceError> {
         let simulated = drive.drive();
         let distances = simulated.disk.recording.caveat_distances().filter(|_| simulated.layer.is_host_managed());
@@ -99,17 +108,17 @@ impl EmulatedCaveat {
         Ok(EmulatedCaveat { drive, mode, head: Lba(0) })
     }
 
-    /// The drive: its clock and its figures.
+    /// Returns the drive, for its clock and its metrics.
     pub fn drive(&self) -> &EmulatedDrive {
         &self.drive
     }
 
-    /// The same, to let time pass.
+    /// Returns the drive for changes, such as letting simulated time pass.
     pub fn drive_mut(&mut self) -> &mut EmulatedDrive {
         &mut self.drive
     }
 
-    /// Takes the view away.
+    /// Returns the drive and drops the view.
     pub fn into_drive(self) -> EmulatedDrive {
         self.drive
     }

@@ -1,11 +1,12 @@
-//! The check of an image: what must hold of it beyond that it opens. What it finds, [`crate::repair`] can put right.
+//! The check of an image: conditions that must hold beyond those for opening the image. [`crate::repair`] can repair
+//! the findings.
 //!
-//! A drive whose process was killed is whole once it is mended; so [`check_image`] mends it in memory, leaves the medium
-//! as it is, and checks the outcome. The space of the image is looked at before anything is written over it, for to mend
-//! writes states and sectors anew, and with them what is damaged there.
+//! A drive whose process was killed is consistent after crash recovery. So [`check_image`] runs this recovery in
+//! memory, leaves the medium unchanged, and checks the result. The space of the image is checked before the recovery,
+//! because the recovery rewrites states and sectors and so hides damage there.
 //!
 //! Invariants:
-//! 1. Memory is bounded: runs of the map are looked at so many at a time, however many there are.
+//! 1. Memory is bounded: the check holds a limited number of runs of the map at a time.
 //! 2. Nothing is written to the image.
 
 use std::fmt;
@@ -20,71 +21,72 @@ use crate::media::Media;
 use crate::media::overlay::Overlay;
 use crate::store::Store;
 
-/// Findings of one kind that are listed; an image with more is ruined anyway.
+/// Most findings of one kind that are listed. An image with more is beyond repair in any case.
 const FINDINGS_MAX: usize = 10_000;
 /// Logical sectors looked up at once.
 const WINDOW_SECTORS: u64 = 1 << 20;
-/// Runs of the map held at once.
+/// Number of runs of the map held at once; twice as many while they are collected.
 const RUNS_MAX: usize = 1 << 20;
 
-/// Something wrong with an image.
+/// A fault found in an image.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Finding {
-    /// It does not open.
+    /// The image does not open, for this reason.
     Unopenable(String),
-    /// A numbered invariant of its layer does not hold.
+    /// A numbered invariant of the layer does not hold.
     Layer(Violation),
-    /// A copy of a record of its journal cannot be read back.
+    /// A copy of a journal record cannot be read.
     Journal {
-        /// The record's number.
+        /// Number of the record.
         record: u64,
-        /// Which of its two copies.
+        /// Index of the copy, 0 or 1.
         copy: usize,
     },
-    /// The space of the image is not as it was written.
+    /// The space of the image differs from the data written.
     Image(Flaw),
-    /// The map leaves sectors out, repeats them, or points past a medium.
+    /// The map leaves sectors out, repeats sectors, or points past the end of a medium.
     Map {
-        /// The first such sector.
+        /// First such sector.
         lba: Lba,
-        /// What is wrong.
+        /// Description of the fault.
         what: &'static str,
     },
-    /// Physical sectors serve two runs of logical ones.
+    /// Physical sectors serve two logical runs.
     Shared {
-        /// On which medium.
+        /// Medium of the sectors.
         medium: Medium,
-        /// The first of them.
+        /// First of the sectors.
         pba: Pba,
-        /// How many.
+        /// Number of sectors.
         sectors: Sectors,
-        /// What the first of them serves.
+        /// The two LBAs that the first sector serves.
         lbas: [Lba; 2],
     },
-    /// Sectors that the map points to were destroyed by a write beside them.
+    /// Sectors to which the map points were destroyed by a write to a track that overlaps them.
     Destroyed {
-        /// The first logical sector.
+        /// First logical sector.
         lba: Lba,
-        /// Where it lies.
+        /// Physical address of that sector.
         pba: Pba,
-        /// How many.
+        /// Number of sectors.
         sectors: Sectors,
     },
-    /// Sectors that the map points to cannot be read, for the image is damaged there.
+    /// Sectors to which the map points cannot be read, because the image is damaged there.
     Unreadable {
-        /// The first logical sector.
+        /// First logical sector.
         lba: Lba,
-        /// On which medium it lies.
+        /// Medium of the sectors.
         medium: Medium,
-        /// Where.
+        /// Physical address of the first sector.
         pba: Pba,
-        /// How many.
+        /// Number of sectors.
         sectors: Sectors,
     },
 }
 
 impl Finding {
-    /// The logical sectors that it makes unreadable, where it names any.
+    /// Returns the first logical sector and the number of sectors that the fault makes unreadable, if the finding
+    /// names any.
     pub fn lbas(&self) -> Option<(Lba, Sectors)> {
         match self {
             Finding::Destroyed { lba, sectors, .. } | Finding::Unreadable { lba, sectors, .. } => {
@@ -117,20 +119,24 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What a check came to.
+/// Result of a check.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Checked {
-    /// What is wrong.
+    /// Faults found.
     pub findings: Vec<Finding>,
-    /// Logical sectors that were lost before, and are known to be: no fault of the image.
+    /// Logical sectors already recorded as lost before the check; these are not faults of the image.
     pub lost: Vec<(Lba, Sectors)>,
 }
 
-/// Told of bytes looked at, and of bytes in all.
+/// Callback that receives the number of bytes checked and the total number of bytes.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
-/// Checks the image on `media`, named `place` in errors, as it would be once opened. An image that cannot be used at all,
-/// being foreign or of another version, is an error; one that was whole once and does not open is a finding.
+/// Checks the image on `media` in the state that it would have once opened. `place` names the image in errors. An
+/// image that was valid once and no longer opens is a finding.
+///
+/// # Errors
+///
+/// The image cannot be used at all, for example because it is foreign or of another version.
 pub fn check_image<M: Media>(media: M, place: &str, progress: Progress<'_>) -> Result<Checked, DeviceError> {
     let mut checked = Checked::default();
     match check_opened(Overlay::new(media), place, progress, &mut checked) {
@@ -155,14 +161,15 @@ fn check_opened<M: Media>(
     store.check_map(drive.layer.as_ref(), &mut checked.findings)
 }
 
-/// Whether an image that does not open for this reason was whole once.
+/// Returns whether `error` means that the image was valid once and is damaged now.
 pub(crate) fn is_damage(error: &DeviceError) -> bool {
     use DeviceError::{Damaged, Destroyed, Lost, Replay, Spoilt};
     matches!(error, Damaged { .. } | Replay(_) | Destroyed { .. } | Spoilt { .. } | Lost { .. })
 }
 
 impl<M: Media> Store<M> {
-    /// Checks all that must hold between plans; `layer` is the one whose journal this is, `place` names the image.
+    /// Checks every condition that must hold between plans. `layer` must be the layer of this journal; `place` names
+    /// the image in errors.
     pub fn check(
         &mut self,
         layer: &dyn Layer,
@@ -175,7 +182,7 @@ impl<M: Media> Store<M> {
         Ok(findings)
     }
 
-    /// Checks the journal and the space of the image, as they lie.
+    /// Checks the journal and the space of the image as stored.
     pub(crate) fn check_space(
         &mut self,
         place: &str,
@@ -190,7 +197,7 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
-    /// Checks the map of `layer`, and that what it points to can be read.
+    /// Checks the map of `layer`, and that the sectors to which the map points can be read.
     fn check_map(&mut self, layer: &dyn Layer, findings: &mut Vec<Finding>) -> Result<(), DeviceError> {
         findings.extend(layer.self_check().err().map(Finding::Layer));
         let limits = [Sectors(self.header().disk_sectors), Sectors(self.header().flash_sectors)];
@@ -201,8 +208,8 @@ impl<M: Media> Store<M> {
         self.for_each_unreadable(layer, |finding| push(findings, finding))
     }
 
-    /// What is amiss in the space of the image. Sectors whose contents do not match their checksums are given up in the
-    /// tables, so that whoever looks at the map next sees them as lost.
+    /// Returns the faults in the space of the image. Marks sectors whose contents do not match their checksums as
+    /// unreadable in the sector tables, so that a later check of the map reports them.
     fn flaws(&mut self, place: &str, progress: Progress<'_>) -> Result<Vec<Flaw>, DeviceError> {
         let (header, mut flaws) = (self.header().clone(), Vec::new());
         self.space.scrub(&header, place, &mut |flaw| flaws.push(flaw), progress)?;
@@ -214,8 +221,8 @@ impl<M: Media> Store<M> {
         Ok(flaws)
     }
 
-    /// Calls `each` with the live sectors that cannot be read. On a caveat disk the host alone knows what is live: there
-    /// only damage to the image counts; of zones, what lies below their pointers is live.
+    /// Calls `each` with the live sectors that cannot be read. In zones, the sectors below the write pointer are
+    /// live. On a caveat disk only the host knows the live sectors, so only damage to the image counts there.
     pub(crate) fn for_each_unreadable(
         &mut self,
         layer: &dyn Layer,
@@ -252,7 +259,8 @@ fn push(findings: &mut Vec<Finding>, finding: Finding) {
     }
 }
 
-/// What of a piece the host has written, where a write pointer says so. A piece lies in one zone.
+/// Returns the part of `piece` below the write pointer of its zone, which is the part that the host has written.
+/// Returns all of `piece` for a conventional zone or a drive without zones. The piece must lie in one zone.
 pub(crate) fn below_pointer(layer: &dyn Layer, piece: &Piece) -> Piece {
     let Some(zones) = layer.zones() else { return *piece };
     let written_end = zones.index_of(piece.lba).and_then(|index| {
@@ -260,13 +268,13 @@ pub(crate) fn below_pointer(layer: &dyn Layer, piece: &Piece) -> Piece {
         let is_kept = zone.condition != Condition::Conventional;
         Ok(if is_kept { zone.start + zones.written(index)? } else { zone.start + zone.sectors })
     });
-    // An offline zone holds nothing.
+    // An offline zone holds no data.
     let written_end = written_end.unwrap_or(piece.lba);
     let end = (piece.lba + piece.sectors).min(written_end.max(piece.lba));
     Piece { sectors: end - piece.lba, ..*piece }
 }
 
-/// Calls `each` with every piece of the map, in order.
+/// Calls `each` with every piece of the map, in order of LBA.
 fn for_each_piece(layer: &dyn Layer, mut each: impl FnMut(&Piece)) {
     let (mut pieces, mut start) = (Vec::new(), 0);
     while start < layer.capacity().0 {
@@ -278,7 +286,7 @@ fn for_each_piece(layer: &dyn Layer, mut each: impl FnMut(&Piece)) {
     }
 }
 
-/// Whether the map covers every sector once, in order, and points to places that there are.
+/// Returns a finding for each place where the map leaves out or repeats sectors or points past the end of a medium.
 fn check_coverage(layer: &dyn Layer, limits: [Sectors; 2]) -> Vec<Finding> {
     let (mut findings, mut next) = (Vec::new(), 0);
     let mut found = |lba, what| {
@@ -305,7 +313,7 @@ fn check_coverage(layer: &dyn Layer, limits: [Sectors; 2]) -> Vec<Finding> {
     findings
 }
 
-/// A run of the map.
+/// A run of the map: physical sectors `start..end` of a medium, of which the first serves `lba`.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     start: u64,
@@ -313,8 +321,9 @@ struct Run {
     lba: u64,
 }
 
-/// Physical sectors that serve two logical ones: the runs of the map in the order of their places, `runs_max` to
-/// twice as many at a time, each overlap of neighbours.
+/// Returns a finding for each run of physical sectors that serves two logical runs. Goes through the runs of the map
+/// in order of PBA and compares each with the run before it that reaches furthest. Holds at most twice `runs_max`
+/// runs at a time.
 fn check_sharing(layer: &dyn Layer, medium: Medium, runs_max: usize) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut reach: Option<Run> = None;
@@ -336,10 +345,10 @@ fn check_sharing(layer: &dyn Layer, medium: Medium, runs_max: usize) -> Vec<Find
     findings
 }
 
-/// Runs of the map that begin in one stretch of a medium.
+/// The runs of the map that begin in `low..high` of a medium.
 struct Stretch {
     low: u64,
-    /// Where the stretch ends, once there are more runs than are kept.
+    /// End of the stretch, if there are more runs than are kept.
     high: Option<u64>,
     runs: Vec<Run>,
     runs_max: usize,
@@ -355,7 +364,7 @@ impl Stretch {
             return;
         }
         self.runs.sort_unstable_by_key(|run| (run.start, run.lba));
-        // Of runs that all begin in one place, those beyond the first few say nothing new.
+        // If very many runs begin at one sector, the first few are enough for findings, so the others are dropped.
         let high = self.runs[self.runs_max].start.max(self.runs[0].start + 1);
         self.runs.truncate(self.runs_max.max(2));
         self.runs.retain(|run| run.start < high);
@@ -363,7 +372,8 @@ impl Stretch {
     }
 }
 
-/// The runs of the map that begin from `low` on, in order, as many as fit; and where the rest begins, if there is any.
+/// Returns the runs of the map that begin at or after `low`, in order, as many as fit. Also returns the sector at
+/// which the remaining runs begin, if there are any.
 fn runs_from(layer: &dyn Layer, medium: Medium, low: u64, runs_max: usize) -> (Vec<Run>, Option<u64>) {
     let mut stretch = Stretch { low, high: None, runs: Vec::new(), runs_max };
     let mut open: Option<Run> = None;

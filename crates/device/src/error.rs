@@ -1,131 +1,131 @@
-//! What can go wrong with an emulated drive, and with one command to it.
+//! Errors of an emulated drive, and of single commands to a drive.
 
 use std::io;
 
 use imbrex_disk::{Lba, Pba};
 use imbrex_layer::{Medium, ReplayError, ZoneError};
 
-/// An image that cannot be used, or a medium that fails.
+/// An unusable image, a failed medium, or a failed command.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// The medium said no.
+    /// An operation of the medium failed.
     #[error("{what}: {cause}")]
     Medium {
-        /// What was being done.
+        /// The operation that failed.
         what: String,
-        /// The system's word.
+        /// Error of the operating system.
         #[source]
         cause: io::Error,
     },
-    /// A sector that a read needs was destroyed by a write beside it.
+    /// A sector needed by a read was destroyed by a write to a track that overlaps it.
     #[error("LBA {} (physical sector {} of the {medium:?}) was destroyed by a write that overlaps it", .lba.0, .pba.0)]
     Destroyed {
-        /// The first such sector, as the host numbers it.
+        /// First such LBA.
         lba: Lba,
-        /// Where it lies.
+        /// Physical address of that sector.
         pba: Pba,
-        /// On what.
+        /// Medium of that sector.
         medium: Medium,
     },
-    /// The image is damaged where a read needs it: what is stored there does not match its checksum.
+    /// The image is damaged where a read needs it: the stored contents do not match their checksum.
     #[error(
         "LBA {} (physical sector {} of the {medium:?}) is damaged in the image: its contents do not match their checksum; \
          `imbrex drive check` says what else is",
         .lba.0, .pba.0
     )]
     Spoilt {
-        /// The first such sector, as the host numbers it.
+        /// First such LBA.
         lba: Lba,
-        /// Where it lies.
+        /// Physical address of that sector.
         pba: Pba,
-        /// On what.
+        /// Medium of that sector.
         medium: Medium,
     },
-    /// A sector that a read needs was lost by damage to the image.
+    /// A sector needed by a read was lost through damage to the image.
     #[error("LBA {} was lost by damage to the image; it can be read again once it is written", .lba.0)]
     Lost {
-        /// The first such sector.
+        /// First such LBA.
         lba: Lba,
     },
-    /// A sector that a read needs cannot be read: a fault that was asked for.
+    /// A sector needed by a read is unreadable because of an injected fault.
     #[error("LBA {} is unreadable until it is written: a fault that was asked for", .lba.0)]
     Unreadable {
-        /// The first such sector, as the host numbers it.
+        /// First such LBA.
         lba: Lba,
     },
-    /// The file is no image, or not one that this program can use. It was left as it was.
+    /// The file is not an image, or not one that this program can use. The file was left unchanged.
     #[error("{place}: {reason}")]
     Image {
-        /// The file.
+        /// Path of the file.
         place: String,
-        /// What is wrong and what to do.
+        /// The fault and its remedy.
         reason: String,
     },
     /// Another process has the image open.
     #[error("{place}: is in use by another process{reason}")]
     InUse {
-        /// The file.
+        /// Path of the file.
         place: String,
-        /// What that one does, and what to do.
+        /// Use by the other process, and what to do.
         reason: &'static str,
     },
-    /// The file is a copy of an image that was not closed, or was opened for work meanwhile.
+    /// The file is a copy of an image that was open during the copying, or was opened for writing meanwhile.
     #[error(
         "{place} was copied from an image that was not closed all the while: if a server worked on that one, this copy may hold \
          other bytes than were written. `imbrex drive snapshot` copies an image that is served; `imbrex drive adopt {place}` \
          takes this copy as it is, if nobody wrote to its original while it was copied"
     )]
     CopiedUnclosed {
-        /// The file.
+        /// Path of the file.
         place: String,
     },
-    /// The image was whole once and is so no longer. It was left as it was.
+    /// The image was valid once and is damaged now. The file was left unchanged.
     #[error("{place}: {reason}")]
     Damaged {
-        /// The file.
+        /// Path of the file.
         place: String,
-        /// What is wrong and what to do.
+        /// The fault and its remedy.
         reason: String,
     },
     /// A journal record does not fit the layer.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// A zone refuses: what was asked is against the rule of host-managed drives, and nothing happened.
+    /// The command violates the rules of a zone. The command had no effect.
     #[error(transparent)]
     Zone(#[from] ZoneError),
-    /// The drive stopped after a failure: what it acknowledged is in its image, and opening that recovers it.
+    /// The drive stopped after a failure. Acknowledged durable data is in its image; opening the image recovers it.
     #[error("the drive has stopped: {0}; open its image again to recover")]
     Stopped(String),
-    /// The host asked for something that cannot be.
+    /// The request is invalid.
     #[error("{0}")]
     Refused(String),
-    /// The host asked for what lies past the end of the drive.
+    /// The request reaches past the end of the drive.
     #[error("{length} bytes at byte {offset} reach past the end of the drive at {capacity}")]
     PastEnd {
-        /// First byte.
+        /// First byte of the request.
         offset: u64,
-        /// Bytes.
+        /// Length of the request in bytes.
         length: u64,
-        /// Bytes that there are.
+        /// Capacity of the drive in bytes.
         capacity: u64,
     },
-    /// The host would change what is served read-only.
+    /// The request would change a drive that is served read-only.
     #[error("the drive is served read-only")]
     ReadOnly,
 }
 
 impl DeviceError {
-    /// A failed operation of the medium.
+    /// Returns the error of a failed operation of the medium; `what` names the operation.
     pub fn medium(what: impl Into<String>, cause: io::Error) -> DeviceError {
         DeviceError::Medium { what: what.into(), cause }
     }
 
-    /// An image that lost something.
+    /// Returns the error of a damaged image.
     pub fn damaged(place: &str, reason: impl Into<String>) -> DeviceError {
         DeviceError::Damaged { place: place.into(), reason: reason.into() }
     }
 
-    /// An unusable image.
+    /// Returns the error of an unusable image.
     pub fn image(place: &str, reason: impl Into<String>) -> DeviceError {
         DeviceError::Image { place: place.into(), reason: reason.into() }
     }

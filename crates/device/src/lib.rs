@@ -1,5 +1,5 @@
-//! Emulated drives that hold data. The layers are those of the simulator, and so are their plans and their timing; this
-//! crate adds the bytes.
+//! Emulated drives that store data. Translation layers, plans and timing come from the simulator; this crate adds the
+//! stored bytes.
 //!
 //! ```text
 //!  host I/O ─► EmulatedDrive ─► sim::Engine (queue, volatile cache, layer, timing, idle work)
@@ -8,8 +8,9 @@
 //!                   └──────────► Store: executor ─► Space (sector tables, contents), Journal ─► Media
 //! ```
 //!
-//! A [`media`] is a flat run of bytes that may lose or refuse things; an [`image`] gives it structure; the [`Store`]
-//! carries plans out on it; the [`EmulatedDrive`] is what a protocol serves. Nothing here knows a protocol.
+//! A [`media`] is a flat run of bytes that may lose writes or fail them; an [`image`] gives these bytes structure;
+//! the [`Store`] executes plans on an image; the [`EmulatedDrive`] is the drive that a protocol server serves. This
+//! crate implements no protocol.
 
 pub mod activity;
 pub mod bands;

@@ -1,12 +1,13 @@
-//! Logical sectors that are lost: reading them is an error until they are written. Damage to the image becomes such
-//! sectors when it is repaired. Faults that somebody asks for are others ([`crate::faults`]), for those can be cleared.
+//! Lost logical sectors: reads of such a sector fail until it is written. The repair of a damaged image creates them.
+//! Injected faults are kept separately ([`crate::faults`]), because they can be cleared.
 //!
-//! They are kept by logical sector, apart from where those lie: the drive can move, merge and clean what is around them.
+//! Lost sectors are recorded by LBA, independent of physical places. So the drive can move, merge and clean the data
+//! around them.
 //!
 //! Invariants:
-//! 1. Runs are disjoint, non-empty, and do not touch.
-//! 2. A run is in the journal before anything else may be read in its place, and leaves it only after what was written in
-//!    its place is durable.
+//! 1. Runs are disjoint and non-empty, and no two runs are adjacent.
+//! 2. A run is in the journal before other contents can be read in its place. A run is removed only after the data
+//!    written in its place is durable.
 
 use std::collections::BTreeMap;
 
@@ -15,30 +16,30 @@ use imbrex_layer::{Note, ReplayError};
 
 use crate::image::journal::STORE_TAGS;
 
-/// These sectors are lost.
+/// Tag of the journal note that marks a run of sectors (LBA, count) as lost.
 pub const NOTE_LOST: u8 = STORE_TAGS + 8;
-/// These sectors were written, and are lost no longer.
+/// Tag of the journal note that marks a run of sectors (LBA, count) as written, and so no longer lost.
 pub const NOTE_FOUND: u8 = STORE_TAGS + 9;
 
 /// The lost sectors of a drive.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lost {
-    /// End by start.
+    /// End of each run, by its start.
     runs: BTreeMap<u64, u64>,
 }
 
 impl Lost {
-    /// Whether there are none.
+    /// Returns whether no sector is lost.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// The runs, in order.
+    /// Returns the runs of lost sectors, in order: first LBA and length.
     pub fn runs(&self) -> impl Iterator<Item = (Lba, Sectors)> + '_ {
         self.runs.iter().map(|(&start, &end)| (Lba(start), Sectors(end - start)))
     }
 
-    /// The first lost one of `sectors` from `lba` on.
+    /// Returns the first lost sector among `sectors` from `lba` on.
     pub fn first(&self, lba: Lba, sectors: Sectors) -> Option<Lba> {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         let before = self.runs.range(..=start).next_back().filter(|&(_, &run_end)| run_end > start);
@@ -48,7 +49,7 @@ impl Lost {
         }
     }
 
-    /// These are lost.
+    /// Marks `sectors` from `lba` on as lost.
     pub fn insert(&mut self, lba: Lba, sectors: Sectors) {
         let (mut start, mut end) = (lba.0, lba.0 + sectors.0);
         while let Some((&first, &last)) = self.runs.range(..=end).next_back().filter(|&(_, &last)| last >= start) {
@@ -60,7 +61,7 @@ impl Lost {
         }
     }
 
-    /// These are not.
+    /// Marks `sectors` from `lba` on as no longer lost.
     pub fn remove(&mut self, lba: Lba, sectors: Sectors) {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         if start == end {
@@ -80,19 +81,20 @@ impl Lost {
         }
     }
 
-    /// Those of them that `others` are not.
+    /// Returns the lost sectors that are not in `others`.
     pub fn less(&self, others: &Lost) -> Lost {
         let mut rest = self.clone();
         others.runs().for_each(|(lba, sectors)| rest.remove(lba, sectors));
         rest
     }
 
-    /// Whether `note` speaks of lost sectors.
+    /// Returns whether `note` is a note about lost sectors.
     pub fn owns(note: &Note) -> bool {
         matches!(note.tag, NOTE_LOST | NOTE_FOUND)
     }
 
-    /// What a record is, and the names of its operands, for who prints it.
+    /// Returns a description of `note` and the names of its operands for printing, if it is a note about lost
+    /// sectors.
     pub fn words(note: &Note) -> Option<(&'static str, [&'static str; 2])> {
         match note.tag {
             NOTE_LOST => Some(("lost by damage until it is written", ["lba", "sectors"])),
@@ -101,7 +103,8 @@ impl Lost {
         }
     }
 
-    /// The first lost one of `sectors` from `lba` on, but for those that `is_spared(start, end)`.
+    /// Returns the first lost sector among `sectors` from `lba` on for which `is_spared(sector, sector + 1)` is
+    /// false.
     pub fn first_unspared(&self, lba: Lba, sectors: Sectors, is_spared: impl Fn(u64, u64) -> bool) -> Option<Lba> {
         let end = lba + sectors;
         let mut next = lba;
@@ -114,7 +117,11 @@ impl Lost {
         None
     }
 
-    /// Takes a record of lost sectors.
+    /// Applies a journal note about lost sectors.
+    ///
+    /// # Errors
+    ///
+    /// The note has another tag, or its sectors reach past the largest LBA.
     pub fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
         let [lba, sectors, ..] = note.fields;
         if lba.checked_add(sectors).is_none() {
@@ -128,7 +135,7 @@ impl Lost {
         Ok(())
     }
 
-    /// Appends the records that say the same.
+    /// Appends the notes from which a replay rebuilds this set of lost sectors.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         notes.extend(self.runs().map(|(lba, sectors)| Note::new(NOTE_LOST, &[lba.0, sectors.0])));
     }
@@ -178,7 +185,7 @@ mod tests {
         assert_eq!(first(8, 12, 0..0), None);
     }
 
-    /// Images on disks hold these numbers: they never change.
+    /// Images on disks contain these tags, so they must never change.
     #[test]
     fn records_are_known_by_their_tags() {
         assert_eq!((NOTE_LOST, NOTE_FOUND), (248, 249));
@@ -202,7 +209,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a flag a sector; what a checkpoint says is the same.
+        /// Compares with an array of one flag per sector, and checks that the notes of a checkpoint rebuild the set.
         #[test]
         fn is_as_a_flag_a_sector(acts in prop::collection::vec((0u64..60, 0u64..20, any::<bool>()), 1..40)) {
             let (mut lost, mut naive) = (Lost::default(), [false; 80]);

@@ -1,4 +1,4 @@
-//! Pacing: simulated time against the wall clock.
+//! Pacing: the relation of simulated time to the wall clock.
 //!
 //! Invariants:
 //! 1. The simulated clock that requests see never goes back.
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use imbrex_disk::SimTime;
 
-/// How fast simulated time passes.
+/// Speed of simulated time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Pace {
-    /// So many simulated seconds in a second: 1 is real time.
+    /// Simulated seconds per second of real time; 1 is real time.
     Times(f64),
-    /// Requests are answered as fast as they can be; simulated times are still counted.
+    /// Requests are answered as fast as possible; simulated time is still counted.
     None,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Pace {
     }
 }
 
-/// Wall-clock time as the drive sees it.
+/// A clock that converts between wall-clock time and simulated time.
 #[derive(Clone, Copy, Debug)]
 pub struct PacedClock {
     begun: Instant,
@@ -53,17 +53,17 @@ pub struct PacedClock {
 }
 
 impl PacedClock {
-    /// A clock that starts now, at simulated time zero.
+    /// Starts a clock at simulated time zero.
     pub fn start(pace: Pace) -> PacedClock {
         PacedClock { begun: Instant::now(), pace }
     }
 
-    /// The pace.
+    /// Returns the pace.
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// Simulated time at `wall`. Without a pace, idle time passes as in real time.
+    /// Returns the simulated time at `wall`. Without a pace, idle time passes as in real time.
     pub fn at(&self, wall: Instant) -> SimTime {
         let factor = match self.pace {
             Pace::Times(factor) => factor,
@@ -72,7 +72,7 @@ impl PacedClock {
         SimTime((wall.saturating_duration_since(self.begun).as_nanos() as f64 * factor) as u64)
     }
 
-    /// When `time` comes, on the wall clock; without a pace, at once.
+    /// Returns the wall-clock time at which simulated `time` comes, or `None` without a pace.
     pub fn wall(&self, time: SimTime) -> Option<Instant> {
         match self.pace {
             Pace::Times(factor) => Some(self.begun + Duration::from_nanos((time.0 as f64 / factor) as u64)),

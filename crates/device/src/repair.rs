@@ -1,5 +1,5 @@
-//! The repair of a damaged image: what another copy knows is written anew; what nobody knows any more becomes lost logical
-//! sectors, named one by one, which can be read again once they are written.
+//! The repair of a damaged image. Data with a valid second copy is rewritten from that copy. Data without one becomes
+//! lost logical sectors, which the result lists. A lost sector can be read again after it is written.
 //!
 //! ```text
 //!   header, state, directory, journal ── another copy ──► written anew
@@ -9,7 +9,7 @@
 //!
 //! Invariants:
 //! 1. A repaired image opens, and its check finds nothing.
-//! 2. What is not named as lost reads as it did.
+//! 2. Sectors that are not listed as lost keep their contents.
 
 use imbrex_disk::{Extent, Lba, Sectors};
 use imbrex_layer::Medium;
@@ -22,32 +22,35 @@ use crate::lost::Lost;
 use crate::media::Media;
 use crate::store::{Faults, Opened, Store, replay};
 
-/// What a repair did.
+/// Result of a repair.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Repaired {
-    /// What was wrong.
+    /// Faults found.
     pub findings: Vec<Finding>,
-    /// Logical sectors that this repair gave up.
+    /// Logical sectors that this repair marked as lost.
     pub lost: Vec<(Lba, Sectors)>,
-    /// Whether the map itself was lost, and with it every sector.
+    /// Whether the map itself was lost, and so every sector.
     pub is_emptied: bool,
-    /// What is still wrong: an error of the layer, which no repair of the image puts right.
+    /// Faults that remain: errors of the layer, which repair of the image cannot correct.
     pub left: Vec<Finding>,
 }
 
-/// Repairs the image on `media`, named `place` in errors. One that is whole stays as it is but for its state.
+/// Repairs the image on `media`, named `place` in errors. An undamaged image keeps its contents; only its state is
+/// rewritten.
 pub fn repair_image<M: Media>(media: M, place: &str, progress: Progress<'_>) -> Result<(Repaired, M), DeviceError> {
     let mut repaired = Repaired::default();
     let (mut drive, mut store) = open_ruined(media, place, &mut repaired)?;
     let before = if repaired.is_emptied { Lost::default() } else { store.lost().clone() };
     store.settle()?;
-    // As it lies, before a new state forgets how many slots were given.
+    // The check must come before a new state is written, because that state no longer records how many slots were
+    // assigned.
     store.check_space(place, progress, &mut repaired.findings)?;
     store.journal.begin_epoch(&mut store.space)?;
     store.journal.heal(&mut store.space)?;
     let header = store.header().clone();
     store.space.heal(&header)?;
-    // What is damaged may be what mending writes anew; what was destroyed no mending reads.
+    // Recovery may rewrite damaged sectors. So only destroyed sectors become lost here, because recovery cannot read
+    // those.
     lose_unreadable(&drive, &mut store, &mut repaired, |finding| matches!(finding, Finding::Destroyed { .. }))?;
     if let Err(error) = store.begin_work(drive.layer.as_mut()) {
         if !is_damage(&error) {
@@ -60,13 +63,13 @@ pub fn repair_image<M: Media>(media: M, place: &str, progress: Progress<'_>) -> 
     store.space.forget_orphans();
     repaired.left = store.check(drive.layer.as_ref(), place, &mut |_, _| {})?;
     store.seal()?;
-    // Mending reads too: what it came upon is lost as well.
+    // Recovery reads sectors, too, and marks unreadable ones as lost.
     let before = if repaired.is_emptied { Lost::default() } else { before };
     repaired.lost = store.lost().less(&before).runs().collect();
     Ok((repaired, store.space.into_media()))
 }
 
-/// Opens the image as far as it goes; where its journal cannot be read, as a new drive with every sector lost.
+/// Opens the image as far as possible. If its journal cannot be read, opens it as a new drive with every sector lost.
 fn open_ruined<M: Media>(mut media: M, place: &str, repaired: &mut Repaired) -> Result<Opened<M>, DeviceError> {
     let header = Header::read(&mut media, place)?;
     refuse_older(&header, place)?;
@@ -89,7 +92,7 @@ fn open_ruined<M: Media>(mut media: M, place: &str, repaired: &mut Repaired) -> 
     }
 }
 
-/// Makes of the image a new drive with every sector lost.
+/// Turns the image into a new drive with every sector lost.
 fn empty<M: Media>(store: &mut Store<M>, repaired: &mut Repaired) -> Result<imbrex_sim::Drive, DeviceError> {
     let header = store.header().clone();
     let drive = header.drive()?;
@@ -100,7 +103,8 @@ fn empty<M: Media>(store: &mut Store<M>, repaired: &mut Repaired) -> Result<imbr
     Ok(drive)
 }
 
-/// Makes lost every live sector that cannot be read, if it `is_chosen`; its place reads as zeros from now on, so that it can be moved.
+/// Marks every unreadable live sector for which `is_chosen` returns true as lost. The physical sector reads as zeros
+/// afterwards, so that cleaning can move it.
 fn lose_unreadable<M: Media>(
     drive: &imbrex_sim::Drive,
     store: &mut Store<M>,
@@ -133,7 +137,7 @@ mod tests {
     use crate::media::memory::Memory;
     use crate::store::tests::made;
 
-    /// A medium of which one byte cannot be read just now.
+    /// A medium with one byte that temporarily cannot be read.
     #[derive(Debug)]
     struct Failing {
         inner: Memory,
@@ -160,7 +164,7 @@ mod tests {
         }
     }
 
-    /// What cannot be read may be there: a drive is not emptied for it.
+    /// Checks that a read error, which may be temporary, does not empty the drive.
     #[test]
     fn a_journal_that_cannot_be_read_just_now_is_left_alone() {
         let (_, mut store) = made("conventional", "conventional");

@@ -1,20 +1,20 @@
-//! Staging: what the reads of a group brought, by logical sector; later overlays earlier. Bytes lie in one buffer that
-//! is kept from group to group.
+//! Staging: the data read by the reads of a group, by LBA, for the writes of the group. Later data overlays earlier
+//! data. One buffer, reused from group to group, holds the bytes.
 //!
 //! Invariants:
 //! 1. Ranges are disjoint and non-empty.
-//! 2. A range marked absent or spoilt reads as zeros, as does what is not staged at all.
+//! 2. A range marked absent or spoilt reads as zeros. The overlay leaves unstaged ranges unchanged.
 
 use std::collections::BTreeMap;
 
-/// Where a staged range's bytes are.
+/// Location of the bytes of a staged range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Held {
-    /// From this sector of the buffer on.
+    /// In the buffer, from this sector on.
     At(u64),
-    /// Nowhere: trimmed.
+    /// No bytes: the range is trimmed.
     Absent,
-    /// Nowhere: it could not be read.
+    /// No bytes: the range could not be read.
     Spoilt,
 }
 
@@ -38,14 +38,14 @@ impl Staging {
         Staging { ranges: BTreeMap::new(), buffer: Vec::new(), sector_bytes: sector_bytes as usize, has_spoilt: false }
     }
 
-    /// A new group: nothing is staged.
+    /// Removes all ranges, to begin a new group.
     pub(crate) fn clear(&mut self) {
         self.ranges.clear();
         self.buffer.clear();
         self.has_spoilt = false;
     }
 
-    /// Stages `sectors` from `lba`; the caller fills the bytes returned.
+    /// Stages `sectors` from `lba` on, and returns their bytes for the caller to fill.
     pub(crate) fn stage(&mut self, lba: u64, sectors: u64) -> &mut [u8] {
         let begin = self.buffer.len();
         self.put(lba, lba + sectors, Held::At((begin / self.sector_bytes) as u64));
@@ -53,18 +53,19 @@ impl Staging {
         &mut self.buffer[begin..]
     }
 
-    /// Stages absence of `sectors` from `lba`.
+    /// Stages `sectors` from `lba` on as absent.
     pub(crate) fn stage_absence(&mut self, lba: u64, sectors: u64) {
         self.put(lba, lba + sectors, Held::Absent);
     }
 
-    /// Stages that `sectors` from `lba` could not be read: whatever is made of them is lost, unless something overlays it.
+    /// Stages `sectors` from `lba` on as unreadable. Sectors written from these are lost, unless later data overlays
+    /// them.
     pub(crate) fn stage_spoilt(&mut self, lba: u64, sectors: u64) {
         self.put(lba, lba + sectors, Held::Spoilt);
         self.has_spoilt = true;
     }
 
-    /// The runs of `sectors` from `lba` that could not be read, in order.
+    /// Returns the runs of unreadable sectors among `sectors` from `lba` on, in order: first LBA and length.
     pub(crate) fn spoilt(&self, lba: u64, sectors: u64) -> Vec<(u64, u64)> {
         if !self.has_spoilt {
             return Vec::new();
@@ -84,7 +85,7 @@ impl Staging {
         self.ranges.insert(start, Range { end, held });
     }
 
-    /// Makes `at` a boundary.
+    /// Splits the range that contains `at`, if there is one, so that a range starts at `at`.
     fn split(&mut self, at: u64) {
         let Some((&start, range)) = self.ranges.range_mut(..at).next_back() else { return };
         if range.end <= at {
@@ -99,7 +100,8 @@ impl Staging {
         self.ranges.insert(at, tail);
     }
 
-    /// Puts what is staged of the sectors from `lba` on over `into`; the rest of `into` is left alone.
+    /// Copies the staged data of the sectors from `lba` on into `into`. Leaves the bytes of unstaged sectors
+    /// unchanged.
     pub(crate) fn overlay(&self, lba: u64, into: &mut [u8]) {
         let end = lba + (into.len() / self.sector_bytes) as u64;
         let first = match self.ranges.range(..=lba).next_back() {
@@ -133,7 +135,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against an array that remembers the last value given to every sector.
+        /// Compares with an array that holds the last value staged for every sector.
         #[test]
         fn later_overlays_earlier(
             acts in prop::collection::vec(

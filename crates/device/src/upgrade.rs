@@ -1,4 +1,5 @@
-//! An image of an older version becomes one of this version: written beside the old one, made durable, and renamed over it.
+//! Conversion of an image of an older version to this version. The new image is written beside the old one, made
+//! durable, and renamed over it.
 //!
 //! ```text
 //!  old image, locked ─► mended in memory as at any opening ─► copied into a hidden file ─► durable ─► renamed over the old one
@@ -6,8 +7,8 @@
 //! ```
 //!
 //! Invariants:
-//! 1. The old image is not written. It stands under its name until the new one is durable.
-//! 2. Identity, contents, map and damage are the same in both.
+//! 1. The old image is not written. It keeps its name until the new image is durable.
+//! 2. Identity, contents, map and damage are equal in both images.
 
 use std::fs::File;
 use std::io;
@@ -22,26 +23,28 @@ use crate::media::new_file::NewFile;
 use crate::media::overlay::Overlay;
 use crate::store::Store;
 
-/// What an upgrade did.
+/// Result of an upgrade.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Upgraded {
-    /// The version that it had.
+    /// Version of the old image.
     pub from: u32,
-    /// The version that it has.
+    /// Version of the new image.
     pub to: u32,
-    /// The image's identity, which stays.
+    /// Identity of the image, which does not change.
     pub uuid: uuid::Uuid,
 }
 
-/// Converts the image in the file `path`. `told` is called with the chunks copied and the chunks in all.
+/// Converts the image in the file `path`. Calls `told` with the number of chunks copied and the total number of
+/// chunks.
 ///
 /// # Errors
 ///
-/// The image is of this version already, in use, damaged so that it does not open, or the disk is full; then it is as it was.
+/// The image already has this version, is in use, is too damaged to open, or the host's disk is full. The image is
+/// then unchanged.
 pub fn upgrade_file(path: &Path, told: impl FnMut(u64, u64)) -> Result<Upgraded, DeviceError> {
     let place = path.display().to_string();
     let failed = |what: &str, cause: io::Error| DeviceError::medium(format!("{place}: {what}"), cause);
-    // The file itself is replaced, not a link to it.
+    // The rename must replace the file itself, not a link to it.
     let path = path.canonicalize().map_err(|cause| failed("following its links", cause))?;
     let mut medium = FileMedium::open(&path, Mode::Write, false)?;
     let header = Header::read(&mut medium, &place)?;
@@ -61,10 +64,10 @@ pub fn upgrade_file(path: &Path, told: impl FnMut(u64, u64)) -> Result<Upgraded,
     Ok(Upgraded { from: header.version, to: VERSION, uuid: header.uuid })
 }
 
-/// Gives the file `new` the permissions of `old`, and its owner where that is allowed.
+/// Gives the file `new` the permissions of `old`, and its owner and group if that is allowed.
 fn take_over_access(old: &Path, new: &File) -> io::Result<()> {
     let facts = std::fs::metadata(old)?;
-    // A user who is not root keeps the new image as his own.
+    // A user other than root may not give the file away, so it keeps this user as its owner.
     let _ = std::os::unix::fs::fchown(new, Some(facts.uid()), Some(facts.gid()));
     new.set_permissions(facts.permissions())
 }

@@ -1,13 +1,15 @@
-//! The bytes of the volatile write cache: what the drive has acknowledged and not yet written. Which ranges are dirty, and
-//! when they are destaged, the simulator's cache decides; this only keeps what they hold.
+//! The bytes of the volatile write cache: data that the drive has acknowledged and not yet written. The simulator's
+//! cache decides which ranges are dirty and when they are destaged; this module only stores their bytes.
 //!
-//! They are summed as they come: until they are written back they go out of the processor's caches, and to fetch them
-//! once more for their sums alone costs more than a copy does. And what changes in memory meanwhile is noticed later.
+//! Checksums are computed when a write arrives. By the time of write-back the bytes have left the processor's caches,
+//! and loading them again only for checksums costs more than a copy. Corruption in memory meanwhile is also detected
+//! this way.
 //!
 //! Invariants:
 //! 1. Ranges are disjoint and non-empty; a newer write overlays an older one.
-//! 2. Each sector has its part of its sum.
-//! 3. Of the buffer that a write brought at least half is in use, or none: what is dirty bounds what is held.
+//! 2. Every sector has its part of the checksum.
+//! 3. At least half of each buffer that a write brought is in use, or it is released. So the memory held is bounded
+//!    by the dirty data.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,38 +18,38 @@ use std::sync::Arc;
 use crate::image::checksum;
 use crate::image::transfer::Given;
 
-/// The bytes of a run of sectors, with what each has in its sum.
+/// The bytes of a run of sectors, and the part of each sector in their checksum.
 #[derive(Debug)]
 pub(crate) struct Dirty {
-    /// What one write brought.
+    /// Buffer that one write brought.
     block: Arc<Vec<u8>>,
-    /// What is left of that.
+    /// Bytes of `block` that are still in use.
     range: Range<usize>,
     parts: Vec<u32>,
 }
 
 impl Dirty {
-    /// The bytes.
+    /// Returns the bytes of the run.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.block[self.range.clone()]
     }
 
-    /// They as what is to be written.
+    /// Returns the bytes with their checksum parts, for writing.
     pub(crate) fn given(&self) -> Given<'_> {
         Given { bytes: self.bytes(), parts: Some(&self.parts) }
     }
 
-    /// What they lie in.
+    /// Returns the buffer that contains the bytes.
     pub(crate) fn block(&self) -> Arc<Vec<u8>> {
         self.block.clone()
     }
 
-    /// The buffer that was brought, if nobody else uses it any more.
+    /// Returns the buffer, if nothing else references it.
     pub(crate) fn into_buffer(self) -> Option<Vec<u8>> {
         Arc::into_inner(self.block)
     }
 
-    /// Cuts it off after `sectors`; what follows.
+    /// Splits the run after `sectors`, and returns the rest.
     fn split_off(&mut self, sectors: usize, sector_bytes: usize) -> Dirty {
         let at = self.range.start + sectors * sector_bytes;
         let mut tail = Dirty { block: self.block(), range: at..self.range.end, parts: self.parts.split_off(sectors) };
@@ -57,7 +59,7 @@ impl Dirty {
         tail
     }
 
-    /// Leaves a block of which it uses less than half.
+    /// Copies the bytes into a buffer of their own if they use less than half of the present one.
     fn settle(&mut self) {
         if 2 * self.range.len() < self.block.capacity() {
             self.block = Arc::new(self.bytes().to_vec());
@@ -82,7 +84,7 @@ impl Volatile {
         start + bytes.len() as u64 / self.sector_bytes
     }
 
-    /// Takes a write in.
+    /// Stores the bytes of a write.
     pub(crate) fn insert(&mut self, lba: u64, bytes: Vec<u8>) {
         let end = self.end(lba, &bytes);
         self.remove(lba, end);
@@ -93,7 +95,7 @@ impl Volatile {
         self.ranges.insert(lba, dirty);
     }
 
-    /// Forgets [start, end).
+    /// Removes the sectors `start..end`.
     pub(crate) fn remove(&mut self, start: u64, end: u64) {
         self.split(start);
         self.split(end);
@@ -102,7 +104,7 @@ impl Volatile {
         }
     }
 
-    /// Whether all of [start, end) is dirty.
+    /// Returns whether all of the sectors `start..end` are dirty.
     pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
         let before = self.ranges.range(..start).next_back();
         let mut reached = start;
@@ -115,7 +117,7 @@ impl Volatile {
         reached >= end
     }
 
-    /// Takes [start, end) out: pieces in order.
+    /// Removes the dirty sectors of `start..end`, and appends them to `pieces` in order.
     pub(crate) fn take(&mut self, start: u64, end: u64, pieces: &mut Vec<(u64, Dirty)>) {
         self.split(start);
         self.split(end);
@@ -124,7 +126,7 @@ impl Volatile {
         }
     }
 
-    /// Makes `at` a boundary.
+    /// Splits the range that contains `at`, if there is one, so that a range starts at `at`.
     fn split(&mut self, at: u64) {
         let Some((&start, dirty)) = self.ranges.range(..at).next_back() else { return };
         if self.end(start, dirty.bytes()) <= at {
@@ -135,7 +137,7 @@ impl Volatile {
         self.ranges.insert(at, tail);
     }
 
-    /// Puts what is dirty of the sectors from `lba` on over `into`; says how many sectors that were.
+    /// Copies the dirty bytes of the sectors from `lba` on into `into`, and returns the number of sectors copied.
     pub(crate) fn overlay(&self, lba: u64, into: &mut [u8]) -> u64 {
         if self.ranges.is_empty() {
             return 0;
@@ -165,7 +167,8 @@ mod tests {
 
     const SECTOR_BYTES: usize = 4;
 
-    /// Sectors from `lba` on, as the cache gives them over a buffer of `0xee`; and how many it says they are.
+    /// Returns sectors from `lba` on, overlaid on a buffer of `0xee`, and the number of sectors that the cache
+    /// reports.
     fn read(volatile: &Volatile, lba: u64, sectors: usize) -> (Vec<u8>, u64) {
         let mut into = vec![0xee; sectors * SECTOR_BYTES];
         let held = volatile.overlay(lba, &mut into);
@@ -173,7 +176,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against an array that remembers the last value given to every sector.
+        /// Compares with an array that holds the last value written to every sector.
         #[test]
         fn holds_what_was_written_last(
             acts in prop::collection::vec((0u64..40, 1u64..20, 0u8..4), 1..30),
@@ -219,7 +222,7 @@ mod tests {
                 prop_assert_eq!(held, window.iter().flatten().count() as u64);
                 prop_assert_eq!(volatile.covers(lba, lba + sectors as u64), window.iter().all(Option::is_some));
             }
-            // What is held, each buffer counted once, is at most twice what is dirty.
+            // The memory held, each buffer counted once, is at most twice the dirty bytes.
             let mut held = std::collections::BTreeMap::new();
             let dirty_bytes: usize = volatile.ranges.values().map(|dirty| dirty.range.len()).sum();
             for dirty in volatile.ranges.values() {

@@ -1,6 +1,6 @@
-//! Goal: what is shown of bands is so. Method: on small drives a few writes of which it is known, from the geometry and the
-//! size of bands alone, which bands they make dirty; zones beside their own conditions; and over every layer the states
-//! kept up to date beside those found by looking at all of the map.
+//! Goal: the states of bands are correct. Method: on small drives, a few writes whose dirty bands follow from the
+//! geometry and the size of bands. Zones are compared with their own conditions. On every layer, states kept up to
+//! date are compared with states from a scan of the whole map.
 
 mod common;
 
@@ -13,7 +13,7 @@ use imbrex_sim::Drive;
 
 const SECTOR: u64 = 512;
 
-/// A drive of `layer` in memory, watched.
+/// Returns a watched drive of `layer` in memory.
 fn watched(layer: &str) -> EmulatedDrive {
     let mut drive = EmulatedDrive::in_memory(common::first_subject_of(layer).header).expect("a toy");
     drive.set_caches(0, 0);
@@ -29,7 +29,7 @@ fn count(states: &[BandState], state: BandState) -> usize {
     states.iter().filter(|other| **other == state).count()
 }
 
-/// The band in which `lba` lies on a new drive.
+/// Returns the band in which `lba` lies on a new drive.
 fn band_of(drive: &mut EmulatedDrive, lba: u64) -> usize {
     let mut pieces = Vec::new();
     drive.drive().layer.lookup(Lba(lba), Sectors(1), &mut pieces);
@@ -51,13 +51,13 @@ fn a_band_is_dirty_from_a_write_to_the_cache_until_it_has_been_cleaned() {
     assert_eq!((dirty.state, dirty.share), (BandState::Dirty, 1.0 / sectors as f64));
     assert_eq!(count(&states(&mut drive), BandState::Clean), bands - 1);
 
-    // An hour without requests: the first thing it does is to clean that band, and later it is clean.
+    // An hour without requests: the drive first cleans that band, and later the band is clean.
     let (begun, mut was_cleaning) = (drive.now(), false);
     for minute in 0..3600 {
         drive.advance(SimTime(begun.0 + minute * 1_000_000_000));
         was_cleaning |= states(&mut drive)[band] == BandState::Cleaning;
     }
-    // A request makes the clock pass what was idle.
+    // A request makes the clock pass the idle time.
     let at = SimTime(begun.0 + 3_600_000_000_000);
     let read = Io { tag: 0, kind: IoKind::Read, offset: 0, length: SECTOR, buffer: Vec::new() };
     drive.submit(at, read).expect("taken");
@@ -108,7 +108,7 @@ fn the_zones_of_a_log_are_its_bands() {
     assert!(count(&shown, BandState::Full) > 0 && count(&shown, BandState::Empty) > 0, "{shown:?}");
 }
 
-/// Invariant 2: what is kept up to date is what looking at all of the map gives.
+/// Invariant 2: states kept up to date equal those of a scan of the whole map.
 #[test]
 fn what_is_kept_up_to_date_is_what_all_of_the_map_says() {
     for (number, subject) in common::drive_managed_subjects().iter().enumerate() {
@@ -119,7 +119,7 @@ fn what_is_kept_up_to_date_is_what_all_of_the_map_says() {
         let mut commands = Commands::new(number as u64 + 1, drive.layer.capacity(), 16);
         for round in 0..400u64 {
             let served = commands.plan(drive.layer.as_mut(), &mut plan);
-            // Each deed ten seconds after the one before: what was cleaned then is over.
+            // Deeds are ten seconds apart, so the cleaning of the previous one has ended.
             let now = SimTime(round * 10_000_000_000);
             kept.see(&served, &plan, now);
             let later = SimTime(now.0 + 5_000_000_000);

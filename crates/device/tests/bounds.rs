@@ -1,11 +1,12 @@
-//! Goal: the page on bounds names every bound of the code, and nothing else. Method: the sources are searched for constants
-//! and fields that bound something, by their names; names, files and values are compared with the lines of the page.
+//! Goal: the documentation of bounds names every bound in the code, and nothing else. Method: searches the sources
+//! for the names of constants and fields that are bounds, and compares names, files and values with the lines of the
+//! page.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const CRATES: [&str; 4] = ["device", "serve", "sim", "fs"];
-/// Ends of the names of constants that bound something.
+/// Suffixes of the names of constants that are bounds.
 const ENDS: [&str; 12] = [
     "_MAX",
     "_KEPT",
@@ -20,19 +21,19 @@ const ENDS: [&str; 12] = [
     "_ENTRIES",
     "_SLICES",
 ];
-/// Beginnings of such names.
+/// Prefixes of the names of constants that are bounds.
 const BEGINNINGS: [&str; 6] = ["WINDOW_", "SEND_AT_", "READ_BUFFER_", "GAP_", "OVERDRAFT_", "JOURNAL_BYTES"];
-/// Structures whose every field is a bound.
+/// Structs in which every field is a bound.
 const STRUCTURES: [&str; 4] = ["Bounds", "Limits", "PageLimits", "QueueLimits"];
 
-/// By file and name: the value, where it is a constant's.
+/// Value of each constant that is a bound, by file and name; `None` for a field.
 type Bounds = BTreeMap<(String, String), Option<String>>;
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Sources below `folder`, but for tests, loads and the kernel's interface.
+/// Collects the sources below `folder`, except tests, load generators and the kernel's interface.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("it is there") {
         let path = entry.expect("it can be listed").path();
@@ -47,7 +48,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The bounds of one file.
+/// Collects the bounds of one file.
 fn bounds_of(file: &str, text: &str, bounds: &mut Bounds) {
     let mut structure: Option<&str> = None;
     let code = text.split("#[cfg(test)]").next().expect("there is a first part");

@@ -1,6 +1,6 @@
-//! Goal: every layer, on bytes, reads back what was written last. Method: random commands on every toy, carried out on an
-//! image in memory and on a plain array; all is compared after every few commands, and again after the image was opened
-//! anew, with its journal and from a checkpoint.
+//! Goal: on every layer, reads return the latest written bytes. Method: random commands on every toy, executed on an
+//! image in memory and on a plain array. All sectors are compared after every few commands, and again after the image
+//! was reopened from its journal and from a checkpoint.
 
 mod common;
 
@@ -15,10 +15,10 @@ use imbrex_sim::Drive;
 
 const SECTOR: usize = 512;
 
-/// The stupid twin: the newest bytes of every sector.
+/// A naive model: the latest bytes of every sector.
 struct Naive {
     bytes: Vec<u8>,
-    /// Sectors that the host destroyed, or never wrote on a disk that is maybe damaged when it is new.
+    /// Sectors destroyed by the host, or never written on a disk that is maybe damaged when new.
     lost: Vec<bool>,
     keeps_trims: bool,
     stamp: u64,
@@ -43,7 +43,7 @@ impl Naive {
         command.lba.0 as usize * SECTOR..command.end().0 as usize * SECTOR
     }
 
-    /// New bytes for a write; takes in what the command changes.
+    /// Applies a command to the model, and returns the bytes to write.
     fn apply(&mut self, command: &Command) -> Vec<u8> {
         let range = Naive::range(command);
         match command.operation {
@@ -65,7 +65,7 @@ impl Naive {
     }
 }
 
-/// Carries out what `commands` ask for; what was read must be what the twin holds, and an error where it holds nothing.
+/// Executes `commands`. Reads must return the bytes of the model, or fail where the model has none.
 fn carry_out(drive: &Drive, store: &mut Store<Memory>, plan: &Plan, commands: &[Command], naive: &mut Naive) {
     let before = naive.bytes.clone();
     let reads_lost = commands.iter().any(|command| command.operation == Operation::Read && naive.is_lost(command));
@@ -95,13 +95,13 @@ fn carry_out(drive: &Drive, store: &mut Store<Memory>, plan: &Plan, commands: &[
     }
 }
 
-/// Reads all of the drive and compares.
+/// Reads the whole drive and compares it with the model.
 fn compare(layer: &mut dyn Layer, store: &mut Store<Memory>, naive: &Naive, what: &str) {
     let Sectors(capacity) = layer.capacity();
     let mut plan = Plan::new();
     let mut lba = 0;
     while lba < capacity {
-        // What is lost is looked at by itself.
+        // Lost sectors are read one at a time.
         let run = naive.lost[lba as usize..].iter().take_while(|&&lost| !lost).take(16).count() as u64;
         let command = Command::read(lba, run.max(1).min(capacity - lba) as u32);
         plan.clear();

@@ -1,5 +1,5 @@
-//! Goal: a caveat disk damages what Singh 2014 §3.2 says, no more and no less, and never forgets it. Method: random writes
-//! held against a list of sectors that follows the paper's formula by itself; the drive is killed and opened again.
+//! Goal: a caveat disk damages exactly the sectors of Singh 2014 §3.2, and never forgets the damage. Method: random
+//! writes are compared with a list of sectors that follows the paper's formula; the drive is killed and reopened.
 
 use imbrex_device::caveat::{CaveatDevice, EmulatedCaveat};
 use imbrex_device::drive::{Making, create_file, header_of};
@@ -12,7 +12,7 @@ use rand_xoshiro::Xoshiro256StarStar;
 
 const SECTOR: usize = 4096;
 
-/// A disk of 4 MiB with the given DNOR and DID.
+/// Returns the header of a disk of 4 MiB with the given DNOR and DID.
 fn header(no_overlap: u64, isolation: u64) -> imbrex_device::image::Header {
     let words = format!(
         "caveat-1g:geometry.tracks=4,recording.no_overlap_sectors={no_overlap},recording.isolation_sectors={isolation}"
@@ -28,7 +28,7 @@ fn disk(no_overlap: u64, isolation: u64) -> EmulatedCaveat {
     EmulatedCaveat::new(drive).expect("it is a caveat disk")
 }
 
-/// The stupid twin: a stamp for every sector, or nothing where it is maybe damaged.
+/// A naive model: a stamp for every sector, or `None` for a maybe damaged one.
 struct Naive {
     stamps: Vec<Option<u8>>,
     no_overlap: usize,
@@ -36,7 +36,7 @@ struct Naive {
 }
 
 impl Naive {
-    /// Sectors i … j are written: "sectors from MAX(i + 1 + DNOR, j + 1) to j + DID might be damaged".
+    /// Writes sectors i … j: "sectors from MAX(i + 1 + DNOR, j + 1) to j + DID might be damaged".
     fn write(&mut self, i: usize, j: usize, stamp: u8) {
         let last = (j + self.isolation).min(self.stamps.len() - 1);
         for sector in (i + 1 + self.no_overlap).max(j + 1)..=last {
@@ -88,7 +88,7 @@ fn random_writes_damage_what_the_paper_says() {
             assert_eq!(device.head_position(), Lba((first + length) as u64));
             if stamp % 20 == 0 {
                 compare(&mut device, &naive);
-                // Killed: nothing is flushed, nothing closed.
+                // A kill: nothing is flushed or closed.
                 drop(device);
                 device = open();
                 compare(&mut device, &naive);
@@ -113,7 +113,7 @@ fn a_new_disk_is_maybe_damaged_throughout() {
 
 #[test]
 fn the_unshingled_area_can_be_rewritten_in_any_order() {
-    // Singh 2014 §4.3.1: DNOR + 1 sectors used, DID unused, over and over.
+    // Singh 2014 §4.3.1: groups of DNOR + 1 used sectors and DID unused ones.
     let mut device = disk(6, 16);
     let mut random = Xoshiro256StarStar::seed_from_u64(1);
     let (used, unused) = (7, 16);
@@ -146,8 +146,8 @@ fn other_drives_are_no_caveat_disks() {
     assert!(refusal.contains("is no caveat disk"), "{refusal}");
 }
 
-/// Goal: what a caveat disk does takes time, through the one queue that there is. Method: the view's clock, and the same
-/// writes at a depth of eight under a scheduler that would sort them.
+/// Goal: a caveat disk takes time, and has one queue. Method: the clock of the view, and the same writes at a queue
+/// depth of eight under a scheduler that would sort them.
 #[test]
 fn a_caveat_disk_keeps_the_order_of_its_writes_and_has_a_clock() {
     let mut header = header(6, 16);
@@ -160,7 +160,7 @@ fn a_caveat_disk_keeps_the_order_of_its_writes_and_has_a_clock() {
     assert_eq!(device.drive().dirty().0, 0, "a write that waits in a cache would hide what it damages");
     let drive = device.drive_mut();
     let at = drive.now();
-    // From the last sector to the first: each damages the one written before it.
+    // From the last sector to the first: each write damages the sector written before it.
     for (number, lba) in (0..8u64).map(|number| 300 - 8 * number).enumerate() {
         let kind = IoKind::Write { fua: false };
         let buffer = vec![number as u8 + 1; SECTOR];

@@ -1,5 +1,5 @@
-//! Goal: the check of an image finds what is wrong with it, and nothing else. Method: images after random work are
-//! found whole; then one thing is spoilt in each, by hand, and that must be found.
+//! Goal: the check of an image finds the fault in it, and nothing else. Method: images after random work have no
+//! findings. Then each image gets one fault, which the check must find.
 
 mod common;
 
@@ -13,7 +13,7 @@ use imbrex_device::{DeviceError, Media, Store};
 use imbrex_disk::{Command, Extent, Lba, Pba, Sectors};
 use imbrex_layer::{GroupKind, Layer, MapMemory, Medium, Note, Piece, Plan, ReplayError, Violation};
 
-/// A worked image of a layer, opened to look.
+/// Returns an image of a layer after random work, opened without changes.
 fn opened(layer: &str) -> (imbrex_sim::Drive, Store<Memory>) {
     let subject = common::subjects_of(layer).swap_remove(0);
     Store::open_to_look(common::worked(&subject, 3, 60), "image").expect("it is whole")
@@ -23,7 +23,7 @@ fn check(media: impl Media) -> Result<Checked, DeviceError> {
     check_image(media, "image", &mut |_, _| {})
 }
 
-/// Where logical sector `lba` lies on the platters.
+/// Returns the place of logical sector `lba` on the platters.
 fn place_of(drive: &imbrex_sim::Drive, lba: u64) -> Pba {
     let mut pieces = Vec::new();
     drive.layer.lookup(Lba(lba), Sectors(1), &mut pieces);
@@ -114,7 +114,7 @@ fn a_record_whose_two_copies_are_spoilt_keeps_the_image_shut() {
     );
 }
 
-/// Whether a physical sector serves two logical ones, sector by sector.
+/// Returns whether any physical sector serves two logical ones, by a search sector by sector.
 fn serves_twice(layer: &dyn Layer) -> bool {
     let (mut pieces, mut seen) = (Vec::new(), std::collections::BTreeSet::new());
     layer.lookup(Lba(0), layer.capacity(), &mut pieces);
@@ -125,7 +125,7 @@ fn serves_twice(layer: &dyn Layer) -> bool {
 #[test]
 fn two_sectors_in_one_place_are_found() {
     let (drive, mut store) = opened("set-associative");
-    // The record of a write, once more for sectors elsewhere.
+    // A note of a write, repeated for sectors elsewhere.
     let mut notes = Vec::new();
     drive.layer.checkpoint(&mut notes);
     let subject = common::subjects_of("set-associative").swap_remove(0);
@@ -150,7 +150,7 @@ fn two_sectors_in_one_place_are_found() {
     assert!(findings.iter().any(|finding| matches!(finding, Finding::Shared { .. })), "{twice:?}: {findings:?}");
 }
 
-/// A map made by hand, over a drive of which nothing else is asked.
+/// A map built by the test. The other methods of the layer are never called.
 struct Map(Vec<Piece>, Option<Violation>);
 
 impl Layer for Map {

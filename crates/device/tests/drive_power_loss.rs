@@ -1,7 +1,7 @@
-//! Goal: what a drive acknowledged as durable survives the death of its process and of its power, volatile cache and all;
-//! and a medium that fails costs nothing but what was not acknowledged. Method: random requests, several at a time, on
-//! every layer; the drive is dropped at a random point, its medium cut, opened anew, and every sector compared with the
-//! values it was given since the last flush that covers it.
+//! Goal: durable acknowledged data survives the death of the process and a power cut, with a volatile cache or
+//! without. A failed medium loses only data that was not acknowledged as durable. Method: random requests, several at
+//! a time, on every layer. The drive is dropped at a random point, and its medium is cut and reopened. Every sector
+//! is compared with the values written since the last flush that covers it.
 
 mod common;
 
@@ -21,13 +21,13 @@ use rand_xoshiro::Xoshiro256StarStar;
 
 const SECTOR: usize = 512;
 
-/// The values that a sector was given, oldest first.
+/// The values written to a sector, oldest first.
 #[derive(Clone, Debug)]
 struct History {
     given: Vec<u64>,
-    /// The newest that is answered.
+    /// Index of the newest acknowledged value.
     answered: usize,
-    /// The newest that is durable for sure.
+    /// Index of the newest value that is certainly durable.
     durable: usize,
 }
 
@@ -37,23 +37,23 @@ impl History {
     }
 }
 
-/// What is on its way.
+/// A request in flight.
 #[derive(Clone, Debug)]
 struct Flying {
     kind: IoKind,
     lba: u64,
     sectors: u64,
-    /// For a flush: what it covers.
+    /// For a flush: index of the newest value of each sector that the flush covers.
     covers: Vec<usize>,
 }
 
-/// A host that remembers what it was promised.
+/// A host that records the values written and the promises of the drive.
 struct Host {
     random: Xoshiro256StarStar,
     sectors: Vec<History>,
     flying: BTreeMap<u64, Flying>,
     keeps_trims: bool,
-    /// Whether what is answered becomes durable only with a flush or FUA.
+    /// Whether acknowledged data becomes durable only through a flush or FUA.
     is_volatile: bool,
     next: u64,
 }
@@ -75,7 +75,7 @@ impl Host {
         flying.lba as usize..(flying.lba + flying.sectors) as usize
     }
 
-    /// A request that touches nothing that is on its way.
+    /// Draws a request that overlaps no request in flight.
     fn draw(&mut self) -> Option<Io> {
         let sectors = 1 + below(&mut self.random, 20);
         let lba = below(&mut self.random, self.sectors.len() as u64 - sectors);
@@ -107,14 +107,14 @@ impl Host {
                 flying = Flying { lba: 0, sectors: 0, ..flying };
                 flying.covers = self.sectors.iter().map(|history| history.answered).collect();
             }
-            // A layer that keeps no trims reads what was written last, in its cache or not.
+            // A layer that does not keep trims still reads the latest value, from its cache or not.
             IoKind::Read | IoKind::Trim => {}
         }
         self.flying.insert(tag, flying);
         Some(Io { tag, kind, offset: lba * SECTOR as u64, length: sectors * SECTOR as u64, buffer })
     }
 
-    /// Takes an answer to heart. Whether it was an error.
+    /// Records an answer, and returns whether it was an error.
     fn take(&mut self, completion: &Completion, what: &str) -> bool {
         let flying = self.flying.remove(&completion.tag).expect("every request is answered once");
         if completion.outcome.is_err() {
@@ -147,7 +147,7 @@ impl Host {
         false
     }
 
-    /// Sends requests and lets the drive work, `rounds` times. Whether a request was answered with an error.
+    /// Submits requests and lets the drive work, for `rounds` rounds. Returns whether a request failed.
     fn work(&mut self, drive: &mut EmulatedDrive, rounds: u64, what: &str) -> bool {
         let mut failed = false;
         for _ in 0..rounds {
@@ -161,7 +161,7 @@ impl Host {
                 }
             }
             if below(&mut self.random, 8) == 0 {
-                // Idle time: background work, and the cache is written back.
+                // Idle time, for background work and write-back of the cache.
                 drive.advance(SimTime(drive.now().0) + SimDuration::from_secs(1 + below(&mut self.random, 5)));
             } else {
                 for _ in 0..below(&mut self.random, 6) {
@@ -179,7 +179,7 @@ impl Host {
         false
     }
 
-    /// Reads all; what is read is what is from now on.
+    /// Reads all sectors and checks them. The values read become the known values.
     fn compare(&mut self, drive: &mut EmulatedDrive, what: &str) {
         self.flying.clear();
         let mut bytes = vec![0; self.sectors.len() * SECTOR];
@@ -192,7 +192,7 @@ impl Host {
     }
 }
 
-/// The subject's drive with a volatile cache of `bytes`.
+/// Returns the header of the subject's drive with a volatile cache of `bytes`.
 fn with_cache(subject: &Subject, bytes: u64) -> Header {
     let mut header = subject.header.clone();
     header.profile_overrides.push(("host.write_cache_bytes".into(), bytes.to_string()));
@@ -213,7 +213,8 @@ fn image_of(header: Header) -> Memory {
     store.space().media().clone()
 }
 
-/// What a cut leaves: everything, as when only the process died, or any subset of the blocks that were not flushed.
+/// Returns the medium after a cut: all data, as when only the process died, or a random subset of the unflushed
+/// blocks.
 fn cut(medium: &Crashing, random: &mut impl RngCore) -> Memory {
     match below(random, 4) {
         0 => medium.whole().clone(),
@@ -229,7 +230,7 @@ fn seeds() -> u64 {
     std::env::var("IMBREX_SEEDS").map_or(1, |seeds| seeds.parse().expect("IMBREX_SEEDS is a number"))
 }
 
-/// Runs a drive on a medium that is cut again and again.
+/// Runs a drive on a medium whose power is cut repeatedly.
 fn killed_again_and_again(subject: &Subject, seed: u64, cache_bytes: u64, bounds: Bounds) {
     let what = format!("{}, cache of {cache_bytes}, seed {seed}, {bounds:?}", subject.what);
     let mut random = Xoshiro256StarStar::seed_from_u64(seed ^ 0xd1e);
@@ -237,7 +238,7 @@ fn killed_again_and_again(subject: &Subject, seed: u64, cache_bytes: u64, bounds
     let mut host: Option<Host> = None;
     for life in 0..8 {
         let medium = Crashing::new(image, SECTOR as u32);
-        // In every other life a flush waits for a disk.
+        // In every other life, flushes wait for a disk.
         let medium = Shared::new(if life % 2 == 1 { medium.with_waiting_flushes() } else { medium });
         let opened = open_within(bounds, medium.clone(), &what);
         let mut drive = opened.unwrap_or_else(|error| panic!("{what}, life {life}: {error}"));
@@ -258,14 +259,14 @@ fn killed_drives_keep_what_they_promised() {
                 killed_again_and_again(&subject, seed + offset, 16 << 10, bounds);
                 killed_again_and_again(&subject, seed + offset + 1000, 0, bounds);
             }
-            // A volatile cache of one sector is full all the time.
+            // A volatile cache of one sector is always full.
             killed_again_and_again(&subject, seed + 4000, SECTOR as u64, Bounds::SMALLEST);
         }
     }
 }
 
-/// Goal: without a volatile cache each answer is a promise, that of a trim too. Method: after every request the power is cut, and
-/// nothing survives that was not flushed.
+/// Goal: without a volatile cache every answer is durable, including that of a trim. Method: the power is cut after
+/// every request, and no unflushed block survives.
 #[test]
 fn without_a_volatile_cache_each_answer_is_durable() {
     let mut trims_kept = 0;
@@ -302,7 +303,7 @@ fn without_a_volatile_cache_each_answer_is_durable() {
 
 #[test]
 fn a_flush_that_promises_nothing_is_caught() {
-    // The host's memory is falsified: what was only acknowledged counts as durable. Some cut must then lose it.
+    // The record of the host is falsified: acknowledged values count as durable. Some cut must then lose one.
     let subject = common::subjects_of("set-associative").swap_remove(0);
     let lost = (0..50).any(|seed| {
         let medium = Shared::new(Crashing::new(image_of(with_cache(&subject, 16 << 10)), SECTOR as u32));
@@ -399,7 +400,7 @@ fn a_failed_write_stops_the_drive_and_loses_nothing_promised() {
     assert!(stopped > 100 || std::env::var("IMBREX_LAYER").is_ok(), "only {stopped} drives stopped");
 }
 
-/// Each request that changes something, or promises something, is refused; reads bring what they may.
+/// Checks that every request except a read is refused, and that reads return allowed values.
 fn is_stopped_and_reads(drive: &mut EmulatedDrive, host: &Host, what: &str) {
     for kind in [IoKind::Write { fua: false }, IoKind::Write { fua: true }, IoKind::Trim, IoKind::Flush] {
         let (length, buffer) = match kind {
@@ -421,7 +422,8 @@ fn is_stopped_and_reads(drive: &mut EmulatedDrive, host: &Host, what: &str) {
     assert!(matches!(ended, Err(DeviceError::Stopped(_))), "{what}: {ended:?}");
 }
 
-/// A drive one of whose flushes fails, which is opened again, works on, and is cut again and again. Whether the flush came to pass.
+/// Makes a flush of the drive fail, reopens the drive, continues, and cuts the power repeatedly. Returns whether the
+/// flush was reached.
 fn survives_a_failed_flush(subject: &Subject, cache_bytes: u64, pages: Pages, at: u64) -> bool {
     let what = format!("{}, cache of {cache_bytes}, flush {at} fails, pages {pages:?}", subject.what);
     let disk = Shared::new(Faulty::new(image_of(with_cache(subject, cache_bytes)), at));
@@ -443,7 +445,7 @@ fn survives_a_failed_flush(subject: &Subject, cache_bytes: u64, pages: Pages, at
         let what = format!("{what}, life {life}");
         let mut drive = open(disk.clone(), &what).unwrap_or_else(|error| panic!("{what}: {error}"));
         host.compare(&mut drive, &what);
-        // What an opening alone makes durable counts, too.
+        // Data made durable only by the opening also counts.
         let rounds = if life == 0 { at % 3 * 10 } else { 20 };
         assert!(!host.work(&mut drive, rounds, &what), "{what}: a whole medium fails");
         drop(drive);
@@ -486,7 +488,7 @@ fn a_stopped_drive_whose_medium_cannot_be_read_is_asked_again() {
     assert!(error.contains("planned read error"), "{error}");
     drive.read(0, &mut read).expect("it can be read again");
     assert_eq!(read, [7; SECTOR]);
-    // The power goes with what was kept in memory, and the medium is there.
+    // A power cut loses the data in memory, but keeps the medium.
     let mut drive = open(drive.power_cut(), "image").expect("it is whole");
     drive.read(0, &mut read).expect("it was durable");
     assert_eq!(read, [7; SECTOR]);

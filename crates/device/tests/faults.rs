@@ -1,6 +1,6 @@
-//! Goal: faults that are asked for are had, at their time, for as long as is said, also by a drive that was killed and
-//! opened again; and what a drive cannot have is refused with line and remedy. Method: drives in memory and in files, asked as
-//! a host would; times of a slow sector against the same drive without.
+//! Goal: injected faults occur at their time and last as documented, even after the drive was killed and reopened. A
+//! fault that the drive cannot have is refused with its line and a remedy. Method: drives in memory and in files,
+//! used through requests. The times of slow sectors are compared with those of a drive without faults.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ fn now(kind: FaultKind) -> [Fault; 1] {
     [Fault { kind, due: Due::Now }]
 }
 
-/// The first unreadable sector that a read of `sectors` from `lba` on meets; else what it brings.
+/// Reads `sectors` from `lba` on. Returns the bytes, or the first unreadable sector.
 fn read(drive: &mut EmulatedDrive, lba: u64, sectors: u64) -> Result<Vec<u8>, Lba> {
     let sector = u64::from(drive.sector_bytes());
     let mut bytes = vec![0xEE; (sectors * sector) as usize];
@@ -79,7 +79,7 @@ fn sectors_are_unreadable_until_they_are_written() {
         write(&mut drive, 102, 2, 2);
         drive.flush().expect("the file takes it");
         for round in 0..3 {
-            // Killed and opened again, then with its journal replaced by a checkpoint.
+            // The drive is killed and reopened, then its journal is replaced by a checkpoint.
             drop(drive);
             drive = reopened(&path);
             assert!(is_all(read(&mut drive, 102, 2), 2), "{words}, round {round}");
@@ -107,7 +107,7 @@ fn what_the_volatile_cache_holds_can_be_read() {
     drive.set_caches(1 << 20, 0);
     drive.play_faults(now(unreadable(100, 8))).expect("it lies on the drive");
     let sector = u64::from(drive.sector_bytes());
-    // A microsecond each, so that nothing is written back meanwhile.
+    // One microsecond per request, so that no write-back happens meanwhile.
     let mut serve = |kind, lba: u64, sectors: u64, buffer| {
         let at = drive.now();
         drive.submit(at, Io { tag: 0, kind, offset: lba * sector, length: sectors * sector, buffer }).expect("right");
@@ -140,7 +140,7 @@ fn a_caveat_disk_has_unreadable_sectors_too() {
     device.read(Lba(5), &mut [0; 4096]).expect("it was written since");
 }
 
-/// How long the first request to a new drive took, and what was counted as overhead.
+/// Returns the latency of the first request to a new drive, and the time counted as overhead.
 fn first_latency(slow: Option<FaultKind>, io: Io) -> (SimDuration, u64) {
     let mut drive = in_memory("cmr-7200:geometry.tracks=2000,host.write_cache_bytes=0");
     drive.play_faults(slow.map(|kind| Fault { kind, due: Due::Now })).expect("it lies on the drive");
@@ -209,7 +209,7 @@ fn slow_sectors_and_failed_zones_outlive_the_process() {
     );
     assert!(device.write(seventh + Sectors(2), &[1; 4096]).is_err(), "the pointer has gone ahead");
     device.write(seventh + Sectors(3), &[1; 4096]).expect("to here");
-    // Back again: what was written there is given up.
+    // The pointer moves back, so the data behind its new position is dropped.
     device.flush().expect("the file takes it");
     drop(device);
     let (mut drive, mut store) = open();
@@ -331,7 +331,7 @@ fn what_a_drive_cannot_have_is_refused_and_changes_nothing() {
         assert_eq!(store.journal().records(), records, "{words}, {kind}");
         assert!(faults::failed_zones(&drive).is_empty() && store.stopped().is_none(), "{words}, {kind}");
     }
-    // Of several, one of which cannot be had, none comes.
+    // If one of several faults is impossible, none is applied.
     let mut drive = in_memory("cmr-7200:geometry.tracks=2000");
     let faults = [now(unreadable(0, 1))[0], now(zone(0))[0]];
     assert!(drive.play_faults(faults).is_err());

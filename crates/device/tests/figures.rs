@@ -1,6 +1,6 @@
-//! Goal: figures of size and time that the documentation names, printed, with the command. Method: made once in a file
-//! of the system's temporary folder. Nothing here is asserted on the clock: `cargo test --release -p imbrex-device --test
-//! figures -- --ignored --nocapture`.
+//! Goal: prints the sizes and times that the documentation quotes. Method: one run in a file in the system's
+//! temporary folder. No time is asserted. Command: `cargo test --release -p imbrex-device --test figures -- --ignored
+//! --nocapture`.
 
 mod common;
 
@@ -19,7 +19,7 @@ use imbrex_sim::{Drive, DriveSpec};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
 
-/// As many as a journal has before it is replaced by a checkpoint, where that is short.
+/// Most records of a journal before a checkpoint replaces it, if the checkpoint is short.
 const RECORDS: u64 = (1 << 18) - 1;
 
 #[test]
@@ -37,7 +37,7 @@ fn opening_a_journal_at_its_bound_after_a_kill() {
             let lba = below(&mut random, drive.layer.capacity().0);
             plan.clear();
             drive.layer.plan(&[Command::write(lba, 1)], &mut plan);
-            // Only the records matter: what does not touch the journal is left out.
+            // Only the journal records matter, so all other steps are dropped.
             plan.steps.retain(|step| step.op == imbrex_layer::StepOp::Note);
             plan.phases.truncate(1);
             let data = [0; 512];
@@ -50,7 +50,7 @@ fn opening_a_journal_at_its_bound_after_a_kill() {
         let medium = FileMedium::open(&path, Mode::Write, false).expect("it is free");
         let (_, store) = Store::open(medium, "image").expect("it is whole");
         println!("{layer}: {records} records opened in {:.3} s", begun.elapsed().as_secs_f64());
-        // One more request, and it is as long as its checkpoint.
+        // After one more request the journal is as long as its checkpoint.
         assert!(records < 2 * RECORDS && store.journal().records() <= records + 1000, "{layer}");
     }
 }

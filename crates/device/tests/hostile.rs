@@ -1,6 +1,7 @@
-//! Goal: an image that was spoilt or made up is refused with an error, or is read for what it says; it never ends the
-//! program, and never makes it take memory without bound. Method: the fuzzer's entry functions over valid headers,
-//! journals, records and images altered by a seed, and over noise. What a fuzzer found stays in `REGRESSIONS`.
+//! Goal: a damaged or forged image is refused with an error, or read according to its contents. It never ends the
+//! program and never makes it allocate without bound. Method: the fuzzer's entry functions on valid headers,
+//! journals, records and images altered from a seed, and on noise. Inputs found by the fuzzer are kept in
+//! `REGRESSIONS`.
 
 mod common;
 
@@ -18,10 +19,10 @@ use rand_xoshiro::Xoshiro256StarStar;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// More than any of these cases needs, and far less than what their largest numbers ask for.
+/// More bytes than any of these inputs needs, and far fewer than their largest numbers request.
 const PEAK_BYTES_MAX: u64 = 48 << 20;
 
-/// Runs `entry` on `data`; its memory is bounded.
+/// Calls `entry` on `data`, and checks that its memory is bounded.
 fn run<T>(data: &[u8], entry: impl FnOnce(&[u8]) -> T) -> T {
     let (outcome, peak_bytes) = Counting::peak_bytes(|| entry(data));
     assert!(peak_bytes <= PEAK_BYTES_MAX, "{peak_bytes} bytes held for {} of input: {data:?}", data.len());
@@ -32,12 +33,12 @@ fn random(seed: u64) -> Xoshiro256StarStar {
     Xoshiro256StarStar::seed_from_u64(seed)
 }
 
-/// One copy of a header, as it lies at the start of an image.
+/// Returns one copy of a header, as stored at the start of an image.
 fn valid_header() -> Vec<u8> {
     let mut media = imbrex_device::media::memory::Memory::new();
     let header = first_subject_of("media-cache").header;
     header.write(&mut media).expect("memory takes it");
-    // The first of its copies: another would make up for what is altered in it.
+    // Only the first copy, because a second valid copy would hide the alterations.
     let mut bytes = vec![0; header.length() as usize];
     media.read_at(0, &mut bytes).expect("memory gives it");
     bytes
@@ -51,7 +52,7 @@ fn spoilt_headers_are_refused() {
     for _ in 0..10_000 {
         let data = mutate(&mut random, &valid);
         let accepted = run(&data, hostile::header);
-        // Only what lies behind the header may differ in an accepted one.
+        // An accepted header must be unaltered; only the bytes after it may differ.
         assert!(accepted.is_none_or(|accepted| accepted == header && data.starts_with(&valid)), "{data:?}");
         run(&noise(&mut random, 200), hostile::header);
     }
@@ -65,7 +66,7 @@ fn headers_that_make_no_sense_are_refused() {
     let mut accepted = 0;
     for _ in 0..15_000 {
         accepted += u64::from(run(&mutate(&mut random, text), hostile::header_text).is_some());
-        // Sizes are where the harm is.
+        // Alterations of sizes are the most dangerous.
         let at = text.windows(14).position(|word| word == b"\"sector_bytes\"").expect("it is in the text");
         let sizes = [&text[..at], &mutate(&mut random, &text[at..])].concat();
         accepted += u64::from(run(&sizes, hostile::header_text).is_some());
@@ -76,12 +77,12 @@ fn headers_that_make_no_sense_are_refused() {
     assert!(run(huge.to_string().as_bytes(), hostile::header_text).is_none(), "a table of 2⁴⁵ chunks");
 }
 
-/// The records of a journal as they lie in an image.
+/// Returns the records of a journal, as stored in an image.
 fn valid_journal() -> Vec<u8> {
     let media = worked(&first_subject_of("media-cache"), 5, 60);
     let mut bytes = vec![0; media.len() as usize];
     media.clone().read_at(0, &mut bytes).expect("memory gives it");
-    // Records are found by what they are: in the place of number 0, whole, of the first epoch.
+    // The journal is the chunk that starts with a valid record number 0 of the first epoch.
     let is_first = |chunk: &[u8]| hostile::journal(chunk) > 0;
     let mut chunks = bytes[HEADER_BYTES as usize..].chunks_exact(making().chunk_bytes as usize);
     chunks.find(|chunk| is_first(chunk)).expect("the drive has written its journal").to_vec()
@@ -102,7 +103,7 @@ fn spoilt_journals_end_where_they_are_spoilt() {
     }
 }
 
-/// Records that a layer writes while it works.
+/// Returns notes that a layer writes during random work.
 fn valid_records(index: usize) -> Vec<Note> {
     let (mut layer, mut plan, mut notes) = (hostile::layer(index), Plan::new(), Vec::new());
     let mut commands = Commands::new(7, layer.capacity(), 24);
@@ -139,7 +140,7 @@ fn spoilt_images_are_refused_or_read() {
     media.clone().read_at(0, &mut valid).expect("memory gives it");
     let begin = HEADER_BYTES as usize;
     for _ in 0..1500 {
-        // State and table lie in the first part, and most of the harm with them.
+        // State and sector table are in the first part, where damage has most effect.
         let end = begin + if below(&mut random, 2) == 0 { 8192 + 4096 } else { valid.len() - begin };
         let data = [&valid[..begin], &mutate(&mut random, &valid[begin..end]), &valid[end..]].concat();
         run(&data, |data| hostile::image(&subject.header, data));

@@ -1,8 +1,9 @@
-//! Goal: a damaged image never passes other bytes off as good, its damage is named, and repair makes it usable again at the
-//! cost of what it names. Method: images of every layer with known contents are damaged at random, in bytes that are in
-//! use; each is opened, read, checked, repaired, read, written anew and read. A host that knows nothing of images judges.
+//! Goal: a damaged image never returns wrong bytes, and its damage is reported. A repair makes the image usable again
+//! and loses only the sectors that it lists. Method: images of every layer with known contents are damaged at random,
+//! in bytes that are in use. Each is opened, read, checked, repaired, read, rewritten and read again. The expected
+//! contents come from a host that has no access to the image.
 //!
-//! A short form runs with the other tests; `IMBREX_DAMAGES=n` asks for `n` damages a layer.
+//! A short form runs with the other tests; `IMBREX_DAMAGES=n` asks for `n` damages per layer.
 
 mod common;
 
@@ -24,13 +25,13 @@ use imbrex_layer::verify::toy::below;
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
 
-/// Damages done to one image before another is made.
+/// Damages applied to copies of one image before another image is made.
 const DAMAGES_AN_IMAGE: u64 = 100;
 
-/// Which bytes in use are not what they were.
+/// The bytes in use that a damage changed.
 struct Changed {
     kinds: BTreeSet<Use>,
-    /// The most sectors that can be lost by it, as long as every fact has a witness left.
+    /// Most sectors that the damage may lose, as long as one valid copy of all metadata remains.
     sectors: u64,
     is_truncated: bool,
 }
@@ -41,7 +42,7 @@ impl Changed {
         let mut changed = Changed { kinds: BTreeSet::new(), sectors: 0, is_truncated: after.len() < whole.len() };
         let differs = |range: std::ops::Range<usize>| {
             let there = after.get(range.start.min(after.len())..range.end.min(after.len())).unwrap_or(&[]);
-            // What lies past the end of a file is gone, even where it was zeros.
+            // Bytes past the end of the file are missing, even if they were zeros.
             there.len() < range.len() || there != &whole[range]
         };
         for piece in pieces {
@@ -60,7 +61,7 @@ impl Changed {
     }
 }
 
-/// What came of the damages of a layer.
+/// Counts of the outcomes for a layer.
 #[derive(Default)]
 struct Tally {
     damages: u64,
@@ -70,7 +71,8 @@ struct Tally {
     unreadable: u64,
     named_lost: u64,
     beyond_repair: u64,
-    /// Wrong data, panics, damage that no check names, images that are of no use after a repair: none may be.
+    /// Failures, which must all be zero: wrong data, panics, damage that no check reports, images unusable after a
+    /// repair.
     wrong: u64,
     panics: u64,
     unnamed: u64,
@@ -86,7 +88,7 @@ impl Tally {
     }
 }
 
-/// One damaged image, from opening to being written anew.
+/// One damaged image, from its opening to its rewriting.
 struct Trial<'a> {
     subject: &'a Subject,
     right: &'a [u64],
@@ -106,7 +108,8 @@ impl Trial<'_> {
         tally.complain(format!("{}, {:?}, {:?}: {what}", self.subject.what, self.damage, self.changed.kinds));
     }
 
-    /// Whether a witness of every fact is left whatever the damage: a run in one place is too short for two.
+    /// Returns whether the image must open: a damaged run in one place is too short to hit both copies of any
+    /// metadata.
     fn must_open(&self) -> bool {
         matches!(self.damage, Damage::Flip { .. } | Damage::Zero { .. })
     }
@@ -159,7 +162,7 @@ impl Trial<'_> {
     fn check(&self, damaged: &Memory, tally: &mut Tally) {
         let named = match check_image(damaged.clone(), "image", &mut |_, _| {}) {
             Ok(checked) => !checked.findings.is_empty(),
-            // No image any more, by its first bytes and all copies of them.
+            // The first bytes are damaged in all copies, so the file is not recognized as an image.
             Err(DeviceError::Image { .. }) => true,
             Err(error) => {
                 self.complain(tally, format!("the check fails: {error}"));
@@ -202,7 +205,8 @@ impl Trial<'_> {
         self.use_again(image, &lost, tally);
     }
 
-    /// What was not named reads as it did, what was named does not; written anew, all is as written.
+    /// Checks a repaired image: sectors not listed keep their contents, and listed ones fail. After rewriting, all
+    /// sectors read as written.
     fn use_again(&self, image: Memory, lost: &BTreeSet<u64>, tally: &mut Tally) {
         let outcome = open(image, self.bounds).and_then(|mut drive| {
             let readings = read_all(&mut drive, self.right);
@@ -237,7 +241,7 @@ impl Trial<'_> {
     }
 }
 
-/// How many damages each layer is to take.
+/// Returns the number of damages for each layer.
 fn damages() -> u64 {
     std::env::var("IMBREX_DAMAGES").map_or(70, |count| count.parse().expect("IMBREX_DAMAGES is a number"))
 }
@@ -323,7 +327,7 @@ fn no_damage_passes_for_data() {
     assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
 }
 
-/// Damages that the drive did not come through once: layer, number, and what went wrong.
+/// Damages that once caused a failure: layer, number, and description of the failure.
 const KEPT: [(&str, u64, &str); 2] = [
     (
         "s-blocks",

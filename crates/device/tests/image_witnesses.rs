@@ -1,6 +1,6 @@
-//! Goal: of every fact of an image one copy may be spoilt, and nothing is lost; where both are, the damage is named, and
-//! nothing more is lost than that. Method: one thing after the other is spoilt in images of known contents; then they are
-//! opened, read, checked and repaired.
+//! Goal: damage to one copy of any metadata loses nothing. If both copies are damaged, the damage is reported, and
+//! nothing more is lost. Method: images with known contents are damaged at one place after the other, then opened,
+//! read, checked and repaired.
 
 mod common;
 
@@ -27,7 +27,7 @@ fn findings(image: &Memory) -> Vec<Finding> {
     check_image(image.clone(), "image", &mut |_, _| {}).expect("it was an image").findings
 }
 
-/// The logical sectors that `findings` name, in order.
+/// Returns the logical sectors that `findings` name, in order.
 fn named(findings: &[Finding]) -> Vec<u64> {
     let runs = findings.iter().filter_map(Finding::lbas);
     let mut lbas: Vec<u64> = runs.flat_map(|(lba, sectors)| lba.0..lba.0 + sectors.0).collect();
@@ -39,7 +39,7 @@ fn repaired(image: &Memory) -> (Repaired, Memory) {
     repair_image(image.clone(), "image", &mut |_, _| {}).expect("it can be repaired")
 }
 
-/// What is opened of `image`: its notices, and the sectors that are wrong or errors.
+/// Opens and reads `image`. Returns the notices, the sectors with wrong contents, and the unreadable sectors.
 fn read(image: &Memory, right: &[u64]) -> (Vec<String>, Vec<u64>, Vec<u64>) {
     let mut drive = open(image.clone(), Bounds::default()).expect("it opens");
     let notices = drive.store_mut().notices().to_vec();
@@ -47,7 +47,7 @@ fn read(image: &Memory, right: &[u64]) -> (Vec<String>, Vec<u64>, Vec<u64>) {
     (notices, readings.wrong, readings.errors)
 }
 
-/// Whether `finding` is of something that serves as `what`.
+/// Returns whether `finding` concerns a piece of kind `what`.
 fn names(finding: &Finding, what: Use) -> bool {
     matches!(
         (finding, what),
@@ -104,7 +104,7 @@ fn a_spoilt_sector_table_costs_its_sectors_and_no_others() {
             spoilt.write_at(piece.offset, &vec![0; piece.bytes as usize]).expect("memory takes it");
             let (_, wrong, errors) = read(&spoilt, &right);
             assert!(wrong.is_empty(), "{layer}: {piece:?}");
-            // What the check says that it costs.
+            // The sectors that the check reports as unreadable.
             let found = findings(&spoilt);
             let tables = found.iter().filter(|finding| matches!(finding, Finding::Image(Flaw::Table { .. }))).count();
             assert_eq!(tables, 1, "{layer}: {piece:?}: {found:?}");
@@ -129,7 +129,7 @@ fn flipped_contents_cost_their_sector_and_no_other() {
                 let mut spoilt = image.clone();
                 flip(&mut spoilt, at + 300);
                 let sector = store.space().sector_at(at).expect("contents are of sectors");
-                // A sector that no map points to may still be one that mending reads.
+                // Recovery may read a sector to which no map points.
                 let mut expected = named(&findings(&spoilt));
                 expected.dedup();
                 assert!(expected.len() <= 1, "{layer}: {sector:?}: {expected:?}");
@@ -180,7 +180,7 @@ fn a_state_of_an_earlier_time_is_no_newer_one() {
         };
         let generation = |piece: &Used| u64::from_le_bytes(bytes(piece.offset)[8..16].try_into().expect("eight"));
         let newest = states.iter().map(generation).max().expect("there are six");
-        // Every copy of the newest is gone: the one before it is enough.
+        // All copies of the newest state are damaged: the state before it suffices.
         let mut spoilt = image.clone();
         for piece in states.iter().filter(|piece| generation(piece) == newest) {
             spoilt.write_at(piece.offset, &[0; 72]).expect("memory takes it");
@@ -189,7 +189,7 @@ fn a_state_of_an_earlier_time_is_no_newer_one() {
         assert_eq!((notices.len(), wrong, errors), (3, vec![], vec![]), "{layer}: {notices:?}");
         let found = findings(&spoilt);
         assert_eq!(found.len(), 3, "{layer}: {found:?}");
-        // One copy is as it was long ago: the other two know better.
+        // One copy is outdated: the other two copies are newer and prevail.
         let (_, mut store) = Store::open(image.clone(), "image").expect("it is whole");
         for _ in 0..3 {
             store.barrier().expect("memory takes it");

@@ -1,5 +1,6 @@
-//! Goal: an image that cannot be used is refused with the reason, and left as it was. Method: files cut short, spoilt
-//! bit by bit, foreign, newer, in use; what is refused is compared byte by byte with what it was before.
+//! Goal: an unusable image is refused with the reason, and left unchanged. Method: files that are cut short, damaged
+//! bit by bit, foreign, of a newer version, or in use. Each refused file is compared byte by byte with its earlier
+//! contents.
 
 mod common;
 
@@ -14,7 +15,7 @@ use imbrex_device::media::memory::Memory;
 use imbrex_device::{DeviceError, EmulatedDrive, Store};
 use tempfile::TempDir;
 
-/// An image after some work, switched off in good order.
+/// Returns an image after some work and an orderly shutdown.
 fn worked() -> Recorded {
     recorded(&common::first_subject_of("set-associative"), 1, 80, Bounds::default())
 }
@@ -26,7 +27,7 @@ fn file_of(bytes: &[u8]) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Opens `bytes` as a file; the error, and that the file is as it was.
+/// Opens `bytes` as a file, which must fail and leave the file unchanged. Returns the error.
 fn refused(bytes: &[u8]) -> DeviceError {
     let (_folder, path) = file_of(bytes);
     let error = match EmulatedDrive::open_file(&path, false) {
@@ -63,7 +64,7 @@ fn a_newer_version_is_refused() {
 
 #[test]
 fn files_cut_short_bring_errors_and_never_zeros() {
-    // A drive whose journal lies in the first slots, and one without any.
+    // A drive whose journal lies in the first slots, and one without a journal.
     for layer in ["set-associative", "conventional"] {
         cut_everywhere(&recorded(&common::first_subject_of(layer), 1, 80, Bounds::default()));
     }

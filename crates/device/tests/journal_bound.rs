@@ -1,6 +1,7 @@
-//! Goal: on every layer, whatever its host does and however often it is killed, a journal is never longer than its bound, so that
-//! the time of an opening is bounded. Method: random work with a bound of a few records, the drive opened anew now and then, the journal
-//! measured after every request against the bound and four times the longest checkpoint.
+//! Goal: on every layer, a journal never exceeds its bound, whatever the host does and however often the drive is
+//! killed. So the time of an opening is bounded. Method: random work with a bound of a few records, and reopening now
+//! and then. After every request the length of the journal is compared with the bound and four times the longest
+//! checkpoint.
 
 mod common;
 
@@ -16,14 +17,14 @@ const DEEDS: u32 = 400;
 /// Requests between two openings.
 const LIFE: u32 = 45;
 
-/// Records of a checkpoint of the drive as it is now.
+/// Returns the number of records of a checkpoint of the drive now.
 fn checkpoint_records(drive: &EmulatedDrive) -> u64 {
     let mut notes = Vec::new();
     drive.drive().layer.checkpoint(&mut notes);
     notes.len() as u64
 }
 
-/// Works with the subject's drive; the journal's records at their most, and the longest checkpoint.
+/// Runs random work. Returns the largest number of records in the journal, and in a checkpoint.
 fn longest(subject: &Subject, seed: u64) -> (u64, u64) {
     let bounds = Bounds { journal_before_checkpoint: BOUND, ..Bounds::default() };
     let (_, store) = Store::create(Memory::new(), subject.header.clone()).expect("memory takes it");

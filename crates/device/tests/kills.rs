@@ -1,8 +1,9 @@
-//! Goal: what a kill at any instruction leaves is mended by the next opening: a check says whole, before and after it, and then any one
-//! witness may be spoilt without that the image fails to open or reads otherwise. Method: everything that random work does to the
-//! medium, from the making of the image to its end, is done again piece by piece, as one thread writes; after every piece the image is
-//! taken as a killed process would leave it. Some of these images, and each of those in which a slot is half given, are checked
-//! and opened, and of some every witness is flipped.
+//! Goal: the next opening recovers from a kill at any instruction. The check has no findings before and after the
+//! opening. After that, damage to any one copy of metadata does not prevent the opening or change the contents.
+//! Method: the test records all writes to the medium of a new drive, from its first opening to its shutdown. It
+//! repeats these writes piece by piece, as one thread writes, and takes an image after every piece, as a kill would
+//! leave it. Some of these images are checked and opened, among them each with a half-assigned slot. In some of them,
+//! every copy of metadata is damaged in turn.
 
 mod common;
 
@@ -21,7 +22,7 @@ const DEEDS: u32 = 40;
 const SECTOR: usize = 512;
 /// Bytes of an entry of the directory.
 const ENTRY_BYTES: usize = 16;
-/// What a kill leaves written or not of a call, at the least.
+/// Smallest part of a write call, in bytes, that a kill leaves either written or not.
 const PAGE: usize = 4096;
 
 fn findings(image: &Memory, what: &str) -> Vec<Finding> {
@@ -29,7 +30,7 @@ fn findings(image: &Memory, what: &str) -> Vec<Finding> {
     checked.unwrap_or_else(|error| panic!("{what}: the check fails: {error}")).findings
 }
 
-/// Every sector of the drive, or that it cannot be read.
+/// Returns the contents of every sector of the drive, `None` for an unreadable one.
 fn contents(drive: &mut EmulatedDrive) -> Vec<Option<Vec<u8>>> {
     let sectors = drive.capacity_bytes() as usize / SECTOR;
     let mut bytes = vec![0; sectors * SECTOR];
@@ -43,7 +44,8 @@ fn contents(drive: &mut EmulatedDrive) -> Vec<Option<Vec<u8>>> {
     (0..sectors).map(&mut one).collect()
 }
 
-/// What was done to the medium of a drive that is made, works, and is switched off; the acts before the last of its making are left out.
+/// Returns a new image, and the operations on its medium while the drive is opened, works, is killed once, and is
+/// shut down.
 fn events_of(subject: &Subject, seed: u64, bounds: Bounds) -> (Memory, Vec<Event>) {
     let drive = subject.header.drive().expect("it was assembled before");
     let (_, store) =
@@ -60,7 +62,7 @@ fn events_of(subject: &Subject, seed: u64, bounds: Bounds) -> (Memory, Vec<Event
     (made, medium.with(Recorder::take_events))
 }
 
-/// Opens what a kill left, and judges it.
+/// Opens the image left by a kill, and checks it.
 fn judge(image: &Memory, flips: bool, what: &str) {
     assert_eq!(findings(image, what), [], "{what}: before it is opened");
     let medium = Shared::new(image.clone());
@@ -79,7 +81,7 @@ fn judge(image: &Memory, flips: bool, what: &str) {
             let mut spoilt = image.clone();
             flip(&mut spoilt, piece.offset + piece.bytes / 2);
             let mut drive = open(spoilt, Bounds::default()).unwrap_or_else(|error| panic!("{what}: {error}"));
-            // Before it is opened the only copy of a record that nobody was told of may be spoilt.
+            // Before the opening, the damaged copy may be the only one of a record that was not acknowledged.
             assert!(!is_mended || contents(&mut drive) == expected, "{what}: other contents");
         }
     }
@@ -92,10 +94,10 @@ fn is_mended_after_every_act(subject: &Subject, seed: u64, bounds: Bounds) -> (u
     for (number, event) in events.iter().enumerate() {
         let Event::Act(pieces) = event else { continue };
         for (offset, bytes) in pieces {
-            // Pages of contents that a kill cuts apart are for the power-loss tests.
+            // A kill that cuts a page of contents apart is covered by the power-loss tests.
             for (page, part) in bytes.chunks(PAGE).enumerate() {
                 image.write_at(offset + (page * PAGE) as u64, part).expect("memory takes it");
-                // Slots are seldom given: always after the first of the two writes of that.
+                // Slot assignments are rare, so every image between the two writes of an assignment is examined.
                 let is_entry = bytes.len() == ENTRY_BYTES;
                 if !is_entry && !random.next_u64().is_multiple_of(16) {
                     continue;

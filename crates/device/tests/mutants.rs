@@ -1,5 +1,5 @@
-//! Goal: the cuts on bytes see what they are for. Method: layers whose plans are altered on purpose, one fault each;
-//! every one must lose something, and the same layers unaltered nothing.
+//! Goal: the power cuts on bytes detect faulty layers. Method: layers whose plans are altered on purpose, with one
+//! fault each. Each of them must lose data, and the same layers unaltered must not.
 
 mod common;
 
@@ -11,10 +11,10 @@ use imbrex_layer::{
 };
 use imbrex_sim::Drive;
 
-/// Makes of the steps of a phase others; it may carry steps over to later phases of the same plan.
+/// Replaces the steps of a phase; may move steps to later phases of the plan.
 type Alter = fn(&[Step], &Plan, &mut Vec<Step>);
 
-/// A layer whose plans go through `alter`, phase by phase.
+/// A layer whose plans are altered by `alter`, phase by phase.
 struct Mutant {
     inner: Box<dyn Layer>,
     alter: Alter,
@@ -78,10 +78,10 @@ impl Layer for Mutant {
     }
 }
 
-/// Seeds tried before a mutant counts as not caught.
+/// Seeds tried before a mutant counts as not detected.
 const SEEDS: u64 = 12;
 
-/// What cuts make of the first toy of `layer` on a disk named `disk`, altered.
+/// Runs cuts on the first toy of `layer` on a disk named `disk`, altered by `alter`.
 fn cut(layer: &str, disk: &str, alter: Alter) -> Result<Tally, Box<Loss>> {
     let subjects = common::subjects_of(layer);
     let subject = subjects.iter().find(|subject| subject.what.contains(disk)).expect("the layer takes that disk");
@@ -100,7 +100,7 @@ fn cut(layer: &str, disk: &str, alter: Alter) -> Result<Tally, Box<Loss>> {
     Ok(sum)
 }
 
-/// Stands in while a layer changes hands.
+/// Placeholder while a layer is wrapped.
 struct Nothing;
 
 impl Layer for Nothing {
@@ -127,7 +127,7 @@ impl Layer for Nothing {
     }
 }
 
-/// The layers that the mutants are made of: a log with a cache in sets, and a rewrite in place with a spare.
+/// The layers of the mutants: a log with a cache in sets, and a rewrite in place with a spare.
 const SETS: (&str, &str) = ("set-associative", "interfering blocks");
 const REGIONS: (&str, &str) = ("region-rmw", "interfering blocks");
 const TRACKS: (&str, &str) = ("imr-rmw", "interlaced groups");
@@ -140,7 +140,7 @@ fn barrier_left_out(steps: &[Step], _: &Plan, out: &mut Vec<Step>) {
     out.extend(steps.iter().filter(|step| step.op != StepOp::Barrier));
 }
 
-/// Each note, made durable, goes before the write that precedes it.
+/// Moves each note, made durable, before the write that precedes it.
 fn note_before_its_data(steps: &[Step], _: &Plan, out: &mut Vec<Step>) {
     let begin = out.len();
     for step in steps {
@@ -154,7 +154,7 @@ fn note_before_its_data(steps: &[Step], _: &Plan, out: &mut Vec<Step>) {
     }
 }
 
-/// The note of a backup is held back until what endangers the data is written.
+/// Delays the note of a backup until after the write that endangers the data.
 fn write_before_the_backups_note(steps: &[Step], _: &Plan, out: &mut Vec<Step>) {
     let (mut is_backed_up, mut held) = (false, Vec::new());
     for step in steps {
@@ -175,12 +175,12 @@ fn write_before_the_backups_note(steps: &[Step], _: &Plan, out: &mut Vec<Step>) 
     out.append(&mut held);
 }
 
-/// Whether a note of a rewrite with a spare says that the rewrite has ended.
+/// Returns whether `step` is the note that ends a rewrite with a spare.
 fn ends_rewrite(step: &Step, plan: &Plan) -> bool {
     step.op == StepOp::Note && plan.note_of(step).tag == 2
 }
 
-/// The end of a rewrite is noted, and durable, before the rewrite.
+/// Notes the end of a rewrite, durably, before the rewrite.
 fn backup_cleared_too_early(steps: &[Step], plan: &Plan, out: &mut Vec<Step>) {
     let begin = out.len();
     for step in steps {

@@ -1,6 +1,6 @@
-//! Goal: a medium that changes under a drive at work never passes other bytes off as good, and a file that somebody cuts
-//! short is found out before the drive is switched off as whole. Method: images with known contents are opened and used, and
-//! damaged meanwhile.
+//! Goal: a medium that changes while a drive works never causes wrong bytes to be returned. If another process
+//! truncates the file, this is detected before the drive is shut down as valid. Method: images with known contents
+//! are opened and used, and damaged meanwhile.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn a_medium_that_changes_under_a_drive_brings_errors_and_never_other_bytes() {
             let place = format!("{}, {damage:?}", subject.what);
             let medium = Shared::new(image.clone());
             let mut drive = open(medium.clone(), bounds).expect("it is whole");
-            // Half of them have its tables in memory by now.
+            // In half of the cases the sector tables are already in memory.
             if turn % 2 == 0 {
                 assert!(read_all(&mut drive, &right).errors.is_empty(), "{place}");
             }
@@ -37,7 +37,7 @@ fn a_medium_that_changes_under_a_drive_brings_errors_and_never_other_bytes() {
             let readings = read_all(&mut drive, &right);
             assert!(readings.wrong.is_empty(), "{place}: {:?}", readings.wrong);
             errors += readings.errors.len();
-            // What is written from now on is as good as ever, or an error.
+            // Later writes either succeed with correct contents or fail.
             let mut host = Host::of(right.clone(), 5);
             if let Ok(mut drive) = host.write_all(drive) {
                 let readings = read_all(&mut drive, &host.right);
@@ -48,7 +48,7 @@ fn a_medium_that_changes_under_a_drive_brings_errors_and_never_other_bytes() {
     assert!(errors > 50, "{errors} sectors were errors: the damage did nothing");
 }
 
-/// A drive in a file, of known contents.
+/// Returns a drive with known contents in a file.
 fn in_file(layer: &str) -> (tempfile::TempDir, PathBuf, Recorded, u64) {
     let recorded = recorded(&common::first_subject_of(layer), 11, 90, Bounds::default());
     let folder = tempfile::tempdir().expect("there is room");
@@ -75,7 +75,7 @@ fn a_file_cut_short_under_a_drive_is_found_out() {
         assert!(readings.wrong.is_empty() && !readings.errors.is_empty(), "{layer}: {:?}", readings.wrong);
         let error = drive.shut_down().expect_err("it lost its end").to_string();
         assert!(error.contains("was cut short while in use") && error.contains("--repair"), "{layer}: {error}");
-        // One that writes first makes the file no longer than it was, and is told as well.
+        // A drive that writes first does not lengthen the file to its old size, and also gets the error.
         let (_folder, path, recorded, cut_at) = in_file(layer);
         let drive = EmulatedDrive::open_file(&path, false).expect("it is whole");
         cut(&path, cut_at);

@@ -1,6 +1,6 @@
-//! Goal: a drive that was killed is opened with few reads, and those that are many are told to the medium beforehand, never more
-//! of them than the bound. Method: a medium that writes down what it is told and asked, under an image whose every sector was
-//! written since the last barrier.
+//! Goal: opening a killed drive takes few reads. Many reads are announced to the medium beforehand, never more than
+//! the bound. Method: a medium that records announcements and reads, with an image whose every sector was written
+//! since the last barrier.
 
 mod common;
 
@@ -14,20 +14,20 @@ use imbrex_device::store::{Data, Store, Transfer};
 use imbrex_disk::Command;
 use imbrex_layer::Plan;
 
-/// Sectors of a chunk of these images, and their bytes.
-/// Bytes of a slot before its contents that are read: header, digests, padding, and a table of one block.
+/// Bytes read of a slot before its contents: header, digests, padding, and a table of one block.
 const HEAD: usize = 4096 + 512;
+/// Sectors of a chunk of these images.
 const CHUNK_SECTORS: usize = 8;
 const SECTOR: usize = 512;
 
-/// What the medium was told or asked: place and length.
+/// An announcement to the medium, or a read of it: offset and length in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Event {
     Told(u64, usize),
     Read(u64, usize),
 }
 
-/// A medium that writes it down.
+/// A medium that records announcements and reads.
 #[derive(Debug)]
 struct Noting {
     inner: Memory,
@@ -63,7 +63,7 @@ impl Media for Noting {
     }
 }
 
-/// An image of a drive that was killed when all of it had been written and nothing flushed.
+/// Returns an image of a drive that was killed after all of it was written and nothing flushed.
 fn killed() -> Memory {
     let subject = common::first_subject_of("conventional");
     let (mut drive, mut store) = Store::create(Memory::new(), subject.header).expect("memory takes it");
@@ -75,8 +75,8 @@ fn killed() -> Memory {
     store.into_media()
 }
 
-/// What the medium saw while `image` was opened within `bounds`; of the reads those of sectors of the platters, and of their
-/// tables.
+/// Returns the events on the medium while `image` is opened within `bounds`, except reads of sectors of the platters.
+/// Also returns the lengths of these reads in bytes.
 fn opened(image: Memory, bounds: Bounds) -> (Vec<Event>, Vec<usize>) {
     let events = Arc::new(Mutex::new(Vec::new()));
     let medium = Noting { inner: image, events: events.clone() };

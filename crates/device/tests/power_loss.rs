@@ -1,8 +1,9 @@
-//! Goal: no layer loses what was acknowledged, on bytes. Method: every layer on every toy disk, random work, the medium
-//! cut after every act, any subset of the blocks written since the last flush surviving, each image opened anew and compared (`verify::power_loss`).
+//! Goal: no layer loses acknowledged data, on bytes. Method: random work with every layer on every toy disk, with a
+//! power cut after every act. Any subset of the blocks written since the last flush survives. Each image is reopened
+//! and compared (`verify::power_loss`).
 //!
-//! `IMBREX_SEEDS=n` runs n seeds instead of one, `IMBREX_LAYER=name` one layer alone. A loss prints its seed and the
-//! fewest deeds that still lose something: put both into `KEPT`.
+//! `IMBREX_SEEDS=n` runs n seeds instead of one, `IMBREX_LAYER=name` only one layer. A loss prints its seed and the
+//! fewest deeds that still fail: put both into `KEPT`.
 
 mod common;
 
@@ -12,7 +13,7 @@ use imbrex_device::image::Bounds;
 use imbrex_device::verify::power_loss::{Loss, Tally, Trial, run, run_deeds};
 use imbrex_sim::Drive;
 
-/// A loss that was found once: part of the subject's name, seed, how many deeds were drawn, those that matter.
+/// A loss found once: part of the subject's name, seed, number of deeds drawn, and the deeds that are needed.
 struct Kept {
     subject: &'static str,
     seed: u64,
@@ -20,7 +21,7 @@ struct Kept {
     deeds: &'static [u32],
 }
 
-/// Every loss that was ever found.
+/// Every loss ever found.
 const KEPT: &[Kept] = &[];
 
 fn as_it_is(_: &mut Drive) {}
@@ -45,7 +46,7 @@ fn trial_within(
     run(&Trial { header, prepare: &as_it_is, seed, deeds, sectors_max: 24, images_per_act, bounds, is_checked: true })
 }
 
-/// Runs `test` on every subject; the sum of what was done goes to stdout, a line a layer.
+/// Runs `test` on every subject, and prints the sum of the counts, one line per layer.
 fn for_each_subject(mut test: impl FnMut(&common::Subject) -> Tally) {
     let mut sums: Vec<(String, Tally, f64)> = Vec::new();
     for subject in common::subjects() {
@@ -99,13 +100,13 @@ fn long_runs_survive_random_cuts() {
     long_runs(Bounds::default());
 }
 
-/// Blocks are evicted, slots prepared and journals replaced all the time, as on a large drive after a long day.
+/// Blocks are evicted, slots prepared and journals replaced constantly, as on a large drive after long use.
 #[test]
 fn long_runs_survive_random_cuts_with_the_smallest_bounds() {
     long_runs(Bounds::SMALLEST);
 }
 
-/// The form whose figures docs/power-loss.md has.
+/// The long form, whose figures are in docs/power-loss.md.
 #[test]
 #[ignore = "takes minutes: make test-long"]
 fn long_form() {

@@ -1,6 +1,7 @@
-//! Goal: a host that thinks between synchronous writes loses a whole turn once it thinks longer than the gap between
-//! records allows, and nothing before; so what fio sees in real time is the drive's doing. Method: the drive of Aghayev 2015 §4.3
-//! in simulated time, each write submitted a fixed time after the answer to the one before.
+//! Goal: a host that pauses between synchronous writes loses a whole rotation if it pauses longer than the gap
+//! between records allows, and nothing otherwise. So the effect that fio measures in real time is caused by the
+//! drive. Method: the drive of Aghayev 2015 §4.3 in simulated time, each write submitted a fixed time after the
+//! previous answer.
 
 use imbrex_device::drive::{Making, header_of};
 use imbrex_device::{EmulatedDrive, Io, IoKind};
@@ -17,7 +18,7 @@ fn drive() -> EmulatedDrive {
     EmulatedDrive::in_memory_of(header, drive).expect("memory takes it")
 }
 
-/// Nanoseconds from write to write, for a host that thinks `think_ns` after each.
+/// Returns the nanoseconds from write to write for a host that pauses `think_ns` after each.
 fn period_ns(drive: &mut EmulatedDrive, think_ns: u64) -> u64 {
     let mut ends = Vec::new();
     for number in 0..40u64 {

@@ -1,9 +1,10 @@
-//! Goal: images of earlier versions live on: they open read-only as they are, and an upgrade changes nothing but the version. Method:
-//! an image of each version, kept as the program of that version left it, whose contents are known.
+//! Goal: images of earlier versions remain usable: they open read-only, and an upgrade changes only the version.
+//! Method: an image of each version, as written by the program of that version, with known contents.
 //!
-//! Each was made with `imbrex serve IMAGE --time none` and `qemu-io`, in this order: `write -P 0x11 0 64k`, `write -P 0x22 1M 128k`, `write -P 0x33 3M
-//! 8k`, `write -P 0x44 1088k 4k`, `write -P 0x55 200M 4k`, `discard 3M 4k`, `flush`, and where it was killed `write -P 0x66 0 4k`, `write -P 0x77 400M
-//! 8k`, `flush`, `write -f -P 0x12 64k 4k`, then SIGKILL.
+//! Each was made with `imbrex serve IMAGE --time none` and `qemu-io`, in this order: `write -P 0x11 0 64k`, `write -P
+//! 0x22 1M 128k`, `write -P 0x33 3M 8k`, `write -P 0x44 1088k 4k`, `write -P 0x55 200M 4k`, `discard 3M 4k`, `flush`.
+//! The killed ones continue with `write -P 0x66 0 4k`, `write -P 0x77 400M 8k`, `flush`, `write -f -P 0x12 64k 4k`,
+//! then SIGKILL.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,7 @@ use imbrex_device::{DeviceError, EmulatedDrive};
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Each with whether it was killed, and whether its layer keeps trims.
+/// Name of each image, whether it was killed, and whether its layer keeps trims.
 const FIXTURES: [(&str, bool, bool); 4] = [
     ("version-2-media-cache", false, true),
     ("version-2-media-cache-killed", true, true),
@@ -25,7 +26,7 @@ const FIXTURES: [(&str, bool, bool); 4] = [
     ("version-2-flash", false, false),
 ];
 
-/// The runs of bytes that are known: offset, length, value.
+/// Returns the runs of known bytes: offset, length, value.
 fn known(was_killed: bool, trims: bool) -> Vec<(u64, u64, u8)> {
     let mut known = vec![
         (4 * KIB, 60 * KIB, 0x11),
@@ -121,7 +122,7 @@ fn an_upgrade_that_fails_leaves_the_old_image_alone() {
     let refused = upgrade_file(&path, |_, _| ()).expect_err("somebody reads it").to_string();
     assert!(refused.contains("in use by another process"), "{refused}");
     drop(holder);
-    // Something has the name that the new image would have at first.
+    // The temporary name of the new image is already taken.
     let hidden = folder.path().join(".drive.img.unfinished");
     std::fs::write(&hidden, "somebody's own").expect("written");
     assert!(matches!(upgrade_file(&path, |_, _| ()), Err(DeviceError::Medium { .. })));

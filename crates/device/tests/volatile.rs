@@ -1,6 +1,6 @@
-//! Goal: what is lost with the power is what the drive held in its volatile cache at that simulated time, no less and no
-//! more; and what the drive fails to write back is not forgotten. Method: the same requests to an engine without bytes, which
-//! says what is dirty when; the power of the drive with bytes is cut then, and its image read.
+//! Goal: a power cut loses exactly the data in the drive's volatile cache at that simulated time. Data whose
+//! write-back fails is not dropped. Method: the same requests go to an engine without bytes, which shows the dirty
+//! sectors at each time. The power of the drive with bytes is cut at that time, and its image is read.
 
 mod common;
 
@@ -22,7 +22,7 @@ fn write(number: u64, lba: u64) -> Io {
     Io { tag: number, kind: IoKind::Write { fua: false }, offset: lba * 512, length: 512, buffer }
 }
 
-/// A hundred places, or as many as fit, far enough apart that nothing joins, in random order.
+/// Returns up to a hundred places in random order, far enough apart that no writes join.
 fn places(capacity_bytes: u64, seed: u64) -> Vec<u64> {
     let sectors = capacity_bytes / 512;
     let count = (sectors / 2).min(100);
@@ -44,7 +44,7 @@ fn reopened(drive: EmulatedDrive, what: &str) -> EmulatedDrive {
     EmulatedDrive::new(Store::open(drive.power_cut(), what).unwrap_or_else(|error| panic!("{what}: {error}")))
 }
 
-/// Which of the writes to `places` are there.
+/// Returns the numbers of the writes to `places` that survived.
 fn survivors(drive: &mut EmulatedDrive, places: &[u64]) -> Vec<u64> {
     let mut read = vec![0; SECTOR];
     let mut is_there = |number: usize, lba: u64| {
@@ -94,7 +94,7 @@ fn what_a_flush_covered_is_there() {
 fn survivors_are_those_whose_destage_had_begun() {
     let (mut some_lost, mut some_kept) = (0, 0);
     for subject in subjects() {
-        // Requests 100 µs apart, from 1 ms on; the power goes at one of these times, in simulated milliseconds.
+        // Requests 100 µs apart, from 1 ms on. The power is cut at one of these times, in simulated milliseconds.
         for milliseconds in [3, 13, 40, 90, 200, 700] {
             let what = format!("{}, cut at {milliseconds} ms", subject.what);
             let until = SimTime(milliseconds * 1_000_000);
@@ -173,7 +173,7 @@ fn what_could_not_be_written_back_is_told() {
         let mut drive = EmulatedDrive::new(Store::open(boxed, what).expect("nothing fails yet"));
         drive.write(64 * 512, &[1; SECTOR], false).expect("the cache takes it");
         medium.with(|medium| medium.plan(Failure::WriteError, Fault::From(0)));
-        // Nobody waits for this destage; it happens in idle time, and fails.
+        // This destage happens in idle time, without a waiting request, and fails.
         let later = drive.now() + SimDuration::from_secs(10);
         drive.advance(later);
         let flushed = drive.flush();

@@ -1,7 +1,7 @@
-//! Goal: the rule of zones holds on every door of a host-managed drive, whatever its queue, scheduler and volatile cache do.
-//! Method: requests by submission, several at a time, at every depth, scheduler and cache size, held against a naive list of
-//! pointers and values; writes off the pointer among them, which must be refused and destroy nothing. Then the power is cut,
-//! and every zone must come back as a prefix.
+//! Goal: the write rule of zones holds for all requests to a host-managed drive, whatever its queue, scheduler and
+//! volatile cache. Method: several requests at a time, at every queue depth, scheduler and cache size, are compared
+//! with a naive list of pointers and values. Some writes are not at the pointer; these must be refused and destroy
+//! nothing. Then the power is cut, and every zone must hold a prefix of its data.
 
 mod common;
 
@@ -16,10 +16,10 @@ use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
 
 const SECTOR: u64 = 512;
-/// Sequential zones that are written to.
+/// Number of sequential zones that are written.
 const ZONES_USED: u32 = 4;
 
-/// Contents of a sector, by the write that gave it and its place.
+/// Returns the contents of a sector, from the stamp of its write and its LBA.
 fn sector(stamp: u64, lba: u64) -> Vec<u8> {
     [stamp.to_le_bytes(), lba.to_le_bytes()].concat().repeat(SECTOR as usize / 16)
 }
@@ -32,7 +32,7 @@ fn io(tag: u64, kind: IoKind, lba: u64, sectors: u64) -> Io {
     Io { tag, kind, offset: lba * SECTOR, length: sectors * SECTOR, buffer }
 }
 
-/// The stupid twin: pointers, and a stamp for every sector, in order of submission.
+/// A naive model in order of submission: pointers, and a stamp for every sector.
 struct Naive {
     mode: ZonedMode,
     pointers: BTreeMap<u32, u64>,
@@ -52,7 +52,7 @@ impl Naive {
         self.pointers.get(&zone).copied().unwrap_or(0)
     }
 
-    /// Whether a write is right; if so, takes it in.
+    /// Returns whether a write is allowed; if so, applies it.
     fn write(&mut self, zone: u32, at: u64, sectors: u64, stamp: u64) -> bool {
         let is_right = at == self.pointer(zone) && at + sectors <= self.mode.zone_sectors.0;
         if !is_right {
@@ -94,7 +94,7 @@ fn drive(subject: &Subject) -> EmulatedDrive {
     EmulatedDrive::in_memory(subject.header.clone()).expect("memory takes it")
 }
 
-/// Zones without limits, so that the pointer is all that counts.
+/// Returns zoned subjects without limits, so that only the pointer decides.
 fn subjects() -> Vec<Subject> {
     let mut subjects = Vec::new();
     let zoned = common::subjects_of("zoned").into_iter().filter(|subject| !subject.what.contains("open_zones"));
@@ -112,7 +112,7 @@ struct Run {
     drive: EmulatedDrive,
     naive: Naive,
     random: Xoshiro256StarStar,
-    /// What reads on their way must bring.
+    /// Bytes that each read in flight must return.
     expected: BTreeMap<u64, Vec<u8>>,
     stamp: u64,
     what: String,
@@ -149,9 +149,9 @@ impl Run {
         let sectors = 1 + below(&mut self.random, 12);
         match below(&mut self.random, 32) {
             drawn @ 0..=22 => {
-                // A full zone has no pointer: any of its sectors is off it.
+                // A full zone has no pointer: a write to any of its sectors must be refused.
                 let pointer = self.naive.pointer(zone).min(size - 1);
-                // One in five is off the pointer.
+                // One write in five is not at the pointer.
                 let at = if drawn > 17 { below(&mut self.random, size) } else { pointer };
                 let kind = IoKind::Write { fua: drawn == 0 };
                 let outcome = self.drive.submit(now, io(stamp, kind, start + at, sectors));
@@ -161,7 +161,8 @@ impl Run {
                 assert!(is_as_expected, "{}: right is {is_right}: {outcome:?}", self.what);
             }
             23..=27 => {
-                // With writes on their way before it; those that come after, while it waits, it might see.
+                // Earlier writes are in flight. The read might see later ones, so it must complete before any more
+                // are submitted.
                 let at = below(&mut self.random, size - sectors);
                 self.expected.insert(stamp, self.naive.bytes(start + at, sectors));
                 self.drive.submit(now, io(stamp, IoKind::Read, start + at, sectors)).expect("zones can be read");
@@ -293,7 +294,7 @@ fn conventional_zones_are_written_and_trimmed_as_usual() {
         let bytes = [sector(stamp, border - 1), sector(stamp, border)].concat();
         drive.write((border - 1) * SECTOR, &bytes, false).expect("over the border of two conventional zones");
     }
-    // All conventional zones, one with a pointer, and a part of the next.
+    // All conventional zones, one sequential zone, and part of the next.
     let zones = u64::from(mode.conventional_zones) + 1;
     drive.trim(0, (zones * mode.zone_sectors.0 + 3) * SECTOR).expect("it is whole");
     let mut read = vec![0; 2 * SECTOR as usize];
@@ -302,8 +303,8 @@ fn conventional_zones_are_written_and_trimmed_as_usual() {
     assert_eq!(drive.zone_counters().trims_ignored, 1);
 }
 
-/// Goal: managing a zone and writing to it do not get into each other's way. Method: actions while writes are on their way and
-/// in the cache.
+/// Goal: management of a zone and writes to the zone do not interfere. Method: management commands while writes are
+/// in flight and in the cache.
 #[test]
 fn zones_are_managed_after_what_is_on_its_way() {
     let subject = common::first_subject_of("zoned").with("host.schedule", "elevator").with_cache(64 << 10);
@@ -327,7 +328,7 @@ fn zones_are_managed_after_what_is_on_its_way() {
     view.read(Lba(0), &mut read).expect("it is there");
     let expected: Vec<u8> = (0..3).flat_map(|lba| sector(4, lba)).chain(vec![0; 17 * SECTOR as usize]).collect();
     assert!(read == expected, "what was given up came back");
-    // A finish is durable, and what was written before it.
+    // A finish is durable, and so is the data written before it.
     let medium = view.into_drive().power_cut();
     let mut drive = EmulatedDrive::new(Store::open(medium, "image").expect("it opens"));
     drive.read(0, &mut read).expect("it is there");

@@ -1,7 +1,7 @@
-//! Goal: a zoned drive in an image is the drive that a host expects, and its pointers survive. Method: random operations held
-//! against a naive drive (`zoned::trial`), over files that are closed and opened; power cuts at any moment, after which every
-//! pointer is held against what was flushed and what was written. The same body runs on a zoned block device of the host
-//! where `IMBREX_ZONED_DEVICE` names one, whose contents it destroys.
+//! Goal: a zoned drive in an image behaves as a host expects, and its pointers survive. Method: random operations are
+//! compared with a naive drive (`zoned::trial`), on files that are closed and reopened. After power cuts at any
+//! moment, every pointer is compared with the flushed and the written data. The same test runs on a zoned block
+//! device of the host if `IMBREX_ZONED_DEVICE` names one, and destroys its contents.
 
 mod common;
 
@@ -26,13 +26,13 @@ fn open(path: &Path) -> Result<Box<dyn ZonedDevice>, DeviceError> {
     Ok(Box::new(EmulatedZoned::new(EmulatedDrive::open_file(path, false)?)?))
 }
 
-/// The drive on `medium`, seen as zones.
+/// Returns the drive on `medium` as a zoned drive.
 fn view(medium: impl Media + 'static, what: &str) -> Result<EmulatedZoned, DeviceError> {
     let medium: Box<dyn Media> = Box::new(medium);
     EmulatedZoned::new(EmulatedDrive::new(Store::open(medium, what)?))
 }
 
-/// Every toy with zones, without a volatile cache and with a small one.
+/// Returns every toy with zones, without a volatile cache and with a small one.
 fn subjects() -> Vec<Subject> {
     let mut subjects = common::subjects_of("zoned");
     for subject in common::subjects_of("zoned") {
@@ -47,7 +47,7 @@ fn images_are_as_the_naive_drive() {
     for (number, subject) in subjects().iter().enumerate() {
         let path = folder.path().join(format!("{number}.imbrex"));
         drop(create_file(&path, subject.header.clone()).expect("a file takes it"));
-        // A drive that is dropped is a process that was killed: what was flushed before must be there.
+        // Dropping the drive is like killing its process: flushed data must be present afterwards.
         let mut reopen = |device: Box<dyn ZonedDevice>| {
             drop(device);
             open(&path)
@@ -72,18 +72,18 @@ fn zoned_block_devices_are_as_the_naive_drive() {
         LinuxZoned::open(Path::new(&path)).map(|device| Box::new(device) as Box<dyn ZonedDevice>)
     };
     let reopening = Reopening { reopen: &mut reopen, closes_zones: false };
-    // Where the kernel is an emulated one, fewer must do.
+    // An emulated kernel is slow, so fewer operations can be requested.
     let deeds = std::env::var("IMBREX_ZONED_DEEDS").map_or(3000, |deeds| deeds.parse().expect("a number of deeds"));
     let tally = run(Box::new(device), 7, deeds, Some(reopening)).unwrap_or_else(|difference| panic!("{difference}"));
     println!("{path}: {tally:?}");
 }
 
-/// Contents of a sector, by the write that gave it and its place.
+/// Returns the contents of a sector, from the stamp of its write and its LBA.
 fn sector(stamp: u64, lba: u64) -> Vec<u8> {
     [stamp.to_le_bytes(), lba.to_le_bytes()].concat().repeat(SECTOR / 16)
 }
 
-/// What a zone may come back as.
+/// The states that a zone may have after a cut.
 #[derive(Clone, Default)]
 struct Owed {
     /// Pointer at the last flush, reset or finish; without a volatile cache at the last write.
@@ -92,7 +92,7 @@ struct Owed {
     written: Vec<u64>,
 }
 
-/// Opens what a cut left, and holds every zone against what is owed.
+/// Opens the image left by a cut, and compares every zone with its allowed states.
 fn judge(left: &Shared<Memory>, owed: &[Owed], what: &str) -> EmulatedZoned {
     let mut device = view(left.clone(), what).unwrap_or_else(|error| panic!("{what}: {error}"));
     let mode = device.mode_sense();
@@ -172,7 +172,7 @@ fn pointers_survive_power_cuts() {
     }
 }
 
-/// A drive in memory with zones of 16 sectors, of the first subject that has some.
+/// Returns a drive in memory with zones of 16 sectors, of the first subject with a limit of open zones.
 fn small() -> EmulatedZoned {
     let subjects = common::subjects_of("zoned");
     let subject = subjects.iter().find(|subject| subject.what.contains("open_zones")).expect("there is one");
@@ -207,7 +207,8 @@ fn a_pointer_is_set_back_and_never_ahead() {
     device.read(Lba(0), &mut read).expect("it is there");
     assert_eq!(read[..3 * SECTOR], bytes[..3 * SECTOR]);
     assert!(read[3 * SECTOR..].iter().all(|&byte| byte == 0), "what lies past the pointer is given up");
-    // Set back and at once: it is as durable as a reset. So is what is then written, without a volatile cache.
+    // The pointer is set back and the power is cut at once: the change is as durable as a reset. Without a volatile
+    // cache, so is a later write.
     let mut device = view(device.into_drive().power_cut(), "image").expect("it opens");
     assert_eq!(device.append(0, &sector(2, 3)).expect("there is room"), Lba(3));
     let mut again = view(device.into_drive().power_cut(), "image").expect("it opens");
@@ -231,7 +232,7 @@ fn failed_zones_stay_failed() {
     assert_eq!(device.zone(0).expect("it is there").condition, Condition::ReadOnly);
 }
 
-/// Goal: after a failed flush no zone is changed by anybody, and zones are read as far as the medium has them.
+/// Goal: after a failed flush no command changes a zone, and zones can be read as far as the medium has their data.
 #[test]
 fn after_a_failed_flush_zones_are_read_and_not_changed() {
     for subject in subjects() {

@@ -1,5 +1,5 @@
-//! Goal: what is wrong with a map is found, in whatever order and however few runs are looked at at once. Method: maps made
-//! by hand, against a count by sector and against what they were made for.
+//! Goal: errors of a map are found, whatever their order and however few runs are checked at once. Method: hand-made
+//! maps, compared with a count by sector and with the errors that were put in.
 
 use imbrex_disk::Command;
 use imbrex_layer::verify::toy;
@@ -9,14 +9,14 @@ use proptest::prelude::*;
 use super::*;
 use crate::store::tests::made;
 
-/// A map of these pieces, which need not make sense.
+/// A map of these pieces, which need not be consistent.
 struct Map {
     capacity: u64,
     pieces: Vec<Piece>,
 }
 
 impl Map {
-    /// Runs of four sectors, each with its place.
+    /// Returns a map of runs of four sectors, one run for each place.
     fn of_fours(places: &[u64]) -> Map {
         let pieces = places.iter().enumerate().map(|(index, &place)| piece(index as u64 * 4, 4, place)).collect();
         Map { capacity: places.len() as u64 * 4, pieces }
@@ -76,7 +76,7 @@ proptest! {
             let lies = |lba: Lba| places[lba.0 as usize / 4] + lba.0 % 4 == pba.0;
             prop_assert!(lbas[0] != lbas[1] && lbas.into_iter().all(lies), "{:?}: {:?}", places, finding);
         }
-        // Where more runs begin in one place than are held, those beyond the first few are left out.
+        // If more runs begin in one place than fit into memory, the surplus is left out.
         let crowd = places.iter().map(|place| places.iter().filter(|other| *other == place).count()).max();
         if crowd.is_some_and(|most| most <= runs_max) {
             prop_assert!((0..310).all(|pba| named[pba] == (uses[pba] >= 2)), "{:?}: {:?}", places, named);
@@ -91,10 +91,10 @@ fn no_more_runs_are_held_than_twice_the_bound() {
         (runs.iter().map(|run| run.start).collect::<Vec<u64>>(), next)
     };
     assert_eq!(stretch(&[30, 10, 20], 0), (vec![10, 20, 30], None));
-    // Of four the first two are kept, and the rest begins with the third.
+    // Of four runs the first two are kept, and the rest begins at the third.
     assert_eq!(stretch(&[40, 10, 30, 20], 0), (vec![10, 20], Some(30)));
     assert_eq!(stretch(&[40, 10, 30, 20], 30), (vec![30, 40], None));
-    // What comes later is taken in if it lies before the rest.
+    // A later run is kept if it lies before the rest.
     assert_eq!(stretch(&[50, 40, 30, 20, 10], 0), (vec![10, 20, 30], Some(40)));
     assert_eq!(stretch(&[50, 40, 30, 20, 60], 0), (vec![20, 30], Some(40)));
 }
@@ -115,10 +115,10 @@ fn places_are_shared_on_one_medium_alone_and_by_more_than_what_is_joined() {
         sectors: Sectors(sectors),
         lbas: [Lba(first), Lba(second)],
     };
-    // Two pieces that go on are one run; the second run lies within the first, the third reaches over its end.
+    // Two contiguous pieces form one run. The second run lies within the first, the third extends past its end.
     let nested = [piece(0, 10, 50), piece(10, 10, 60), piece(20, 3, 55), piece(30, 10, 65)];
     assert_eq!(shared(Medium::Disk, &nested), [found(55, 3, 5, 20), found(65, 5, 15, 30)]);
-    // Pieces that lie side by side without going on are two runs.
+    // Adjacent pieces that are not contiguous in the map are two runs.
     let jumping = [piece(0, 10, 50), piece(20, 10, 60), piece(40, 2, 59), piece(50, 2, 61)];
     assert_eq!(shared(Medium::Disk, &jumping), [found(59, 1, 9, 40), found(60, 1, 41, 20), found(61, 2, 21, 50)]);
 }
@@ -152,7 +152,7 @@ fn findings_of_a_ruined_map_are_listed_up_to_a_bound() {
     assert_eq!(findings.last(), Some(&Finding::Journal { record: FINDINGS_MAX as u64 - 1, copy: 1 }));
 }
 
-/// A map larger than is looked at at once, which answers for what it is asked and notes how much that was.
+/// Reads a map that is larger than one window. The map records the ranges that it is asked for.
 #[test]
 fn a_large_map_is_looked_at_in_windows() {
     struct Large(std::sync::Mutex<Vec<(u64, u64)>>);
@@ -213,7 +213,8 @@ fn of_a_zone_what_lies_below_its_pointer_is_live() {
     assert_eq!(live(&map, 4, 4), 4, "a drive without zones");
 }
 
-/// The first 20 sectors of the last 30 of the disk are destroyed or damaged, in turn; the map puts LBA 0 there.
+/// Of the last 30 sectors of the disk, five are destroyed and two are damaged. The map puts LBA 100 at the first of the
+/// 30.
 #[test]
 fn what_the_map_points_to_is_looked_at_to_the_end_of_the_medium() {
     let (drive, mut store) = made("conventional", "conventional");
@@ -248,7 +249,7 @@ fn what_the_map_points_to_is_looked_at_to_the_end_of_the_medium() {
     assert_eq!(found(&mut store, &map), expected);
     assert_eq!(expected.each_ref().map(Finding::lbas), [Some((Lba(110), Sectors(5))), Some((Lba(128), Sectors(2)))]);
     assert_eq!(Finding::Journal { record: 3, copy: 0 }.lbas(), None);
-    // What points past the medium is the map's error, and is not looked at here.
+    // A PBA past the end of the medium is an error of the map, which this check does not report.
     assert_eq!(found(&mut store, &Map { capacity: 131, pieces: vec![piece(100, 31, start)] }), []);
     let on_flash = Map { capacity: 130, pieces: vec![piece_on(Medium::Flash, 100, 30, start)] };
     assert_eq!(found(&mut store, &on_flash), [], "the flash is another medium");

@@ -1,11 +1,13 @@
-//! The carrier of an emulated drive: moves bytes between requests, the volatile cache and the store as the engine says.
+//! The carrier of an emulated drive: moves bytes between requests, the volatile cache and the store, as the engine
+//! directs.
 //!
 //! Invariants:
-//! 1. Every sector that the engine's cache calls dirty has its bytes here, and no other sector has.
-//! 2. After a failure that leaves the layer ahead of the image the store has stopped, and every request but a read that is
-//!    completed from then on is told: what the volatile cache took for it may be lost.
-//! 3. A read that fails fails alone: the others of its batch get their bytes. What fails for the whole plan fails for all.
-//! 4. A read of a zone brings what was written and zeros past it, whatever lies there on the medium.
+//! 1. Every sector that is dirty in the engine's cache has its bytes here, and no other sector has.
+//! 2. A failure that leaves the layer ahead of the image stops the store. Every later request except a read then
+//!    completes with an error, because the data that the volatile cache accepted for it may be lost.
+//! 3. A failed read affects no other read of its batch. A failure of the whole plan fails all requests of the batch.
+//! 4. A read of a zone returns the written data below the write pointer and zeros past it, whatever the medium
+//!    contains there.
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimTime};
 use imbrex_layer::{Cause, GroupKind, Layer, Plan, ZoneError, Zones};
@@ -18,10 +20,11 @@ use crate::media::Media;
 use crate::store::{Data, Store, Transfer};
 use crate::volatile::{Dirty, Volatile};
 
-/// Bytes of buffers kept to be used again: new ones cost more than what is copied into them.
+/// Most bytes of buffers kept for reuse. Reuse pays because allocating a buffer costs more than copying the data into
+/// it.
 const SPARE_BYTES_MAX: usize = 32 << 20;
 
-/// Buffers that nobody needs, the one that was used last on top.
+/// Unused buffers, the most recently used one last.
 #[derive(Debug, Default)]
 struct Spare {
     buffers: Vec<Vec<u8>>,
@@ -29,14 +32,14 @@ struct Spare {
 }
 
 impl Spare {
-    /// One of them, or a new one.
+    /// Returns an unused buffer, or a new one.
     fn take(&mut self) -> Vec<u8> {
         let buffer = self.buffers.pop().unwrap_or_default();
         self.bytes -= buffer.capacity();
         buffer
     }
 
-    /// Takes one in; frees it where there are [`SPARE_BYTES_MAX`].
+    /// Keeps a buffer for reuse, or frees it if more than [`SPARE_BYTES_MAX`] bytes would be kept.
     fn keep(&mut self, buffer: Vec<u8>) {
         if self.bytes + buffer.capacity() <= SPARE_BYTES_MAX {
             self.bytes += buffer.capacity();
@@ -45,7 +48,7 @@ impl Spare {
     }
 }
 
-/// The bytes of a drive.
+/// The carrier of a drive: its store, its requests, and the bytes of its volatile cache.
 pub(super) struct Bytes {
     pub(super) store: Store<Box<dyn Media>>,
     pub(super) requests: Requests,
@@ -54,13 +57,13 @@ pub(super) struct Bytes {
     pub(super) is_written_through: bool,
     volatile: Volatile,
     pieces: Vec<(u64, Dirty)>,
-    /// Requests of the batch that was served last which failed by themselves, by number, until they are completed.
+    /// Requests of the last batch that failed individually, by number, until they are completed.
     failed: Vec<(u64, DeviceError)>,
-    /// Buffers of the batch that is served.
+    /// Buffers of the batch that is being served.
     buffers: Vec<Vec<u8>>,
-    /// Buffers that the volatile cache has given up, for whoever brought it others.
+    /// Buffers released by the volatile cache, to replace the buffers of requests that it keeps.
     spare: Spare,
-    /// Reads of zones, less what was not written.
+    /// Plan of zone reads, without the sectors that were not written.
     zone_reads: Plan,
     sector_bytes: u64,
 }
@@ -82,17 +85,17 @@ impl Bytes {
         }
     }
 
-    /// What the volatile cache holds.
+    /// Returns the bytes of the volatile cache.
     pub(super) fn volatile(&self) -> &Volatile {
         &self.volatile
     }
 
-    /// Stops the store: what was to be carried was not.
+    /// Stops the store because of `error`: the bytes of a plan could not be moved.
     pub(super) fn stop(&mut self, error: &DeviceError) {
         self.store.stop(&error.to_string());
     }
 
-    /// Takes down which requests of a batch read sectors that are lost or unreadable, but for those that the cache holds.
+    /// Records the reads of a batch that touch lost or unreadable sectors, except sectors that the cache holds.
     fn check_readable(&mut self, batch: &[Waiting]) {
         for Waiting { command, sequence, .. } in batch {
             if command.operation != Operation::Read {
@@ -105,7 +108,7 @@ impl Bytes {
         }
     }
 
-    /// Takes down which requests of a batch the store could not read for.
+    /// Records the requests of a batch for which the store could not read.
     fn keep_unserved(&mut self, batch: &[Waiting]) {
         for (number, error) in self.store.take_unserved() {
             let mut with_transfer = batch.iter().filter(|waiting| waiting.command.operation != Operation::Flush);
@@ -114,7 +117,7 @@ impl Bytes {
         }
     }
 
-    /// Carries out `plan` for `batch`, whose bytes are in `buffers`. What fails for one request alone is in `failed`.
+    /// Executes `plan` for `batch`, whose bytes are in `buffers`. Failures of single requests are added to `failed`.
     fn execute(
         &mut self,
         batch: &[Waiting],
@@ -165,7 +168,7 @@ impl Bytes {
     }
 }
 
-/// Puts into `plan` the reads of `batch` as far as there is something written.
+/// Fills `plan` with the reads of `batch`, each limited to the written part of its zones.
 fn read_what_was_written(zones: &Zones, batch: &[Waiting], plan: &mut Plan) -> Result<(), ZoneError> {
     plan.clear();
     plan.open(GroupKind::Host);
@@ -185,7 +188,11 @@ fn read_what_was_written(zones: &Zones, batch: &[Waiting], plan: &mut Plan) -> R
     Ok(())
 }
 
-/// The layer has moved the pointers of `commands`, which are in order: each zone must end where its latest write does.
+/// Checks that each write of `commands` ends at the write pointer of its zone, which the layer has already moved.
+///
+/// # Panics
+///
+/// A zone was not written in order.
 fn check_order<'c>(zones: &Zones, commands: impl Iterator<Item = &'c Command>) {
     for command in commands.filter(|command| command.operation == Operation::Write) {
         let end = command.end();
@@ -198,7 +205,7 @@ fn check_order<'c>(zones: &Zones, commands: impl Iterator<Item = &'c Command>) {
     }
 }
 
-/// The same error, for each of the requests that share it.
+/// Returns a copy of `error`, for each of the requests that share it.
 fn again(error: &DeviceError) -> DeviceError {
     match error {
         DeviceError::Destroyed { lba, pba, medium } => DeviceError::Destroyed { lba: *lba, pba: *pba, medium: *medium },
@@ -285,7 +292,7 @@ impl Carrier for Bytes {
         }
         self.store.lend(&mut std::iter::empty());
         if outcome.is_err() {
-            // The host reads what it was answered for, as long as the drive runs.
+            // The host must still be able to read acknowledged data while the drive runs.
             self.pieces.iter().for_each(|(lba, dirty)| self.volatile.insert(*lba, dirty.bytes().to_vec()));
         }
         for buffer in self.pieces.drain(..).filter_map(|(_, dirty)| dirty.into_buffer()) {
@@ -331,13 +338,13 @@ mod tests {
         for mebibytes in [20, 20, 8, 8, 4] {
             spare.keep(Vec::with_capacity(mebibytes << 20));
         }
-        // The second of 20 and the second of 8 would be too much.
+        // The second buffer of 20 MiB and the second of 8 MiB would exceed the limit.
         let taken: Vec<usize> = (0..4).map(|_| spare.take().capacity() >> 20).collect();
         assert_eq!((taken, spare.bytes), (vec![4, 8, 20, 0], 0));
     }
 
-    /// Goal: of reads that are served together those alone fail whose sectors cannot be read. Method: four beside each other,
-    /// of which one meets a lost sector and one a damaged one; no layer joins reads by itself, so the batch is made by hand.
+    /// Checks that of reads served together only those of unreadable sectors fail. Method: four adjacent reads, one of a
+    /// lost sector and one of a damaged one. No layer joins reads by itself, so the test builds the batch.
     #[test]
     fn of_joined_reads_those_that_meet_a_bad_sector_fail() {
         const SECTORS: u64 = 8;
@@ -384,7 +391,7 @@ mod tests {
         assert!(bytes.failed.is_empty() && bytes.store.stopped().is_none());
     }
 
-    /// A zoned toy with one conventional zone before the others; 5 sectors are written in zone 1, 3 in zone 2.
+    /// Returns a zoned toy whose first zone is conventional; 5 sectors of zone 1 and 3 of zone 2 are written.
     fn zoned() -> Box<dyn Layer> {
         let disk = toy::disks("conventional").next().expect("there is one").disk;
         let words =

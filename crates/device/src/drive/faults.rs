@@ -1,4 +1,5 @@
-//! A schedule of faults on the emulated drive: [`crate::faults::player`] says what is due, this lets it come.
+//! Fault injection into the emulated drive by a schedule: [`crate::faults::player`] determines the faults that are
+//! due, and this module applies them.
 
 use imbrex_disk::{Lba, Sectors};
 use imbrex_layer::Zones;
@@ -9,8 +10,11 @@ use crate::faults::player::Played;
 use crate::faults::{Fault, FaultKind};
 
 impl EmulatedDrive {
-    /// Plays `faults`, each at its time; what is due now comes at once. All are checked first: with one that the drive
-    /// cannot have none is played.
+    /// Adds `faults` to the schedule, and applies those that are due now.
+    ///
+    /// # Errors
+    ///
+    /// The drive cannot have one of the faults; then none is added.
     pub fn play_faults(&mut self, faults: impl IntoIterator<Item = Fault>) -> Result<(), DeviceError> {
         let faults: Vec<Fault> = faults.into_iter().collect();
         for fault in &faults {
@@ -21,7 +25,7 @@ impl EmulatedDrive {
         Ok(())
     }
 
-    /// Lets what is due come.
+    /// Applies the faults that are due.
     pub(crate) fn play_due(&mut self) {
         let (requests, now) = self.requests_and_arrival();
         for kind in self.player_mut().due(requests, now) {
@@ -31,7 +35,7 @@ impl EmulatedDrive {
         }
     }
 
-    /// What is on its way to a zone arrives before the zone fails or its pointer moves.
+    /// Applies a fault. Requests in flight to a zone are completed before the zone fails or its pointer moves.
     fn play(&mut self, kind: FaultKind) -> Result<(), DeviceError> {
         if let FaultKind::Zone { zone, .. } | FaultKind::Pointer { zone, .. } = kind {
             let size = self.drive().layer.zones().map_or(Sectors::ZERO, Zones::zone_sectors);
@@ -44,7 +48,7 @@ impl EmulatedDrive {
         kind.apply(drive, store)
     }
 
-    /// The faults that have come since this was last asked.
+    /// Returns the faults applied since the last call.
     pub fn faults_played(&mut self) -> Vec<Played> {
         self.player_mut().take_played()
     }

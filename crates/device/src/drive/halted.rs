@@ -1,11 +1,12 @@
-//! A drive that has stopped: it takes nothing more, and goes on to read.
+//! A drive that has stopped after a failure: it refuses all requests except reads.
 //!
-//! What stopped it has left the layer in memory ahead of the image. So the image is opened once more, as after a power cut, with
-//! all that mending writes kept in memory; reads are answered from that, and from what the volatile cache holds. They take no time.
+//! The failure has left the layer in memory ahead of the image. So the image is opened again, as after a power cut,
+//! with all writes of the recovery kept in memory. Reads are answered from this view and from the volatile cache, in
+//! no simulated time.
 //!
 //! Invariants:
-//! 1. Nothing is written to the medium once the drive has stopped, and the engine plans nothing more.
-//! 2. A read brings what was acknowledged as durable, or something newer, or is an error.
+//! 1. Nothing is written to the medium once the drive has stopped, and the engine makes no more plans.
+//! 2. A read returns durable acknowledged data or newer data, or fails.
 
 use imbrex_disk::{Lba, Sectors};
 use imbrex_layer::{Cause, GroupKind, Kind, Plan, StepOp};
@@ -22,17 +23,18 @@ use crate::store::{Data, Store, Transfer};
 type Below = Shared<Box<dyn Media>>;
 type View = Store<Overlay<Below>>;
 
-/// What a stopped drive reads from.
+/// Source of reads of a stopped drive.
 #[derive(Default)]
 pub(super) struct Halted {
-    /// The medium, once somebody has read.
+    /// The medium, once the first read has come.
     medium: Option<Below>,
-    /// The image as it is, once it was opened, or why it does not open.
+    /// The image as opened for reads, or the reason why it does not open; `None` before the first read.
     view: Option<Result<Box<View>, String>>,
 }
 
 impl EmulatedDrive {
-    /// Whether it has stopped. Once it has, what was on its way is answered: reads by what there is, the others by an error.
+    /// Returns whether the drive has stopped. If so, answers all requests in flight: reads from the image and the
+    /// cache, others with an error.
     pub(super) fn has_halted(&mut self) -> bool {
         if self.stopped().is_none() {
             return false;
@@ -71,8 +73,8 @@ impl EmulatedDrive {
         Ok(())
     }
 
-    /// Opens the image for reads, unless that was done; the layer is from now on that of the image. A medium that fails meanwhile
-    /// may do better at the next read.
+    /// Opens the image for reads, if that has not been done, and replaces the layer by that of the image. If the
+    /// medium fails, the next read tries again.
     pub(super) fn open_view(&mut self) -> Result<(), DeviceError> {
         if self.halted.view.is_none() {
             let medium = self.shared_medium();
@@ -95,7 +97,8 @@ impl EmulatedDrive {
         }
     }
 
-    /// The medium of the store, which keeps it: whoever cuts the power gets it from there.
+    /// Returns shared access to the medium. The store keeps its own access, so [`EmulatedDrive::power_cut`] can still
+    /// return the medium.
     fn shared_medium(&mut self) -> Below {
         let media = self.engine.carrier_mut().store.space_mut().media_mut();
         let shared = self.halted.medium.get_or_insert_with(|| {

@@ -1,4 +1,4 @@
-//! How an image of a drive is made.
+//! Creation of the image of a drive.
 
 use std::io;
 use std::path::Path;
@@ -15,13 +15,13 @@ use crate::store::{Opened, Store};
 
 /// Bytes of a chunk of a new image.
 const CHUNK_BYTES: u64 = 1 << 20;
-/// Room for each journal of a new image; it takes no space until it is written.
+/// Bytes set aside for each journal of a new image; the space is allocated only when it is written.
 const JOURNAL_BYTES: u64 = 64 << 30;
 
-/// How to make an image.
+/// Parameters of a new image.
 #[derive(Clone, Copy, Debug)]
 pub struct Making {
-    /// Its name among drives; for tests a fixed one.
+    /// Identity of the drive; fixed in tests.
     pub uuid: Uuid,
     /// Bytes of a chunk.
     pub chunk_bytes: u64,
@@ -35,7 +35,11 @@ impl Default for Making {
     }
 }
 
-/// The header of an image of `drive`, which `spec` names.
+/// Returns the header of an image of `drive`, which `spec` describes.
+///
+/// # Errors
+///
+/// [`DeviceError::Refused`] if the drive has `safety=paper`, because that mode loses data in a power cut.
 pub fn header_of(drive: &Drive, spec: &DriveSpec, making: &Making) -> Result<Header, DeviceError> {
     if drive.parameters.iter().any(|(key, value)| key == "safety" && value == "paper") {
         return Err(DeviceError::Refused(format!(
@@ -62,14 +66,15 @@ pub fn header_of(drive: &Drive, spec: &DriveSpec, making: &Making) -> Result<Hea
     })
 }
 
-/// Makes the image file `path` of the drive that `header` says, on the host's disk, its name in the folder too. The file
-/// has its name once it is whole: nothing is left behind by a failure, or by a process that is killed.
+/// Creates the image file `path` for the drive that `header` describes. The file and its directory entry are durable
+/// on return. The file gets its name only when it is complete, so a failure or a killed process leaves nothing
+/// behind.
 pub fn create_file(path: &Path, header: Header) -> Result<Opened<FileMedium>, DeviceError> {
     let drive = header.drive()?;
     create_file_of(path, header, drive)
 }
 
-/// The same of `drive`, which is as new and as `header` says.
+/// Like [`create_file`], for `drive`, which must be new and match `header`.
 pub fn create_file_of(path: &Path, header: Header, drive: Drive) -> Result<Opened<FileMedium>, DeviceError> {
     let failed = |cause| cannot_make(path, cause);
     let new = NewFile::create(path, 0o666).map_err(failed)?;
@@ -80,7 +85,7 @@ pub fn create_file_of(path: &Path, header: Header, drive: Drive) -> Result<Opene
     Ok((drive, store))
 }
 
-/// Why the file `path` cannot be made, with what to do where that is known.
+/// Returns the error for a file `path` that cannot be created, with a remedy if one is known.
 fn cannot_make(path: &Path, cause: io::Error) -> DeviceError {
     let reason = match cause.kind() {
         io::ErrorKind::AlreadyExists => "is there already, and was left alone: take another name, or remove it first",

@@ -1,26 +1,30 @@
-//! An emulated drive: the simulator's engine over a store. What a request costs in time and what it does to the bytes
-//! follow from one plan.
+//! An emulated drive: the simulator's engine with a store. One plan determines both the time that a request takes and
+//! its effect on the stored bytes.
 //!
 //! ```text
 //!   submit ─► zones' rule ─► inbox ─► Engine ── what moves ──► Bytes: requests, volatile bytes, store ─► completions
 //!                                       └────── plans ───────► Watch: what is drawn
 //! ```
 //!
-//! The caller owns the clock: requests carry the simulated time at which they arrive, and [`EmulatedDrive::advance`] goes
-//! no further than it is told. The bytes move when a command's service is planned; its completion carries the time at
-//! which the drive would have answered, and whoever paces waits until then. Whoever has no clock calls
-//! [`EmulatedDrive::serve`]: then a request arrives when the one before was answered, and no other time passes.
+//! The caller owns the clock: requests carry their simulated time of arrival, and [`EmulatedDrive::advance`] begins
+//! nothing after the time that the caller gives. The bytes move when the service of a command is planned. Its
+//! completion carries the simulated time of the answer, and a caller that paces waits until then. A caller without a
+//! clock uses [`EmulatedDrive::serve`]: a request arrives when the previous one was answered, and no other time
+//! passes.
 //!
-//! What is written to a host-managed drive stays in order of arrival, zone by zone: that is the rule its host keeps. On a
-//! caveat disk all of it is one zone, and nothing is cached, since a write that waits would hide what it damages.
+//! Writes to a host-managed drive keep their order of arrival within each zone, as the zone rules require. On a
+//! caveat disk, the whole disk is one such zone. A caveat disk has no write cache, because a delayed write would hide
+//! the sectors that it damages.
 //!
 //! Invariants:
-//! 1. Every request that was submitted completes once, under one number ([`requests`]).
-//! 2. A completed flush, a completed write with FUA, and on a drive without a volatile cache every completed write and
-//!    TRIM, are durable by the promise of the medium's flush. So are pointers of zones, which are recorded with the write.
-//! 3. What fails is answered with an error; it is never dropped. What the drive could not do by itself, such as writing
-//!    back, stops it, and every later request but a read is told. So does a flush of the medium that fails (`halted`).
-//! 4. What the volatile cache holds is in memory alone: [`EmulatedDrive::power_cut`] loses it.
+//! 1. Every submitted request completes once, under one number ([`requests`]).
+//! 2. The following are durable, as far as the medium's flush ensures it: a completed flush, a completed write with
+//!    FUA, and on a drive without a volatile cache every completed write and TRIM. This includes zone pointers, which
+//!    are recorded with the write.
+//! 3. Every failure is answered with an error and never dropped. If the drive's own work fails, such as write-back,
+//!    the drive stops, and every later request except a read fails. A failed flush of the medium also stops the drive
+//!    (`halted`).
+//! 4. The contents of the volatile cache exist only in memory: [`EmulatedDrive::power_cut`] loses them.
 
 mod carry;
 mod faults;
@@ -58,13 +62,14 @@ use crate::media::overlay::Overlay;
 use crate::store::{Opened, Store};
 use crate::zoned::ZoneCounters;
 
-/// Idle time that never comes: over a hundred years.
+/// An idle threshold that is never reached: more than a hundred years, in nanoseconds.
 const NEVER_NS: u64 = 1 << 62;
-/// Space on the host's disk for requests that have begun when the disk becomes full: a queue of 32 MiB, and as much for the cleaning
-/// that it causes.
+/// Bytes reserved on the host's disk for requests that are in progress when the disk becomes full: half for a queue
+/// of 32 MiB, half for the cleaning that these requests cause.
 const BEGUN_BYTES: u64 = 64 << 20;
 
-/// The engine's observer: what is drawn of the drive, once someone wants to see it.
+/// The engine's observer: records the activity and the band states to be drawn, once [`EmulatedDrive::watch`] is
+/// called.
 #[derive(Default)]
 struct Watch {
     activity: Option<Activity>,
@@ -86,35 +91,37 @@ impl Observer for Watch {
     }
 }
 
-/// A drive with contents.
+/// An emulated drive that stores data.
 pub struct EmulatedDrive {
     engine: Engine<Inbox, Watch, Bytes>,
     last_arrival: SimTime,
-    /// The time of a host without a clock: when the last request was answered, and what has passed since.
+    /// Time of a host without a clock: the time of the last answer, or a later time set by
+    /// [`EmulatedDrive::pass_until`].
     clock: SimTime,
     pub(crate) zone_counters: ZoneCounters,
     submitted: u64,
     player: Player,
-    /// What it reads from once it has stopped.
+    /// Source of reads once the drive has stopped.
     halted: Halted,
-    /// The host's file for which space is reserved.
+    /// File of the host for which space is reserved.
     host_reserve: Option<Arc<HostFile>>,
 }
 
 impl EmulatedDrive {
-    /// A new drive in memory.
+    /// Returns a new drive in memory.
     pub fn in_memory(header: Header) -> Result<EmulatedDrive, DeviceError> {
         let drive = header.drive()?;
         EmulatedDrive::in_memory_of(header, drive)
     }
 
-    /// The same of `drive`, which is as new and as `header` says.
+    /// Like [`EmulatedDrive::in_memory`], for `drive`, which must be new and match `header`.
     pub fn in_memory_of(header: Header, drive: Drive) -> Result<EmulatedDrive, DeviceError> {
         let media: Box<dyn Media> = Box::new(Memory::new());
         Store::create_of(media, header, drive).map(EmulatedDrive::new)
     }
 
-    /// The drive in the image file `path`; `syncs` says whether barriers outlive the host, or only this process.
+    /// Opens the drive in the image file `path`. `syncs` selects whether barriers survive a crash of the host or only
+    /// of this process.
     pub fn open_file(path: &Path, syncs: bool) -> Result<EmulatedDrive, DeviceError> {
         let media: Box<dyn Media> = Box::new(medium_to_work(path, syncs)?);
         let mut drive = EmulatedDrive::new(Store::open(media, &path.display().to_string())?);
@@ -122,8 +129,8 @@ impl EmulatedDrive {
         Ok(drive)
     }
 
-    /// The drive in the image file `path`, to be read only: the file is not changed. What a killed process left half done is
-    /// mended in memory; nothing is cleaned in idle time.
+    /// Opens the drive in the image file `path` for reading; the file is not changed. Recovery after a killed process
+    /// happens in memory, and there is no cleaning in idle time.
     pub fn open_file_to_look(path: &Path) -> Result<EmulatedDrive, DeviceError> {
         let media: Box<dyn Media> = Box::new(Overlay::new(FileMedium::open(path, Mode::Read, false)?));
         let (mut drive, store) = Store::open(media, &path.display().to_string())?;
@@ -131,7 +138,7 @@ impl EmulatedDrive {
         Ok(EmulatedDrive::new((drive, store)))
     }
 
-    /// An opened drive, put to work.
+    /// Returns an emulated drive that works on an opened image.
     pub fn new((mut drive, store): Opened<Box<dyn Media>>) -> EmulatedDrive {
         let ordered = ordered_writes(&drive);
         if drive.layer.is_host_managed() && drive.layer.zones().is_none() {
@@ -157,15 +164,15 @@ impl EmulatedDrive {
         drive
     }
 
-    /// Cuts the power: what is on its way, the volatile cache and all that is in memory are gone, and the medium is given
-    /// back as it is. Opening it again finds what a drive would find.
+    /// Cuts the power, and returns the medium as it is. Requests in flight, the volatile cache and everything else in
+    /// memory are lost.
     pub fn power_cut(self) -> Box<dyn Media> {
         self.engine.into_carrier().store.into_media()
     }
 
-    /// The same for a cut in the midst of writing back: of what the volatile cache holds, the sectors that `survives` picks
-    /// by their first byte have reached the medium; in zones those before the first that did not. What is on its way is
-    /// completed first.
+    /// Cuts the power in the middle of write-back, after completing the requests in flight. `survives` receives the
+    /// first byte of each dirty sector, and returns whether the sector reached the medium. On a drive with zones, all
+    /// sectors of a dirty range after its first lost sector are lost, too.
     pub fn power_cut_keeping(mut self, mut survives: impl FnMut(u64) -> bool) -> Result<Box<dyn Media>, DeviceError> {
         self.work_until(|drive| drive.outstanding() == 0);
         let (sector, in_order) = (u64::from(self.sector_bytes()), self.drive().layer.zones().is_some());
@@ -183,22 +190,23 @@ impl EmulatedDrive {
         Ok(self.power_cut())
     }
 
-    /// The drive as the simulator has it.
+    /// Returns the simulator's description of the drive.
     pub fn drive(&self) -> &Drive {
         self.engine.drive()
     }
 
-    /// The engine's figures so far.
+    /// Returns the engine's metrics so far.
     pub fn metrics(&self) -> &imbrex_sim::metrics::run::RunMetrics {
         self.engine.metrics()
     }
 
-    /// What the medium has done so far.
+    /// Returns the operations and times of the medium so far.
     pub fn timing(&self) -> &imbrex_sim::timing::Timing {
         self.engine.timing()
     }
 
-    /// Gives it volatile caches of other sizes, 0 for off; nothing may be dirty. A caveat disk has no write cache.
+    /// Sets the sizes of the volatile write cache and the read-ahead cache in bytes; 0 turns one off. No data may be
+    /// dirty. A caveat disk has no write cache, so its size stays 0.
     pub fn set_caches(&mut self, write_cache_bytes: u64, read_ahead_bytes: u64) {
         let layer = &self.engine.drive().layer;
         let is_caveat = layer.is_host_managed() && layer.zones().is_none();
@@ -210,8 +218,8 @@ impl EmulatedDrive {
         }
     }
 
-    /// Reserves space on the host's disk for the requests that have begun, and the dirty sectors of the volatile cache, when the disk
-    /// becomes full.
+    /// Reserves space on the host's disk for the requests in progress, and for the dirty sectors of the volatile
+    /// cache, in case the disk becomes full.
     fn reserve_host_space(&mut self, write_cache_bytes: u64) {
         self.host_reserve = self.host_file();
         if let Some(file) = &self.host_reserve {
@@ -225,22 +233,23 @@ impl EmulatedDrive {
         file.check_disk_space().map_err(|cause| DeviceError::medium("writing", cause))
     }
 
-    /// Begins a new path of the head, of at most `samples_max` samples, which [`EmulatedDrive::timing`] then has.
+    /// Starts a new log of head positions with at most `samples_max` samples. [`EmulatedDrive::timing`] provides the
+    /// log.
     pub fn restart_head_log(&mut self, samples_max: usize) {
         self.engine.timing_mut().actuator_mut().restart_log(samples_max);
     }
 
-    /// The store.
+    /// Returns the store.
     pub fn store_mut(&mut self) -> &mut Store<Box<dyn Media>> {
         &mut self.engine.carrier_mut().store
     }
 
-    /// The host's file in which its image lies, if it lies in one.
+    /// Returns the file of the host that contains the image, if the image is in a file.
     pub fn host_file(&self) -> Option<Arc<HostFile>> {
         self.engine.carrier().store.space().media().host_file()
     }
 
-    /// Begins to note what is done where, and in what state bands are.
+    /// Starts recording the activity and the states of bands.
     pub fn watch(&mut self) {
         let disk = self.engine.drive().disk.clone();
         let header = self.engine.carrier().store.header();
@@ -250,7 +259,7 @@ impl EmulatedDrive {
         *self.engine.observer_mut() = Watch { activity: Some(Activity::new(disk)), bands: Some(bands) };
     }
 
-    /// In what state its bands are now, since [`EmulatedDrive::watch`].
+    /// Returns the current states of the bands, or `None` before [`EmulatedDrive::watch`].
     pub fn bands(&mut self) -> Option<&Bands> {
         let now = self.engine.now();
         let (drive, watch) = self.engine.drive_and_observer();
@@ -259,57 +268,62 @@ impl EmulatedDrive {
         Some(bands)
     }
 
-    /// What was done where since [`EmulatedDrive::watch`].
+    /// Returns the activity since [`EmulatedDrive::watch`], or `None` before that call.
     pub fn activity(&mut self) -> Option<&Activity> {
         self.engine.observer_mut().activity.as_ref()
     }
 
-    /// Bytes it offers.
+    /// Returns the capacity in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.engine.drive().capacity_bytes()
     }
 
-    /// Bytes of a sector.
+    /// Returns the bytes per sector.
     pub fn sector_bytes(&self) -> u32 {
         self.engine.drive().disk.sector_bytes
     }
 
-    /// Sectors acknowledged and not yet written.
+    /// Returns the number of sectors acknowledged and not yet written.
     pub fn dirty(&self) -> Sectors {
         self.engine.dirty()
     }
 
-    /// What is acknowledged and not yet written: runs of bytes as offset and length, in order. A power cut loses these.
+    /// Returns the byte ranges acknowledged and not yet written, in order: offset and length. A power cut loses
+    /// these.
     pub fn dirty_ranges(&self) -> Vec<(u64, u64)> {
         let sector = u64::from(self.sector_bytes());
         let bytes = |range: &Command| (range.lba.0 * sector, u64::from(range.sectors) * sector);
         self.engine.dirty_ranges().iter().map(bytes).collect()
     }
 
-    /// The time: of the drive at work, or of its host where that is later.
+    /// Returns the simulated time: that of the drive, or that of its host if it is later.
     pub fn now(&self) -> SimTime {
         self.engine.now().max(self.clock)
     }
 
-    /// The time of a host without a clock: when its last request was answered, and what it has let pass since.
+    /// Returns the time of a host without a clock: the time of the last answer, or a later one set by `pass_until`.
     pub fn host_time(&self) -> SimTime {
         self.clock
     }
 
-    /// Lets time pass for a host without a clock: its next request arrives no sooner. What the drive does until then it
-    /// does when it is next let work.
+    /// Advances the time of a host without a clock to `time`: its next request arrives no earlier. The drive does its
+    /// work for this period at its next step.
     pub fn pass_until(&mut self, time: SimTime) {
         self.clock = self.clock.max(time);
     }
 
-    /// Requests submitted and not yet completed.
+    /// Returns the number of requests submitted and not yet completed.
     pub fn outstanding(&self) -> usize {
         self.engine.carrier().requests.len()
     }
 
-    /// Takes a request that arrives at `at`, or at the latest arrival so far if that was later. What cannot be served is
-    /// refused at once, and nothing has happened: so is what breaks the rule of zones, where writes count in the order in
-    /// which they are submitted. A TRIM of whole zones waits for what is on its way to them.
+    /// Submits a request that arrives at `at`, or at the latest arrival so far if that is later. A TRIM of whole
+    /// zones waits for the requests in flight to these zones.
+    ///
+    /// # Errors
+    ///
+    /// The request is invalid or violates the rules of a zone; it then has no effect. Writes to a zone count in the
+    /// order of submission.
     pub fn submit(&mut self, at: SimTime, io: Io) -> Result<(), DeviceError> {
         if self.has_halted() && io.kind != IoKind::Read {
             return self.check_running();
@@ -340,15 +354,15 @@ impl EmulatedDrive {
         Ok(())
     }
 
-    /// The command of `io`. A layer records the pointer of a zone for writes with FUA and for flushes; without a volatile
-    /// cache no flush need follow, so each write to a zone has FUA.
+    /// Returns the command for `io`. A layer records the pointer of a zone with a write with FUA and with a flush.
+    /// Without a volatile cache the host need not flush, so every write to a zone has FUA.
     fn command_of(&self, io: &Io) -> Command {
         let command = io.command();
         let is_forced = self.engine.carrier().is_written_through && self.drive().layer.zones().is_some();
         Command { fua: command.fua || is_forced && command.operation == Operation::Write, ..command }
     }
 
-    /// Refuses what a zone that has failed cannot do any more.
+    /// Returns an error if a failed zone makes `io` impossible.
     fn check_zones_work(&self, io: &Io) -> Result<(), DeviceError> {
         if io.kind == IoKind::Flush {
             return Ok(());
@@ -362,18 +376,18 @@ impl EmulatedDrive {
         &mut self.player
     }
 
-    /// Requests submitted, and when the latest arrived.
+    /// Returns the number of requests submitted and the time of the latest arrival.
     pub(crate) fn requests_and_arrival(&self) -> (u64, SimTime) {
         (self.submitted, self.last_arrival)
     }
 
-    /// Lets the engine know which sectors are slow.
+    /// Passes the slow sectors to the engine.
     pub(crate) fn take_slow_sectors(&mut self) {
         let slow = self.engine.carrier().store.faults().slow().clone();
         *self.engine.slow_mut() = slow;
     }
 
-    /// Why it answers reads alone, if its medium has failed it.
+    /// Returns why the drive has stopped and answers only reads, if it has.
     pub fn stopped(&self) -> Option<&str> {
         self.engine.carrier().store.stopped()
     }
@@ -407,9 +421,9 @@ impl EmulatedDrive {
         Err(DeviceError::Refused(refusal))
     }
 
-    /// Lets the drive work, beginning nothing after `until`. Says what it came to; completions wait in
-    /// [`EmulatedDrive::completions`]. For a host without a clock the time until then has passed, unless it is the end of
-    /// all time.
+    /// Lets the drive work, beginning nothing after `until`, and returns why it paused. Completions are available
+    /// from [`EmulatedDrive::completions`]. For a host without a clock, time passes up to `until`, unless `until` is
+    /// the largest time.
     pub fn advance(&mut self, until: SimTime) -> Stepped {
         if until != SimTime(u64::MAX) {
             self.pass_until(until);
@@ -422,7 +436,7 @@ impl EmulatedDrive {
         }
     }
 
-    /// Lets the drive do one thing, unless it would begin after `until`.
+    /// Lets the drive do one step, unless the step would begin after `until`.
     pub fn step(&mut self, until: SimTime) -> Stepped {
         if self.has_halted() || self.outstanding() == 0 && self.check_host_space().is_err() {
             return Stepped::Idle;
@@ -443,7 +457,7 @@ impl EmulatedDrive {
         if self.has_halted() { Stepped::Idle } else { stepped }
     }
 
-    /// Lets the drive work until `is_done`, and no longer: time passes as far as that takes.
+    /// Lets the drive work until `is_done` returns true. Simulated time passes as needed.
     fn work_until(&mut self, is_done: impl Fn(&EmulatedDrive) -> bool) {
         let mut until = self.last_arrival;
         while !is_done(self) {
@@ -453,14 +467,18 @@ impl EmulatedDrive {
         }
     }
 
-    /// Lets everything that is on its way to `sectors` complete.
+    /// Lets the drive work until no request to `sectors` is in flight.
     pub(crate) fn settle(&mut self, sectors: &Range<Lba>) {
         let sector = u64::from(self.sector_bytes());
         let bytes = sectors.start.0 * sector..sectors.end.0 * sector;
         self.work_until(|drive| !drive.engine.carrier().requests.touch(&bytes));
     }
 
-    /// Writes back what is dirty of `sectors`. If that fails the drive has stopped.
+    /// Writes back the dirty sectors among `sectors`.
+    ///
+    /// # Errors
+    ///
+    /// A failure stops the drive.
     pub(crate) fn write_back(&mut self, sectors: &Range<Lba>) -> Result<(), DeviceError> {
         if self.has_halted() {
             return self.check_running();
@@ -476,12 +494,12 @@ impl EmulatedDrive {
         }
     }
 
-    /// Forgets what is dirty of `sectors`, which their host has given up.
+    /// Drops the dirty data of `sectors`, which the host no longer needs.
     pub(crate) fn discard(&mut self, sectors: &Range<Lba>) {
         self.engine.discard(sectors);
     }
 
-    /// The drive as the simulator has it, and the store, for what is done between plans.
+    /// Returns the simulator's drive and the store, for use between plans.
     pub(crate) fn drive_and_store(&mut self) -> (&mut Drive, &mut Store<Box<dyn Media>>) {
         let (drive, bytes) = self.engine.drive_and_carrier();
         (drive, &mut bytes.store)
@@ -496,10 +514,11 @@ impl EmulatedDrive {
         }
     }
 
-    /// What of these bytes is stored somewhere: runs in order, each with whether it is. The rest reads as zeros.
+    /// Appends to `runs` the stored and unstored runs of these bytes, in order: length in bytes, and whether the run
+    /// is stored. Unstored bytes read as zeros.
     pub fn allocation(&mut self, offset: u64, length: u64, runs: &mut Vec<(u64, bool)>) -> Result<(), DeviceError> {
         if self.has_halted() {
-            // What is a hole the layer knows, which is ahead of the image.
+            // The layer knows the holes, but it is ahead of the image, so no hole is reported.
             runs.push((length, true));
             return Ok(());
         }
@@ -510,7 +529,7 @@ impl EmulatedDrive {
         self.engine.drive().layer.lookup(first, sectors, &mut pieces);
         let is_dirty = !self.engine.dirty().is_zero();
         let store = &mut self.engine.carrier_mut().store;
-        // What cannot be read is no hole: whoever copies the drive has to meet the error.
+        // Unreadable sectors are not holes: a program that copies the drive must get the error.
         let is_unreadable = store.check_readable(first, sectors, |_, _| false).is_err();
         let mut push = |bytes: u64, is_stored: bool| match runs.last_mut() {
             Some((last, same)) if *same == is_stored => *last += bytes,
@@ -519,7 +538,7 @@ impl EmulatedDrive {
         for piece in pieces {
             let bytes = piece.sectors.0 * sector;
             match piece.at {
-                // What the volatile cache holds may be anywhere: then nothing is called a hole.
+                // Dirty sectors of the cache may be among these bytes, so no hole is reported while there are any.
                 _ if is_dirty || is_unreadable => push(bytes, true),
                 None => push(bytes, false),
                 Some((medium, pba)) => store.for_each_stored(medium, pba, piece.sectors, &mut push)?,
@@ -528,13 +547,13 @@ impl EmulatedDrive {
         Ok(())
     }
 
-    /// Takes the requests completed so far, in the order in which the drive finished them.
+    /// Removes and returns the completed requests, in the order in which the drive finished them.
     pub fn completions(&mut self) -> std::vec::Drain<'_, Completion> {
         self.engine.carrier_mut().completions.drain(..)
     }
 
-    /// Serves one request for a host without a clock: it arrives when the one before was answered, or when the host has let
-    /// time [pass](EmulatedDrive::pass_until), and no more time passes than its answer takes.
+    /// Serves one request for a host without a clock. The request arrives when the previous one was answered, or at
+    /// the later time set by [`pass_until`](EmulatedDrive::pass_until). No time passes after its answer.
     pub fn serve(&mut self, io: Io) -> Result<Completion, DeviceError> {
         assert_eq!(self.outstanding(), 0, "other requests are on their way");
         self.submit(self.clock, io)?;
@@ -544,7 +563,7 @@ impl EmulatedDrive {
         Ok(completion)
     }
 
-    /// Reads, at once.
+    /// Reads bytes from `offset` on and waits for the answer.
     pub fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         let io = Io { tag: 0, kind: IoKind::Read, offset, length: into.len() as u64, buffer: Vec::new() };
         let completion = self.serve(io)?;
@@ -553,25 +572,25 @@ impl EmulatedDrive {
         Ok(())
     }
 
-    /// Writes, at once.
+    /// Writes bytes at `offset` and waits for the answer.
     pub fn write(&mut self, offset: u64, from: &[u8], fua: bool) -> Result<(), DeviceError> {
         let kind = IoKind::Write { fua };
         let io = Io { tag: 0, kind, offset, length: from.len() as u64, buffer: from.to_vec() };
         self.serve(io)?.outcome
     }
 
-    /// Flushes, at once.
+    /// Flushes the drive and waits for the answer.
     pub fn flush(&mut self) -> Result<(), DeviceError> {
         self.serve(Io { tag: 0, kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() })?.outcome
     }
 
-    /// Trims, at once.
+    /// Trims `length` bytes from `offset` on and waits for the answer.
     pub fn trim(&mut self, offset: u64, length: u64) -> Result<(), DeviceError> {
         self.serve(Io { tag: 0, kind: IoKind::Trim, offset, length, buffer: Vec::new() })?.outcome
     }
 
-    /// Switches the drive off in good order: what is on its way is completed, the volatile cache is written back and made
-    /// durable. What it would clean in idle time stays as it is.
+    /// Shuts the drive down: completes the requests in flight, writes the volatile cache back, and makes everything
+    /// durable. Idle cleaning that is still to do stays undone.
     pub fn shut_down(&mut self) -> Result<(), DeviceError> {
         while self.outstanding() > 0 {
             self.step(SimTime(u64::MAX));
@@ -582,7 +601,11 @@ impl EmulatedDrive {
     }
 }
 
-/// Opens the image file `path` to work on it. An image of an older version is refused.
+/// Opens the medium of the image file `path` for reading and writing.
+///
+/// # Errors
+///
+/// The image cannot be opened, or is of an older version.
 pub fn medium_to_work(path: &Path, syncs: bool) -> Result<FileMedium, DeviceError> {
     let mut medium = FileMedium::open(path, Mode::Write, syncs)?;
     let place = path.display().to_string();
@@ -590,7 +613,7 @@ pub fn medium_to_work(path: &Path, syncs: bool) -> Result<FileMedium, DeviceErro
     Ok(medium)
 }
 
-/// Refuses to work on an image of an older version: it is read as it is, or converted.
+/// Returns an error if the image is of an older version; such an image can only be read or converted.
 pub(crate) fn refuse_older(header: &Header, place: &str) -> Result<(), DeviceError> {
     if header.version == VERSION {
         return Ok(());
@@ -605,7 +628,8 @@ pub(crate) fn refuse_older(header: &Header, place: &str) -> Result<(), DeviceErr
     ))
 }
 
-/// Where the order of writes is the host's business: in the zones of a drive that has pointers, all over a caveat disk.
+/// Returns the sectors whose writes must keep their order: the sequential zones of a zoned drive, or all of a caveat
+/// disk.
 fn ordered_writes(drive: &Drive) -> Option<Ordered> {
     match drive.layer.zones() {
         Some(zones) => {

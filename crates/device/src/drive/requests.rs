@@ -1,8 +1,9 @@
-//! Requests to an emulated drive: as they come, on their way, and answered.
+//! Requests to an emulated drive: submitted, in flight, and completed.
 //!
 //! Invariants:
-//! 1. A request keeps its number from submission to completion. Numbers are those of the engine and go up by one; every
-//!    number is submitted once, enters once (or is rejected) with the very command that was submitted, and is completed once.
+//! 1. A request keeps its number from submission to completion. Numbers are those of the engine and increase by one.
+//!    Every number is submitted once, enters once (or is rejected) with exactly the command submitted, and is
+//!    completed once.
 
 use std::collections::VecDeque;
 
@@ -10,58 +11,58 @@ use imbrex_disk::{Command, Operation, SimTime};
 
 use crate::error::DeviceError;
 
-/// What the host wants.
+/// Operation of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoKind {
-    /// Bytes.
+    /// Read bytes.
     Read,
-    /// To store bytes; with `fua` they are durable when it completes.
+    /// Write bytes; with `fua` they are durable on completion.
     Write {
         /// Force unit access.
         fua: bool,
     },
-    /// What was acknowledged is to be durable.
+    /// Make all acknowledged writes durable.
     Flush,
-    /// The bytes are no longer needed.
+    /// Discard bytes that the host no longer needs.
     Trim,
 }
 
 /// A request to the drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Io {
-    /// Whatever the caller knows it by.
+    /// Identifier chosen by the caller.
     pub tag: u64,
-    /// What is wanted.
+    /// Operation of the request.
     pub kind: IoKind,
     /// First byte; a multiple of the sector size.
     pub offset: u64,
-    /// How many bytes; a multiple of the sector size.
+    /// Length in bytes; a multiple of the sector size.
     pub length: u64,
-    /// What to write; for a read a buffer to fill, of any length, to spare an allocation.
+    /// Bytes to write. For a read, a buffer of any length to be filled, which saves an allocation.
     pub buffer: Vec<u8>,
 }
 
-/// An answered request.
+/// A completed request.
 #[derive(Debug)]
 pub struct Completion {
-    /// As submitted.
+    /// Identifier from the request.
     pub tag: u64,
-    /// As submitted.
+    /// Operation from the request.
     pub kind: IoKind,
-    /// As submitted.
+    /// Length in bytes from the request.
     pub length: u64,
-    /// When it arrived.
+    /// Simulated time of arrival.
     pub entry: SimTime,
-    /// When the drive answers.
+    /// Simulated time of the answer.
     pub end: SimTime,
-    /// What was read; for the others the buffer they came with, or another, to be used again.
+    /// Bytes read. For other operations, the buffer of the request or another one, for reuse.
     pub buffer: Vec<u8>,
-    /// Whether it went well.
+    /// Whether the request succeeded, or its error.
     pub outcome: Result<(), DeviceError>,
 }
 
 impl Completion {
-    /// That of `io`, which entered at `entry` and is answered at `end`.
+    /// Returns the completion of `io`, which entered at `entry` and is answered at `end`.
     pub(crate) fn of(io: Io, entry: SimTime, end: SimTime, outcome: Result<(), DeviceError>) -> Completion {
         let Io { tag, kind, length, buffer, .. } = io;
         Completion { tag, kind, length, entry, end, buffer, outcome }
@@ -69,7 +70,7 @@ impl Completion {
 }
 
 impl Io {
-    /// The command for the engine, whose units are 512 bytes.
+    /// Returns the engine's command for the request, in units of 512 bytes.
     pub(crate) fn command(&self) -> Command {
         let (lba, sectors) = (self.offset / 512, (self.length / 512) as u32);
         match self.kind {
@@ -89,7 +90,7 @@ impl Io {
         }
     }
 
-    /// Whether `command`, in sectors of `sector_bytes`, is this request.
+    /// Returns whether `command`, in sectors of `sector_bytes`, matches this request.
     fn is(&self, command: &Command, sector_bytes: u64) -> bool {
         let is_same_place =
             command.lba.0 * sector_bytes == self.offset && u64::from(command.sectors) * sector_bytes == self.length;
@@ -97,12 +98,12 @@ impl Io {
     }
 }
 
-/// How far a request has come.
+/// Progress of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// The engine has not asked for it yet.
+    /// The engine has not fetched the request yet.
     Submitted,
-    /// It is in the engine's queue, or has been served and is about to be completed.
+    /// The request is in the engine's queue, or has been served and is about to be completed.
     Entered,
 }
 
@@ -112,22 +113,22 @@ struct Pending {
     stage: Stage,
 }
 
-/// The requests on their way.
+/// The requests in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    /// Number of the first that `pending` has room for.
+    /// Number of the request in the first slot of `pending`.
     first: u64,
     pending: VecDeque<Option<Pending>>,
     count: usize,
 }
 
 impl Requests {
-    /// How many.
+    /// Returns the number of requests in flight.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
 
-    /// Takes request `number`, which is the one after the last.
+    /// Adds request `number`, which must follow the last number submitted.
     pub(crate) fn submit(&mut self, number: u64, io: Io) {
         let next = self.first + self.pending.len() as u64;
         assert_eq!(number, next, "the engine's number and ours differ: invariant 1");
@@ -146,7 +147,7 @@ impl Requests {
         slot.unwrap_or_else(|| panic!("request {number} is completed already: invariant 1"))
     }
 
-    /// Request `number` enters the engine as `command`.
+    /// Records that request `number` enters the engine as `command`.
     pub(crate) fn enter(&mut self, number: u64, command: &Command, sector_bytes: u64) {
         let pending = self.get(number);
         assert_eq!(pending.stage, Stage::Submitted, "request {number} enters twice: invariant 1");
@@ -154,24 +155,24 @@ impl Requests {
         pending.stage = Stage::Entered;
     }
 
-    /// Request `number`, which has entered.
+    /// Returns request `number`, which must have entered.
     pub(crate) fn entered(&mut self, number: u64) -> &mut Io {
         let pending = self.get(number);
         assert_eq!(pending.stage, Stage::Entered, "request {number} is served before it enters: invariant 1");
         &mut pending.io
     }
 
-    /// Takes out request `number`, which has entered and is answered.
+    /// Removes and returns request `number`, which has entered and is answered.
     pub(crate) fn complete(&mut self, number: u64) -> Io {
         self.take(number, Stage::Entered)
     }
 
-    /// Takes out request `number`, which the engine rejected.
+    /// Removes and returns request `number`, which the engine rejected.
     pub(crate) fn reject(&mut self, number: u64) -> Io {
         self.take(number, Stage::Submitted)
     }
 
-    /// Takes out all, in order: the engine will complete none of them.
+    /// Removes and returns all requests, in order: the engine will complete none of them.
     pub(crate) fn take_all(&mut self) -> Vec<Io> {
         self.first += self.pending.len() as u64;
         self.count = 0;
@@ -190,7 +191,7 @@ impl Requests {
         pending.io
     }
 
-    /// Whether any touches these bytes.
+    /// Returns whether any request in flight touches these bytes.
     pub(crate) fn touch(&self, bytes: &std::ops::Range<u64>) -> bool {
         let touches = |io: &Io| io.offset < bytes.end && bytes.start < io.offset + io.length;
         self.pending.iter().flatten().any(|pending| touches(&pending.io))
@@ -199,7 +200,8 @@ impl Requests {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: a number that is seen twice, or never, is noticed. Method: each breach of invariant 1 by hand.
+    //! Goal: a number that is used twice, or never, is detected. Method: each violation of invariant 1 is
+    //! constructed.
 
     use super::*;
 
@@ -241,7 +243,7 @@ mod tests {
         }
         assert!(!read.is(&Command::read(2, 3), 512));
         assert!(io(IoKind::Write { fua: true }, 4096, 4096).is(&Command::write(1, 1), 4096));
-        // A flush is of the whole drive, wherever it points.
+        // A flush applies to the whole drive, whatever its offset.
         let flush = io(IoKind::Flush, 4096, 512);
         assert!(flush.is(&Command::flush(), 4096) && !flush.is(&Command::trim(1, 1), 4096));
     }

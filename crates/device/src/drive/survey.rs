@@ -1,4 +1,4 @@
-//! What an emulated drive holds, before a command writes all over it.
+//! Survey of the contents of an emulated drive, before a command overwrites it.
 
 use std::io;
 
@@ -11,7 +11,7 @@ impl Peek for EmulatedDrive {
         self.capacity_bytes()
     }
 
-    /// Sectors that cannot be read (never written on a caveat disk, destroyed, damaged) count as zeros.
+    /// Reads bytes; unreadable sectors (never written on a caveat disk, destroyed, damaged) read as zeros.
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let sector = self.sector_bytes() as usize;
         if self.read(offset, into).is_ok() {
@@ -27,8 +27,8 @@ impl Peek for EmulatedDrive {
 }
 
 impl EmulatedDrive {
-    /// Looks for what the drive holds; `name` is what the user called its image. Who else uses the image was asked when it
-    /// was opened.
+    /// Returns a survey of the contents of the drive, named `name` in it. Other users of the image were checked for
+    /// when the image was opened.
     pub fn survey(&mut self, name: &str) -> io::Result<Survey> {
         let size_bytes = self.capacity_bytes();
         Ok(Survey { name: name.to_string(), size_bytes, contents: contents::found(self)?, ..Survey::default() })

@@ -1,14 +1,16 @@
-//! The faults that a drive has, and their records in the journal. Tags from 240 on are the store's: no layer has them.
+//! The injected faults of a drive, and their journal records. Tags from 240 on belong to the store; no layer uses
+//! them.
 //!
 //! Journal records:
-//! - 240 {lba, sectors, 1 unreadable or 0 readable again}: asked for, or written since.
-//! - 241 {lba, sectors, nanoseconds that a command takes longer, 0 none}.
+//! - 240 {lba, sectors, 1 or 0}: the sectors are unreadable (1), or readable again (0) because they were written or
+//!   the fault was cleared.
+//! - 241 {lba, sectors, nanoseconds}: a command that touches the sectors takes this much longer; 0 clears the fault.
 //!
-//! A later record overlays an earlier one. A checkpoint has one for each run.
+//! A later record overlays an earlier one. A checkpoint has one record for each run.
 //!
 //! Invariants:
-//! 1. The record that a sector is readable again follows the bytes that were written to it, so a cut between them leaves an
-//!    error and never older bytes; a flush covers both.
+//! 1. The record that makes a sector readable again follows the bytes written to the sector. A power cut between the
+//!    two leaves the sector unreadable, and never shows older bytes. A flush covers both.
 
 use imbrex_disk::{Lba, Sectors, SimDuration};
 use imbrex_layer::map::run_map::RunMap;
@@ -21,17 +23,17 @@ use crate::image::journal::STORE_TAGS;
 const TAG_UNREADABLE: u8 = STORE_TAGS;
 const TAG_SLOW: u8 = STORE_TAGS + 1;
 
-/// The record of sectors that become unreadable, or readable again.
+/// Returns the record that makes sectors unreadable, or readable again.
 pub(super) fn unreadable(lba: Lba, sectors: Sectors, is_unreadable: bool) -> Note {
     Note::new(TAG_UNREADABLE, &[lba.0, sectors.0, u64::from(is_unreadable)])
 }
 
-/// The record of sectors that become slow; as fast as they were made with no time.
+/// Returns the record that makes sectors slow by `by`; zero restores their normal speed.
 pub(super) fn slow(lba: Lba, sectors: Sectors, by: SimDuration) -> Note {
     Note::new(TAG_SLOW, &[lba.0, sectors.0, by.0])
 }
 
-/// What is wrong with a drive, but for its zones, which know it themselves.
+/// The faults of a drive, except those of its zones, which the zones record themselves.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     unreadable: RunMap<()>,
@@ -39,12 +41,12 @@ pub struct Known {
 }
 
 impl Known {
-    /// Whether `note` speaks of faults.
+    /// Returns whether `note` is a record of a fault.
     pub fn owns(note: &Note) -> bool {
         matches!(note.tag, TAG_UNREADABLE | TAG_SLOW)
     }
 
-    /// What a record is, and the names of its operands, for who prints it.
+    /// Returns a description of `note` and the names of its operands for printing, if it is a record of a fault.
     pub fn words(note: &Note) -> Option<(&'static str, [&'static str; 3])> {
         match note.tag {
             TAG_UNREADABLE => Some(("unreadable until it is written", ["lba", "sectors", "is_unreadable"])),
@@ -53,7 +55,11 @@ impl Known {
         }
     }
 
-    /// Takes one durable record of a drive of `capacity`.
+    /// Applies one journal record to the faults of a drive of `capacity`.
+    ///
+    /// # Errors
+    ///
+    /// The sectors reach past the end of the drive, or the fault is unknown.
     pub fn replay(&mut self, note: &Note, capacity: Sectors) -> Result<(), ReplayError> {
         let refused = |reason: String| Err(ReplayError { note: *note, reason });
         let [lba, sectors, what, _] = note.fields;
@@ -69,30 +75,32 @@ impl Known {
         Ok(())
     }
 
-    /// Appends the records of all there is.
+    /// Appends the records from which a replay rebuilds these faults.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         notes.extend(self.unreadable().map(|(lba, sectors)| unreadable(lba, sectors, true)));
         notes.extend(self.slow.iter().map(|(lba, sectors, by)| slow(lba, sectors, by)));
     }
 
-    /// The records that undo all there is.
+    /// Returns the records that clear all of these faults.
     pub(super) fn undone(&self) -> Vec<Note> {
         let readable = self.unreadable().map(|(lba, sectors)| unreadable(lba, sectors, false));
         readable.chain(self.slow.iter().map(|(lba, sectors, _)| slow(lba, sectors, SimDuration::ZERO))).collect()
     }
 
-    /// `sectors` from `lba` on were written: the record of it, if any of them was unreadable.
+    /// Returns the record that makes `sectors` from `lba` on readable after a write, or `None` if none of them was
+    /// unreadable.
     pub(crate) fn written(&self, lba: Lba, sectors: Sectors) -> Option<Note> {
         let is_hit = !self.unreadable.is_empty() && self.unreadable.first_overlap(lba.0, sectors.0).is_some();
         is_hit.then(|| unreadable(lba, sectors, false))
     }
 
-    /// Whether any of `sectors` from `lba` on is unreadable.
+    /// Returns whether any of `sectors` from `lba` on is unreadable.
     pub fn is_unreadable(&self, lba: Lba, sectors: Sectors) -> bool {
         self.first_unreadable(lba, sectors, |_, _| false).is_some()
     }
 
-    /// The first unreadable one of `sectors` from `lba` on, but for those that `is_spared(start, end)`.
+    /// Returns the first unreadable sector among `sectors` from `lba` on for which `is_spared(sector, sector + 1)` is
+    /// false.
     pub fn first_unreadable(&self, lba: Lba, sectors: Sectors, is_spared: impl Fn(u64, u64) -> bool) -> Option<Lba> {
         if self.unreadable.is_empty() {
             return None;
@@ -106,12 +114,12 @@ impl Known {
         first
     }
 
-    /// The runs of unreadable sectors, in order.
+    /// Returns the runs of unreadable sectors, in order: first LBA and length.
     pub fn unreadable(&self) -> impl Iterator<Item = (Lba, Sectors)> + '_ {
         self.unreadable.iter().map(|(start, length, ())| (Lba(start), Sectors(length)))
     }
 
-    /// The slow sectors.
+    /// Returns the slow sectors.
     pub fn slow(&self) -> &Slow {
         &self.slow
     }

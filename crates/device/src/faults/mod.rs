@@ -1,22 +1,22 @@
-//! Faults that are asked for: what an owner of a drive fears, to be had when it suits a test.
+//! Fault injection: failures of a drive, produced on request for tests.
 //!
-//! | fault | what it does | how long |
+//! | fault | effect | duration |
 //! |---|---|---|
-//! | unreadable | a read that touches the sectors is an error | each sector until it is written |
-//! | slow | each command that touches the sectors takes so much longer | until it is cleared |
+//! | unreadable | a read that touches the sectors fails | each sector until it is written |
+//! | slow | each command that touches the sectors takes a given time longer | until it is cleared |
 //! | zone | a zone is read-only or offline | until it is cleared |
-//! | pointer | the write pointer of a zone stands elsewhere | until the host moves it |
+//! | pointer | the write pointer of a zone moves | until the host moves it |
 //!
-//! A fault is kept in the image's journal ([`known`]), so it outlives the process. It comes at once, or at its time or after
-//! so many requests as a [`schedule`] says, which [`crate::EmulatedDrive::play_faults`] plays. Sectors are those of the
-//! drive as the host numbers them.
+//! A fault is recorded in the image's journal ([`known`]), so it outlives the process. It occurs at once, or at the
+//! time or request count that a [`schedule`] gives; [`crate::EmulatedDrive::play_faults`] plays a schedule. Sectors
+//! are LBAs of the drive.
 //!
-//! Does not model: what a drive does by itself about a bad sector, such as giving it another place. A layer that moves
-//! an unreadable sector while cleaning moves it as it is.
+//! Does not model: the drive's own handling of a bad sector, such as its reallocation. A layer that moves an
+//! unreadable sector during cleaning moves it unchanged.
 //!
 //! Invariants:
 //! 1. A fault that the drive cannot have is refused and changes nothing.
-//! 2. A fault is durable when it has been applied.
+//! 2. A fault is durable once it has been applied.
 
 pub mod known;
 pub mod player;
@@ -34,61 +34,61 @@ use crate::error::DeviceError;
 use crate::media::Media;
 use crate::store::Store;
 
-/// The longest that an access to a slow sector may take longer.
+/// Longest delay of a command by slow sectors.
 pub const SLOW_MAX: SimDuration = SimDuration::from_secs(3600);
 
-/// What goes wrong.
+/// Kind of a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// Reads of these sectors are errors until they are written.
+    /// Reads of these sectors fail until the sectors are written.
     Unreadable {
         /// First sector.
         lba: Lba,
-        /// How many.
+        /// Number of sectors.
         sectors: Sectors,
     },
     /// Commands that touch these sectors take longer.
     Slow {
         /// First sector.
         lba: Lba,
-        /// How many.
+        /// Number of sectors.
         sectors: Sectors,
-        /// How much longer each command takes.
+        /// Additional simulated time of each command.
         by: SimDuration,
     },
     /// A zone fails.
     Zone {
-        /// Which.
+        /// Index of the zone.
         zone: u32,
         /// [`Condition::ReadOnly`] or [`Condition::Offline`].
         condition: Condition,
     },
     /// The write pointer of a zone moves.
     Pointer {
-        /// Which.
+        /// Index of the zone.
         zone: u32,
-        /// Where to, in sectors from the zone's start.
+        /// New position of the pointer, in sectors from the zone's start.
         to: Sectors,
     },
 }
 
-/// When it does.
+/// Time at which a fault occurs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due {
     /// At once.
     Now,
     /// With the first request that arrives at this simulated time or later.
     At(SimTime),
-    /// With the first request after so many.
+    /// With the first request after this number of requests.
     AfterRequests(u64),
 }
 
 /// A fault and its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// What.
+    /// Kind of the fault.
     pub kind: FaultKind,
-    /// When.
+    /// Time at which the fault occurs.
     pub due: Due,
 }
 
@@ -110,7 +110,11 @@ impl fmt::Display for FaultKind {
 }
 
 impl FaultKind {
-    /// Whether `drive` can have it; if not, why, and what would do.
+    /// Checks that `drive` can have the fault.
+    ///
+    /// # Errors
+    ///
+    /// The reason why not, and the values that are allowed.
     pub fn check(&self, drive: &Drive) -> Result<(), String> {
         match *self {
             FaultKind::Unreadable { lba, sectors } => check_range(drive, lba, sectors),
@@ -146,7 +150,7 @@ impl FaultKind {
         }
     }
 
-    /// Makes it happen, for good.
+    /// Applies the fault, durably.
     pub fn apply<M: Media>(&self, drive: &mut Drive, store: &mut Store<M>) -> Result<(), DeviceError> {
         self.check(drive).map_err(DeviceError::Refused)?;
         match *self {
@@ -162,8 +166,8 @@ impl FaultKind {
     }
 }
 
-/// Takes all faults away: what was unreadable reads as it lies, and zones are as their pointers say. Pointers that were moved
-/// stay where they are.
+/// Clears all faults. Sectors that were unreadable read as stored, and the condition of each zone follows from its
+/// pointer. Pointers that a fault moved stay where they are.
 pub fn clear<M: Media>(drive: &mut Drive, store: &mut Store<M>) -> Result<(), DeviceError> {
     for note in store.faults().undone() {
         store.record(&note)?;
@@ -174,14 +178,18 @@ pub fn clear<M: Media>(drive: &mut Drive, store: &mut Store<M>) -> Result<(), De
     Ok(())
 }
 
-/// The zones that are read-only or offline.
+/// Returns the zones that are read-only or offline, with their conditions.
 pub fn failed_zones(drive: &Drive) -> Vec<(u32, Condition)> {
     let Some(zones) = drive.layer.zones() else { return Vec::new() };
     let conditions = (0..zones.len()).filter_map(|zone| Some((zone, zones.zone(zone).ok()?.condition)));
     conditions.filter(|(_, condition)| matches!(condition, Condition::ReadOnly | Condition::Offline)).collect()
 }
 
-/// Whether all zones that a request touches can still do what it asks.
+/// Checks that all zones that a request touches can serve it.
+///
+/// # Errors
+///
+/// A zone is offline, or is read-only and the request is not a read.
 pub(crate) fn check_zones(drive: &Drive, lba: Lba, sectors: Sectors, is_read: bool) -> Result<(), ZoneError> {
     let Some(zones) = drive.layer.zones() else { return Ok(()) };
     let (mut next, end) = (lba, lba + sectors);

@@ -1,21 +1,23 @@
-//! Plays a schedule of faults on a drive at work: each comes with the first request that finds it due, before that request
-//! enters.
+//! Plays a schedule of faults on a working drive. Each fault is applied before the first request for which it is due
+//! enters the drive.
 //!
 //! Invariants:
-//! 1. Each fault comes once, in the order in which they fall due; of those that fall due together in the schedule's.
-//! 2. The time that counts is the drive's, so a schedule plays alike at every pace.
+//! 1. Each fault is applied once, in the order of due times; faults that become due together, in the order of the
+//!    schedule.
+//! 2. Due times are in the drive's simulated time, so a schedule has the same effect at every pace.
 
 use imbrex_disk::SimTime;
 
 use super::{Due, Fault, FaultKind};
 use crate::error::DeviceError;
 
-/// A fault that came, and whether the drive could still have it.
+/// A fault of which the time has come, and its outcome.
 #[derive(Debug)]
 pub struct Played {
-    /// What.
+    /// Kind of the fault.
     pub kind: FaultKind,
-    /// Whether it came: a zone may have failed meanwhile.
+    /// Whether the fault was applied. An error if the drive could no longer have it, for example because the zone has
+    /// failed.
     pub outcome: Result<(), DeviceError>,
 }
 
@@ -27,27 +29,27 @@ pub(crate) struct Player {
 }
 
 impl Player {
-    /// Whether a fault is due when `requests` have come and the next arrives at `now`.
+    /// Returns whether a fault is due after `requests` requests, with the next one arriving at `now`.
     pub(crate) fn is_due(&self, requests: u64, now: SimTime) -> bool {
         self.pending.iter().any(|fault| is_due(fault, requests, now))
     }
 
-    /// Adds faults, each to come at its time.
+    /// Adds faults, each to be applied at its time.
     pub(crate) fn add(&mut self, faults: Vec<Fault>) {
         self.pending.extend(faults);
     }
 
-    /// Takes down that a fault has come, and how.
+    /// Records a fault of which the time has come, and its outcome.
     pub(crate) fn has_played(&mut self, played: Played) {
         self.played.push(played);
     }
 
-    /// The faults that have come since this was last asked.
+    /// Returns the faults played since the last call.
     pub(crate) fn take_played(&mut self) -> Vec<Played> {
         std::mem::take(&mut self.played)
     }
 
-    /// Takes the faults that are due.
+    /// Removes and returns the faults that are due.
     pub(crate) fn due(&mut self, requests: u64, now: SimTime) -> Vec<FaultKind> {
         let due = self.pending.extract_if(.., |fault| is_due(fault, requests, now));
         due.map(|fault| fault.kind).collect()

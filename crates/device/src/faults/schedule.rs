@@ -35,23 +35,23 @@ use toml::Spanned;
 
 use super::{Due, Fault, FaultKind};
 
-/// What is wrong with a schedule, and where.
+/// An error in a schedule, with its place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}:{line}: {reason}")]
 pub struct ScheduleError {
-    /// The file.
+    /// Path of the file.
     pub place: String,
-    /// The line, counted from 1.
+    /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong and what would be right.
+    /// The fault in the schedule and its remedy.
     pub reason: String,
 }
 
-/// Faults with their times.
+/// A list of faults, each with its time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Schedule {
     place: String,
-    /// Each with its line.
+    /// Line of each fault, and the fault.
     faults: Vec<(usize, Fault)>,
 }
 
@@ -75,7 +75,7 @@ struct Entry {
     after_requests: Option<Spanned<u64>>,
 }
 
-/// The kinds, each with the keys it needs.
+/// The kinds of faults, each with the keys that it needs.
 const KINDS: [(&str, &[&str]); 5] = [
     ("unreadable", &["lba", "sectors"]),
     ("slow", &["lba", "sectors", "by"]),
@@ -84,11 +84,11 @@ const KINDS: [(&str, &[&str]); 5] = [
     ("pointer", &["zone", "to"]),
 ];
 
-/// Byte of the text and reason.
+/// Byte offset in the text, and reason of an error.
 type Wrong = (usize, String);
 
 impl Schedule {
-    /// Reads a schedule; `place` names it in errors.
+    /// Parses a schedule; `place` names it in errors.
     pub fn parse(place: &str, text: &str) -> Result<Schedule, ScheduleError> {
         let line = |at: usize| text.as_bytes()[..at.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1;
         let wrong = |(at, reason): Wrong| ScheduleError { place: place.into(), line: line(at), reason };
@@ -108,7 +108,11 @@ impl Schedule {
         Ok(Schedule { place: place.into(), faults })
     }
 
-    /// Whether `drive` can have all of them.
+    /// Checks that `drive` can have all of the faults.
+    ///
+    /// # Errors
+    ///
+    /// The first fault that the drive cannot have.
     pub fn check(&self, drive: &Drive) -> Result<(), ScheduleError> {
         for (line, fault) in &self.faults {
             fault.kind.check(drive).map_err(|reason| self.wrong(*line, reason))?;
@@ -116,7 +120,11 @@ impl Schedule {
         Ok(())
     }
 
-    /// The faults, all of which must come at once, for who lets no time pass.
+    /// Returns the faults, for a caller in which no simulated time passes.
+    ///
+    /// # Errors
+    ///
+    /// A fault is not due at once.
     pub fn at_once(&self) -> Result<Vec<FaultKind>, ScheduleError> {
         let at_once = |(line, fault): &(usize, Fault)| match fault.due {
             Due::Now => Ok(fault.kind),
@@ -129,7 +137,7 @@ impl Schedule {
         self.faults.iter().map(at_once).collect()
     }
 
-    /// The faults.
+    /// Returns the faults with their times.
     pub fn faults(&self) -> impl Iterator<Item = Fault> + '_ {
         self.faults.iter().map(|(_, fault)| *fault)
     }
@@ -168,7 +176,7 @@ impl Entry {
         Ok(Fault { kind, due })
     }
 
-    /// Whether it has the keys that its kind needs and no others.
+    /// Checks that the entry has exactly the keys that its kind needs.
     fn check_keys(&self, kind: &str, keys: &[&str], start: usize) -> Result<(), Wrong> {
         fn place<T>(given: &Option<Spanned<T>>) -> Option<usize> {
             given.as_ref().map(|given| given.span().start)

@@ -1,35 +1,38 @@
-//! The bounds of an image at work: how much is kept in memory, and how much is done at once. Every cache and buffer of the
-//! way that bytes take has its bound here, so that tests can set all of them to their smallest: then things are evicted,
-//! prepared and replaced all the time, as on a drive of terabytes after a long day.
+//! Limits of an open image: sizes of its caches, buffers and batches. Every cache and buffer on the data path has its
+//! limit here. Tests set all limits to their smallest. Then blocks are evicted and slots prepared all the time, as on a
+//! drive of terabytes after heavy use.
 //!
 //! Invariants:
-//! 1. No bound changes what an image holds or promises, only how often it is read and written.
+//! 1. No limit changes the contents of an image or its guarantees, only how often it is read and written.
 
-/// How much is kept and done at once.
+/// Limits on memory and on the size of batches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// Blocks of sector tables kept in memory; each covers 62 sectors.
+    /// Number of blocks of sector tables cached in memory; each covers 62 sectors.
     pub table_blocks: usize,
-    /// Entries of the directory read at once.
+    /// Number of directory entries read at once.
     pub directory_batch: u64,
-    /// The most slots that are prepared at once, durably, before the first of them is given to a chunk.
+    /// Largest number of slots prepared at once. Their preparation is durable before the first of them is assigned to a
+    /// chunk.
     pub slots_prepared: u64,
-    /// Journal records read or written at once.
+    /// Number of journal records read or written at once.
     pub journal_batch: usize,
-    /// Records that a journal has before a checkpoint replaces it; four times the checkpoint before, where that is more.
+    /// Number of records after which a checkpoint replaces the journal; four times the size of the latest checkpoint,
+    /// if that is more.
     pub journal_before_checkpoint: u64,
-    /// Bytes of contents read and summed at once.
+    /// Bytes of contents read and checksummed at once.
     pub read_bytes: usize,
-    /// Blocks of sector tables that were written and whose digests were not, at most.
+    /// Largest number of written blocks of sector tables whose digests are not written yet.
     pub undigested_blocks: usize,
-    /// Bytes of contents held back until their lines are durable, where a flush waits for a disk; and one write more.
+    /// Bytes of contents buffered until their lines in the sector tables are durable, on media whose flush waits for a
+    /// disk. The buffer may exceed this by one write.
     pub held_bytes: usize,
-    /// Sector tables that an opening after a power cut tells the medium of before it reads them.
+    /// Number of sector tables that an opening after a power cut announces to the medium before it reads them.
     pub tables_ahead: usize,
 }
 
 impl Bounds {
-    /// The smallest that work.
+    /// The smallest limits that work.
     pub const SMALLEST: Bounds = Bounds {
         table_blocks: 1,
         directory_batch: 1,

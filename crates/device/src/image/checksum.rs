@@ -1,23 +1,27 @@
-//! Checksums of an image: CRC-32C, seeded with the image's identity, the kind of thing and its address, so that a piece
-//! copied from another image, or moved within this one, does not pass for what belongs there.
+//! Checksums of an image: CRC-32C, seeded with the image's UUID, the kind of data and its address. So a piece that was
+//! copied from another image, or moved within this one, fails its check.
 //!
-//! Sectors of contents are summed four at a time where the processor has an instruction for CRC-32C: one sum alone waits
-//! for each result three cycles, four beside each other keep the unit busy. The stupid twin is the crate `crc32c`.
+//! Sectors of contents are checksummed four at a time if the processor has an instruction for CRC-32C. A single
+//! checksum waits three cycles for each result; four in parallel keep the unit busy. The tests compare with the crate
+//! `crc32c`.
 //!
-//! A CRC is linear: the sum of contents at an address is the sum of zeros there, xor a part that only the contents decide
-//! ([`parts`]). So that part is taken when the contents come, while the processor's caches still hold them, and the address
-//! is added when they go to their place ([`Places`]); the sum is the same as one made there.
+//! A CRC is linear: the checksum of contents at an address is the checksum of zeros at that address, xor a part that
+//! depends on the contents alone ([`parts`]). That part is computed when the contents arrive, while the processor's
+//! caches still hold them. The address is added when the contents are written to their place ([`Places`]). The result
+//! equals a checksum computed there.
 //!
 //! Invariants:
-//! 1. The sum of a sector is never one of the [`codes`](super::sectors) that say something else than "these contents".
-//! 2. For all contents and addresses, [`Places::sums`] of the part is [`Salt::sum`] of the contents, less invariant 1.
+//! 1. The checksum of a sector is never one of the [`codes`](super::sectors) that stand for "never written",
+//!    "destroyed", "zeros" or "lost".
+//! 2. For all contents and addresses, [`Places::sums`] of the part equals [`Salt::sum`] of the contents, except for
+//!    checksums that invariant 1 changes.
 
 use uuid::Uuid;
 
-/// Sums below this mean something else in a table of sectors.
+/// Values below this are codes in a sector table, not checksums.
 pub(crate) const FIRST_SUM: u32 = 4;
 
-/// What is summed.
+/// Kind of data that a checksum is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum What {
@@ -33,42 +37,45 @@ pub(crate) enum What {
     Restore = 10,
 }
 
-/// The seed of one kind of thing in one image.
+/// Seed of the checksums for one kind of data in one image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Salt(u32);
 
 impl Salt {
-    /// That of `what` in the image `uuid`.
+    /// Returns the seed for data of the kind `what` in the image `uuid`.
     pub(crate) fn new(uuid: Uuid, what: What) -> Salt {
         Salt(crc32c::crc32c_append(crc32c::crc32c(uuid.as_bytes()), &[what as u8]))
     }
 
-    /// The sum of `bytes` at `address`.
+    /// Returns the checksum of `bytes` at `address`.
     pub(crate) fn sum(self, address: u64, bytes: &[u8]) -> u32 {
         crc32c::crc32c_append(crc32c::crc32c_append(self.0, &address.to_le_bytes()), bytes)
     }
 
-    /// Calls `each` with index and sum of every sector of `bytes`, the first of which has the address `first`.
+    /// Calls `each` with the index and the checksum of every sector of `bytes`; the first sector has the address
+    /// `first`.
     pub(crate) fn sectors(self, first: u64, bytes: &[u8], sector_bytes: usize, mut each: impl FnMut(usize, u32)) {
         let register = |index: usize| !crc32c::crc32c_append(self.0, &(first + index as u64).to_le_bytes());
         registers(bytes, sector_bytes, register, |index, register| each(index, no_code(!register)));
     }
 }
 
-/// Appends to `parts` what the contents of every sector of `bytes` have in their sum, wherever they will lie. That of zeros is 0.
+/// Appends, for every sector of `bytes`, the part of its checksum that depends on the contents alone. The part of a
+/// sector of zeros is 0.
 pub(crate) fn parts(bytes: &[u8], sector_bytes: usize, parts: &mut Vec<u32>) {
     parts.reserve(bytes.len() / sector_bytes);
     registers(bytes, sector_bytes, |_| 0, |_, register| parts.push(register));
 }
 
-/// Calls `each` with index and last register of every sector of `bytes`, where its first register is `start`.
+/// Calls `each` with the index and the final CRC register of every sector of `bytes`; `start` returns the initial
+/// register.
 fn registers(bytes: &[u8], sector_bytes: usize, start: impl Fn(usize) -> u32, mut each: impl FnMut(usize, u32)) {
     let mut index = 0;
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("sse4.2") && sector_bytes.is_multiple_of(LINE_BYTES) {
         for four in bytes.chunks_exact(4 * sector_bytes) {
             let starts = [start(index), start(index + 1), start(index + 2), start(index + 3)];
-            // SAFETY: the processor has SSE 4.2, as was just asked.
+            // SAFETY: the processor has SSE 4.2, as checked above.
             #[allow(unsafe_code)]
             let ends = unsafe { four_at_once(starts, four, sector_bytes) };
             (0..4).for_each(|sector| each(index + sector, ends[sector]));
@@ -81,17 +88,18 @@ fn registers(bytes: &[u8], sector_bytes: usize, start: impl Fn(usize) -> u32, mu
     }
 }
 
-/// What addresses of one kind of thing have in the sums of sectors: the sums of zeros at every address, from tables.
+/// Part of the checksum of sectors that depends on the address alone: the checksum of zeros at any address, from
+/// tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
-    /// The sum of zeros at address 0.
+    /// Checksum of zeros at address 0.
     at_zero: u32,
-    /// What each value of each byte of an address changes in that.
+    /// Change of that checksum for each value of each byte of an address.
     by_byte: Box<[[u32; 256]; 8]>,
 }
 
 impl Places {
-    /// Those that `salt` gives to sectors of so many bytes.
+    /// Builds the tables for `salt` and sectors of `sector_bytes` bytes.
     pub(crate) fn new(salt: Salt, sector_bytes: usize) -> Places {
         let zeros = vec![0; sector_bytes];
         let at_zero = salt.sum(0, &zeros);
@@ -106,7 +114,8 @@ impl Places {
         Places { at_zero, by_byte }
     }
 
-    /// Calls `each` with index and sum of every sector from `first` on, whose contents have `parts`.
+    /// Calls `each` with the index and the checksum of every sector from address `first` on; `parts` are the parts of
+    /// their contents.
     pub(crate) fn sums(&self, first: u64, parts: &[u32], mut each: impl FnMut(usize, u32)) {
         let mut of_high = self.of_high(first);
         for (index, &part) in parts.iter().enumerate() {
@@ -118,28 +127,28 @@ impl Places {
         }
     }
 
-    /// The sum of zeros at `address`, were its lowest byte 0.
+    /// Returns the checksum of zeros at `address` with its lowest byte set to 0.
     fn of_high(&self, address: u64) -> u32 {
         let changes = |byte: usize| self.by_byte[byte][(address >> (8 * byte) & 0xff) as usize];
         (1..8).fold(self.at_zero, |sum, byte| sum ^ changes(byte))
     }
 }
 
-/// Moves the few sums that are codes out of the way.
+/// Changes a checksum that equals a code into one that does not.
 fn no_code(sum: u32) -> u32 {
     if sum < FIRST_SUM { sum | 0x8000_0000 } else { sum }
 }
 
-/// Bytes of a line of the processor's cache.
+/// Bytes of a cache line of the processor.
 #[cfg(target_arch = "x86_64")]
 const LINE_BYTES: usize = 64;
-/// How far ahead of what is summed memory is asked for: what waited in a write cache has to come from afar, and the processor
-/// does not guess that four places are read beside each other.
+/// Distance of the prefetch, in bytes. Data that waited in a write cache comes from main memory, and the processor's
+/// prefetcher does not recognize four parallel streams.
 #[cfg(target_arch = "x86_64")]
 const PREFETCH_BYTES: usize = 8 << 10;
 
-/// The registers after four sectors that follow each other, with the processor's instruction. To call it is unsafe where the
-/// processor may lack it; no safe crate sums several buffers beside each other.
+/// Returns the CRC registers of four consecutive sectors, computed with the processor's instruction. Calling this
+/// function is unsafe on processors without SSE 4.2. No safe crate computes several checksums in parallel.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse4.2")]
 fn four_at_once(starts: [u32; 4], bytes: &[u8], sector_bytes: usize) -> [u32; 4] {
@@ -171,12 +180,12 @@ fn word_of(line: &[u8; LINE_BYTES], word: usize) -> u64 {
     u64::from_le_bytes(*bytes)
 }
 
-/// Asks for the memory [`PREFETCH_BYTES`] beyond `line`.
+/// Prefetches the memory [`PREFETCH_BYTES`] beyond `line`.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn prefetch_beyond(line: &[u8; LINE_BYTES]) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: every x86-64 processor has the instruction, and it neither faults nor reads where there is no memory.
+    // SAFETY: every x86-64 processor has the instruction, which neither faults nor reads unmapped memory.
     #[allow(unsafe_code)]
     unsafe {
         _mm_prefetch(line.as_ptr().wrapping_add(PREFETCH_BYTES).cast(), _MM_HINT_T0);
@@ -189,7 +198,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against one sum at a time by the crate.
+        /// Compares with one checksum at a time, computed by the crate `crc32c`.
         #[test]
         fn four_at_once_are_as_one_by_one(first in any::<u64>(), sectors in 1usize..12, seed in any::<u8>()) {
             let salt = Salt::new(Uuid::from_u128(7), What::Disk);
@@ -200,7 +209,7 @@ mod tests {
             let twin: Vec<(usize, u32)> =
                 bytes.chunks(512).enumerate().map(|(index, sector)| (index, no_code(salt.sum(first + index as u64, sector)))).collect();
             prop_assert_eq!(&sums, &twin);
-            // Summed before it is known where they go.
+            // Checksummed before the address is known.
             let (mut parted, places) = (Vec::new(), Places::new(salt, 512));
             parts(&bytes, 512, &mut parted);
             let mut placed = Vec::new();

@@ -1,8 +1,9 @@
-//! Digests of the blocks of sector tables: the witness by which a block that is older than it must be is found, because the
-//! host's disk dropped a write of it. They lie in the slot, in another 4 KiB of the file than the table.
+//! Digests of the blocks of sector tables. A digest is the witness of its block: if the host's disk drops a write of
+//! the block, the digest shows that the block is too old. Digests lie in the slot, in another 4 KiB of the file than
+//! the sector table.
 //!
-//! A block of a table is written as its lines change; its digest is written when the era ends, before the flush that ends it. So
-//! between two barriers, and after a cut, block and digest may differ:
+//! A block of a sector table is written whenever its lines change. Its digest is written at the end of the era, before
+//! the flush that ends the era. So between two barriers, and after a power cut, block and digest may differ:
 //!
 //! ```text
 //!   block's era   digest's era   what must agree            where it does      where it does not
@@ -14,13 +15,13 @@
 //!   open          open, same     nothing                    digest behind
 //! ```
 //!
-//! "Open" is an era that a cut may have ended: that of the state that was read, or a later one. A digest that is behind or ahead is
-//! written anew at the opening. An era has ended once the state says so durably, and no flush is answered before. What this does not
-//! find: a block together with its digest, both older.
+//! An era is "open" if a power cut may have interrupted it: the era of the state that was read, and later ones. Earlier
+//! eras are "settled". A digest that is behind or ahead is rewritten when the image is opened. An era has ended once
+//! the state says so durably; no flush is answered before. Not detected: a block and its digest that are both older.
 //!
 //! Invariants:
 //! 1. When an era has ended, the digest of every block that was written in it is durable.
-//! 2. A block whose digest is later than the block is not given out ([`Space::is_known`]).
+//! 2. The lines of a block whose digest is newer than the block are not used ([`Space::is_known`]).
 
 use std::cmp::Ordering;
 
@@ -30,20 +31,21 @@ use super::space::Space;
 use crate::error::DeviceError;
 use crate::media::Media;
 
-/// What block and digest say of each other, where an era of `since` or later may have been cut.
+/// Result of comparing a block with its digest, if eras from `since` on may have been interrupted by a power cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Agreement {
-    /// They agree.
+    /// The digest matches the block.
     Same,
-    /// They differ as a cut may leave them: the digest is to be written anew.
+    /// Block and digest differ as a power cut can leave them: the digest must be rewritten.
     Behind,
-    /// The block is older than its digest: a write of it was dropped.
+    /// The block is older than its digest: a write of the block was dropped.
     BlockIsOlder,
     /// The digest is older than its block: a write of the digest was dropped.
     DigestIsOlder,
 }
 
-/// Compares the digest `block` of a block as it is with the one that was written for it.
+/// Compares `block`, the digest computed from the contents of a block, with `written`, the digest stored for that
+/// block.
 pub(super) fn compare(block: Digest, written: Digest, since: u64) -> Agreement {
     if block.is == written.is {
         return Agreement::Same;
@@ -58,25 +60,26 @@ pub(super) fn compare(block: Digest, written: Digest, since: u64) -> Agreement {
 }
 
 impl<M: Media> Space<M> {
-    /// Whether sector tables have digests.
+    /// Returns whether sector tables have digests.
     pub(super) fn has_digests(&self) -> bool {
         self.layout.digest_blocks > 0
     }
 
-    /// Returns the digest that was written for block `number` of the table of `slot`; none where it cannot be told.
+    /// Returns the digest stored for block `number` of the sector table of `slot`, or `None` if the block of digests is
+    /// damaged.
     pub(super) fn written_digest(&mut self, slot: u64, number: u64) -> Result<Option<Digest>, DeviceError> {
         let block = self.digest_block(slot, number / DIGESTS_PER_BLOCK)?;
         Ok(block.map(|block| block.digest(number % DIGESTS_PER_BLOCK)))
     }
 
-    /// Returns the blocks of digests in `head`, the bytes of `slot` before its sector table; none for one that is not whole.
+    /// Returns the blocks of digests in `head`, the bytes of `slot` before its sector table. A damaged block is `None`.
     pub(super) fn digests_in(&self, slot: u64, head: &[u8]) -> Vec<Option<Block>> {
         let blocks = head.as_chunks::<BLOCK_BYTES>().0.iter().skip(1);
         let numbers = self.layout.table_blocks..self.layout.table_blocks + self.layout.digest_blocks;
         numbers.zip(blocks).map(|(number, bytes)| self.seal.open(slot, number, bytes)).collect()
     }
 
-    /// Returns block `index` of the digests of `slot`, if it is whole.
+    /// Returns block `index` of the digests of `slot`, or `None` if it is damaged.
     pub(super) fn digest_block(&mut self, slot: u64, index: u64) -> Result<Option<Block>, DeviceError> {
         let number = self.layout.table_blocks + index;
         if let Some(block) = self.kept.get(slot, number) {
@@ -90,8 +93,8 @@ impl<M: Media> Space<M> {
         Ok(block)
     }
 
-    /// Returns whether `block`, just read from the medium, is as late as its digest. Where the digest is damaged, the block's own
-    /// sum must do.
+    /// Returns whether `block`, just read from the medium, is as new as its digest. If the digest is damaged, the
+    /// checksum of the block must suffice, and the result is true.
     pub(super) fn is_known(&mut self, slot: u64, number: u64, block: &Block) -> Result<bool, DeviceError> {
         if !self.has_digests() || self.undigested.contains(&(slot, number)) {
             return Ok(true);
@@ -101,7 +104,7 @@ impl<M: Media> Space<M> {
         Ok(digest.is == written.is || digest.era > written.era)
     }
 
-    /// Writes the digests of the blocks that were written since the last time.
+    /// Writes the digests of all blocks of sector tables that were written since the last call.
     pub(super) fn write_digests(&mut self) -> Result<(), DeviceError> {
         let undigested: Vec<(u64, u64)> = self.undigested.iter().copied().collect();
         let mut written: Vec<(u64, [u8; BLOCK_BYTES])> = Vec::new();
@@ -113,7 +116,7 @@ impl<M: Media> Space<M> {
                 None => self.digests_anew(slot, index)?,
             };
             for &(_, number) in some {
-                // A block that cannot be read is damage already; its digest stays as it was.
+                // A damaged block keeps its old digest.
                 let Some(block) = self.block(slot, number)?.cloned() else { continue };
                 let before = digests.digest(number % DIGESTS_PER_BLOCK);
                 let digest = self.seal.digest(slot, number, &block);
@@ -127,7 +130,7 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Seals a block of digests, and keeps it in memory.
+    /// Seals a block of digests with its checksum, caches it, and returns its bytes.
     pub(super) fn close_digests(&mut self, slot: u64, index: u64, digests: &mut Block) -> [u8; BLOCK_BYTES] {
         let number = self.layout.table_blocks + index;
         let bytes = self.seal.close(slot, number, None, digests);
@@ -135,7 +138,7 @@ impl<M: Media> Space<M> {
         bytes
     }
 
-    /// Writes blocks of digests to their places, as one act.
+    /// Writes blocks of digests to their places, in one call of [`Media::write_together`].
     pub(super) fn put_digests(&mut self, written: &[(u64, [u8; BLOCK_BYTES])]) -> Result<(), DeviceError> {
         if written.is_empty() {
             return Ok(());
@@ -145,7 +148,7 @@ impl<M: Media> Space<M> {
         self.media.write_together(&pieces).map_err(failed)
     }
 
-    /// Makes block `index` of the digests of `slot` of the blocks of the sector table as they are.
+    /// Computes block `index` of the digests of `slot` from the sector table on the medium.
     fn digests_anew(&mut self, slot: u64, index: u64) -> Result<Block, DeviceError> {
         let mut digests = Block::of_digests();
         let first = index * DIGESTS_PER_BLOCK;
@@ -171,13 +174,13 @@ mod tests {
             ((3, 2), of(5, 2, 4), Agreement::BlockIsOlder),
             ((5, 4), of(3, 1, 2), Agreement::DigestIsOlder),
             ((5, 3), of(5, 2, 4), Agreement::BlockIsOlder),
-            // The last era: either may have come through without the other.
+            // The last era: a power cut may have kept one and not the other.
             ((7, 4), of(5, 1, 2), Agreement::Behind),
             ((5, 2), of(7, 2, 4), Agreement::Behind),
             ((7, 3), of(7, 2, 4), Agreement::Behind),
             ((8, 5), of(7, 2, 4), Agreement::Behind),
             ((7, 4), of(8, 4, 5), Agreement::Behind),
-            // The last era, over a block of which a write was dropped before.
+            // The last era, over a block of which an earlier write was dropped.
             ((3, 1), of(7, 2, 4), Agreement::BlockIsOlder),
             ((7, 3), of(8, 4, 5), Agreement::BlockIsOlder),
         ];

@@ -1,13 +1,14 @@
-//! The file mark of an image: in which file of the host it was opened for work last.
+//! The file mark of an image: it identifies the host file in which the image was last opened for writing.
 //!
-//! A copy that `cp` takes of an image at work holds parts of different ages, and may pass for a whole image. Such a copy has
-//! the mark of its original, says that it was not closed, and lies in another file than the mark names. An image that was
-//! closed says so in its state, and its copies are as good as the original whatever their mark says: unless it was opened for
-//! work while `cp` read it. Then the copy has sector tables that are later than its state.
+//! If `cp` copies an image while a drive writes to it, the copy holds parts of different ages, yet may look like a
+//! valid image. Three facts give the copy away: it has the mark of the original, its state says that it was not closed,
+//! and it lies in another file than the mark names. The state of a closed image says that it was closed, so a copy of
+//! such an image is valid, whatever its mark. The exception: if the image was opened for writing while `cp` read it,
+//! the copy has sector tables that are newer than its state.
 //!
-//! The mark is one block behind the states of the first head. No checksum vouches for its presence: an image without a whole
-//! mark, as older versions of this program leave it, is taken as it is. A copy that is written over the very file that the
-//! mark names cannot be told from the original.
+//! The mark lies in one block after the states of the first head (the header and states at the start of the file).
+//! Nothing proves that a mark must exist: an image without a valid mark, as older versions of this program leave it, is
+//! accepted. A copy that overwrites the very file that the mark names cannot be detected.
 
 use uuid::Uuid;
 
@@ -19,11 +20,11 @@ use crate::error::DeviceError;
 use crate::media::Media;
 use crate::media::host_file::FileIdentity;
 
-/// Bytes of a mark.
+/// Size of a mark in bytes.
 const MARK_BYTES: usize = 24;
 const MAGIC: u32 = 0x454c_4946;
 
-/// A file of the host, as a mark names it.
+/// Identity of a host file, as stored in a mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct FileMark {
     inode: u64,
@@ -35,7 +36,7 @@ impl FileMark {
         FileMark { inode: identity.inode, born_ns: identity.born_ns }
     }
 
-    /// Whether both name one file, as far as the host tells.
+    /// Returns whether both marks name the same file. A birth time of 0 is unknown and matches any other.
     fn names_same(&self, other: &FileMark) -> bool {
         let is_born_same = self.born_ns == other.born_ns || self.born_ns == 0 || other.born_ns == 0;
         self.inode == other.inode && is_born_same
@@ -59,7 +60,7 @@ impl FileMark {
 }
 
 impl<M: Media> Space<M> {
-    /// The mark of the image, where it has a whole one.
+    /// Returns the file mark of the image, or `None` if there is no valid one.
     fn file_mark(&mut self) -> Result<Option<FileMark>, DeviceError> {
         let mut bytes = [0; MARK_BYTES];
         let failed = |cause| DeviceError::medium("reading the image's file mark", cause);
@@ -67,20 +68,21 @@ impl<M: Media> Space<M> {
         Ok(FileMark::parse(&bytes, self.uuid))
     }
 
-    /// Whether it lies in another file than the one it was opened for work in last.
+    /// Returns whether the image lies in another file than the one in which it was last opened for writing.
     fn is_elsewhere(&mut self) -> Result<bool, DeviceError> {
         let Some(host) = self.media.host_file() else { return Ok(false) };
         let mark = self.file_mark()?;
         Ok(mark.is_some_and(|mark| !mark.names_same(&FileMark::of(&host.identity()))))
     }
 
-    /// Whether it is a copy that was begun while it was not closed.
+    /// Returns whether the image is a copy that was begun while the original was not closed.
     pub fn is_copied_unclosed(&mut self) -> Result<bool, DeviceError> {
         Ok(!self.state.is_sealed && self.is_elsewhere()?)
     }
 
-    /// Whether it is a copy of an image that somebody worked on meanwhile, as far as can be told. Reads the sector tables of a copy
-    /// whose state says that it was closed: of such a one no block is as late as the state.
+    /// Returns whether the image is a copy that was made while the original was written to, as far as can be detected.
+    /// If the copy's state says that it was closed, its sector tables are read: in a valid copy, no block's era reaches
+    /// the era of the state.
     pub fn is_copied_at_work(&mut self) -> Result<bool, DeviceError> {
         if !self.is_elsewhere()? {
             return Ok(false);
@@ -106,7 +108,11 @@ impl<M: Media> Space<M> {
         Ok(is_later)
     }
 
-    /// Refuses such a copy; `place` names it.
+    /// Returns an error if the image is a copy that was made while the original was written to
+    /// ([`Space::is_copied_at_work`]).
+    ///
+    /// # Errors
+    /// [`DeviceError::CopiedUnclosed`], with `place` as the name of the image.
     pub(crate) fn refuse_copied_at_work(&mut self, place: &str) -> Result<(), DeviceError> {
         match self.is_copied_at_work()? {
             true => Err(DeviceError::CopiedUnclosed { place: place.into() }),
@@ -114,7 +120,8 @@ impl<M: Media> Space<M> {
         }
     }
 
-    /// Takes such a copy as it is: as one that was not closed, in this file.
+    /// Accepts a copy that was made while the original was written to. The copy gets the mark of its own file, and its
+    /// state says that it was not closed.
     pub(crate) fn adopt(&mut self) -> Result<(), DeviceError> {
         self.mark_file()?;
         if self.state.is_sealed {
@@ -124,7 +131,7 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Marks the image as one that lies in the file in which it was opened. The mark is durable when this returns.
+    /// Marks the image as lying in the file in which it was opened. The mark is durable when this function returns.
     pub fn mark_file(&mut self) -> Result<(), DeviceError> {
         let Some(host) = self.media.host_file() else { return Ok(()) };
         let mark = FileMark::of(&host.identity());
@@ -133,7 +140,8 @@ impl<M: Media> Space<M> {
         }
         let failed = |cause| DeviceError::medium("writing the image's file mark", cause);
         self.media.write_at(self.layout.file_mark(), &mark.bytes(self.uuid)).map_err(failed)?;
-        // Whatever barriers reach: a state that says "not closed" must not outlive the mark that belongs to it.
+        // Synced even if flushes of the medium do not reach the disk: a state that says "not closed" must not outlive
+        // its mark.
         host.file().sync_data().map_err(failed)
     }
 }

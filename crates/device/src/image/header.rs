@@ -1,10 +1,10 @@
-//! The header of an image: what the drive is. Written once, in three copies.
+//! The header of an image: the description of the drive. It is written once, in three copies.
 //!
-//! Twenty-four bytes of magic, version, length and checksum, then JSON. The profile is kept as its text, so that an image
-//! means the same drive when the profiles that come with the program have changed.
+//! A header is 24 bytes of magic, version, length and checksum, followed by JSON. The profile is stored as text, so the
+//! image describes the same drive even after the program's own profiles have changed.
 //!
 //! Invariants:
-//! 1. One whole copy is enough to open the image. Copies that are not whole are told by the check, and made anew by the repair.
+//! 1. One valid copy is enough to open the image. Damaged copies are reported by the check and rewritten by the repair.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -18,47 +18,48 @@ use crate::error::DeviceError;
 use crate::media::Media;
 
 const FIXED_BYTES: usize = 24;
-/// A table of more chunks is not begun: it would take memory by the gigabyte before anything is read.
+/// Largest number of chunks that is accepted: tables of more chunks would take gigabytes of memory before anything is
+/// read.
 const CHUNKS_MAX: u64 = 1 << 30;
 
-/// The first bytes of an image.
+/// First bytes of an image.
 pub const MAGIC: [u8; 8] = *b"IMBREX\x1a\n";
-/// The version that this program writes.
+/// Format version that this program writes.
 pub const VERSION: u32 = 3;
-/// The oldest version that it reads: as it is, and to convert it.
+/// Oldest format version that this program reads and can upgrade.
 pub const VERSION_MIN: u32 = 2;
 
-/// What a drive is.
+/// Description of a drive.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Header {
-    /// Its name among drives, which seeds its checksums: that of the drive that it is a copy of, too.
+    /// UUID of the drive, which seeds its checksums. A snapshot has the UUID of the drive that it was taken of.
     pub uuid: Uuid,
-    /// Of a snapshot: its own name among the copies of the drive.
+    /// UUID of a snapshot; `None` for an original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Uuid>,
-    /// As the user named it.
+    /// Label that the user gave.
     pub label: String,
     /// Name of the profile's file, for messages.
     pub profile_file: String,
-    /// The profile's text.
+    /// Text of the profile.
     pub profile_text: String,
-    /// What was set over it.
+    /// Values that override those of the profile, as (key, value).
     pub profile_overrides: Vec<(String, String)>,
-    /// The layer.
+    /// Name of the translation layer.
     pub layer: String,
-    /// Its parameters, all of them.
+    /// All parameters of the layer, as (name, value).
     pub parameters: Vec<(String, String)>,
-    /// Bytes of a sector.
+    /// Size of a sector in bytes.
     pub sector_bytes: u32,
-    /// Physical sectors of the platters.
+    /// Number of physical sectors of the platters.
     pub disk_sectors: u64,
-    /// Sectors set aside for flash.
+    /// Number of sectors of the flash.
     pub flash_sectors: u64,
-    /// Bytes of a chunk.
+    /// Size of a chunk in bytes.
     pub chunk_bytes: u64,
-    /// Bytes of each of the two journals.
+    /// Size of each of the two journals in bytes.
     pub journal_bytes: u64,
-    /// The version of the format; it stands before the rest.
+    /// Format version, stored in front of the JSON.
     #[serde(skip, default = "newest")]
     pub version: u32,
 }
@@ -68,7 +69,7 @@ fn newest() -> u32 {
 }
 
 impl Header {
-    /// Where everything lies in its image.
+    /// Returns the layout of the image.
     pub fn layout(&self) -> Layout {
         Layout::new(&Sizes {
             sector_bytes: u64::from(self.sector_bytes),
@@ -80,7 +81,10 @@ impl Header {
         })
     }
 
-    /// Builds the drive, as new.
+    /// Builds the drive in its initial state.
+    ///
+    /// # Errors
+    /// The profile or the layer is invalid, or this program computes another number of sectors than the header says.
     pub fn drive(&self) -> Result<Drive, DeviceError> {
         let refused = |reason: String| DeviceError::image(&self.label, reason);
         let profile = Profile::parse(&self.profile_file, &self.profile_text, &self.profile_overrides)
@@ -98,7 +102,7 @@ impl Header {
         Ok(drive)
     }
 
-    /// Puts its copies on `media`.
+    /// Writes all copies of the header to `media`.
     pub fn write(&self, media: &mut impl Media) -> Result<(), DeviceError> {
         let bytes = self.bytes()?;
         let layout = self.layout();
@@ -124,18 +128,21 @@ impl Header {
         Ok(bytes)
     }
 
-    /// Bytes of a copy.
+    /// Returns the size of one copy in bytes.
     pub fn length(&self) -> u64 {
         self.bytes().map_or(HEADER_BYTES, |bytes| bytes.len() as u64)
     }
 
-    /// Reads the first whole copy; `place` names the file in errors.
+    /// Reads the header from the first valid copy; `place` names the file in errors.
+    ///
+    /// # Errors
+    /// A failure of the medium; or, if no copy is valid, the error of the first place.
     pub fn read(media: &mut impl Media, place: &str) -> Result<Header, DeviceError> {
         let mut refused = None;
         for offset in header_places() {
             match Header::read_at(media, offset, place) {
                 Ok(header) => return Ok(header),
-                // The first place tells best what the file is; an image of another version is one wherever that stands.
+                // The first place gives the best error: the other places may hold any data.
                 Err(error @ DeviceError::Medium { .. }) => return Err(error),
                 Err(error) => {
                     refused.get_or_insert(error);
@@ -145,7 +152,7 @@ impl Header {
         Err(refused.expect("there is a place to look"))
     }
 
-    /// The numbers of the copies that are not as they were written.
+    /// Returns the numbers of the copies that differ from this header.
     pub fn spoilt_copies(&self, media: &mut impl Media, place: &str) -> Result<Vec<u64>, DeviceError> {
         let (layout, bytes) = (self.layout(), self.bytes()?);
         let (mut spoilt, mut found) = (Vec::new(), vec![0; bytes.len()]);
@@ -198,13 +205,13 @@ impl Header {
         Ok(header)
     }
 
-    /// Chunks of all regions.
+    /// Returns the number of chunks of all regions.
     fn chunks(&self) -> u64 {
         let contents = (self.disk_sectors + self.flash_sectors) * u64::from(self.sector_bytes);
         (contents + 4 * self.journal_bytes) / self.chunk_bytes
     }
 
-    /// What a foreign hand might have put there.
+    /// Checks the sizes, which a damaged or forged header may have wrong.
     fn check(&self) -> Result<(), String> {
         let sizes_fit = self.chunk_bytes.is_power_of_two()
             && (4096..=1 << 30).contains(&self.chunk_bytes)

@@ -1,22 +1,24 @@
-//! The journal: records of mapping changes, each with its place, epoch and checksum.
+//! The journal: records of mapping changes, each with its number, epoch and checksum.
 //!
-//! There are two. One is valid; a checkpoint is written to the other, which then becomes the valid one. Each is kept
-//! twice, in two regions; a record counts if one of its copies does: its checksum is right, its number is that of its
-//! place, and its epoch is no older than that of the record before it. The first that does not count ends the journal. Every opening for
-//! work begins a new epoch, so what a cut left behind a gap can never be taken for what was written after it.
+//! There are two journals. One is valid; a checkpoint is written to the other, which then becomes the valid one. Each
+//! journal is stored in two copies, in two regions. A record is valid if one of its copies is: its checksum matches,
+//! its number is that of its place, and its epoch is no older than that of the record before. The journal ends before
+//! its first invalid record. Every opening for writing begins a new epoch, and so does every checkpoint. So records
+//! that a power cut left after a gap are never taken for records written later.
 //!
-//! A power cut may leave a gap: of the records since the last flush any may be lost. Damage looks alike, so each record
-//! also says how many were durable when it was written, and the state how many were at the latest barrier. A gap before
-//! that number is damage to both copies: the image is refused, for to go on would drop what was acknowledged.
+//! A power cut may leave a gap: any of the records since the last flush may be lost. Damage looks alike. So each record
+//! also stores how many records were durable when it was written, and the state stores how many were durable at the
+//! latest barrier. A gap before that number means that both copies are damaged. Then the image is refused, because
+//! opening it would lose acknowledged writes.
 //!
-//! A record also says in which era it was written. It may survive a cut that the state of that era does not; then it is the witness
-//! that every earlier era had ended.
+//! A record also stores the era in which it was written. The record may survive a power cut that loses the state of
+//! that era. Then the record proves that every earlier era had ended.
 //!
 //! Invariants:
 //! 1. Records are written in order, each once.
-//! 2. A checkpoint is durable before the state names its journal, and nothing of it is read before.
+//! 2. A checkpoint is durable before the state names its journal, and is not read before.
 //! 3. No gap lies before a record that was known to be durable.
-//! 4. What a record says is one note; the tags from [`STORE_TAGS`] on are the store's own, the others the layer's.
+//! 4. A record holds one note. Tags from [`STORE_TAGS`] on belong to the store, the others to the layer.
 
 use imbrex_layer::Note;
 
@@ -27,11 +29,11 @@ use super::state::State;
 use crate::error::DeviceError;
 use crate::media::Media;
 
-/// Tags from here on are notes of the store, not of a layer.
+/// First tag of notes of the store; lower tags belong to the layer.
 pub const STORE_TAGS: u8 = 240;
 
-/// Bytes of a record: checksum 4, epoch 4, number 8, tag 1, era 7, four fields of 8, how many records
-/// were durable when this one was written 8. Earlier versions of this program wrote 0 for the era.
+/// Size of a record in bytes: checksum 4, epoch 4, number 8, tag 1, era 7, four fields of 8, and the number of records
+/// that were durable when the record was written, 8. Earlier versions of this program wrote 0 for the era.
 pub const RECORD_BYTES: usize = 64;
 /// The journal, open for appending.
 #[derive(Debug)]
@@ -40,31 +42,31 @@ pub struct Journal {
     epoch: u32,
     /// Number of the next record.
     next: u64,
-    /// How many are known to be durable.
+    /// Number of records that are known to be durable.
     durable: u64,
     records_max: u64,
     before_checkpoint: u64,
-    /// Records that the latest checkpoint wrote.
+    /// Number of records that the latest checkpoint wrote.
     checkpoint_records: u64,
-    /// Records of which a power cut left one copy.
+    /// Numbers of the records of which a power cut left only one copy.
     halves: Vec<u64>,
     buffer: Vec<u8>,
 }
 
-/// A record as it is kept.
+/// A record as stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
     /// The mapping change.
     pub note: Note,
-    /// The opening in which it was written.
+    /// Epoch in which the record was written. Openings for writing and checkpoints begin a new one.
     pub epoch: u32,
-    /// How many records were durable then.
+    /// Number of records that were durable when this one was written.
     pub durable: u64,
-    /// The era in which it was written: all that was written in an earlier one was durable then.
+    /// Era in which the record was written: all writes of earlier eras were durable then.
     pub era: u64,
 }
 
-/// Eras below this one fit a record.
+/// Upper bound of the eras that fit into a record.
 const ERA_END: u64 = 1 << 56;
 
 impl Record {
@@ -82,7 +84,7 @@ impl Record {
         bytes[..4].copy_from_slice(&checksum.to_le_bytes());
     }
 
-    /// The record in `bytes`, if it is whole and of this number.
+    /// Returns the record in `bytes`, or `None` if it is damaged or has another number.
     pub(crate) fn decode(salt: Salt, bytes: &[u8; RECORD_BYTES], number: u64) -> Option<Record> {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
@@ -96,10 +98,11 @@ impl Record {
     }
 }
 
-/// The two copies of a record's place.
+/// Both copies of one record.
 type Copies<'a> = [&'a [u8; RECORD_BYTES]; 2];
 
-/// Calls `each` with number and copies of every record for which `regions` have room on the medium, in order.
+/// Calls `each`, in order, with the number and both copies of every record for which `regions` have space on the
+/// medium.
 fn for_each_place<M: Media>(
     space: &mut Space<M>,
     regions: [Region; 2],
@@ -124,20 +127,23 @@ fn for_each_place<M: Media>(
     Ok(())
 }
 
-/// The record of `number` whose copy has the latest epoch.
+/// Returns record `number` from the valid copy with the latest epoch.
 fn latest(salt: Salt, number: u64, copies: Copies<'_>) -> Option<Record> {
     let whole = copies.into_iter().filter_map(|copy| Record::decode(salt, copy, number));
     whole.max_by_key(|record| record.epoch)
 }
 
-/// Where the two copies of journal 0 or 1 are.
+/// Returns the regions of the two copies of journal 0 or 1.
 fn regions_of(journal: u32) -> [Region; 2] {
     if journal == 0 { [Region::JournalA, Region::MirrorA] } else { [Region::JournalB, Region::MirrorB] }
 }
 
 impl Journal {
-    /// Reads the valid journal of `space`, calling `each` with every note; then it is open at its end. It holds at most
-    /// `journal_bytes`; `place` names the image in errors.
+    /// Reads the valid journal of `space`, and returns it open for appending. Calls `each` with every note. The journal
+    /// holds at most `journal_bytes` bytes; `place` names the image in errors.
+    ///
+    /// # Errors
+    /// The journal is damaged before a record that was durable.
     pub fn replay<M: Media>(
         space: &mut Space<M>,
         journal_bytes: u64,
@@ -148,11 +154,12 @@ impl Journal {
         let regions = regions_of(state.journal);
         let (mut next, mut epoch) = (0, state.journal_epoch);
         let mut checkpoint_records = 0;
-        // Behind the end stands what a cut or an earlier use left; one that knew of more is the witness of damage.
+        // Records after the end are leftovers of a power cut or of an earlier use. One that knew of more durable
+        // records proves that the journal is damaged.
         let mut known = state.journal_records;
         let (mut halves, mut era) = (Vec::new(), 0);
         for_each_place(space, regions, |salt, number, copies| {
-            // Also one that does not count was written when every earlier era had ended.
+            // An invalid record, too, proves that every era before its own had ended.
             era = copies
                 .iter()
                 .filter_map(|copy| Record::decode(salt, copy, number))
@@ -167,7 +174,7 @@ impl Journal {
                     halves.push(number);
                 }
                 each(&record.note)?;
-                // A checkpoint begins the journal, in an epoch of its own, and knows of no durable records before it.
+                // The records of a checkpoint come first, in an epoch of their own, and count no durable records.
                 let is_of_checkpoint = record.epoch == state.journal_epoch && record.durable == 0;
                 checkpoint_records += u64::from(is_of_checkpoint && checkpoint_records == next);
                 epoch = record.epoch;
@@ -201,8 +208,8 @@ impl Journal {
         })
     }
 
-    /// Begins a new epoch: to be called once before the first append after a replay. Records of which a power cut left one
-    /// copy have two again.
+    /// Begins a new epoch: to be called once after a replay, before the first append. Records of which a power cut left
+    /// one copy get their second copy again.
     pub fn begin_epoch<M: Media>(&mut self, space: &mut Space<M>) -> Result<(), DeviceError> {
         for number in std::mem::take(&mut self.halves) {
             self.rewrite(space, number)?;
@@ -216,19 +223,19 @@ impl Journal {
         Ok(())
     }
 
-    /// All records so far are durable: the medium was flushed.
+    /// Notes that all records so far are durable, because the medium was flushed.
     pub fn flushed(&mut self) {
         self.durable = self.next;
     }
 
-    /// Closes the books: what was written is all there is.
+    /// Seals the journal: the state records the number of records, and that the image was closed cleanly.
     pub fn seal<M: Media>(&mut self, space: &mut Space<M>) -> Result<(), DeviceError> {
         let records = self.next;
         space.update(|state| *state = State { journal_records: records, is_sealed: true, ..*state })
     }
 
-    /// Calls `each` with the number of every record and which of its copies cannot be read back as it was written, but for
-    /// those of which a power cut left one.
+    /// Calls `each` with the record number and the number of every copy that is damaged. Records of which a power cut
+    /// left only one copy are left out.
     pub fn for_each_spoilt<M: Media>(
         &self,
         space: &mut Space<M>,
@@ -252,7 +259,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes both copies of every record anew where one of them is spoilt.
+    /// Rewrites both copies of every record that has a damaged copy, if one copy is valid.
     pub fn heal<M: Media>(&self, space: &mut Space<M>) -> Result<(), DeviceError> {
         let mut spoilt = Vec::new();
         self.for_each_spoilt(space, |number, _| spoilt.push(number))?;
@@ -260,7 +267,7 @@ impl Journal {
         spoilt.into_iter().try_for_each(|number| self.rewrite(space, number))
     }
 
-    /// Writes both copies of a record anew, from whichever is whole.
+    /// Rewrites both copies of a record from the valid copy with the latest epoch. Does nothing if both are damaged.
     fn rewrite<M: Media>(&self, space: &mut Space<M>, number: u64) -> Result<(), DeviceError> {
         let (at, mut copies) = (number * RECORD_BYTES as u64, [[0; RECORD_BYTES]; 2]);
         for (region, copy) in self.regions.into_iter().zip(&mut copies) {
@@ -272,7 +279,7 @@ impl Journal {
         space.write_raw(&self.regions.map(|region| (region, at, &bytes[..])))
     }
 
-    /// An empty journal in the stead of one that cannot be read, durably: for repair alone.
+    /// Returns an empty journal that replaces an unreadable one, durably. Only repair uses this function.
     pub fn begin_anew<M: Media>(space: &mut Space<M>, journal_bytes: u64) -> Result<Journal, DeviceError> {
         let other = 1 - space.state().journal;
         let epoch = space.state().epoch + 1;
@@ -292,17 +299,20 @@ impl Journal {
         })
     }
 
-    /// The regions that hold its two copies.
+    /// Returns the regions that hold the two copies of the journal.
     pub(super) fn regions(&self) -> [Region; 2] {
         self.regions
     }
 
-    /// Records in it.
+    /// Returns the number of records in the journal.
     pub fn records(&self) -> u64 {
         self.next
     }
 
     /// Appends one record.
+    ///
+    /// # Errors
+    /// The journal is full, or the medium fails.
     pub fn append(&mut self, space: &mut Space<impl Media>, note: &Note) -> Result<(), DeviceError> {
         if self.next >= self.records_max {
             return Err(DeviceError::Refused("the journal is full".into()));
@@ -315,15 +325,17 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether it has grown so long that a checkpoint should replace it: to the bound, or to four times the latest
-    /// checkpoint where that is more, so that checkpoints take a bounded share of the work. Half the room is enough, but for a
-    /// checkpoint that nearly fills that.
+    /// Returns whether the journal is so long that a checkpoint should replace it. The threshold is
+    /// [`Bounds::journal_before_checkpoint`](super::Bounds::journal_before_checkpoint), or four times the size of the
+    /// latest checkpoint if that is more, so checkpoints take a bounded share of the work. The threshold is at most
+    /// half the capacity of the journal, or the size of the latest checkpoint plus an eighth of the capacity, if that
+    /// is more.
     pub fn wants_checkpoint(&self) -> bool {
         let room = (self.records_max / 2).max(self.checkpoint_records + self.records_max / 8);
         self.next >= self.before_checkpoint.max(self.checkpoint_records * 4).min(room)
     }
 
-    /// Replaces it by a checkpoint: `notes`, which say what all of its records say.
+    /// Replaces the journal by a checkpoint: `notes` describe the same map as all records of the journal.
     pub fn checkpoint(&mut self, space: &mut Space<impl Media>, notes: &[Note]) -> Result<(), DeviceError> {
         if notes.len() as u64 >= self.records_max {
             return Err(DeviceError::Refused(format!("a checkpoint of {} records overfills the journal", notes.len())));

@@ -1,4 +1,4 @@
-//! Where everything lies in an image.
+//! Where each part of an image lies.
 //!
 //! ```text
 //!  3 × heads      header (64 KiB) and two places for the state (4 KiB each), a good way apart from each other; the first
@@ -9,17 +9,17 @@
 //!                 sector table (512-byte blocks of 62 sectors) · padding to 4 KiB · the chunk's contents
 //! ```
 //!
-//! Version 2 has neither a restore area nor digests nor the first padding.
+//! Version 2 has no restore area, no digests and no padding before the sector table.
 //!
-//! The space of a drive is cut into chunks; a chunk gets a slot when something is first written to it. So an image is as
-//! long as what was written, and a drive may be larger than the largest file of the host's file system.
+//! The address space of a drive is divided into chunks. A chunk gets a slot on its first write. So the file is as long
+//! as the data that was written, and a drive may be larger than the largest file of the host's file system.
 //!
 //! Invariants:
-//! 1. Regions begin at a chunk; no chunk belongs to two.
-//! 2. Contents begin at multiples of 4 KiB, as the host's page cache likes it.
+//! 1. Regions begin at chunk boundaries; no chunk belongs to two regions.
+//! 2. Contents begin at multiples of 4 KiB, to match the pages of the host's page cache.
 //! 3. The digest of a block of a sector table lies in another 4 KiB of the file than the block.
 
-/// What part of the drive.
+/// Region of the address space of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(usize)]
 pub enum Region {
@@ -27,94 +27,95 @@ pub enum Region {
     Disk = 0,
     /// Contents of the flash.
     Flash = 1,
-    /// The first journal.
+    /// First journal.
     JournalA = 2,
-    /// The second journal.
+    /// Second journal.
     JournalB = 3,
-    /// The second copy of the first journal.
+    /// Second copy of the first journal.
     MirrorA = 4,
-    /// The second copy of the second journal.
+    /// Second copy of the second journal.
     MirrorB = 5,
 }
 
 impl Region {
-    /// All of them, in the order of their chunks.
+    /// All regions, in the order of their chunks.
     pub const ALL: [Region; REGIONS] =
         [Region::Disk, Region::Flash, Region::JournalA, Region::JournalB, Region::MirrorA, Region::MirrorB];
 
-    /// Whether its contents are sectors, each with its line in a sector table.
+    /// Returns whether the contents of the region are sectors, each with its line in a sector table.
     pub fn has_sectors(self) -> bool {
         matches!(self, Region::Disk | Region::Flash)
     }
 }
 
 pub(super) const REGIONS: usize = 6;
-/// Bytes set aside for the header.
+/// Bytes reserved for the header.
 pub const HEADER_BYTES: u64 = 64 << 10;
-/// Copies of the header, and of each state.
+/// Number of copies of the header and of each state.
 pub(super) const COPIES: u64 = 3;
-/// Bytes of a block: what a medium writes whole or not at all.
+/// Size of a block in bytes: a medium writes a block atomically.
 pub(super) const BLOCK_BYTES: usize = 512;
-/// Sectors that a block of a sector table covers.
+/// Number of sectors that a block of a sector table covers.
 pub(super) const SECTORS_PER_BLOCK: u64 = 62;
-/// Digests of blocks of a sector table that lie in one block.
+/// Number of digests in one block of digests.
 pub(super) const DIGESTS_PER_BLOCK: u64 = 31;
-/// What the host's disk may write whole or not at all, at most: what vouches for something lies in another of these.
+/// Largest unit, in bytes, that the host's disk may write atomically. A witness lies in another unit than the data that
+/// it vouches for.
 const HOST_BLOCK_BYTES: u64 = 4096;
-/// The restore area, in chunks.
+/// Size of the restore area in chunks. A chunk of fewer sectors than this counts as this many sectors.
 const RESTORE_CHUNKS: u64 = 4;
-/// Bytes of an entry of the directory.
+/// Size of a directory entry in bytes.
 pub(super) const ENTRY_BYTES: u64 = 16;
-/// Bytes set aside for each state.
+/// Bytes reserved for each state.
 const STATE_ROOM: u64 = 4096;
-/// The smallest and the largest distance of the copies of the head.
+/// Smallest and largest distance, in bytes, between the copies of the head (header and states).
 const HEAD_DISTANCES: [u64; 2] = [128 << 10, 1 << 20];
 
-/// What the geometry of an image follows from.
+/// Sizes that determine the layout of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
-    /// Bytes of a sector.
+    /// Size of a sector in bytes.
     pub sector_bytes: u64,
-    /// Bytes of a chunk's contents.
+    /// Size of a chunk's contents in bytes.
     pub chunk_bytes: u64,
-    /// Sectors of the platters.
+    /// Number of sectors of the platters.
     pub disk_sectors: u64,
-    /// Sectors of the flash.
+    /// Number of sectors of the flash.
     pub flash_sectors: u64,
-    /// Bytes of each journal.
+    /// Size of each journal in bytes.
     pub journal_bytes: u64,
-    /// The version of the format.
+    /// Format version.
     pub version: u32,
 }
 
-/// The geometry of an image.
+/// Layout of an image. All offsets are in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// Bytes of a chunk's contents.
+    /// Size of a chunk's contents in bytes.
     pub chunk_bytes: u64,
-    /// Bytes of a sector.
+    /// Size of a sector in bytes.
     pub sector_bytes: u64,
-    /// First chunk of each region, and one past the last.
+    /// First chunk of each region, and the total number of chunks.
     first_chunk: [u64; REGIONS + 1],
     head_distance: u64,
     directory: u64,
-    /// Where the restore area begins.
+    /// Offset of the restore area in the image.
     restore: u64,
-    /// Bytes of the restore area; none where sectors are no larger than what any disk writes whole.
+    /// Size of the restore area in bytes; 0 if any disk writes a whole sector atomically, and in version 2.
     pub(super) restore_bytes: u64,
     slots: u64,
-    /// Blocks of a slot's sector table.
+    /// Number of blocks in a slot's sector table.
     pub(super) table_blocks: u64,
-    /// Blocks with the digests of those; none in version 2.
+    /// Number of blocks with the digests of a sector table; 0 in version 2.
     pub(super) digest_blocks: u64,
-    /// Where a slot's sector table begins in it.
+    /// Offset of the sector table in a slot.
     table: u64,
-    /// Where a slot's contents begin in it.
+    /// Offset of the contents in a slot.
     contents: u64,
 }
 
 impl Layout {
-    /// The layout of an image of these sizes.
+    /// Returns the layout of an image with these sizes.
     pub fn new(sizes: &Sizes) -> Layout {
         let Sizes { sector_bytes, chunk_bytes, disk_sectors, flash_sectors, journal_bytes: journal, version } = *sizes;
         let sizes = [disk_sectors * sector_bytes, flash_sectors * sector_bytes, journal, journal, journal, journal];
@@ -150,92 +151,92 @@ impl Layout {
         }
     }
 
-    /// Where copy `copy` of the header lies.
+    /// Returns the offset of copy `copy` of the header.
     pub fn header(&self, copy: u64) -> u64 {
         copy * self.head_distance
     }
 
-    /// Where copy `copy` of the state in place `place`, 0 or 1, lies.
+    /// Returns the offset of copy `copy` of the state in place `place`, 0 or 1.
     pub fn state(&self, copy: u64, place: u64) -> u64 {
         copy * self.head_distance + HEADER_BYTES + place * STATE_ROOM
     }
 
-    /// Where the file mark lies.
+    /// Returns the offset of the file mark.
     pub fn file_mark(&self) -> u64 {
         HEADER_BYTES + 2 * STATE_ROOM
     }
 
-    /// Where the directory's entry of `slot` lies.
+    /// Returns the offset of the directory entry of `slot`.
     pub fn entry(&self, slot: u64) -> u64 {
         self.directory + slot * ENTRY_BYTES
     }
 
-    /// Where `slot` begins, and with it its header.
+    /// Returns the offset of `slot`, which begins with its header.
     pub fn slot(&self, slot: u64) -> u64 {
         self.slots + slot * self.slot_bytes()
     }
 
-    /// Bytes of a slot.
+    /// Returns the size of a slot in bytes.
     pub fn slot_bytes(&self) -> u64 {
         self.contents + self.chunk_bytes
     }
 
-    /// Where block `block` of the sector table of `slot` lies.
+    /// Returns the offset of block `block` of the sector table of `slot`.
     pub fn block(&self, slot: u64, block: u64) -> u64 {
         self.slot(slot) + self.table + block * BLOCK_BYTES as u64
     }
 
-    /// Where block `block` of the digests of `slot` lies.
+    /// Returns the offset of block `block` of the digests of `slot`.
     pub fn digests(&self, slot: u64, block: u64) -> u64 {
         self.slot(slot) + (1 + block) * BLOCK_BYTES as u64
     }
 
-    /// Where byte `within` of the restore area lies.
+    /// Returns the offset in the image of byte `within` of the restore area.
     pub(super) fn restored(&self, within: u64) -> u64 {
         self.restore + within
     }
 
-    /// Where byte `within` of the contents of `slot` lies.
+    /// Returns the offset in the image of byte `within` of the contents of `slot`.
     pub fn content(&self, slot: u64, within: u64) -> u64 {
         self.slot(slot) + self.contents + within
     }
 
-    /// The slot in whose contents byte `at` of the image lies, and where there.
+    /// Returns the slot whose contents include byte `at` of the image, and the offset of that byte in the contents.
     pub fn slot_at(&self, at: u64) -> Option<(u64, u64)> {
         let past = at.checked_sub(self.slots)?;
         let within = (past % self.slot_bytes()).checked_sub(self.contents)?;
         Some((past / self.slot_bytes(), within))
     }
 
-    /// Bytes of a slot's header, digests and sector table, with the padding between them.
+    /// Returns the size of a slot's header, digests and sector table in bytes, including padding between them.
     pub(super) fn slot_head_bytes(&self) -> usize {
         self.table_offset() + self.table_blocks as usize * BLOCK_BYTES
     }
 
-    /// Where a slot's sector table begins in it.
+    /// Returns the offset of the sector table in a slot.
     pub(super) fn table_offset(&self) -> usize {
         self.table as usize
     }
 
-    /// Chunks of all regions.
+    /// Returns the number of chunks of all regions.
     pub fn chunks(&self) -> u64 {
         self.first_chunk[REGIONS]
     }
 
-    /// Sectors of a chunk.
+    /// Returns the number of sectors in a chunk.
     pub fn chunk_sectors(&self) -> u64 {
         self.chunk_bytes / self.sector_bytes
     }
 
-    /// The chunks of `region`.
+    /// Returns the chunks of `region`.
     pub fn chunks_of(&self, region: Region) -> std::ops::Range<u64> {
         self.first_chunk[region as usize]..self.first_chunk[region as usize + 1]
     }
 
-    /// The chunk that holds byte `offset` of `region`.
+    /// Returns the chunk that holds byte `offset` of `region`.
     ///
     /// # Panics
-    /// Past the end of the region: a bug of whoever asks.
+    /// If `offset` lies past the end of the region: a bug of the caller.
     pub fn chunk(&self, region: Region, offset: u64) -> u64 {
         let chunks = self.chunks_of(region);
         let chunk = chunks.start + offset / self.chunk_bytes;
@@ -243,7 +244,7 @@ impl Layout {
         chunk
     }
 
-    /// The region of `chunk`, and its first byte there.
+    /// Returns the region of `chunk`, and the offset of the chunk in the region in bytes.
     pub fn region_of(&self, chunk: u64) -> Option<(Region, u64)> {
         let region = Region::ALL.into_iter().find(|&region| self.chunks_of(region).contains(&chunk))?;
         Some((region, (chunk - self.chunks_of(region).start) * self.chunk_bytes))
@@ -254,7 +255,7 @@ fn head_distance(chunk_bytes: u64) -> u64 {
     (16 * chunk_bytes).clamp(HEAD_DISTANCES[0], HEAD_DISTANCES[1])
 }
 
-/// Where copies of a header may lie, whatever the image: for whoever has not read one yet.
+/// Returns every offset at which a copy of a header may lie in any image, for callers that have not read a header yet.
 pub(super) fn header_places() -> Vec<u64> {
     let mut places = vec![0];
     let mut distance = HEAD_DISTANCES[0];

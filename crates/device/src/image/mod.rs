@@ -1,33 +1,37 @@
-//! The image: how a drive lies on a medium.
+//! The image format: how the contents and the metadata of a drive are stored on a medium.
 //!
-//! - [`layout`]: where everything lies;
-//! - [`header`]: what the drive is, written once;
-//! - [`state`]: the few facts that all others hang on;
+//! - [`layout`]: where each part of the image lies;
+//! - [`header`]: description of the drive, written once;
+//! - [`state`]: era, valid journal and number of slots, rewritten at every barrier;
 //! - `directory`: which slot holds which chunk;
-//! - `sectors`: what every sector is, with the checksum of its contents;
-//! - [`space`]: chunks, slots, barriers; [`transfer`] reads and writes sectors; `opening` opens it, `witnesses` makes slots
-//!   whole that a kill left half given, [`scrub`] checks it;
+//! - `sectors`: for every sector, whether it was written, and the checksum of its contents;
+//! - [`space`]: chunks, slots and barriers;
+//! - [`transfer`]: reads and writes of sectors;
+//! - `opening`: opens a space, and resolves interrupted writes;
+//! - `witnesses`: completes slots whose assignment was interrupted;
+//! - [`scrub`]: checks a space and repairs its metadata;
 //! - [`journal`]: records of the layer's map and of the store;
-//! - `file_mark`: in which file of the host it was opened last;
+//! - `file_mark`: the host file in which the image was last opened for writing;
 //! - [`regions`]: which bytes are in use, and for what;
-//! - [`bounds`]: how much of it is kept in memory and done at once.
+//! - [`bounds`]: limits on memory and on the size of batches.
 //!
-//! Everything bears a checksum over image, place and contents, and every fact has a witness in a second place:
+//! Every piece has a checksum over the image's UUID, its place and its contents. Every fact has a witness, a second
+//! place that proves it:
 //!
-//! | what | its witness |
+//! | fact | its witness |
 //! |---|---|
 //! | header, state | two more copies, far apart |
 //! | directory's entry of a slot | the slot's own header; the blocks of its sector table; the count of slots in the state |
 //! | journal record | its copy in another region; the count of records in the state |
 //! | contents of a sector | the checksum in its sector table |
-//! | sector table | prepared before its slot is given, so a blank one is not taken for "never written" |
+//! | sector table | written before its slot is assigned, so a blank table is not mistaken for "never written" |
 //!
 //! Invariants:
-//! 1. A slot belongs to one chunk. Slots are given out in order, never past the durable mark.
+//! 1. A slot belongs to one chunk. Slots are assigned in order, and only below the durable slot mark of the state.
 //! 2. A chunk without a slot reads as zeros.
 //! 3. The header never changes once it is written.
-//! 4. A medium may keep any subset of the 512-byte blocks written since its last flush: what was durable can be read
-//!    after that, and what was not is old or new, sector by sector.
+//! 4. A medium may keep any subset of the 512-byte blocks written since its last flush. After that, durable data can
+//!    still be read, and each sector that was not durable is old or new.
 
 pub mod bounds;
 pub(crate) mod checksum;

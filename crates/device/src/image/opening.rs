@@ -1,10 +1,10 @@
-//! Opening the space of an image: the newest state, who has which slot, and, after a power cut, which of the sectors
-//! written last came through.
+//! Opening the space of an image: reads the newest state and the owner of each slot. After a power cut, determines
+//! which of the sectors written last hold old contents and which new.
 //!
 //! Invariants:
-//! 1. To read an image changes nothing on its medium; [`Space::settle`] alone writes.
-//! 2. One spoilt copy of a fact is made up for by another, and leaves a notice.
-//! 3. After settling no sector is between old and new.
+//! 1. Reading an image changes nothing on its medium; only [`Space::settle`] writes.
+//! 2. A damaged copy of a fact is replaced by another copy, and leaves a notice.
+//! 3. After [`Space::settle`], every sector that an interrupted era wrote is known to be old, new or damaged.
 
 use super::bounds::Bounds;
 use super::digests::{Agreement, compare};
@@ -19,7 +19,10 @@ use crate::error::DeviceError;
 use crate::media::Media;
 
 impl<M: Media> Space<M> {
-    /// The space of an image; `place` names it in errors.
+    /// Opens the space of an image; `place` names the image in errors.
+    ///
+    /// # Errors
+    /// Besides failures of the medium: the state is unreadable, or there are assigned slots whose owners are lost.
     pub fn open(media: M, header: &Header, place: &str, bounds: Bounds) -> Result<Space<M>, DeviceError> {
         let space = Space::open_ruined(media, header, place, bounds)?;
         let (known, given) = (space.directory.given, space.state.slots_given);
@@ -35,15 +38,16 @@ impl<M: Media> Space<M> {
         Ok(space)
     }
 
-    /// The same, for whoever repairs it: even if slots are there whose owners are lost. What lies in no slot then counts
-    /// as damaged until [`Space::forget_orphans`], for it may have been in one of those.
+    /// Like [`Space::open`], for repair: also opens an image with assigned slots whose owners are lost. Until
+    /// [`Space::forget_orphans`], sectors without a slot then count as damaged, because they may have been in a slot
+    /// whose owner is lost.
     pub fn open_ruined(media: M, header: &Header, place: &str, bounds: Bounds) -> Result<Space<M>, DeviceError> {
         let mut space = Space::over(media, header, bounds);
         let spoilt = header.spoilt_copies(&mut space.media, place)?;
         space.notices.extend(spoilt.iter().map(|copy| format!("copy {copy} of its header is damaged")));
         space.state = space.newest_state(place)?;
         if !space.state.is_sealed {
-            // A flush may have failed: then the host's cache holds what its disk does not.
+            // A flush may have failed. Then the host's cache holds data that its disk does not have.
             space.media.forget_cached().map_err(|cause| DeviceError::medium("forgetting what is cached", cause))?;
             let known = space.notices.len();
             space.state = space.newest_state(place)?;
@@ -58,7 +62,7 @@ impl<M: Media> Space<M> {
         Ok(space)
     }
 
-    /// The whole state with the highest generation.
+    /// Returns the valid state with the highest generation.
     fn newest_state(&mut self, place: &str) -> Result<State, DeviceError> {
         let mut newest: Option<State> = None;
         for (copy, at, state) in self.states(place)? {
@@ -74,7 +78,7 @@ impl<M: Media> Space<M> {
         })
     }
 
-    /// Every copy of the state in both places, where it is whole.
+    /// Returns every copy of the state in both places, as (copy, place, state). The state of a damaged copy is `None`.
     pub(super) fn states(&mut self, place: &str) -> Result<Vec<(u64, u64, Option<State>)>, DeviceError> {
         let mut states = Vec::new();
         for copy in 0..COPIES {
@@ -88,7 +92,7 @@ impl<M: Media> Space<M> {
         Ok(states)
     }
 
-    /// Finds out who has which slot.
+    /// Determines the owner of each slot.
     fn read_directory(&mut self) -> Result<(), DeviceError> {
         let mut first = 0;
         let mut bytes = Vec::new();
@@ -122,7 +126,7 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Whose `slot` is by its header, or by the blocks of its sector table.
+    /// Returns the chunk that `slot` holds, according to its header or the blocks of its sector table.
     fn owner_in_slot(&mut self, slot: u64) -> Result<Option<u64>, DeviceError> {
         match self.slot_header(slot)? {
             Owner::Chunk(chunk) => return Ok(Some(chunk)),
@@ -137,7 +141,7 @@ impl<M: Media> Space<M> {
         Ok(None)
     }
 
-    /// What the header of `slot` says.
+    /// Returns the owner of `slot` according to its header.
     pub(super) fn slot_header(&mut self, slot: u64) -> Result<Owner, DeviceError> {
         let mut bytes = [0; BLOCK_BYTES];
         let failed = |cause| DeviceError::medium("reading the image's slots", cause);
@@ -145,8 +149,9 @@ impl<M: Media> Space<M> {
         Ok(self.directory.parse_header(slot, &bytes))
     }
 
-    /// After an end that was not in good order: gives slots both of their witnesses, settles of every sector of the eras that
-    /// may have been cut whether it is old or new, and sees to it that later eras are told from these.
+    /// Recovers an image that was not closed cleanly. Restores copies of the state, also if the image was closed
+    /// cleanly. Rewrites missing witnesses of slots. Determines, for every sector that an interrupted era wrote,
+    /// whether it is old or new. Begins an era that is later than any on the medium.
     pub fn settle(&mut self) -> Result<(), DeviceError> {
         self.settle_states()?;
         if self.state.is_sealed {
@@ -165,7 +170,7 @@ impl<M: Media> Space<M> {
                 let written = digests.get((number / DIGESTS_PER_BLOCK) as usize).and_then(Option::as_ref);
                 let written = written.map(|digests| digests.digest(number % DIGESTS_PER_BLOCK));
                 newest = newest.max(written.map_or(0, |written| written.era));
-                // A block that was settled before the last era is compared with its digest when it is read.
+                // A block that was durable before the last era is compared with its digest when it is read.
                 let written = written.filter(|written| block.era().max(written.era) >= since);
                 let is_behind = written.is_some_and(|written| {
                     compare(space.seal.digest(slot, number, &block), written, since) == Agreement::Behind
@@ -183,7 +188,7 @@ impl<M: Media> Space<M> {
         self.flush()
     }
 
-    /// Calls `each` with every slot that has a sector table, while it returns true.
+    /// Calls `each` with every slot that has a sector table, until `each` returns false.
     pub(super) fn for_each_table(
         &mut self,
         each: &mut dyn FnMut(&Space<M>, SlotHead<'_>) -> bool,
@@ -204,8 +209,8 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Gives the place of the newest state three copies of it: a cut may leave some of them older. The three of the other place were
-    /// durable before one of these was written.
+    /// Rewrites the older copies in the place of the newest state: a power cut may leave them. The three copies in the
+    /// other place were durable before any copy in this place was written.
     fn settle_states(&mut self) -> Result<(), DeviceError> {
         let (newest, place) = (self.state, self.state.place());
         for (copy, at, state) in self.states("the image")? {
@@ -218,7 +223,8 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Settles the blocks `open`, so many at a time.
+    /// Determines for the blocks `open` whether their sectors are old or new. Works in batches of at most
+    /// [`Bounds::undigested_blocks`] blocks.
     fn settle_open(&mut self, open: &[OpenBlock], since: u64, era: u64) -> Result<(), DeviceError> {
         let copies = self.find_copies(since)?;
         for some in open.chunks(self.bounds.undigested_blocks.max(1)) {
@@ -227,8 +233,9 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Settles blocks. Digests come first, durably, with what the blocks were and what they will be: so a cut of the opening leaves what
-    /// an opening settles.
+    /// Determines for the blocks `open` whether their sectors are old or new, and writes their lines and digests.
+    /// Digests are made durable first, with the checksums of the blocks before and after. So if a power cut interrupts
+    /// the opening, the next opening can repeat the work.
     fn settle_some(&mut self, open: &[OpenBlock], copies: &Copies, era: u64) -> Result<(), DeviceError> {
         let mut settled: Vec<(&OpenBlock, Block)> = Vec::with_capacity(open.len());
         let mut digests: Vec<(u64, [u8; BLOCK_BYTES])> = Vec::new();
@@ -260,7 +267,8 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Returns a block as it is, and as it is once it is settled: where sectors are open, in `era`.
+    /// Returns a block before and after its open lines are decided. The latter belongs to `era` if there were open
+    /// lines. Returns `None` if the block is damaged.
     fn settled_block(
         &mut self,
         one: &OpenBlock,
@@ -278,7 +286,7 @@ impl<M: Media> Space<M> {
         Ok(Some((before, block)))
     }
 
-    /// The slots that have sectors: each with its chunk, and the region of that.
+    /// Returns the assigned slots that have a sector table, each with its chunk and the region of the chunk.
     fn slots_with_tables(&self) -> impl Iterator<Item = (u64, u64, Region)> + '_ {
         self.directory.given_slots().filter_map(|(slot, chunk)| {
             let (region, _) = self.layout.region_of(chunk).filter(|(region, _)| region.has_sectors())?;
@@ -286,7 +294,8 @@ impl<M: Media> Space<M> {
         })
     }
 
-    /// Settles the open lines of `block`, which then is of `era`.
+    /// Decides for each open line of `block` (`was` ≠ `is`) whether the sector is old or new, and moves the block to
+    /// `era`. Restores torn sectors from `copies`.
     fn settle_lines(
         &mut self,
         one: &OpenBlock,
@@ -322,7 +331,7 @@ impl<M: Media> Space<M> {
             });
         }
         for index in torn {
-            // What is neither old nor new, and has no copy, is damage, and is seen as such when it is read.
+            // A sector that is neither old nor new and has no copy is damaged; later reads report it.
             let (address, place) = (offset / sector_bytes + first + index, (first + index) * sector_bytes);
             let place = self.layout.content(slot, place);
             self.restore_sector(copies, (region, address), open.line(index).is, place)?;
@@ -339,18 +348,19 @@ pub(super) struct SlotHead<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A block of a sector table to be settled.
+/// A block of a sector table that an interrupted era left with open lines (`was` ≠ `is`), or with a digest that is
+/// behind.
 struct OpenBlock {
     slot: u64,
     chunk: u64,
     region: Region,
     number: u64,
-    /// Whether some of its sectors may be old or new; else only its digest is behind.
+    /// Whether some of its sectors may be old or new. If not, only its digest is behind.
     is_open: bool,
 }
 
 impl OpenBlock {
-    /// The slot, and which block of its digests has that of this one.
+    /// Returns the slot, and the number of the block of digests that holds the digest of this block.
     fn digests_at(&self) -> (u64, u64) {
         (self.slot, self.number / DIGESTS_PER_BLOCK)
     }

@@ -1,8 +1,8 @@
-//! Which bytes of an image are in use, and for what: for whoever damages images on purpose, and for people who look at one
-//! with other tools.
+//! Lists which bytes of an image are in use, and for what: for tests that damage images on purpose, and for users who
+//! inspect an image with other tools.
 //!
 //! Invariants:
-//! 1. Pieces do not overlap. Bytes in none of them mean nothing.
+//! 1. Pieces do not overlap. Bytes outside of all pieces are ignored.
 
 use super::journal::RECORD_BYTES;
 use super::layout::{BLOCK_BYTES, COPIES, ENTRY_BYTES, Region, SECTORS_PER_BLOCK};
@@ -13,18 +13,18 @@ use super::{Header, Journal};
 use crate::error::DeviceError;
 use crate::media::Media;
 
-/// What bytes of an image are for.
+/// Purpose of bytes of an image.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Use {
     /// A copy of the header.
     Header,
     /// A copy of a state.
     State,
-    /// The directory's entry of a slot.
+    /// The directory entry of a slot.
     Directory,
     /// The header of a slot.
     SlotHeader,
-    /// A block with the digests of a sector table.
+    /// A block with digests of a sector table.
     Digests,
     /// A block of a sector table.
     SectorTable,
@@ -35,7 +35,7 @@ pub enum Use {
 }
 
 impl Use {
-    /// All of them.
+    /// All purposes.
     pub const ALL: [Use; 8] = [
         Use::Header,
         Use::State,
@@ -47,7 +47,7 @@ impl Use {
         Use::Journal,
     ];
 
-    /// Its name in listings.
+    /// Returns the name of the purpose in listings.
     pub fn name(self) -> &'static str {
         match self {
             Use::Header => "header",
@@ -62,14 +62,14 @@ impl Use {
     }
 }
 
-/// Bytes of an image that are in use.
+/// A piece of an image that is in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Used {
-    /// For what.
+    /// Purpose of the bytes.
     pub what: Use,
-    /// The first.
+    /// Offset of the first byte in the image.
     pub offset: u64,
-    /// How many.
+    /// Number of bytes.
     pub bytes: u64,
 }
 

@@ -1,13 +1,14 @@
-//! The restore area: copies of contents that are about to overwrite durable contents in place, where the host's disk may tear a
-//! sector because it writes less than that whole.
+//! The restore area: copies of contents that are about to overwrite durable contents in place. It is needed if the
+//! host's disk may tear a sector, because the unit that the disk writes atomically is smaller than a sector.
 //!
 //! ```text
 //!   lines, and copies of the contents ─► flush ─► contents in place ─► flush, which ends the era ─► the area is used again
 //!                                          └─ cut: neither what it was nor what it is ─► restored from the copy
 //! ```
 //!
-//! A record of the area is a header of 512 bytes, which names sectors, and their contents behind it. Records of one era stand one behind
-//! the other from the beginning of the area on. Whether a copy is whole its line in the sector table tells.
+//! A record of the restore area is a header of 512 bytes, which names sectors, followed by the contents of these
+//! sectors. The records of one era follow each other from the start of the area. The checksum in a sector's line of the
+//! sector table tells whether its copy is intact.
 //!
 //! Invariants:
 //! 1. A copy is durable before the first byte of its contents is written in place.
@@ -25,23 +26,23 @@ use crate::error::DeviceError;
 use crate::media::Media;
 
 const MAGIC: u32 = 0x5245_5354;
-/// Bytes of a record's header before the sectors.
+/// Bytes of a record's header before the numbers of the sectors.
 const FIXED_BYTES: usize = 24;
-/// Sectors that a record names at most.
+/// Largest number of sectors in a record.
 const SECTORS_PER_RECORD: usize = (BLOCK_BYTES - FIXED_BYTES) / 8;
-/// Set in the number of a sector of the flash.
+/// Flag in the number of a sector that lies on the flash.
 const OF_FLASH: u64 = 1 << 63;
 
-/// Where the copies of an era that may have been cut lie, by region and sector.
+/// Offsets in the restore area of the copies from eras that may have been interrupted, by region and sector.
 pub(super) type Copies = BTreeMap<(Region, u64), u64>;
 
 impl<M: Media> Space<M> {
-    /// Whether the host's disk may tear a sector.
+    /// Returns whether the host's disk may tear a sector.
     pub(super) fn may_tear(&self) -> bool {
         self.layout.restore_bytes > 0 && self.layout.sector_bytes > self.media.tear_bytes()
     }
 
-    /// Returns how many sectors may be written at once: their copies must find room.
+    /// Returns how many sectors may be written at once, so that their copies fit into the restore area.
     pub(super) fn sectors_at_once(&self) -> u64 {
         if !self.may_tear() {
             return u64::MAX;
@@ -54,13 +55,14 @@ impl<M: Media> Space<M> {
         }
     }
 
-    /// Returns whether copies of `sectors` sectors find room behind those that are there.
+    /// Returns whether copies of `sectors` sectors fit into the rest of the restore area, or none are needed.
     pub(super) fn has_room_for_copies(&self, sectors: u64) -> bool {
         let headers = sectors.div_ceil(SECTORS_PER_RECORD as u64) * BLOCK_BYTES as u64;
         !self.may_tear() || self.restore_end + headers + sectors * self.layout.sector_bytes <= self.layout.restore_bytes
     }
 
-    /// Writes copies of the contents of `write`, as one act; `codes` are those of its sectors.
+    /// Writes copies of the contents of `write` to the restore area, in one call of [`Media::write_together`]. `codes`
+    /// are the codes of the written sectors in the sector table.
     pub(super) fn write_copies(&mut self, write: &Write<'_>, codes: &[u32]) -> Result<(), DeviceError> {
         let Some(contents) = write.contents else { return Ok(()) };
         let sector_bytes = self.layout.sector_bytes as usize;
@@ -84,7 +86,7 @@ impl<M: Media> Space<M> {
         self.media.write_together(&pieces).map_err(failed)
     }
 
-    /// The header of a record at the end of the area.
+    /// Returns the header of a record that begins at the current end of the restore area.
     fn copies_header(&self, region: Region, addresses: &[u64]) -> [u8; BLOCK_BYTES] {
         let mut bytes = [0; BLOCK_BYTES];
         bytes[4..8].copy_from_slice(&MAGIC.to_le_bytes());
@@ -99,7 +101,7 @@ impl<M: Media> Space<M> {
         bytes
     }
 
-    /// Finds the copies of eras from `since` on.
+    /// Returns the copies from era `since` and later eras.
     pub(super) fn find_copies(&mut self, since: u64) -> Result<Copies, DeviceError> {
         let (mut copies, mut at) = (Copies::new(), 0);
         let word = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
@@ -124,8 +126,8 @@ impl<M: Media> Space<M> {
         Ok(copies)
     }
 
-    /// Writes the copy of sector `address` of `region` to its place at byte `place` of the image, if there is one that sums to `sum`.
-    /// Returns whether there was.
+    /// Restores a torn sector: writes the copy of sector `address` of `region` to offset `place` of the image, if the
+    /// checksum of the copy is `sum`. Returns whether there was a copy with that checksum.
     pub(super) fn restore_sector(
         &mut self,
         copies: &Copies,
@@ -146,7 +148,7 @@ impl<M: Media> Space<M> {
         Ok(is_it)
     }
 
-    /// Writes `write` in parts of so many sectors, each in an era of its own where that is needed.
+    /// Writes `write` in parts of at most `most` sectors, each in an era of its own where necessary.
     pub(super) fn write_in_parts(&mut self, write: &Write<'_>, most: u64) -> Result<(), DeviceError> {
         let sector_bytes = self.layout.sector_bytes as usize;
         let (mut next, end) = (write.extent.start, write.extent.end());
@@ -163,7 +165,7 @@ impl<M: Media> Space<M> {
     }
 }
 
-/// Returns `sectors` sectors of `pieces` from sector `first` on.
+/// Returns `sectors` sectors of `pieces`, from sector `first` on.
 fn within<'a>(pieces: &[Given<'a>], first: usize, sectors: usize, sector_bytes: usize) -> Vec<Given<'a>> {
     let (mut passed, mut parts) = (0, Vec::new());
     for piece in pieces {

@@ -1,19 +1,19 @@
-//! Buffers that transfers use again, so that none allocates.
+//! Buffers that transfers reuse to avoid allocation.
 
 use super::sectors::Block;
 
-/// Buffers used again from one transfer to the next.
+/// Buffers that are reused by one transfer after another.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     pub(super) sums: Vec<u32>,
     pub(super) changed: Vec<Changed>,
     pub(super) blocks: Vec<u8>,
     pub(super) order: Vec<usize>,
-    /// Where blocks that lie side by side go on the medium, and where they begin in `blocks`.
+    /// For each run of adjacent blocks, its offset on the medium and its start in `blocks`.
     pub(super) runs: Vec<(u64, usize)>,
 }
 
-/// A block with new lines, not yet on the medium.
+/// A block of a sector table with new lines that are not on the medium yet.
 #[derive(Debug)]
 pub(super) struct Changed {
     pub(super) slot: u64,

@@ -1,10 +1,11 @@
-//! The check of an image's space: every copy of every fact, every block of the sector tables, every sector's contents
-//! against their checksums; and making good what another copy knows.
+//! The check of an image's space: verifies every copy of the metadata, every block of the sector tables and the
+//! contents of every sector. Repairs damage for which another copy exists.
 //!
 //! Invariants:
-//! 1. Memory is bounded by a chunk, however large the image.
+//! 1. Memory for contents is bounded by the size of a chunk, whatever the size of the image.
 //! 2. [`Space::scrub`] writes nothing.
-//! 3. After [`Space::heal`] and [`Space::give_up`] of what was found, a second scrub finds nothing.
+//! 3. After [`Space::heal`], and [`Space::give_up`] of the sectors that were found damaged, a second scrub finds
+//!    nothing.
 
 use std::fmt;
 
@@ -18,60 +19,60 @@ use super::space::Space;
 use crate::error::DeviceError;
 use crate::media::Media;
 
-/// Something amiss in the space of an image.
+/// Damage in the space of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
-    /// A copy of the header is not what was written.
+    /// A copy of the header is damaged.
     Header {
-        /// Which.
+        /// Number of the copy.
         copy: u64,
     },
-    /// A copy of the state is not what was written.
+    /// A copy of the state is damaged or out of date.
     State {
-        /// Which copy.
+        /// Number of the copy.
         copy: u64,
-        /// Of which of the two places.
+        /// Place of the state, 0 or 1.
         place: u64,
     },
-    /// The directory's entry of a slot is not what was written.
+    /// The directory entry of a slot is damaged.
     Entry {
-        /// The slot.
+        /// Number of the slot.
         slot: u64,
     },
-    /// The header of a slot is not what was written.
+    /// The header of a slot is damaged.
     SlotHeader {
-        /// The slot.
+        /// Number of the slot.
         slot: u64,
     },
-    /// The digests of a slot's sector table are not what was written.
+    /// The digests of a slot's sector table are damaged or out of date.
     Digests {
-        /// The slot.
+        /// Number of the slot.
         slot: u64,
     },
-    /// Nobody knows any more whose these slots were.
+    /// The owners of some assigned slots are lost.
     Orphans {
-        /// How many.
+        /// Number of these slots.
         slots: u64,
     },
-    /// The file ends too early.
+    /// The file is too short.
     CutShort {
-        /// Its length in bytes.
+        /// Length of the file in bytes.
         bytes: u64,
-        /// What it should be at least.
+        /// Smallest correct length in bytes.
         needed: u64,
     },
-    /// A block of a sector table is not what was written: of these sectors nothing is known.
+    /// A block of a sector table is damaged: nothing is known of its sectors.
     Table {
-        /// The region.
+        /// Region of the sectors.
         region: Region,
-        /// The sectors.
+        /// Sectors that the block covers.
         extent: Extent,
     },
-    /// Contents do not sum to what their sector table says.
+    /// The checksum of contents differs from the one in the sector table.
     Contents {
-        /// The region.
+        /// Region of the sectors.
         region: Region,
-        /// The sectors.
+        /// Sectors with wrong contents.
         extent: Extent,
     },
 }
@@ -99,7 +100,7 @@ impl fmt::Display for Flaw {
 }
 
 impl<M: Media> Space<M> {
-    /// Calls `each` with everything amiss, and `progress` with bytes looked at and bytes in all now and then.
+    /// Calls `each` with every flaw, and `progress`, after each slot, with the bytes checked so far and the total.
     pub fn scrub(
         &mut self,
         header: &Header,
@@ -115,7 +116,7 @@ impl<M: Media> Space<M> {
         let of_older = states.iter().filter(|(_, at, _)| *at == older_place).filter_map(|(.., state)| *state);
         let generation = of_older.map(|state| state.generation).max();
         for (copy, at, state) in states {
-            // Of the place that is not the newest all copies were durable: one that is older than another was dropped.
+            // All copies in the older place were durable. A write of a copy that is older than the others was dropped.
             let is_older = at == older_place && state.is_some_and(|state| Some(state.generation) != generation);
             if state.is_none() || is_older {
                 each(Flaw::State { copy, place: at });
@@ -142,7 +143,7 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Entries of slots that nobody has, and that say something all the same.
+    /// Reports directory entries of unassigned slots that are not blank.
     fn scrub_free_entries(&mut self, each: &mut dyn FnMut(Flaw)) -> Result<(), DeviceError> {
         for slot in 0..self.state.slot_mark {
             if self.directory.chunk(slot).is_none() && self.read_entry(slot)? != Owner::Nobody {
@@ -169,7 +170,7 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// The sectors in `slot`, the first of which has the address `first`.
+    /// Checks the sector table, the digests and the contents of `slot`; its first sector has the address `first`.
     fn scrub_sectors(
         &mut self,
         slot: u64,
@@ -212,7 +213,7 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Returns whether the digests of `slot` are damaged: not whole, or older than their blocks.
+    /// Returns whether the digests of `slot` are damaged, or older than their blocks.
     fn has_spoilt_digests(&mut self, slot: u64) -> Result<bool, DeviceError> {
         for index in 0..self.layout.digest_blocks {
             if self.digest_block(slot, index)?.is_none() {
@@ -230,7 +231,8 @@ impl<M: Media> Space<M> {
         Ok(false)
     }
 
-    /// Writes the digests of `slot` anew. A block that is older than its digest keeps it: it is damage still.
+    /// Rewrites the digests of `slot`. A block that is older than its digest keeps that digest, because the block is
+    /// still damaged.
     fn renew_digests(&mut self, slot: u64) -> Result<(), DeviceError> {
         for number in 0..self.layout.table_blocks {
             if self.block(slot, number)?.is_some() {
@@ -240,7 +242,8 @@ impl<M: Media> Space<M> {
         self.write_digests()
     }
 
-    /// Writes every copy of every fact anew: header, directory, slot headers, digests, and the state in both places.
+    /// Repairs the metadata. Rewrites the header, damaged directory entries, slot headers and digests, and the state in
+    /// both places. Lengthens the file if it was cut short.
     pub fn heal(&mut self, header: &Header) -> Result<(), DeviceError> {
         header.write(&mut self.media)?;
         let needed = self.layout.slot(self.state.slot_mark);
@@ -275,7 +278,7 @@ impl<M: Media> Space<M> {
         self.update(|_| {})
     }
 
-    /// Makes of every sector one that was never written.
+    /// Marks every sector that has a slot as never written.
     pub fn forget_sectors(&mut self) -> Result<(), DeviceError> {
         let given: Vec<u64> = self.directory.given_slots().map(|(_, chunk)| chunk).collect();
         for chunk in given {
@@ -286,12 +289,13 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// From now on what lies in no slot was never written, though slots are there whose owners are lost.
+    /// Makes sectors without a slot count as never written from now on, although there are assigned slots whose owners
+    /// are lost.
     pub fn forget_orphans(&mut self) {
         self.has_orphans = false;
     }
 
-    /// Gives up what `chunk` had in the slot that it was in, if it was in one whose owner is lost.
+    /// Marks the sectors of `chunk`, which just got a slot, as lost: they may have been in a slot whose owner is lost.
     pub(super) fn give_up_chunk(&mut self, chunk: u64) -> Result<(), DeviceError> {
         match self.sectors_of(chunk) {
             Some((region, extent)) => self.redraw(region, extent, SPOILT),
@@ -299,14 +303,14 @@ impl<M: Media> Space<M> {
         }
     }
 
-    /// The sectors of `chunk`, if it has any.
+    /// Returns the region and the sectors of `chunk`, or `None` if it belongs to a journal.
     fn sectors_of(&self, chunk: u64) -> Option<(Region, Extent)> {
         let (region, offset) = self.layout.region_of(chunk).filter(|(region, _)| region.has_sectors())?;
         let first = Pba(offset / self.layout.sector_bytes);
         Some((region, Extent::new(first, Sectors(self.layout.chunk_sectors()))))
     }
 
-    /// Gives up the sectors of `extent`: from now on they are known to be lost.
+    /// Marks the sectors of `extent` as lost.
     pub fn give_up(&mut self, region: Region, extent: Extent) -> Result<(), DeviceError> {
         self.redraw(region, extent, SPOILT)
     }

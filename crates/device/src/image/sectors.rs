@@ -1,9 +1,11 @@
-//! Sector tables: of every sector of the platters and the flash, whether it was written, is destroyed, and the checksum of
-//! what it holds. A table lies in the slot of the chunk it speaks of, in blocks that a power cut leaves old or new.
+//! Sector tables. For every sector of the platters and the flash, a table stores whether the sector was written,
+//! destroyed or lost, and the checksum of its contents. A table lies in the slot of its chunk, in blocks that a power
+//! cut leaves old or new.
 //!
-//! A sector's contents and its line in the table lie apart, so one may outlive a power cut without the other. Therefore a
-//! line has two codes: what the sector is, and what it was when this *era* began (eras end at barriers). The line is written
-//! before the contents. After a cut, and only then, a sector of the era that was cut may be what it was ([`settled`]):
+//! A sector's contents and its line in the table lie apart, so a power cut may keep one without the other. Therefore a
+//! line has two codes: the current one (`is`), and the one when the current *era* began (`was`). Eras end at barriers.
+//! The line is written before the contents. After a power cut, and only then, a sector of the interrupted era may have
+//! its old contents ([`settled`]):
 //!
 //! ```text
 //!   was            is      the contents sum to     then the sector
@@ -15,42 +17,43 @@
 //! ```
 //!
 //! Invariants:
-//! 1. What is in memory is what the medium holds: blocks are written as they change.
-//! 2. A block that is not whole says nothing: its sectors count as spoilt.
-//! 3. A block that is not what its digest says is older than what was written, and says nothing either.
-//! 4. Where the table says that a sector holds something, only contents of that sum are given out.
+//! 1. A block in memory equals the block on the medium: blocks are written as soon as they change.
+//! 2. A damaged block is ignored: its sectors count as lost (`SPOILT`).
+//! 3. A block that does not match its digest is older than the last write of the block, and is ignored like a damaged
+//!    one.
+//! 4. If the table says that a sector holds contents, only contents with that checksum are returned.
 
 use uuid::Uuid;
 
 use super::checksum::{FIRST_SUM, Salt, What};
 use super::layout::{BLOCK_BYTES, SECTORS_PER_BLOCK};
 
-/// Never written.
+/// Code of a sector that was never written.
 pub(super) const ABSENT: u32 = 0;
-/// Destroyed by a write that overlaps it.
+/// Code of a sector that was destroyed by a write to an overlapping track.
 pub(super) const DESTROYED: u32 = 1;
-/// Written, and all zeros: nothing is stored.
+/// Code of a sector that was written with zeros; no contents are stored.
 pub(super) const ZERO: u32 = 2;
-/// Lost by damage to the image.
+/// Code of a sector that was lost by damage to the image.
 pub(super) const SPOILT: u32 = 3;
 
-/// Whether `code` is the sum of contents.
+/// Returns whether `code` is a checksum of contents.
 #[inline]
 pub(super) fn is_sum(code: u32) -> bool {
     code >= FIRST_SUM
 }
 
-/// What the table says of a sector.
+/// Line of a sector in its sector table: two codes, each a checksum or one of the constants [`ABSENT`] to [`SPOILT`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Line {
-    /// What it was when the era of its block began.
+    /// Code of the sector when the era of the block began.
     pub(super) was: u32,
-    /// What it is.
+    /// Current code of the sector.
     pub(super) is: u32,
 }
 
 impl Line {
-    /// A sector that is `code`, and was.
+    /// Returns the line of a sector whose code was `code` before the era of the block, and still is.
     #[inline]
     pub(super) fn settled(code: u32) -> Line {
         Line { was: code, is: code }
@@ -58,23 +61,24 @@ impl Line {
 }
 
 const LINES_AT: usize = 16;
-/// Bytes of the codes of the sectors of a block.
+/// Bytes of the current codes of all sectors of a block.
 const CODES_BYTES: usize = SECTORS_PER_BLOCK as usize * 4;
 
-/// What a block of a sector table must be: its witness, which lies elsewhere.
+/// Digest of a block of a sector table: the witness of the block, stored in another place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Digest {
-    /// The era of the block.
+    /// Era of the block.
     pub(super) era: u64,
-    /// The sum of what its sectors were before that era.
+    /// Checksum of the codes that the block's sectors had before that era.
     pub(super) was: u32,
-    /// The sum of what its sectors are.
+    /// Checksum of the current codes of the block's sectors.
     pub(super) is: u32,
 }
 
-/// A block with the digests of blocks of a sector table. It is sealed, and kept in memory, as those are, under numbers behind theirs.
+/// Methods of a block that holds the digests of blocks of a sector table. It is sealed and cached like those blocks,
+/// under numbers that follow theirs.
 impl Block {
-    /// One without digests yet.
+    /// Returns a block without digests.
     pub(super) fn of_digests() -> Block {
         Block { bytes: [0; BLOCK_BYTES] }
     }
@@ -94,7 +98,7 @@ impl Block {
     }
 }
 
-/// Bytes of a digest.
+/// Size of a digest in bytes.
 const DIGEST_BYTES: usize = 16;
 
 /// A block of a sector table.
@@ -104,7 +108,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// All of whose sectors are `code`.
+    /// Returns a block in which all sectors have the code `code`.
     pub(super) fn filled(code: u32) -> Block {
         let mut block = Block { bytes: [0; BLOCK_BYTES] };
         (0..SECTORS_PER_BLOCK).for_each(|index| block.set(index, Line::settled(code)));
@@ -125,13 +129,14 @@ impl Block {
         self.bytes[at + 4..at + 8].copy_from_slice(&line.is.to_le_bytes());
     }
 
-    /// The era in which it was written last.
+    /// Returns the era in which the block was last written.
     #[inline]
     pub(super) fn era(&self) -> u64 {
         u64::from_le_bytes(self.bytes[8..16].try_into().expect("eight bytes"))
     }
 
-    /// Enters `era`: what its sectors are is what they were. Nothing, if it was written in that era already.
+    /// Moves the block to `era`: the current codes become those at the start of the era. Does nothing if the block
+    /// belongs to `era` already.
     pub(super) fn enter(&mut self, era: u64) {
         if self.era() == era {
             return;
@@ -143,7 +148,7 @@ impl Block {
         }
     }
 
-    /// Returns the codes that its sectors have.
+    /// Returns the current codes of the block's sectors.
     fn codes(&self) -> [u8; CODES_BYTES] {
         let mut codes = [0; CODES_BYTES];
         for index in 0..SECTORS_PER_BLOCK {
@@ -152,13 +157,13 @@ impl Block {
         codes
     }
 
-    /// The chunk that its slot holds, if it was written since the slot was given.
+    /// Returns the chunk that the block's slot holds, if the block was written after the slot was assigned.
     pub(super) fn chunk(&self) -> Option<u64> {
         u32::from_le_bytes(self.bytes[4..8].try_into().expect("four bytes")).checked_sub(1).map(u64::from)
     }
 }
 
-/// How blocks of an image are sealed and read.
+/// Seals blocks of one image with checksums, and verifies them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seal {
     blocks: Salt,
@@ -174,13 +179,15 @@ impl Seal {
         self.blocks.sum(slot << 24 | block, &bytes[4..])
     }
 
-    /// Returns the digest of `block`, number `number` of the table of `slot`, as if it had been so before its era, too.
+    /// Returns the digest of `block`, block `number` of the sector table of `slot`. Both checksums of the digest are
+    /// those of the current codes.
     pub(super) fn digest(self, slot: u64, number: u64, block: &Block) -> Digest {
         let is = self.digests.sum(slot << 24 | number, &block.codes());
         Digest { era: block.era(), was: is, is }
     }
 
-    /// `block`, number `number` of the table of `slot`, which holds `chunk`, as it is kept.
+    /// Seals `block`, block `number` of the sector table of `slot`, which holds `chunk`. Returns its bytes on the
+    /// medium.
     pub(super) fn close(self, slot: u64, number: u64, chunk: Option<u64>, block: &mut Block) -> [u8; BLOCK_BYTES] {
         block.bytes[4..8].copy_from_slice(&chunk.map_or(0, |chunk| chunk as u32 + 1).to_le_bytes());
         let sum = self.sum(slot, number, &block.bytes);
@@ -188,13 +195,13 @@ impl Seal {
         block.bytes
     }
 
-    /// The block in `bytes`, if it is whole.
+    /// Returns the block in `bytes`, or `None` if it is damaged or belongs to another place.
     pub(super) fn open(self, slot: u64, number: u64, bytes: &[u8; BLOCK_BYTES]) -> Option<Block> {
         (self.sum(slot, number, bytes).to_le_bytes() == bytes[..4]).then_some(Block { bytes: *bytes })
     }
 }
 
-/// A block in memory.
+/// A block in memory with its place.
 #[derive(Debug)]
 struct Held {
     slot: u64,
@@ -202,12 +209,12 @@ struct Held {
     block: Block,
 }
 
-/// The blocks that are kept in memory: each has one place, which the next that falls there takes.
+/// Direct-mapped cache of blocks: each block has one entry, and replaces the block that is there.
 #[derive(Debug)]
 pub(super) struct Kept(Vec<Option<Box<Held>>>);
 
 impl Kept {
-    /// Room for `blocks`.
+    /// Returns an empty cache of `blocks` entries.
     pub(super) fn new(blocks: usize) -> Kept {
         let mut places = Vec::new();
         places.resize_with(blocks.max(1), || None);
@@ -215,7 +222,7 @@ impl Kept {
     }
 
     fn place(&self, slot: u64, number: u64) -> usize {
-        // Neighbours fall into places side by side; slots far apart in the drive spread by the multiplier.
+        // Neighbouring blocks get neighbouring entries; the multiplier spreads slots.
         (slot.wrapping_mul(0x9e37_79b9).wrapping_add(number) % self.0.len() as u64) as usize
     }
 
@@ -224,7 +231,7 @@ impl Kept {
         (held.slot == slot && held.number == number).then_some(&held.block)
     }
 
-    /// Keeps `block`, in the stead of whichever had its place.
+    /// Caches `block` in place of the block that used its entry.
     pub(super) fn put(&mut self, slot: u64, number: u64, block: &Block) {
         let place = self.place(slot, number);
         match &mut self.0[place] {
@@ -241,7 +248,8 @@ impl Kept {
     }
 }
 
-/// What a sector is after a cut in the era of its line, where its contents sum to `sum`; nothing if that cannot be told.
+/// Returns the code of a sector after a power cut in the era of its `line`; `sum` is the checksum of the contents
+/// found. Returns `None` if the contents are neither old nor new.
 pub(super) fn settled(line: Line, sum: u32) -> Option<u32> {
     if !is_sum(line.is) || line.is == sum {
         Some(line.is)

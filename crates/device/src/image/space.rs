@@ -1,11 +1,12 @@
-//! The space of an image: chunks and their slots, barriers and the state. What is read and written in it is in `transfer`,
-//! what an opening makes of it in `opening`, what a check looks at in `scrub`.
+//! The space of an image: chunks and their slots, barriers and the state. Reads and writes of sectors are in
+//! `transfer`, the opening in `opening`, the check in `scrub`.
 //!
 //! Invariants:
-//! 1. A slot is prepared before it is given, and the state's mark covers it: so a slot that was given always has a whole
-//!    header and a whole sector table, and a file that was cut short shows it.
-//! 2. When an era ends, the digests of the blocks of sector tables that were written in it become durable with them.
-//! 3. The era in the state only grows, and only after all that was written before is durable.
+//! 1. A slot is prepared, and covered by the slot mark of the state, before it is assigned. So an assigned slot always
+//!    has a valid header and a valid sector table, and a file that was cut short can be detected.
+//! 2. When an era ends, the digests of all blocks of sector tables that were written in it become durable with the
+//!    blocks.
+//! 3. The era in the state only grows, and only after all earlier writes are durable.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,20 +24,21 @@ use crate::error::DeviceError;
 use crate::media::Media;
 use crate::media::deferred::Deferred;
 
-/// Slots prepared at first; more as the image grows.
+/// Number of slots prepared at first; more as the image grows.
 const SLOTS_AT_FIRST: u64 = 4;
 
-/// How a drive wants sectors to be treated that hold nothing.
+/// How a drive treats sectors without contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Blank {
-    /// A sector of the platters that was never written is maybe damaged: reading it is an error (Singh 2014 §4.1).
+    /// Whether a sector of the platters that was never written may be damaged, so that reading it is an error (Singh
+    /// 2014 §4.1).
     pub is_damaged: bool,
-    /// Zeros are remembered as written even where nothing else is stored nearby, and blank sectors that are destroyed as
-    /// destroyed: for drives whose host answers for what it destroys.
+    /// Whether written zeros are recorded even in a chunk without a slot, and destroyed sectors even if they were never
+    /// written. For drives whose host is responsible for the sectors that its writes destroy.
     pub remembers_zeros: bool,
 }
 
-/// The space.
+/// The space of an image.
 #[derive(Debug)]
 pub struct Space<M> {
     pub(super) media: Deferred<M>,
@@ -45,36 +47,38 @@ pub struct Space<M> {
     pub(super) seal: Seal,
     pub(super) kept: Kept,
     pub(super) contents: [Salt; 2],
-    /// What places have in the sums of contents that were summed before: made when first needed.
+    /// Address-dependent parts of checksums, for contents that come with precomputed parts; per region, created when
+    /// first needed.
     pub(super) places: [Option<Places>; 2],
     pub(super) journal: Salt,
-    /// Of the headers of the restore area.
+    /// Seed of the checksums of record headers in the restore area.
     pub(super) restore: Salt,
     pub(super) state: State,
     pub(super) state_salt: Salt,
     pub(super) uuid: Uuid,
     pub(super) bounds: Bounds,
     pub(super) blank: Blank,
-    /// Whether slots were given whose owners are lost: what lies in no slot may have been in one of them.
+    /// Whether there are assigned slots whose owners are lost. A chunk without a slot may have been in one of them.
     pub(super) has_orphans: bool,
-    /// Slots up to here are prepared and were not used since.
+    /// End of the slots that were prepared since the opening. Slots below it can be assigned without another
+    /// preparation.
     prepared: u64,
     /// Whether anything was written since the last barrier.
     pub(super) is_changed: bool,
-    /// The latest era that is known to have begun from elsewhere than the state; 0 if none is.
+    /// Latest era that is known to have begun from other sources than the state; 0 if none.
     pub(super) begun_era: u64,
-    /// What the opening found amiss and could do without.
+    /// Messages about damage that the opening found and could work around.
     pub(super) notices: Vec<String>,
-    /// Blocks of sector tables that were written and whose digests were not, by slot and number.
+    /// Written blocks of sector tables whose digests are not written yet, as (slot, number).
     pub(super) undigested: BTreeSet<(u64, u64)>,
-    /// Where the next copy goes in the restore area.
+    /// Offset of the next copy in the restore area.
     pub(super) restore_end: u64,
-    /// Buffers that are used again.
+    /// Buffers that are reused.
     pub(super) scratch: super::scratch::Scratch,
 }
 
 impl<M: Media> Space<M> {
-    /// The space of a new image on `media`, its state written to both places.
+    /// Creates the space of a new image on `media`, and writes its state to both places.
     pub fn create(media: M, header: &Header, bounds: Bounds) -> Result<Space<M>, DeviceError> {
         let mut space = Space::over(media, header, bounds);
         space.state = State { era: 1, epoch: 1, journal_epoch: 1, ..State::default() };
@@ -83,7 +87,7 @@ impl<M: Media> Space<M> {
         Ok(space)
     }
 
-    /// One that nothing is known of yet.
+    /// Returns a space over `media`, without reading anything from it.
     pub(super) fn over(media: M, header: &Header, bounds: Bounds) -> Space<M> {
         let layout = header.layout();
         let salt = |what| Salt::new(header.uuid, what);
@@ -113,88 +117,90 @@ impl<M: Media> Space<M> {
         }
     }
 
-    /// The medium.
+    /// Returns the medium.
     pub fn media(&self) -> &M {
         self.media.below()
     }
 
-    /// The medium, for whoever cuts or damages it. What was kept of it in memory is forgotten.
+    /// Returns the medium, for tests that cut its power or damage it. Empties the cache of sector tables.
     pub fn media_mut(&mut self) -> &mut M {
         self.kept.clear();
         self.media.below_mut()
     }
 
-    /// Until the next call, what is written may lie in these blocks: the medium may keep them.
+    /// Lends `blocks` to the medium until the next call: written data may lie in them, and the medium may keep them
+    /// instead of a copy ([`Media::lend`]).
     pub fn lend(&mut self, blocks: &mut dyn Iterator<Item = Arc<Vec<u8>>>) {
         self.media.lend(blocks);
     }
 
-    /// A block that the medium has left since this loan began.
+    /// Returns a lent block that the medium has stopped using since the latest call of [`Space::lend`], if any
+    /// ([`Media::reclaim`]).
     pub fn reclaim(&mut self) -> Option<Vec<u8>> {
         self.media.reclaim()
     }
 
-    /// Gives the medium back.
+    /// Consumes the space and returns the medium.
     pub fn into_media(self) -> M {
         self.media.into_below()
     }
 
-    /// Where everything lies.
+    /// Returns the layout of the image.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The state.
+    /// Returns the state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// The bounds it works in.
+    /// Returns the limits on memory and batches.
     pub fn bounds(&self) -> &Bounds {
         &self.bounds
     }
 
-    /// How the drive wants blank sectors to be treated.
+    /// Sets how sectors without contents are treated.
     pub fn set_blank(&mut self, blank: Blank) {
         self.blank = blank;
     }
 
-    /// What the opening found amiss and could do without, in words.
+    /// Returns messages about damage that the opening found and could work around.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// Bytes of slots given out.
+    /// Returns the total size of the assigned slots in bytes.
     pub fn allocated_bytes(&self) -> u64 {
         self.directory.given * self.layout.slot_bytes()
     }
 
-    /// The region and the sector whose contents lie at byte `at` of the image.
+    /// Returns the region and the sector whose contents lie at byte `at` of the image, if any.
     pub fn sector_at(&self, at: u64) -> Option<(Region, u64)> {
         let (slot, within) = self.layout.slot_at(at)?;
         let (region, offset) = self.layout.region_of(self.directory.chunk(slot)?)?;
         region.has_sectors().then_some((region, (offset + within) / self.layout.sector_bytes))
     }
 
-    /// Bytes of `region` up to the end of its last chunk that has a slot.
+    /// Returns the offset in `region`, in bytes, of the end of its last chunk that has a slot.
     pub fn allocated_end(&self, region: Region) -> u64 {
         let chunks = self.layout.chunks_of(region);
         let last = self.directory.chunks_with_slot(chunks.clone()).last();
         last.map_or(0, |last| (last + 1 - chunks.start) * self.layout.chunk_bytes)
     }
 
-    /// Era `era` had begun, whatever the state says: all that was written in an earlier one was durable.
+    /// Notes that era `era` had begun, whatever the state says: all writes of earlier eras were durable.
     pub(super) fn note_begun(&mut self, era: u64) {
         self.begun_era = self.begun_era.max(era);
     }
 
-    /// Makes all that was written durable; `journal_records` is how many records there are now.
+    /// Makes all writes so far durable, and ends the era; `journal_records` is the current number of journal records.
     pub fn barrier(&mut self, journal_records: u64) -> Result<(), DeviceError> {
         self.state.journal_records = journal_records;
         self.end_era()
     }
 
-    /// Makes all that was written durable, and begins a new era.
+    /// Makes all writes so far durable. Begins a new era if anything was written.
     pub(super) fn end_era(&mut self) -> Result<(), DeviceError> {
         self.write_digests()?;
         self.flush()?;
@@ -212,12 +218,13 @@ impl<M: Media> Space<M> {
         self.media.flush().map_err(|cause| DeviceError::medium("flushing the image", cause))
     }
 
-    /// Makes all that was written outlive the host, however far a flush reaches.
+    /// Makes all writes so far survive a crash of the host, even if a flush of the medium does not.
     pub(crate) fn sync(&mut self) -> Result<(), DeviceError> {
         self.media.sync().map_err(|cause| DeviceError::medium("syncing the image", cause))
     }
 
-    /// Changes the state, durably before this returns; all that was written before is durable before it.
+    /// Changes the state. All earlier writes are durable before the new state is written, and the new state before this
+    /// function returns.
     pub fn update(&mut self, change: impl FnOnce(&mut State)) -> Result<(), DeviceError> {
         self.write_digests()?;
         self.flush()?;
@@ -239,7 +246,7 @@ impl<M: Media> Space<M> {
         self.media.write_together(&copies).map_err(|cause| DeviceError::medium("writing the image's state", cause))
     }
 
-    /// The slot of `chunk`; one is given to it if it has none.
+    /// Returns the slot of `chunk`; assigns one if it has none.
     pub(super) fn give(&mut self, chunk: u64) -> Result<u64, DeviceError> {
         if let Some(slot) = self.directory.slot(chunk) {
             return Ok(slot);
@@ -258,7 +265,7 @@ impl<M: Media> Space<M> {
         Ok(slot)
     }
 
-    /// Writes down, in both places, that `slot` holds `chunk`.
+    /// Writes the directory entry and the slot header, which say that `slot` holds `chunk`.
     pub(super) fn write_owner(&mut self, slot: u64, chunk: u64) -> Result<(), DeviceError> {
         let (entry, header) = (self.directory.entry(slot, chunk), self.directory.header(slot, Some(chunk)));
         self.is_changed = true;
@@ -274,7 +281,7 @@ impl<M: Media> Space<M> {
         }
         let failed = |cause| DeviceError::medium("lengthening the image", cause);
         self.media.write_at(self.layout.slot(first + count) - 1, &[0]).map_err(failed)?;
-        // Their entries mean something from now on: whatever stood there must not.
+        // The slot mark will cover these entries, so leftovers in them must be cleared.
         let entries = vec![0; (count * ENTRY_BYTES) as usize];
         self.media.write_at(self.layout.entry(first), &entries).map_err(failed)?;
         for slot in first..first + count {
@@ -287,7 +294,7 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// The header, the digests and the sector table of `slot` before it is given.
+    /// Returns the header, the digests and the sector table of `slot` before it is assigned.
     pub(super) fn prepared_head(&self, slot: u64) -> Vec<u8> {
         let (table_blocks, mut blank) = (self.layout.table_blocks, Block::filled(ABSENT));
         let mut head = Vec::with_capacity(self.layout.slot_head_bytes());
@@ -308,7 +315,7 @@ impl<M: Media> Space<M> {
         head
     }
 
-    /// Reads from a region whose contents bear their own checksums. What was never written reads as zeros.
+    /// Reads from a region whose contents have their own checksums. Bytes that were never written read as zeros.
     pub fn read_raw(&mut self, region: Region, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         debug_assert!(!region.has_sectors(), "{region:?} has a sector table");
         let mut done = 0;
@@ -327,7 +334,7 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Writes pieces of regions whose contents bear their own checksums, as one act.
+    /// Writes pieces of regions whose contents have their own checksums, in one call of [`Media::write_together`].
     pub fn write_raw(&mut self, pieces: &[(Region, u64, &[u8])]) -> Result<(), DeviceError> {
         let mut placed: Vec<(u64, &[u8])> = Vec::with_capacity(pieces.len());
         for &(region, offset, from) in pieces {
@@ -344,7 +351,8 @@ impl<M: Media> Space<M> {
         self.media.write_together(&placed).map_err(|cause| DeviceError::medium("writing the image's journal", cause))
     }
 
-    /// The chunk of byte `offset` of `region`, where in it that lies, and how many of `bytes` from there it holds.
+    /// Returns the chunk of byte `offset` of `region`, the offset in that chunk, and how many of the next `bytes` bytes
+    /// lie in it.
     pub(super) fn part(&self, region: Region, offset: u64, bytes: u64) -> (u64, u64, u64) {
         let within = offset % self.layout.chunk_bytes;
         (self.layout.chunk(region, offset), within, bytes.min(self.layout.chunk_bytes - within))

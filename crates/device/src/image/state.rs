@@ -1,45 +1,45 @@
-//! The state of an image: the few facts that all others hang on. It is written anew at every barrier, in turn to two
-//! places, each with three copies far apart.
+//! The state of an image: era, valid journal, epochs, number of slots and of records. It is rewritten at every barrier,
+//! alternately in two places, each with three copies far apart.
 //!
-//! Everything a state says was durable before the state was written. So a state that a power cut loses was only news of
-//! what the one before it also allows. A flush follows where the image must not go on without it ([`super::Space::update`]), and before a
-//! flush of the host is answered ([`crate::store::Store::flush`]).
+//! Everything that a state says was durable before the state was written. So if a power cut loses a state, the previous
+//! one is still correct, only older. A flush follows where the image depends on the new state
+//! ([`super::Space::update`]), and before a flush of the host is answered ([`crate::store::Store::flush`]).
 //!
 //! Invariants:
-//! 1. The whole state with the highest generation is valid.
-//! 2. A state lies in one block, which a power cut leaves old or new: a copy that is neither is damage.
+//! 1. The valid state is the undamaged one with the highest generation.
+//! 2. A state lies in one block, which a power cut leaves old or new: a copy that is neither is damaged.
 
 use super::checksum::Salt;
 
-/// Bytes of a state.
+/// Size of a state in bytes.
 pub(super) const STATE_BYTES: usize = 72;
 const MAGIC: u32 = 0x5354_4154;
 
-/// The facts.
+/// The state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct State {
-    /// Counts the writes of the state; its parity says in which place it lies.
+    /// Number of writes of the state; its parity selects the place.
     pub generation: u64,
-    /// Counts barriers: what was written in an earlier era is durable.
+    /// Number of the era, incremented at barriers: everything written in an earlier era is durable.
     pub era: u64,
-    /// Which journal is valid: 0 or 1.
+    /// Number of the valid journal: 0 or 1.
     pub journal: u32,
-    /// The epoch in which that journal begins.
+    /// Epoch in which that journal begins.
     pub journal_epoch: u32,
-    /// The epoch of the latest opening for work.
+    /// Current epoch. Openings for writing and checkpoints begin a new one.
     pub epoch: u32,
-    /// Whether the drive was switched off in good order, and not opened for work since.
+    /// Whether the drive was switched off cleanly, and not opened for writing since.
     pub is_sealed: bool,
-    /// Slots up to here are prepared: each has a slot header and a sector table.
+    /// Number of slots that are prepared: each of them has a slot header and a sector table.
     pub slot_mark: u64,
-    /// Slots that were given to chunks, at least.
+    /// Number of slots assigned to chunks, at least.
     pub slots_given: u64,
-    /// Records that the valid journal has at least.
+    /// Number of records in the valid journal, at least.
     pub journal_records: u64,
 }
 
 impl State {
-    /// As it is kept.
+    /// Returns the bytes of the state on the medium.
     pub(super) fn bytes(&self, salt: Salt) -> [u8; STATE_BYTES] {
         let mut bytes = [0; STATE_BYTES];
         bytes[4..8].copy_from_slice(&MAGIC.to_le_bytes());
@@ -57,7 +57,7 @@ impl State {
         bytes
     }
 
-    /// The state in `bytes`, if it is whole and belongs into `place`.
+    /// Returns the state in `bytes`, or `None` if it is damaged or does not belong to `place`.
     pub(super) fn parse(bytes: &[u8; STATE_BYTES], salt: Salt, place: u64) -> Option<State> {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
@@ -77,7 +77,7 @@ impl State {
             .filter(|state| state.place() == place)
     }
 
-    /// The place where it is kept.
+    /// Returns the place of the state, 0 or 1.
     pub(super) fn place(&self) -> u64 {
         self.generation % 2
     }

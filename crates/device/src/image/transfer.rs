@@ -1,16 +1,17 @@
-//! Sectors read and written, with their lines in the sector tables.
+//! Reads and writes of sectors, with their lines in the sector tables.
 //!
 //! ```text
 //!   write:  lines of what is written and of what that destroys ─► (durable, where a cut could show old data as good) ─► contents
 //!   read:   contents ─► summed ─► compared with their lines
 //! ```
 //!
-//! The lines are made durable before the contents where the contents go over a sector that holds something durable, and
-//! where something that can be read is destroyed. A sector is not written over twice in one era: the first time it is to
-//! be, the era ends. So at a cut the medium holds what the line says, or what it said when the era began.
+//! The lines are made durable first in two cases: if contents overwrite a sector with durable contents, and if readable
+//! sectors are destroyed. A sector with durable contents is overwritten only once per era: before a second time, the
+//! era ends. So after a power cut the medium holds either the new contents of a sector or those that it had when the
+//! era began.
 //!
 //! Invariants:
-//! 1. Contents are given out only if they sum to what their line says; else the sector is reported, and reads as zeros.
+//! 1. Contents are returned only if their checksum matches their line; else the sector is reported, and reads as zeros.
 //! 2. A line is on the medium before its contents are written.
 //! 3. Zeros are not stored: their lines say so.
 
@@ -26,37 +27,39 @@ use super::space::Space;
 use crate::error::DeviceError;
 use crate::media::Media;
 
-/// Zeros between contents that are written with them, since two writes cost more.
+/// Gaps of zeros shorter than this, in bytes, are written along with the contents around them, because two writes cost
+/// more.
 const GAP_BYTES: u64 = 16 << 10;
 
-/// Why a sector cannot be read.
+/// Reason why a sector cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// A write that overlaps it destroyed it, or, on a caveat disk, may have; or it was never written there.
+    /// A write to an overlapping track destroyed the sector or, on a caveat disk, may have; or the sector was never
+    /// written.
     Destroyed,
-    /// The image is damaged: contents or their checksum are not what was written.
+    /// The image is damaged: the contents or their checksum changed.
     Damaged,
 }
 
 /// Sectors that cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// Which, in their region.
+    /// Sectors in their region.
     pub extent: Extent,
-    /// Why.
+    /// Reason why they cannot be read.
     pub kind: FaultKind,
 }
 
-/// What a sector is.
+/// Class of a sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// Never written.
     Absent,
     /// Written with zeros.
     Zero,
-    /// Something is stored.
+    /// Written with contents, which are stored.
     Stored,
-    /// Destroyed by a write that overlaps it.
+    /// Destroyed by a write to an overlapping track.
     Destroyed,
     /// Lost by damage to the image.
     Spoilt,
@@ -74,12 +77,12 @@ impl Class {
     }
 }
 
-/// Bytes of whole sectors to be written.
+/// Bytes of whole sectors that are to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
-    /// The bytes.
+    /// Contents of the sectors.
     pub bytes: &'a [u8],
-    /// What each sector's contents have in its sum, if that was found before: summing them again is spared.
+    /// For each sector, the part of its checksum that depends on the contents alone, if it was computed before.
     pub parts: Option<&'a [u32]>,
 }
 
@@ -90,7 +93,7 @@ impl<'a> From<&'a [u8]> for Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    /// The sectors `range` of it.
+    /// Returns the sectors `range` of these bytes.
     pub(crate) fn part(self, range: Range<usize>, sector_bytes: usize) -> Given<'a> {
         let bytes = &self.bytes[range.start * sector_bytes..range.end * sector_bytes];
         Given { bytes, parts: self.parts.map(|parts| &parts[range]) }
@@ -100,15 +103,15 @@ impl<'a> Given<'a> {
 /// A write to sectors of one region.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
-    /// Where: platters or flash.
+    /// Region: platters or flash.
     pub region: Region,
-    /// The sectors.
+    /// Sectors to write.
     pub extent: Extent,
-    /// Their contents, in pieces of whole sectors one behind the other; without any they are zeros.
+    /// Contents of the sectors, in consecutive pieces of whole sectors; `None` for zeros.
     pub contents: Option<&'a [Given<'a>]>,
-    /// Those of them whose contents are not known, for what they were copied from is damaged: they cannot be read.
+    /// Sectors of `extent` whose contents are unknown because their source is damaged; they become unreadable.
     pub spoilt: &'a [Extent],
-    /// Sectors of the platters that it destroys.
+    /// Sectors of the platters that this write destroys.
     pub destroyed: &'a [Extent],
 }
 
@@ -116,15 +119,16 @@ pub struct Write<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Part {
     chunk: u64,
-    /// Its first sector, in the chunk.
+    /// First sector, counted from the start of the chunk.
     first: u64,
     sectors: u64,
-    /// Its first sector, in the region.
+    /// First sector, counted from the start of the region.
     address: u64,
 }
 
 impl Part {
-    /// The blocks of its sector table, each with the sectors of the part that it covers, numbered in the chunk.
+    /// Returns the blocks of the sector table that cover the part, each with the sectors of the part in it, counted
+    /// from the start of the chunk.
     fn blocks(self) -> impl Iterator<Item = (u64, Range<u64>)> {
         let (first, end) = (self.first, self.first + self.sectors);
         (first / SECTORS_PER_BLOCK..end.div_ceil(SECTORS_PER_BLOCK)).map(move |number| {
@@ -135,7 +139,7 @@ impl Part {
 }
 
 impl<M: Media> Space<M> {
-    /// The parts of `extent` of `region`, chunk by chunk.
+    /// Returns the parts of `extent` of `region`, one per chunk.
     fn parts(&self, region: Region, extent: Extent) -> impl Iterator<Item = Part> + use<M> {
         let (layout, mut next, end) = (self.layout, extent.start.0, extent.end().0);
         std::iter::from_fn(move || {
@@ -151,7 +155,8 @@ impl<M: Media> Space<M> {
         })
     }
 
-    /// Block `number` of the table of `slot`; nothing if it is not whole, or older than its digest says.
+    /// Returns block `number` of the sector table of `slot`, or `None` if the block is damaged or older than its
+    /// digest.
     pub(super) fn block(&mut self, slot: u64, number: u64) -> Result<Option<&Block>, DeviceError> {
         if self.kept.get(slot, number).is_none() {
             let mut bytes = [0; BLOCK_BYTES];
@@ -166,7 +171,7 @@ impl<M: Media> Space<M> {
         Ok(self.kept.get(slot, number))
     }
 
-    /// Calls `each` with the runs of `extent` of `region` that are of one class, in order.
+    /// Calls `each`, in order, with the runs of sectors of `extent` that have the same class.
     pub fn for_each_class(
         &mut self,
         region: Region,
@@ -199,7 +204,7 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Reads sectors of `region` from `first` on; those that cannot be read are appended to `faults`, and are zeros.
+    /// Reads sectors of `region` from `first` on. Unreadable sectors are appended to `faults` and read as zeros.
     pub fn read(
         &mut self,
         region: Region,
@@ -254,7 +259,8 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Compares `sums` of the contents in `piece`, which are those of `part`, with their lines.
+    /// Compares `sums`, the checksums of the contents in `piece`, with the lines of `part`. Sectors whose checksum does
+    /// not match are zeroed, and appended to `faults` unless zeros are their contents.
     fn compare(
         &mut self,
         region: Region,
@@ -287,7 +293,7 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Writes sectors, and takes down what that destroys.
+    /// Writes sectors, and marks the sectors that the write destroys.
     pub fn write(&mut self, write: &Write<'_>) -> Result<(), DeviceError> {
         let most = self.sectors_at_once();
         if write.extent.sectors.0 > most {
@@ -300,7 +306,7 @@ impl<M: Media> Space<M> {
         outcome
     }
 
-    /// The codes of what is written: sums, zeros, or that it cannot be read.
+    /// Computes the codes of the written sectors: checksum, `ZERO` or `SPOILT`.
     fn codes_of(&mut self, write: &Write<'_>, codes: &mut Vec<u32>) {
         codes.clear();
         let Some(pieces) = write.contents else {
@@ -321,7 +327,7 @@ impl<M: Media> Space<M> {
         }
     }
 
-    /// The codes of sectors from `first` on that hold `bytes`.
+    /// Appends the codes of the sectors from `first` on, whose contents are `bytes`.
     fn codes_of_bytes(&self, region: Region, first: u64, bytes: &[u8], codes: &mut Vec<u32>) {
         let sector_bytes = self.layout.sector_bytes as usize;
         self.contents[region as usize].sectors(first, bytes, sector_bytes, |index, sum| {
@@ -330,7 +336,8 @@ impl<M: Media> Space<M> {
         });
     }
 
-    /// The same where the `parts` that the contents have in their sums are known: the bytes are hardly looked at.
+    /// Like [`Space::codes_of_bytes`], with known `parts`, the parts of the checksums that depend on the contents. The
+    /// bytes are read only where a part is 0.
     fn codes_of_parts(&mut self, region: Region, first: u64, bytes: &[u8], parts: &[u32], codes: &mut Vec<u32>) {
         let (sector_bytes, salt) = (self.layout.sector_bytes as usize, self.contents[region as usize]);
         assert_eq!(parts.len() * sector_bytes, bytes.len(), "a sum for each sector");
@@ -345,7 +352,7 @@ impl<M: Media> Space<M> {
         if self.rewrites_in_one_era(write, codes)? || !self.has_room_for_copies(write.extent.sectors.0) {
             self.end_era()?;
         }
-        // To give a slot may end an era; the lines below are all of one.
+        // Assigning a slot may end an era, but the lines below must all be of one era.
         for part in self.parts(write.region, write.extent) {
             if self.blank.remembers_zeros || part_of(codes, write, part).iter().any(|&code| code != ZERO) {
                 self.give(part.chunk)?;
@@ -386,7 +393,8 @@ impl<M: Media> Space<M> {
         self.write_contents(write, codes, needs_order)
     }
 
-    /// Whether contents would go over a sector that was durable when the era began, and has been written over in it.
+    /// Returns whether the write would overwrite, for the second time in this era, a sector that held durable contents
+    /// when the era began.
     fn rewrites_in_one_era(&mut self, write: &Write<'_>, codes: &[u32]) -> Result<bool, DeviceError> {
         let era = self.state.era;
         for part in self.parts(write.region, write.extent) {
@@ -406,8 +414,9 @@ impl<M: Media> Space<M> {
         Ok(false)
     }
 
-    /// Draws new lines for the sectors of `part`, where `draw` gives some; whether one of them must be durable before any
-    /// contents are written. Blocks with new lines already are among the first `known` of those that have changed.
+    /// Sets new lines for sectors of `part`. `draw` gets the index of a sector in `part` and its line; it returns the
+    /// new line, if any, and whether that must be durable before contents are written. Returns whether any line must. A
+    /// block that other parts have changed already is among the first `known` of `scratch.changed`.
     fn draw_lines(
         &mut self,
         slot: u64,
@@ -421,7 +430,7 @@ impl<M: Media> Space<M> {
             let found = self.scratch.changed[..known].iter().position(is_same);
             let index = found.unwrap_or(self.scratch.changed.len());
             if found.is_none() {
-                // Where a block is not whole, nothing is known of its other sectors.
+                // If a block is damaged, nothing is known of its other sectors.
                 let block = self.block(slot, number)?.cloned().unwrap_or_else(|| Block::filled(SPOILT));
                 self.scratch.changed.push(Changed { slot, number, chunk: part.chunk, block });
             }
@@ -443,7 +452,7 @@ impl<M: Media> Space<M> {
         Ok(needs_order)
     }
 
-    /// Writes the blocks that have changed, as one act; neighbours together.
+    /// Writes the changed blocks in one call of [`Media::write_together`], adjacent blocks as one piece.
     fn write_lines(&mut self) -> Result<(), DeviceError> {
         let Scratch { changed, blocks, order, runs, .. } = &mut self.scratch;
         if changed.is_empty() {
@@ -480,8 +489,8 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Writes the sectors that are not zeros, as one act. With `needs_order` the lines are made durable first, also for later
-    /// contents, which may overwrite sectors that this write destroys.
+    /// Writes the sectors that are not zeros. With `needs_order` the lines are made durable first; later contents also
+    /// follow that flush, because they may overwrite sectors that this write destroys.
     fn write_contents(&mut self, write: &Write<'_>, codes: &[u32], needs_order: bool) -> Result<(), DeviceError> {
         let contents = write.contents.unwrap_or_default();
         let sector_bytes = self.layout.sector_bytes;
@@ -517,12 +526,12 @@ impl<M: Media> Space<M> {
         written.map_err(failed)
     }
 
-    /// Makes sectors read as zeros, whatever they were.
+    /// Makes sectors read as zeros, whatever their code was.
     pub fn blank(&mut self, region: Region, extent: Extent) -> Result<(), DeviceError> {
         self.redraw(region, extent, ZERO)
     }
 
-    /// Sets what sectors are, whatever they were: for repair alone. The lines are written, no contents.
+    /// Sets the code of sectors, whatever it was. Writes lines, but no contents. Only for repair.
     pub(super) fn redraw(&mut self, region: Region, extent: Extent, code: u32) -> Result<(), DeviceError> {
         self.scratch.changed.clear();
         for part in self.parts(region, extent) {
@@ -533,21 +542,22 @@ impl<M: Media> Space<M> {
     }
 }
 
-/// The contents of a write, to be gone through from front to back.
+/// Contents of a write, read from front to back.
 pub(super) struct Contents<'a> {
-    /// Those that are not passed yet.
+    /// Pieces that are not consumed yet.
     pieces: &'a [Given<'a>],
-    /// Bytes of those that are.
+    /// Number of bytes in the consumed pieces.
     passed: usize,
 }
 
 impl<'a> Contents<'a> {
-    /// Those of `pieces`, none of which is passed.
+    /// Returns the contents of `pieces`, none consumed.
     pub(super) fn of(pieces: &'a [Given<'a>]) -> Contents<'a> {
         Contents { pieces, passed: 0 }
     }
 
-    /// Appends to `placed` the bytes `range`, none of which begins before the one before, for the place `at` on.
+    /// Appends to `placed` the bytes `range` of the contents, with their offsets from `at` on. Ranges must be taken in
+    /// ascending order.
     pub(super) fn take(&mut self, range: Range<usize>, at: u64, placed: &mut Vec<(u64, &'a [u8])>) {
         let mut next = range.start;
         while next < range.end {
@@ -564,13 +574,13 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// The codes of `part` of a write.
+/// Returns the codes of `part` of a write.
 fn part_of<'c>(codes: &'c [u32], write: &Write<'_>, part: Part) -> &'c [u32] {
     let begin = (part.address - write.extent.start.0) as usize;
     &codes[begin..begin + part.sectors as usize]
 }
 
-/// Appends a fault, to the run before it where it goes on with that.
+/// Appends a fault, or extends the last fault if the sectors follow it and have the same kind.
 fn push_fault(faults: &mut Vec<Fault>, address: u64, sectors: u64, kind: FaultKind) {
     match faults.last_mut() {
         Some(last) if last.kind == kind && last.extent.end().0 == address => last.extent.sectors += Sectors(sectors),
@@ -578,7 +588,8 @@ fn push_fault(faults: &mut Vec<Fault>, address: u64, sectors: u64, kind: FaultKi
     }
 }
 
-/// Whether there is nothing but zeros; most sectors that are not show it in their first bytes.
+/// Returns whether all bytes are zero. The first eight bytes are compared first, because they differ in most other
+/// sectors.
 fn is_zero(bytes: &[u8]) -> bool {
     bytes[..8] == [0; 8] && bytes.chunks(64).all(|part| part.iter().fold(0, |any, byte| any | byte) == 0)
 }

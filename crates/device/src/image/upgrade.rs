@@ -1,10 +1,10 @@
-//! An image of an older version, copied chunk by chunk into one of this version. Identity, codes of sectors and contents stay as
-//! they are; sector tables are written in the new form, each line settled.
+//! Upgrade: copies an image of an older version, chunk by chunk, into one of this version. UUID, codes of sectors and
+//! contents are kept. Sector tables are written in the new format; the two codes of each line become equal.
 //!
 //! Invariants:
 //! 1. The old image is only read.
-//! 2. Damage stays damage: a sector whose table is damaged is lost in the copy, and contents that do not sum to their line are
-//!    copied with that line.
+//! 2. Damage is preserved. A sector whose sector table is damaged is lost in the copy. Contents that do not match their
+//!    checksum are copied with that checksum.
 
 use super::layout::{BLOCK_BYTES, Region, SECTORS_PER_BLOCK};
 use super::sectors::{Block, Line, SPOILT, is_sum};
@@ -13,8 +13,8 @@ use crate::error::DeviceError;
 use crate::media::Media;
 
 impl<M: Media> Space<M> {
-    /// Copies all chunks of `old`, which is settled, into this space, which is new, and takes over what its state says of the
-    /// journal. `told` is called with the chunks copied and the chunks in all.
+    /// Copies all chunks of `old` into this new space, and takes over the journal's part of its state. The caller has
+    /// recovered `old` ([`Space::settle`]). `told` is called with the number of chunks copied and the total.
     pub fn copy_all<O: Media>(
         &mut self,
         old: &mut Space<O>,
@@ -74,7 +74,7 @@ impl<M: Media> Space<M> {
         self.write_digests()
     }
 
-    /// Copies the bytes `within` of the contents of a slot.
+    /// Copies the bytes `within` of the contents of `slot` to slot `own`. Skips zeros.
     fn copy_run<O: Media>(
         &mut self,
         old: &mut Space<O>,

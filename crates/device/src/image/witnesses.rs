@@ -1,11 +1,12 @@
-//! The witnesses of slots, after an end that was not in good order. A kill, or a power cut, between the two writes that give a
-//! slot leaves one of them, and may leave lines in the sector table of a slot that was never given for sure.
+//! Witnesses of slots after an unclean shutdown. A slot is assigned by two writes: its directory entry and its header.
+//! A kill or a power cut between them keeps one of the two. It may also keep lines in the sector table of a slot whose
+//! assignment was lost.
 //!
-//! Only slots that the state does not count yet can be so: those before were durable, with both witnesses, when it was written.
-//! What they lack is damage, and is left for the check to name.
+//! Only slots that the state does not count yet can be affected: older slots were durable, with both witnesses, when
+//! the state was written. A missing witness of an older slot is damage, and is left for the check to report.
 //!
 //! Invariants:
-//! 1. Afterwards every slot that was given since the state was written has both witnesses.
+//! 1. Afterwards every slot that was assigned since the state was written has both witnesses.
 //! 2. Afterwards a slot without an owner is as it was prepared: nothing in it names a chunk.
 
 use super::directory::Owner;
@@ -15,10 +16,10 @@ use crate::error::DeviceError;
 use crate::media::Media;
 
 impl<M: Media> Space<M> {
-    /// Makes good what an end in the midst of giving slots left of their witnesses.
+    /// Completes the assignment of slots that was interrupted.
     pub(super) fn settle_witnesses(&mut self) -> Result<(), DeviceError> {
         if self.has_orphans {
-            // A slot without an owner may be one whose owner is lost.
+            // An unassigned slot may be one whose owner is lost.
             return Ok(());
         }
         let counted = usize::try_from(self.state.slots_given).unwrap_or(usize::MAX);
@@ -37,7 +38,7 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Makes the sector table of `slot`, which has no owner, as it was prepared, unless its header is damaged.
+    /// Resets `slot`, which has no owner, to its prepared condition, unless its header is damaged.
     fn blank_table(&mut self, slot: u64) -> Result<(), DeviceError> {
         if self.slot_header(slot)? != Owner::Nobody {
             return Ok(());

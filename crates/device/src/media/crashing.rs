@@ -1,37 +1,37 @@
-//! A medium that can be cut: it knows what is durable, and what was written since.
+//! A medium that simulates power cuts: it records which data is durable and every write since.
 //!
-//! What a cut leaves: all that was flushed; of what was written since then any subset of the blocks (what a medium writes
-//! whole or not at all), whichever act they belong to and however old they are. Where several acts wrote one block, those
-//! that survive take effect in their order.
+//! A power cut keeps all flushed data. Of the writes since the last flush it keeps any subset of their blocks (the
+//! units that a medium writes atomically), whatever the operation they belong to and their age. If several operations
+//! wrote one block, those that survive take effect in their order.
 //!
-//! Where a torn write on overlapping tracks destroys the rest of what it was to rewrite, that is for who knows the recording
-//! to add (`verify::power_loss`).
+//! On overlapping tracks a torn write may also destroy data that the operation was to write back. This medium does not
+//! know the recording; `verify::power_loss` adds that damage.
 
 use std::io;
 
 use super::Media;
 use super::memory::Memory;
 
-/// Several pieces written as one.
+/// One write operation: pieces that were written together, as (offset, bytes).
 #[derive(Clone, Debug)]
 struct Act {
     pieces: Vec<(u64, Vec<u8>)>,
 }
 
-/// The medium.
+/// A medium that simulates power cuts.
 #[derive(Clone, Debug)]
 pub struct Crashing {
     durable: Memory,
     view: Memory,
     since: Vec<Act>,
     block_bytes: usize,
-    /// Acts and flushes so far: a clock for whoever cuts.
+    /// Number of write operations and flushes so far: a clock that tests use to choose the moment of a cut.
     events: u64,
     flush_waits: bool,
 }
 
 impl Crashing {
-    /// Over what `durable` holds, with blocks of `block_bytes`.
+    /// Returns a medium with the durable contents `durable` and blocks of `block_bytes` bytes.
     pub fn new(durable: Memory, block_bytes: u32) -> Crashing {
         Crashing {
             view: durable.clone(),
@@ -43,44 +43,47 @@ impl Crashing {
         }
     }
 
-    /// Returns this medium with flushes as slow as those of a disk ([`Media::flush_waits`]).
+    /// Returns this medium with [`Media::flush_waits`] set, as if a disk lay below.
     pub fn with_waiting_flushes(self) -> Crashing {
         Crashing { flush_waits: true, ..self }
     }
 
-    /// Acts since the last flush.
+    /// Returns the number of write operations since the last flush.
     pub fn acts(&self) -> usize {
         self.since.len()
     }
 
-    /// Acts and flushes so far.
+    /// Returns the number of write operations and flushes so far.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Blocks written since the last flush, counted once for every act that wrote them.
+    /// Returns the number of blocks written since the last flush. A block counts once for every operation that wrote
+    /// it.
     pub fn blocks(&self) -> u64 {
         (0..self.since.len()).map(|act| self.blocks_of(act)).sum()
     }
 
-    /// Blocks that act number `act` since the last flush writes.
+    /// Returns the number of blocks that operation number `act` since the last flush wrote.
     pub fn blocks_of(&self, act: usize) -> u64 {
         self.since[act].pieces.iter().map(|(offset, bytes)| self.touched(*offset, bytes.len())).sum()
     }
 
-    /// The pieces of the last act since the last flush.
+    /// Returns the pieces of the latest write operation, as (offset, bytes), or `None` if there was none since the last
+    /// flush.
     pub fn last_act(&self) -> Option<&[(u64, Vec<u8>)]> {
         self.since.last().map(|act| &act.pieces[..])
     }
 
-    /// Blocks of the medium that `length` bytes at `offset` touch.
+    /// Returns how many blocks of the medium `length` bytes at `offset` touch.
     fn touched(&self, offset: u64, length: usize) -> u64 {
         let block = self.block_bytes as u64;
         (offset + length as u64).div_ceil(block) - offset / block
     }
 
-    /// What a power cut now leaves if, of the blocks written since the last flush, those survive that `survives` says yes to:
-    /// it is given the act and the number of the block in it, both from 0.
+    /// Returns the contents of the medium after a power cut at this moment. `survives` decides for each block written
+    /// since the last flush whether it is kept; its arguments are the numbers of the operation and of the block in it,
+    /// from 0.
     pub fn cut(&self, mut survives: impl FnMut(usize, u64) -> bool) -> Memory {
         let block = self.block_bytes as u64;
         let mut left = self.durable.clone();
@@ -102,7 +105,7 @@ impl Crashing {
         left
     }
 
-    /// What is on it while the power is on.
+    /// Returns the contents of the medium while the power is on.
     pub fn whole(&self) -> &Memory {
         &self.view
     }

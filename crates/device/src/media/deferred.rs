@@ -19,7 +19,7 @@ use super::Media;
 use super::fail_stop::FailStop;
 use super::host_file::HostFile;
 
-/// The medium.
+/// A medium with a write-back buffer for contents.
 #[derive(Debug)]
 pub(crate) struct Deferred<M> {
     below: FailStop<M>,
@@ -208,7 +208,7 @@ mod tests {
             medium.write_at(0, &[number; SECTOR]).expect("it is memory");
             medium.write_after_flush(&[(1024 * u64::from(number + 1), &[9; SECTOR])]).expect("it is memory");
         }
-        // The third was too much: lines up to it are durable, and all contents are behind them.
+        // The third write exceeded the bound: the lines up to it are durable, and all contents were written after them.
         let mut durable = medium.below().cut(|_, _| false);
         assert_eq!((byte_at(&mut durable, 0), byte_at(&mut durable, 1024)), (2, 0));
         assert_eq!(byte_at(&mut medium.into_below(), 3072), 9);

@@ -1,9 +1,9 @@
-//! A medium that stops at the first flush that fails, over any other. A kernel that could not write pages out marks them clean and
-//! may drop them: a second flush would succeed without them. So after the first failure nothing is written and every flush fails;
-//! what is on the medium can still be read.
+//! A wrapper that stops writing to a medium after the first failed flush. A kernel that failed to write pages back
+//! marks them clean and may drop them, so a second flush would succeed without them. After the first failure, every
+//! write and flush fails; reads still work.
 //!
 //! Invariants:
-//! 1. After a failed flush nothing reaches the medium below, and nothing is tried again.
+//! 1. After a failed flush nothing reaches the wrapped medium, and nothing is retried.
 
 use std::io;
 use std::sync::Arc;
@@ -11,36 +11,36 @@ use std::sync::Arc;
 use super::Media;
 use super::host_file::HostFile;
 
-/// The medium.
+/// A wrapped medium, and the failure of its first failed flush or sync.
 #[derive(Debug)]
 pub(crate) struct FailStop<M> {
     below: M,
-    /// How the first flush that failed did so.
+    /// Kind and message of the first failure of a flush.
     failed: Option<(io::ErrorKind, String)>,
 }
 
 impl<M> FailStop<M> {
-    /// Over `below`, nothing failed yet.
+    /// Wraps `below`, without a failure yet.
     pub(crate) fn new(below: M) -> FailStop<M> {
         FailStop { below, failed: None }
     }
 
-    /// The medium below.
+    /// Returns the wrapped medium.
     pub(crate) fn below(&self) -> &M {
         &self.below
     }
 
-    /// The medium below, for whoever cuts or damages it.
+    /// Returns the wrapped medium, for tests that cut or damage it.
     pub(crate) fn below_mut(&mut self) -> &mut M {
         &mut self.below
     }
 
-    /// Gives the medium below back.
+    /// Unwraps the medium.
     pub(crate) fn into_below(self) -> M {
         self.below
     }
 
-    /// Fails if a flush has failed.
+    /// Returns an error if a flush has failed.
     fn check(&self) -> io::Result<()> {
         match &self.failed {
             Some((kind, words)) => {

@@ -1,9 +1,10 @@
-//! A medium that fails: read errors, write errors, short writes, failed flushes and delays, over any other medium. On schedule
-//! (the n-th operation) or at random from a seed.
+//! A wrapper that makes a medium fail: read errors, write errors, short writes, failed flushes and delays. Failures
+//! occur on schedule (at the n-th operation) or at random from a seed.
 //!
-//! It has pages, as a kernel caches them: what was written lies in dirty pages until a flush. A flush that fails writes some of
-//! them, drawn by the seed, and loses the others: they count as clean, and no later flush writes them. What a read brings of them is
-//! either what was written ([`Pages::Kept`], until the cache is forgotten) or what the disk has ([`Pages::Dropped`]).
+//! The wrapper simulates the page cache of a kernel: written data lies in dirty pages until a flush. A failed flush
+//! writes some of the dirty pages, drawn at random, and loses the others: they count as clean, and no later flush
+//! writes them. Reads of lost pages return the written data until the cache is dropped ([`Pages::Kept`]), or the data
+//! on the disk ([`Pages::Dropped`]).
 //!
 //! Does not model: dirty pages that are written before a flush, and intermediate contents of a page.
 
@@ -18,49 +19,49 @@ use rand_xoshiro::Xoshiro256StarStar;
 use super::Media;
 use super::host_file::HostFile;
 
-/// A write that ends early ends between sectors: file systems place whole blocks.
+/// A short write ends between sectors of this size, because file systems place whole blocks.
 const SECTOR_BYTES: usize = 512;
-/// What a flush writes, or loses, as a whole.
+/// Size of a page, which a flush writes or loses as a whole.
 const PAGE_BYTES: usize = 4096;
 
-/// What becomes of the pages that a failed flush lost.
+/// Contents of the pages that a failed flush lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pages {
-    /// They are read as they were written, until they are forgotten.
+    /// Reads return the written data until the cache is dropped.
     Kept,
-    /// They are gone at once: what the disk has is read.
+    /// Reads return the data on the disk at once.
     Dropped,
 }
 
-/// What goes wrong.
+/// Kind of failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
-    /// A read gives nothing.
+    /// A read fails.
     ReadError,
-    /// A write leaves nothing.
+    /// A write fails, and writes nothing.
     WriteError,
-    /// A write leaves the first half of its sectors, and says so.
+    /// A write fails after the first half of its sectors.
     ShortWrite,
-    /// The host's disk is full.
+    /// A write fails because the host's disk is full.
     NoSpace,
     /// A flush fails, and loses pages.
     FlushError(Pages),
-    /// It works, after a while.
+    /// A read or write succeeds after a delay.
     Delay(Duration),
 }
 
-/// When it goes wrong.
+/// Time at which a failure occurs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
-    /// At the operation of this number, counted from 0 over those that the failure concerns.
+    /// At the operation of this number, counted from 0 over the operations that the failure concerns.
     Operation(u64),
-    /// At that operation and ever after.
+    /// At the operation of this number and all later ones.
     From(u64),
-    /// Once in so many, at random.
+    /// At random, once in this many operations on average.
     OnceIn(u64),
 }
 
-/// One failure planned.
+/// A planned failure, with the number of operations that it concerned so far.
 #[derive(Clone, Debug)]
 struct Planned {
     failure: Failure,
@@ -68,38 +69,38 @@ struct Planned {
     seen: u64,
 }
 
-/// The medium.
+/// A medium that fails as planned.
 #[derive(Debug)]
 pub struct Faulty<M> {
     inner: M,
     random: Xoshiro256StarStar,
     planned: Vec<Planned>,
-    /// By number: what the disk has of pages that were written since the last flush.
+    /// For each page written since the last flush, by page number: its contents on the disk.
     dirty: BTreeMap<u64, Box<[u8]>>,
-    /// What it has of pages that a failed flush lost and that are still cached.
+    /// For each page that a failed flush lost and that is still cached: its contents on the disk.
     lost: BTreeMap<u64, Box<[u8]>>,
     writes: u64,
 }
 
 impl<M: Media> Faulty<M> {
-    /// `inner`, with nothing wrong yet; `seed` is for failures at random.
+    /// Wraps `inner`, without a planned failure; `seed` is for random numbers.
     pub fn new(inner: M, seed: u64) -> Faulty<M> {
         let random = Xoshiro256StarStar::seed_from_u64(seed);
         Faulty { inner, random, planned: Vec::new(), dirty: BTreeMap::new(), lost: BTreeMap::new(), writes: 0 }
     }
 
-    /// Writes so far, those that failed too.
+    /// Returns the number of writes so far, including those that failed.
     pub fn writes(&self) -> u64 {
         self.writes
     }
 
-    /// Nothing planned fails any more.
+    /// Cancels all planned failures.
     pub fn plan_nothing(&mut self) {
         self.planned.clear();
     }
 
-    /// Cuts the power: of the sectors in dirty pages those are on the disk that `survives` picks by their number, and no lost
-    /// page is.
+    /// Cuts the power. A sector of a dirty page reaches the disk if `survives` returns true for its number. All lost
+    /// pages are dropped.
     pub fn power_cut(&mut self, mut survives: impl FnMut(u64) -> bool) -> io::Result<()> {
         for (page, old) in std::mem::take(&mut self.dirty) {
             for (index, sector) in old.chunks_exact(SECTOR_BYTES).enumerate() {
@@ -112,7 +113,7 @@ impl<M: Media> Faulty<M> {
         self.forget_cached()
     }
 
-    /// Takes down what the disk has of the pages that a write of `length` bytes at `offset` makes dirty.
+    /// Saves the contents on the disk of the pages that a write of `length` bytes at `offset` makes dirty.
     fn make_dirty(&mut self, offset: u64, length: usize) -> io::Result<()> {
         let page_bytes = PAGE_BYTES as u64;
         for page in offset / page_bytes..(offset + length as u64).div_ceil(page_bytes) {
@@ -132,7 +133,7 @@ impl<M: Media> Faulty<M> {
         Ok(())
     }
 
-    /// A flush that fails: all dirty pages are lost, or half of them, or one in eight.
+    /// Loses dirty pages, as a failed flush does: all of them, about half, or about one in eight.
     fn lose_dirty(&mut self, pages: Pages) -> io::Result<()> {
         let eighths = [8, 4, 1][(self.random.next_u64() % 3) as usize];
         for (page, old) in std::mem::take(&mut self.dirty) {
@@ -143,18 +144,19 @@ impl<M: Media> Faulty<M> {
         if pages == Pages::Dropped { self.forget_cached() } else { Ok(()) }
     }
 
-    /// The same with `failure` to come.
+    /// Returns this medium with one more planned failure.
     pub fn with(mut self, failure: Failure, when: When) -> Faulty<M> {
         self.plan(failure, when);
         self
     }
 
-    /// `failure` is to come, counted from now on.
+    /// Plans `failure`; its operations are counted from now on.
     pub fn plan(&mut self, failure: Failure, when: When) {
         self.planned.push(Planned { failure, when, seen: 0 });
     }
 
-    /// What strikes the operation in hand.
+    /// Counts the current operation for the planned failures that `concerns` selects. Returns the failure that occurs
+    /// now, if any.
     fn strike(&mut self, concerns: impl Fn(Failure) -> bool) -> Option<Failure> {
         let mut struck = None;
         for planned in self.planned.iter_mut().filter(|planned| concerns(planned.failure)) {
@@ -274,7 +276,7 @@ mod tests {
     #[test]
     fn a_page_that_was_lost_is_written_whole_once_it_is_written_again() {
         let mut media = Faulty::new(Memory::new(), 0).with(Failure::FlushError(Pages::Kept), When::From(0));
-        // Until all of it was lost.
+        // Repeated until every page was lost at least once.
         for _ in 0..100 {
             media.write_at(0, &[1; PAGE_BYTES]).expect("no write fails");
             media.flush().expect_err("it was planned");

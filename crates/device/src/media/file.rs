@@ -1,10 +1,10 @@
-//! A medium in a sparse file, locked while it is open so that no two processes work on one image.
+//! A medium in a sparse file. The file is locked while it is open, so no two processes work on one image.
 //!
 //! Invariants:
-//! 1. What others use (a block device that is mounted or held exclusively, a file behind a loop device) is not opened to be
-//!    written.
-//! 2. A file that somebody cuts short under a running drive never reads as zeros where it held something, and is found out
-//!    by the next flush, or by the write that would make it as long as before.
+//! 1. A file in use by others is not opened for writing: a block device that is mounted or held exclusively, or a file
+//!    behind a loop device.
+//! 2. If another process truncates the file of a running drive, lost data never reads as zeros. The truncation is
+//!    detected by the next flush, or by the next write that reaches the former end of the file.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -20,11 +20,11 @@ use super::host_file::HostFile;
 use super::new_file::NewFile;
 use crate::error::DeviceError;
 
-/// A file.
+/// A medium in a file.
 #[derive(Debug)]
 pub struct FileMedium {
     file: File,
-    /// Its name, for errors.
+    /// Path of the file, for errors.
     place: String,
     len: u64,
     syncs: bool,
@@ -34,17 +34,21 @@ pub struct FileMedium {
     host: Arc<HostFile>,
 }
 
-/// What the file is opened for.
+/// Purpose of opening a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// To look at: shared with others that only look.
+    /// Read-only; the lock is shared with other readers.
     Read,
-    /// To work on: alone.
+    /// Reading and writing; the lock is exclusive.
     Write,
 }
 
 impl FileMedium {
-    /// Opens `path`; `syncs` says whether a flush reaches the host's disk, or only outlives this process.
+    /// Opens and locks `path`. If `syncs` is true, a flush writes to the host's disk; else flushed data only survives
+    /// this process.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or is in use.
     pub fn open(path: &Path, mode: Mode, syncs: bool) -> Result<FileMedium, DeviceError> {
         let place = path.display().to_string();
         let opened = match mode {
@@ -53,7 +57,7 @@ impl FileMedium {
         };
         let file = opened.map_err(|cause| cannot_open(&place, mode, cause))?;
         if path.is_dir() {
-            // To be read, it does open.
+            // A folder can be opened for reading, so the kernel does not refuse it.
             return Err(cannot_open(&place, mode, io::ErrorKind::IsADirectory.into()));
         }
         let locked = if mode == Mode::Read { file.try_lock_shared() } else { file.try_lock() };
@@ -77,12 +81,13 @@ impl FileMedium {
         medium.map_err(|cause| DeviceError::medium(place, cause))
     }
 
-    /// A medium in a file in the making.
+    /// Returns a medium in a new file that is not finished.
     pub(crate) fn new(file: &NewFile, syncs: bool) -> io::Result<FileMedium> {
         FileMedium::over(file.file().try_clone()?, file.path(), true, syncs)
     }
 
-    /// A medium in `file`, which stands at `path` or will, and which the caller has locked or nobody else knows.
+    /// Returns a medium in `file`, whose path is or will be `path`. The caller has locked the file, or no other process
+    /// knows it.
     fn over(file: File, path: &Path, is_writable: bool, syncs: bool) -> io::Result<FileMedium> {
         let (len, host) = (file.metadata()?.len(), Arc::new(HostFile::new(&file, path)?));
         let place = path.display().to_string();
@@ -90,7 +95,7 @@ impl FileMedium {
     }
 }
 
-/// The error of a file that has lost its end.
+/// Returns the error for a file that was truncated while in use.
 fn cut_short(place: &str, bytes: u64, needed: u64) -> io::Error {
     let words = format!(
         "{place} was cut short while in use: {bytes} bytes of {needed}; stop the drive and see what \
@@ -99,7 +104,7 @@ fn cut_short(place: &str, bytes: u64, needed: u64) -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, words)
 }
 
-/// The same failure of `place`; where the host's disk has no room, with what to do.
+/// Adds advice to an error that says that the host's disk has no space. Returns other errors unchanged.
 fn with_remedy(place: &str, cause: io::Error) -> io::Error {
     let what = match cause.kind() {
         io::ErrorKind::StorageFull => "no space left on the disk of",
@@ -107,12 +112,12 @@ fn with_remedy(place: &str, cause: io::Error) -> io::Error {
         io::ErrorKind::FileTooLarge => "the file system or a limit (`ulimit -f`) takes no longer",
         _ => return cause,
     };
-    // One kind for all three: whoever serves the drive tells its clients that there is no space.
+    // One kind for all three: the servers of a drive report this kind to clients as "no space".
     let words = format!("{what} {place}: free some and open it again; nothing acknowledged is lost");
     io::Error::new(io::ErrorKind::StorageFull, words)
 }
 
-/// The failure to bring `place` to the host's disk: with what to do where there is no room.
+/// Returns the error for a failed sync of `place`, with advice if the disk has no space.
 fn not_synced(place: &str, cause: io::Error) -> io::Error {
     let cause = with_remedy(place, cause);
     if cause.raw_os_error().is_none() {
@@ -121,7 +126,7 @@ fn not_synced(place: &str, cause: io::Error) -> io::Error {
     io::Error::new(cause.kind(), format!("{place} could not be synced to its disk: {cause}"))
 }
 
-/// Why a file does not open, with what to do where that is known.
+/// Returns the error for a file that cannot be opened, with advice where there is any.
 fn cannot_open(place: &str, mode: Mode, cause: io::Error) -> DeviceError {
     let reason = match cause.kind() {
         io::ErrorKind::NotFound => "is not there; `imbrex drive create` makes an image",
@@ -138,7 +143,7 @@ fn cannot_open(place: &str, mode: Mode, cause: io::Error) -> DeviceError {
 }
 
 impl FileMedium {
-    /// Refuses to go on with a file that has lost its end.
+    /// Returns an error if the file was truncated since it was opened.
     fn check_length(&self) -> io::Result<()> {
         let bytes = self.file.metadata()?.len();
         if bytes < self.len {
@@ -175,7 +180,7 @@ impl Media for FileMedium {
     fn will_read(&mut self, pieces: &mut dyn Iterator<Item = (u64, usize)>) {
         for (offset, length) in pieces {
             let length = NonZeroU64::new(length as u64);
-            // Advice: where the host takes none, the reads take their time.
+            // Only advice: if the host refuses it, the reads are merely slower.
             let _ = rustix::fs::fadvise(&self.file, offset, length, rustix::fs::Advice::WillNeed);
         }
     }
@@ -185,7 +190,7 @@ impl Media for FileMedium {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the image was opened to be looked at only"));
         }
         if offset + from.len() as u64 >= self.len {
-            // It would hide that the file was cut short.
+            // A write past a truncated end would hide the truncation.
             self.check_length()?;
         }
         self.is_synced = false;
@@ -196,7 +201,8 @@ impl Media for FileMedium {
         Ok(())
     }
 
-    /// Without syncing, only the death of this process cuts: it leaves whole pages.
+    /// Returns 512 bytes with syncing. Without syncing only the death of this process interrupts writes, and leaves
+    /// whole pages of 4096 bytes.
     fn tear_bytes(&self) -> u64 {
         if self.syncs { 512 } else { 4096 }
     }
@@ -225,7 +231,7 @@ impl Media for FileMedium {
     }
 
     fn forget_cached(&mut self) -> io::Result<()> {
-        // Pages that wait to be written stay, and clean ones go: such are those that could not be written.
+        // Dirty pages stay, clean ones are dropped. Pages that a failed flush could not write are clean.
         Ok(rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed)?)
     }
 

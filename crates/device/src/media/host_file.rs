@@ -1,12 +1,12 @@
-//! The host's file in which a medium lies: which file it is, whether it still stands at its path, which parts of it were
-//! written since a copy of it began, and the space that is reserved for it.
+//! The host's file in which a medium lies: its identity, whether it is still at its path, which parts were written
+//! since a copy of it began, and the space reserved for it.
 //!
-//! A file is told by its inode number and the time of its birth: both stay when it is renamed and when the host starts anew,
-//! which device numbers do not.
+//! A file is identified by its inode number and its birth time. Both stay the same when the file is renamed and when
+//! the host reboots; device numbers may change at a reboot.
 //!
 //! Invariants:
-//! 1. While writes are noted, each write is noted after its bytes are in the file: a part that is copied after it was taken
-//!    from the notes holds them.
+//! 1. While writes are noted, each write is noted after its bytes are in the file. So if a part is copied after its
+//!    note was taken, the copy has these bytes.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -19,49 +19,49 @@ use std::time::UNIX_EPOCH;
 
 use super::host_reserve::HostReserve;
 
-/// Bytes that one note stands for.
+/// Size in bytes of the part of a file that one note covers.
 pub const PART_BYTES: u64 = 64 << 10;
 
-/// Which file of the host it is.
+/// Identity of a file of the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileIdentity {
-    /// Number of the device that it lies on, until the host starts anew.
+    /// Number of the device on which the file lies; may change when the host reboots.
     pub device: u64,
-    /// Number of its inode.
+    /// Number of the inode.
     pub inode: u64,
-    /// When it was made, in nanoseconds since 1970; 0 where the file system does not tell.
+    /// Birth time in nanoseconds since 1970; 0 if the file system does not report one.
     pub born_ns: u64,
 }
 
 impl FileIdentity {
-    /// The identity of the file that `metadata` is of.
+    /// Returns the identity of the file with this metadata.
     pub fn of(metadata: &Metadata) -> FileIdentity {
         let born = metadata.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
         let born_ns = born.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(0));
         FileIdentity { device: metadata.dev(), inode: metadata.ino(), born_ns }
     }
 
-    /// Whether both are one file at this moment.
+    /// Returns whether `metadata` is of this file, by device and inode number.
     fn is(&self, metadata: &Metadata) -> bool {
         (self.device, self.inode) == (metadata.dev(), metadata.ino())
     }
 }
 
-/// Where an opened file stands now.
+/// Current place of an opened file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placement {
     /// At the path at which it was opened.
     InPlace,
-    /// Nowhere: it was removed, and what it holds is gone once it is closed.
+    /// Removed: its data is lost once it is closed.
     Removed,
-    /// Somewhere else: it was renamed.
+    /// Renamed: no file is at its path.
     Renamed,
-    /// Somewhere else, and another file stands at its path.
+    /// Replaced: another file is at its path.
     Replaced,
 }
 
 impl Placement {
-    /// Its name in figures and documents.
+    /// Returns the name of this value in figures and documents.
     pub fn name(self) -> &'static str {
         match self {
             Placement::InPlace => "in-place",
@@ -71,7 +71,7 @@ impl Placement {
         }
     }
 
-    /// What happened to the file at `path`, as a sentence; nothing while it is in its place.
+    /// Returns a sentence that warns users about the file at `path`; `None` while the file is in place.
     pub fn warning(self, path: &Path) -> Option<String> {
         let path = path.display();
         match self {
@@ -95,18 +95,18 @@ pub struct HostFile {
     path: PathBuf,
     identity: FileIdentity,
     is_noting: AtomicBool,
-    /// A bit for each part that was written.
+    /// One bit for each part that was written.
     notes: Mutex<Vec<u64>>,
     reserve: HostReserve,
 }
 
 impl HostFile {
-    /// `file`, which was opened at `path`.
+    /// Returns the facts about `file`, which was opened at `path`.
     pub fn new(file: &File, path: &Path) -> io::Result<HostFile> {
         let identity = FileIdentity::of(&file.metadata()?);
         Ok(HostFile {
             file: file.try_clone()?,
-            // The folder may change under a process that works in the background.
+            // Absolute, because a process in the background may change its working directory.
             path: std::path::absolute(path)?,
             identity,
             is_noting: AtomicBool::new(false),
@@ -115,22 +115,23 @@ impl HostFile {
         })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Where it was opened, from the root.
+    /// Returns the absolute path at which the file was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Which file it is.
+    /// Returns the identity of the file.
     pub fn identity(&self) -> FileIdentity {
         self.identity
     }
 
-    /// Where it stands now. What cannot be told counts as in place, and so does a device.
+    /// Returns the current place of the file. Devices count as in place, and so do files whose place cannot be
+    /// determined.
     pub fn placement(&self) -> Placement {
         let Ok(own) = self.file.metadata() else { return Placement::InPlace };
         if !own.is_file() {
@@ -152,7 +153,7 @@ impl HostFile {
         self.reserve.grow_to(&self.file, &self.path, bytes);
     }
 
-    /// Writes `bytes` at `offset`. On a full disk the reserve is released for it.
+    /// Writes `bytes` at `offset`. If the disk is full, releases the reserve and tries again.
     pub fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         match self.file.write_all_at(bytes, offset) {
             Err(error) if is_full(error.kind()) && self.release_reserve() => self.file.write_all_at(bytes, offset),
@@ -160,12 +161,12 @@ impl HostFile {
         }
     }
 
-    /// Frees the reserved space, on a full disk. Returns whether any was reserved.
+    /// Releases the reserved space, on a full disk. Returns whether any was reserved.
     fn release_reserve(&self) -> bool {
         self.reserve.release()
     }
 
-    /// Gives the reserve up: from now on a full disk is an error of the write that meets it.
+    /// Gives up the reserve: from now on, a write that meets a full disk fails.
     pub fn drop_reserve(&self) {
         self.reserve.give_up();
     }
@@ -189,24 +190,24 @@ impl HostFile {
         self.reserve.restore(&self.path)
     }
 
-    /// Lets other processes open it, after the last write.
+    /// Releases the lock of the file, after the last write, so that other processes can open it.
     pub fn unlock(&self) -> io::Result<()> {
         self.file.unlock()
     }
 
-    /// Begins to note which parts are written; nothing is noted yet.
+    /// Begins to note which parts are written, with no notes yet.
     pub fn begin_notes(&self) {
         self.lock().clear();
         self.is_noting.store(true, Ordering::SeqCst);
     }
 
-    /// Ends the notes and forgets them.
+    /// Stops noting writes, and drops the notes.
     pub fn end_notes(&self) {
         self.is_noting.store(false, Ordering::SeqCst);
         *self.lock() = Vec::new();
     }
 
-    /// Notes that `length` bytes from `offset` on were written, if notes are kept.
+    /// Notes a write of `length` bytes at `offset`, if notes are kept.
     pub fn note_write(&self, offset: u64, length: u64) {
         if !self.is_noting.load(Ordering::SeqCst) || length == 0 {
             return;
@@ -221,7 +222,7 @@ impl HostFile {
         }
     }
 
-    /// Takes the notes: runs of bytes that were written since they were taken last, in order.
+    /// Returns the ranges of bytes that were written since the previous call, in order, and clears the notes.
     pub fn take_notes(&self) -> Vec<Range<u64>> {
         let notes = std::mem::take(&mut *self.lock());
         let mut runs: Vec<Range<u64>> = Vec::new();

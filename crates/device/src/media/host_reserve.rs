@@ -34,7 +34,8 @@ pub(super) struct HostReserve {
 struct State {
     /// Size of the reserve.
     bytes: u64,
-    /// The folder in which the file really lies, links followed; whatever becomes of its path, it is on the same disk.
+    /// The folder that contains the file, symbolic links resolved. It is on the disk of the file even if the path
+    /// changes.
     folder: Option<OwnedFd>,
     /// The file that holds the space; none after a release.
     file: Option<OwnedFd>,
@@ -81,8 +82,8 @@ impl HostReserve {
         self.is_released.load(Ordering::Acquire)
     }
 
-    /// Allocates the reserve again after a release; `path` is that of the file. Tries ten times a second at most. Does without a
-    /// reserve where the folder is gone.
+    /// Allocates the reserve again after a release; `path` is the path of the file. Tries ten times a second at most.
+    /// If the folder is gone, gives up the reserve.
     ///
     /// # Errors
     /// The disk is still full.

@@ -1,26 +1,27 @@
-//! A medium in memory: pages that exist once they are written. A copy shares them until one of the two writes, so that
-//! an image costs little to fork.
+//! A medium in memory. Its pages are allocated on the first write. A clone shares pages until one of the two writes, so
+//! cloning an image is cheap.
 //!
-//! What lies in a block that was lent ([`Media::lend`]) is not copied: whole pages of it are kept as they are. A block that
-//! is overwritten whole goes back to who lends the next ([`Media::reclaim`]): new memory costs more than a copy into old.
+//! Data in a lent block ([`Media::lend`]) is not copied: the medium keeps whole pages of the block. A block that was
+//! overwritten completely is returned to the lender ([`Media::reclaim`]), because allocating memory costs more than
+//! copying into memory in use.
 //!
 //! Invariants:
-//! 1. Of a block that is kept more than half is in use, where no copy of the medium shares it.
+//! 1. More than half of every kept block is in use, unless a clone of the medium shares it.
 
 use std::io;
 use std::sync::Arc;
 
 use super::Media;
 
-/// Bytes of a page.
+/// Size of a page in bytes.
 const PAGE_BYTES: usize = 64 << 10;
 
 /// A page that was written.
 #[derive(Clone, Debug)]
 enum Page {
-    /// Its bytes.
+    /// A page in memory of its own.
     Own(Arc<[u8]>),
-    /// A page of a block that was lent, from this byte of it on.
+    /// A page in a lent block, from this byte of the block on.
     Kept(Arc<Vec<u8>>, usize),
 }
 
@@ -33,31 +34,32 @@ impl Page {
     }
 }
 
-/// Memory.
+/// A medium in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     pages: Vec<Option<Page>>,
     len: u64,
-    /// What is written may lie in these.
+    /// Blocks lent until the next call of [`Media::lend`]; written data may lie in them.
     lent: Vec<Arc<Vec<u8>>>,
-    /// Blocks that nothing here uses any more, until the loan ends.
+    /// Lent blocks that this medium has stopped using since the latest call of [`Media::lend`].
     unused: Vec<Arc<Vec<u8>>>,
 }
 
 impl Memory {
-    /// Nothing written yet.
+    /// Returns an empty medium.
     pub fn new() -> Memory {
         Memory::default()
     }
 
-    /// A copy of `bytes`.
+    /// Returns a medium with a copy of `bytes`.
     pub fn with(bytes: &[u8]) -> Memory {
         let mut memory = Memory::new();
         memory.write_at(0, bytes).expect("memory takes every write");
         memory
     }
 
-    /// Where `from` lies in a block that was lent, if keeping the whole pages of it keeps more than half of that block in use.
+    /// Returns the lent block that contains `from`, and the offset of `from` in it. Returns `None` if no block does, or
+    /// if the whole pages of `from` would use half of the block or less.
     fn block_of(&self, offset: u64, from: &[u8]) -> Option<(Arc<Vec<u8>>, usize)> {
         let begin = (offset as usize).next_multiple_of(PAGE_BYTES);
         let kept_bytes = (offset as usize + from.len()).saturating_sub(begin) / PAGE_BYTES * PAGE_BYTES;
@@ -69,7 +71,7 @@ impl Memory {
         (kept_bytes > 0 && is_enough(kept_bytes, found)).then(|| (found.clone(), at))
     }
 
-    /// Puts `new` in the place of page number `page`; the block that the old one was kept in, if it was.
+    /// Replaces page number `page` by `new`. Returns the block of the old page if that lay in a lent block.
     fn replace(&mut self, page: usize, new: Page) -> Option<Arc<Vec<u8>>> {
         match self.pages[page].replace(new) {
             Some(Page::Kept(block, _)) => Some(block),
@@ -77,7 +79,8 @@ impl Memory {
         }
     }
 
-    /// Pages around number `page` are no longer in `block`: what is left in it is copied where that is too little to keep it.
+    /// Handles a `block` that lost pages around number `page`. If too little of it is still in use, copies the rest; if
+    /// nothing is, makes the block available for [`Media::reclaim`].
     fn settle(&mut self, page: usize, block: Arc<Vec<u8>>) {
         let users = Arc::strong_count(&block) - 1;
         if users > 0 && !is_enough(users * PAGE_BYTES, &block) {
@@ -94,10 +97,10 @@ impl Memory {
         }
     }
 
-    /// Writes a part of a page, or all of it.
+    /// Writes a page or a part of it.
     fn write_page(&mut self, page: usize, within: usize, from: &[u8]) {
         if from.len() == PAGE_BYTES && !matches!(self.pages[page], Some(Page::Own(_))) {
-            // A page written whole for the first time is never zeroed.
+            // A page that is written as a whole for the first time need not be zeroed.
             if let Some(block) = self.replace(page, Page::Own(from.into())) {
                 self.settle(page, block);
             }
@@ -117,12 +120,13 @@ impl Memory {
     }
 }
 
-/// Whether so many bytes of `block` in use are enough to keep it.
+/// Returns whether `bytes` bytes in use are enough to keep `block`: more than half.
 fn is_enough(bytes: usize, block: &Vec<u8>) -> bool {
     2 * bytes > block.capacity()
 }
 
-/// Calls `each` with page, offset in the page and range of the buffer for every page that the range touches.
+/// Calls `each` for every page that the range touches, with the page number, the offset in the page and the range of
+/// the buffer.
 fn for_pages(offset: u64, length: usize, mut each: impl FnMut(usize, usize, std::ops::Range<usize>)) {
     let mut done = 0;
     while done < length {
@@ -167,7 +171,8 @@ impl Media for Memory {
             self.pages.resize_with(pages, || None);
         }
         let block = self.block_of(offset, from);
-        // An older block is left once its last page here is replaced: not before, or what is replaced next would be copied.
+        // An older block is handled after its last page here is replaced. If it were handled earlier, pages that are
+        // about to be replaced would be copied.
         let mut left: Option<(usize, Arc<Vec<u8>>)> = None;
         for_pages(offset, from.len(), |page, within, range| match &block {
             Some((block, at)) if range.len() == PAGE_BYTES => {
@@ -201,7 +206,7 @@ mod tests {
 
     const PAGE: usize = PAGE_BYTES;
 
-    /// Bytes of blocks that are kept but not in use, beyond as many as are: invariant 1 says there are none.
+    /// Returns how many bytes of kept blocks are unused, beyond the bytes in use. Invariant 1 says 0.
     fn wasted(memory: &Memory) -> usize {
         let mut kept: Vec<(usize, usize)> = Vec::new();
         for page in memory.pages.iter().flatten() {
@@ -224,7 +229,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-        /// Against an array, with and without blocks lent, at any place and length; a copy made in between stays as it was.
+        /// Compares with an array: writes with and without lent blocks, at any offset and length. A clone made in
+        /// between keeps its contents.
         #[test]
         fn holds_what_was_written_whoever_owns_it(
             acts in prop::collection::vec((0usize..12 * PAGE, 1usize..6 * PAGE, 0usize..PAGE, any::<bool>(), any::<bool>()), 1..24),
@@ -261,7 +267,8 @@ mod tests {
         let block = Arc::new(vec![7; 8 * PAGE]);
         memory.lend(&mut std::iter::once(block.clone()));
         memory.write_at(100, &block).expect("it is memory");
-        // Seven pages lie whole in it; the eighth is in two parts. The loan is one user, the test another.
+        // Seven whole pages lie in the block; the eighth is split. The loan is one more user of the block, the test
+        // another.
         assert_eq!(Arc::strong_count(&block), 2 + 7);
         memory.lend(&mut std::iter::empty());
         memory.write_at(PAGE as u64, &[9]).expect("it is memory");
@@ -290,7 +297,7 @@ mod tests {
         assert!(memory.reclaim().is_none(), "nothing lay there before");
         let second = write(&mut memory, 8 * PAGE, 2);
         write(&mut memory, 4 * PAGE, 3);
-        // Half of each is too little to keep them: the other halves are copied.
+        // Half of each block is too little to keep it: the other halves are copied.
         let mut unused = Vec::from_iter(std::iter::from_fn(|| memory.reclaim()));
         unused.sort_by_key(|block| block[0]);
         let addresses: Vec<usize> = unused.iter().map(|block| block.as_ptr().addr()).collect();

@@ -1,22 +1,23 @@
-//! Media: flat runs of bytes below an image. One file a kind.
+//! Media: flat arrays of bytes that images lie on. One file for each kind.
 //!
-//! - [`memory`]: in memory, allocated as it is written;
-//! - [`mod@file`]: a sparse file, locked while it is open; [`host_file`] is what is known of that file, `host_reserve` the
-//!   space that is reserved for it;
-//! - [`crashing`]: knows what is durable and what is not, and can be cut;
-//! - [`faulty`]: fails on schedule or at random, over any other;
-//! - [`shared`]: has several owners;
-//! - `deferred`: holds back contents that must follow a flush, over any other;
-//! - `fail_stop`: takes nothing more after the first flush that fails, over any other;
-//! - [`overlay`]: keeps what is written in memory, over any other, which stays as it is.
+//! - [`memory`]: memory, allocated on the first write;
+//! - [`mod@file`]: a sparse file, locked while it is open; [`host_file`] holds facts about that file, `host_reserve`
+//!   the space reserved for it;
+//! - [`crashing`]: records which writes are durable, and simulates power cuts;
+//! - [`faulty`]: wraps a medium and fails on schedule or at random;
+//! - [`shared`]: shares a medium between several owners;
+//! - `deferred`: wraps a medium and buffers contents that must follow a flush;
+//! - `fail_stop`: wraps a medium and refuses all writes after the first failed flush;
+//! - [`overlay`]: wraps a medium, keeps all writes in memory and leaves the wrapped medium unchanged.
 //!
 //! Invariants:
-//! 1. What was never written reads as zeros, past the end too.
-//! 2. An act of [`Media::write_together`] may be lost or torn by a power cut, but nothing comes between its parts while
-//!    the power is on.
-//! 3. Before a [`Media::flush`] returns nothing written is durable for sure; after it everything is. What durable means,
-//!    whoever opens the medium may choose; after a [`Media::sync`] all outlives the host.
-//! 4. What a medium keeps of what was lent to it ([`Media::lend`]) is never changed by anybody.
+//! 1. Bytes that were never written read as zeros, also past the end.
+//! 2. The pieces of one [`Media::write_together`] may be lost or torn by a power cut. While the power is on, no other
+//!    write comes between them.
+//! 3. Before a [`Media::flush`] returns, no write since the previous flush is certainly durable; after it all are. The
+//!    opener of the medium chooses whether "durable" means surviving this process or the host. After a [`Media::sync`]
+//!    all writes survive a crash of the host.
+//! 4. Nobody changes lent bytes ([`Media::lend`]) as long as the medium keeps them.
 
 pub mod crashing;
 pub(crate) mod deferred;
@@ -36,63 +37,66 @@ use std::sync::Arc;
 
 use self::host_file::HostFile;
 
-/// A run of bytes.
+/// A flat array of bytes.
 pub trait Media: Send + fmt::Debug {
-    /// Bytes up to the end of what was written.
+    /// Returns the length in bytes, up to the end of the last written byte.
     fn len(&self) -> u64;
 
-    /// Whether nothing was ever written.
+    /// Returns whether nothing was ever written.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Fills `into` from `offset` on.
+    /// Fills `into` with the bytes from `offset` on.
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// These pieces, offset and length, will be read soon: a medium that takes time over each may fetch them together.
+    /// Announces reads of these pieces, as (offset, length). A medium whose reads take time may fetch them together.
     fn will_read(&mut self, _pieces: &mut dyn Iterator<Item = (u64, usize)>) {}
 
-    /// Until the next call, what is written may lie in these blocks: a medium in memory may keep them instead of a copy.
+    /// Lends blocks to the medium until the next call: written data may lie in them, and a medium in memory may keep
+    /// them instead of a copy.
     fn lend(&mut self, _blocks: &mut dyn Iterator<Item = Arc<Vec<u8>>>) {}
 
-    /// A block that was lent before and that the medium has left since this loan began. What is in it has no meaning.
+    /// Returns a lent block that the medium has stopped using since the latest call of [`Media::lend`], if any. Its
+    /// contents are undefined.
     fn reclaim(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Puts `from` at `offset`, as one act.
+    /// Writes `from` at `offset`, as one operation.
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()>;
 
-    /// Puts several pieces in their places, in order, as one act.
+    /// Writes several pieces, as (offset, bytes), in order and as one operation.
     fn write_together(&mut self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
         pieces.iter().try_for_each(|(offset, from)| self.write_at(*offset, from))
     }
 
-    /// Makes all that was written durable.
+    /// Makes all writes so far durable.
     fn flush(&mut self) -> io::Result<()>;
 
-    /// Returns the size of the aligned pieces that a cut leaves old or new, never half: 512 bytes on any disk.
+    /// Returns the size, in bytes, of the aligned pieces that a power cut leaves old or new, never half: 512 on any
+    /// disk.
     fn tear_bytes(&self) -> u64 {
         512
     }
 
-    /// Returns whether a flush waits for a disk: then few of them are worth holding writes back.
+    /// Returns whether a flush waits for a disk. If so, buffering writes to save flushes pays.
     fn flush_waits(&self) -> bool {
         false
     }
 
-    /// Makes all that was written outlive the host, however far a flush reaches: for a good end.
+    /// Makes all writes so far survive a crash of the host, even if a flush does not. For a clean shutdown.
     fn sync(&mut self) -> io::Result<()> {
         self.flush()
     }
 
-    /// Forgets what is kept of it in memory and could be read again, so that what is read next is on the medium, or waits to be
-    /// written there. After a flush that failed the memory may hold what the medium does not, and never will.
+    /// Drops cached data that can be read again, so the next reads return data that is on the medium or waits to be
+    /// written there. After a failed flush the cache may hold data that the medium never gets.
     fn forget_cached(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// The file of the host in which it lies, if it lies in one.
+    /// Returns the host's file in which the medium lies, if any.
     fn host_file(&self) -> Option<Arc<HostFile>> {
         None
     }

@@ -6,14 +6,14 @@
 //!  create_over ─► hidden file ─────── finish ─► durable ─► renamed over what has its name ─► folder durable
 //! ```
 //!
-//! A file without a name is gone with its process, whatever ends that. Where the file system has none, a hidden file stands
-//! beside the name; it is locked as long as its process lives, so that one left behind by a dead process is known, and used
-//! again.
+//! A file without a name disappears with its process, however that ends. On file systems without unnamed files, a
+//! hidden file in the same folder is used. The hidden file is locked as long as its process lives, so one that a dead
+//! process left is recognized and reused.
 //!
 //! Invariants:
-//! 1. A file begun by `create` replaces nothing: a name that is taken, at the start or at the end, is an error.
+//! 1. A file begun by `create` replaces nothing: if its name exists at the start or at the end, that is an error.
 //! 2. An existing hidden file is taken over or removed only if it is an unfinished image of a dead process.
-//! 3. The file is locked from its beginning until it is closed, so nobody else works on it once it has its name.
+//! 3. The file is locked from its creation until it is closed, so no other process works on it once it has its name.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -26,7 +26,7 @@ use rustix::io::Errno;
 
 use crate::image::header::MAGIC;
 
-/// A file in the making.
+/// A new file that does not have its final name yet.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     file: File,
@@ -37,8 +37,10 @@ pub(crate) struct NewFile {
 }
 
 impl NewFile {
-    /// Creates the file that is to be named `path`, with the permissions `mode`. An existing `path` is an error of the kind
-    /// [`io::ErrorKind::AlreadyExists`].
+    /// Creates a file that will get the name `path` and has the permissions `mode`.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] if `path` exists.
     pub(crate) fn create(path: &Path, mode: u32) -> io::Result<NewFile> {
         if std::fs::symlink_metadata(path).is_ok() {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -56,7 +58,7 @@ impl NewFile {
                 lock(&file)?;
                 Ok(NewFile { file, path: path.into(), folder, hidden: None, replaces: false })
             }
-            // File systems without nameless files say so in one of these ways.
+            // One of these errors means that the file system has no unnamed files.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {
                 NewFile::create_hidden(path, folder, mode)
             }
@@ -64,7 +66,7 @@ impl NewFile {
         }
     }
 
-    /// Creates the file that is to replace the file `path`.
+    /// Creates a file that will replace the file `path`.
     pub(crate) fn create_over(path: &Path, mode: u32) -> io::Result<NewFile> {
         let folder = File::open(folder_of(path))?;
         let mut new = NewFile::create_hidden(path, folder, mode)?;
@@ -88,22 +90,22 @@ impl NewFile {
         Ok(NewFile { file, path: path.into(), folder, hidden: Some(hidden), replaces: false })
     }
 
-    /// The file.
+    /// Returns the file.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    /// The name that it will have.
+    /// Returns the final path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes it durable.
+    /// Makes the file durable, without giving it its name.
     pub(crate) fn settle(&self) -> io::Result<()> {
         self.file.sync_all()
     }
 
-    /// Makes it durable and gives it its name.
+    /// Makes the file durable and gives it its name.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.settle()?;
         self.give_name()?;
@@ -118,7 +120,7 @@ impl NewFile {
         let flags = if self.replaces { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
         match renameat_with(CWD, hidden, CWD, &self.path, flags) {
             Ok(()) => {}
-            // File systems on which a rename cannot spare what is there.
+            // Not all file systems support RENAME_NOREPLACE.
             Err(Errno::INVAL | Errno::NOSYS) if !self.replaces => {
                 linkat(CWD, hidden, CWD, &self.path, AtFlags::empty())?;
                 std::fs::remove_file(hidden)?;
@@ -133,7 +135,7 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if let Some(hidden) = &self.hidden {
-            // Already gone is as good as removed.
+            // If the file is already gone, there is nothing to do.
             let _ = std::fs::remove_file(hidden);
         }
     }
@@ -146,7 +148,7 @@ fn is_begun(file: &File) -> io::Result<bool> {
     Ok(is_image || file.metadata()?.len() == 0)
 }
 
-/// Locks it, so that nobody else works on it.
+/// Locks the file exclusively, so that no other process works on it.
 fn lock(file: &File) -> io::Result<()> {
     file.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => {
@@ -156,12 +158,12 @@ fn lock(file: &File) -> io::Result<()> {
     })
 }
 
-/// Removes what a process that died while it made `path` left behind, if it left anything.
+/// Removes the hidden file that a dead process left while it made `path`, if there is one.
 pub fn discard_unfinished(path: &Path) {
     let hidden = hidden_path(path);
     let Ok(file) = OpenOptions::new().read(true).write(true).open(&hidden) else { return };
     if file.try_lock().is_ok() && stands_at(&file, &hidden) && is_begun(&file).unwrap_or(false) {
-        // Nothing is left to be done about a file that cannot be removed.
+        // An error cannot be handled in any useful way.
         let _ = std::fs::remove_file(&hidden);
     }
 }
@@ -175,7 +177,7 @@ fn hidden_path(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.unfinished"))
 }
 
-/// Whether `file` is what stands at `path`.
+/// Returns whether the file at `path` is `file`.
 fn stands_at(file: &File, path: &Path) -> bool {
     let identity = |facts: std::fs::Metadata| (facts.dev(), facts.ino());
     match (file.metadata(), std::fs::metadata(path)) {
@@ -198,7 +200,7 @@ mod tests {
         outcome.map(drop).expect_err("it fails").kind()
     }
 
-    /// Both kinds of files in the making for `path`.
+    /// Returns both kinds of new files for `path`: unnamed and hidden.
     fn kinds(path: &Path) -> [NewFile; 2] {
         let nameless = NewFile::create(path, 0o600).expect("it can be made");
         let folder = File::open(folder_of(path)).expect("it is there");

@@ -1,5 +1,5 @@
-//! A medium that keeps what is written to it in memory and leaves the one below as it is: to see what mending an image
-//! would make of it.
+//! A wrapper that keeps all writes in memory and leaves the wrapped medium unchanged. It shows the result of a repair
+//! without changing the image.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +10,7 @@ use super::host_file::HostFile;
 
 const PAGE_BYTES: u64 = 64 << 10;
 
-/// The medium.
+/// A medium with changed pages in memory.
 #[derive(Debug)]
 pub struct Overlay<M> {
     below: M,
@@ -19,13 +19,14 @@ pub struct Overlay<M> {
 }
 
 impl<M: Media> Overlay<M> {
-    /// Over `below`, nothing written yet.
+    /// Wraps `below`, with no changes yet.
     pub fn new(below: M) -> Overlay<M> {
         Overlay { len: below.len(), below, pages: BTreeMap::new() }
     }
 }
 
-/// Calls `each` with page, offset in the page and range of the buffer for every page that the range touches.
+/// Calls `each` for every page that the range touches, with the page number, the offset in the page and the range of
+/// the buffer.
 fn for_pages(
     offset: u64,
     length: usize,

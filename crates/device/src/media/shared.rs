@@ -1,11 +1,11 @@
-//! A medium with several owners, who take turns: each act is one of theirs alone.
+//! A medium with several owners. A lock makes each operation exclusive.
 
 use std::io;
 use std::sync::{Arc, Mutex};
 
 use super::Media;
 
-/// The medium, to be shared by cloning.
+/// A medium that is shared by cloning.
 #[derive(Debug)]
 pub struct Shared<M>(Arc<Mutex<M>>);
 
@@ -16,12 +16,12 @@ impl<M> Clone for Shared<M> {
 }
 
 impl<M> Shared<M> {
-    /// The first of its owners.
+    /// Returns the first handle of `medium`.
     pub fn new(medium: M) -> Shared<M> {
         Shared(Arc::new(Mutex::new(medium)))
     }
 
-    /// Calls `work` with the medium itself.
+    /// Locks the medium and calls `work` with it.
     pub fn with<T>(&self, work: impl FnOnce(&mut M) -> T) -> T {
         work(&mut self.0.lock().expect("nobody panics with it"))
     }

@@ -1,4 +1,4 @@
-//! Copying the data of a file into another: holes stay holes.
+//! Copies the data of a file into another file and skips holes.
 
 use std::fs::File;
 use std::io;
@@ -8,24 +8,24 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{SeekFrom, copy_file_range, seek};
 use rustix::io::Errno;
 
-/// Bytes asked of the kernel at once: between two pieces the copying can be stopped.
+/// Bytes per request to the kernel: between two requests the copying can be interrupted.
 const PIECE_BYTES: u64 = 8 << 20;
-/// Bytes that go through memory at once where the kernel does not copy.
+/// Bytes copied through memory at once, if the kernel cannot copy.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Which side failed.
+/// The file on which a copy failed.
 #[derive(Debug)]
 pub(super) enum CopyError {
     Read(io::Error),
     Write(io::Error),
 }
 
-/// The next run of data from `at` on that begins before `end`.
+/// Returns the next run of data at or after `at`, cut off at `end`, or `None` if there is none before `end`.
 fn next_data(file: &File, at: u64, end: u64) -> io::Result<Option<Range<u64>>> {
     let start = match seek(file, SeekFrom::Data(at)) {
         Ok(start) => start,
         Err(Errno::NXIO) => return Ok(None),
-        // A file system that cannot tell: all may be data.
+        // The file system does not know holes: everything may be data.
         Err(Errno::INVAL) => at,
         Err(error) => return Err(error.into()),
     };
@@ -37,11 +37,11 @@ fn next_data(file: &File, at: u64, end: u64) -> io::Result<Option<Range<u64>>> {
         Err(Errno::INVAL) => file.metadata()?.len(),
         Err(error) => return Err(error.into()),
     };
-    // A file that ends before: nothing of it is left.
+    // The run is empty if the file was truncated meanwhile.
     Ok(Some(start..hole.min(end)).filter(|run| !run.is_empty()))
 }
 
-/// Bytes of data in `file`, as its file system tells.
+/// Returns the number of bytes of data in `file`, as reported by the file system.
 pub(super) fn data_bytes(file: &File) -> io::Result<u64> {
     let (mut at, mut bytes) = (0, 0);
     while let Some(run) = next_data(file, at, u64::MAX)? {
@@ -51,8 +51,8 @@ pub(super) fn data_bytes(file: &File) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Copies the data of `source` in `range` to the same place of `target`. `told` is told of each piece, and says whether to go
-/// on; returns whether it always did.
+/// Copies the data of `source` in `range` to the same range of `target`. Calls `told` with the size of each copied
+/// piece; `told` returns whether to continue. Returns false if `told` ended the copying.
 pub(super) fn copy(
     source: &File,
     target: &File,
@@ -65,7 +65,7 @@ pub(super) fn copy(
         while at < run.end {
             let piece = copy_piece(source, target, at, (run.end - at).min(PIECE_BYTES))?;
             if piece == 0 {
-                // The file was cut short meanwhile: whoever works on it finds that out.
+                // The file was truncated meanwhile. The process that has it open for writing detects that.
                 return Ok(true);
             }
             at += piece;
@@ -77,12 +77,13 @@ pub(super) fn copy(
     Ok(true)
 }
 
-/// Copies up to `length` bytes at `at`. Returns how many.
+/// Copies up to `length` bytes at `at`. Returns the number of bytes copied.
 fn copy_piece(source: &File, target: &File, at: u64, length: u64) -> Result<u64, CopyError> {
     let (mut from, mut to) = (at, at);
     match copy_file_range(source, Some(&mut from), target, Some(&mut to), length as usize) {
         Ok(copied) => Ok(copied as u64),
-        // Between file systems, or on one that does not do it; or a failure, of which memory tells the side.
+        // The kernel cannot copy between these file systems, or the copy failed: copying through memory shows which
+        // side fails.
         Err(_) => copy_through_memory(source, target, at, length),
     }
 }

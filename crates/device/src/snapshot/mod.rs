@@ -1,4 +1,4 @@
-//! Snapshots: consistent copies of images, of such as are at work too.
+//! Snapshots: consistent copies of images, also of images in use.
 //!
 //! ```text
 //!  blocks shared (reflink):  clone ───────────────► hold: clone again
@@ -6,14 +6,14 @@
 //!                            then: header with a name of its own, file mark ─► durable ─► given its name
 //! ```
 //!
-//! Whoever has the image at work holds it still for the last step ([`Hold`]), so that step is short. The copy is what a power
-//! cut at that moment would leave of the image.
+//! For the last step, the owner of an image in use suspends its writes ([`Hold`]), so that step is short. The copy
+//! equals the image after a power cut at that moment.
 //!
-//! `extents` copies data around holes; `media/new_file` is the copy in the making.
+//! `extents` copies data and skips holes; `media/new_file` is the unfinished copy.
 //!
 //! Invariants:
-//! 1. The copy appears under its name only when it is whole and durable, and replaces nothing.
-//! 2. An image never gets new holes, so what was copied of a place that is a hole later cannot be.
+//! 1. The copy gets its name only when it is complete and durable, and replaces nothing.
+//! 2. Holes are never punched into an image. So a range that was copied as data is not a hole in a later pass.
 
 mod extents;
 
@@ -32,22 +32,22 @@ use crate::media::host_file::HostFile;
 use crate::media::new_file::NewFile;
 pub use crate::media::new_file::discard_unfinished;
 
-/// While more than this was written during a pass over an image at work, another pass follows.
+/// If more bytes than this were written during a pass over an image in use, another pass follows.
 const LAST_PASS_BYTES: u64 = 8 << 20;
-/// The most passes over an image at work before it is held still, however much is written.
+/// Largest number of passes over an image in use before its writes are suspended, however much is written.
 const PASSES_MAX: usize = 6;
 
-/// How the bytes came into a copy.
+/// Method by which a copy was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
-    /// The file system lets both files share the blocks.
+    /// Both files share the blocks in the file system.
     Reflink,
-    /// They were copied.
+    /// The bytes were copied.
     Copy,
 }
 
 impl Method {
-    /// Its name in documents.
+    /// Returns the name of the method in documents.
     pub fn name(self) -> &'static str {
         match self {
             Method::Reflink => "reflink",
@@ -56,55 +56,55 @@ impl Method {
     }
 }
 
-/// A snapshot that was taken.
+/// A finished snapshot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
-    /// Bytes of the image's data that were copied or shared, each counted once for every pass.
+    /// Bytes of the image's data that were copied or shared; a byte counts once for every pass that copied it.
     pub bytes: u64,
-    /// How.
+    /// Method by which the copy was made.
     pub method: Method,
-    /// How long the image was held still.
+    /// Time for which writes to the image were suspended.
     pub pause: Duration,
-    /// The name of the drive, which the copy keeps.
+    /// UUID of the drive, which the copy keeps.
     pub uuid: Uuid,
-    /// The copy's own name.
+    /// UUID of the copy itself.
     pub snapshot: Uuid,
 }
 
-/// Why there is no snapshot.
+/// Reason why a snapshot failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// Something of the copy's name is there.
+    /// A file with the name of the copy exists.
     #[error("{} is there already, and was left alone", .0.display())]
     Exists(PathBuf),
-    /// The copy cannot be made where it is to be.
+    /// The copy cannot be made at its path.
     #[error("cannot make {}: {cause}", .path.display())]
     Target {
-        /// The copy.
+        /// Path of the copy.
         path: PathBuf,
-        /// Why.
+        /// Error of the operation that failed.
         #[source]
         cause: io::Error,
     },
     /// The host's disk is full.
     #[error("no space left on the disk of {}: free some and take the snapshot again; nothing was made", .0.display())]
     NoSpace(PathBuf),
-    /// It was stopped.
+    /// The snapshot was interrupted.
     #[error("interrupted; nothing was made")]
     Interrupted,
-    /// The image cannot be read, or its drive cannot be held still.
+    /// The image cannot be read, or the writes of its drive cannot be suspended.
     #[error(transparent)]
     Image(#[from] DeviceError),
 }
 
-/// Holds an image still for the last step of a snapshot.
+/// Suspends the writes to an image for the last step of a snapshot.
 pub trait Hold {
-    /// Calls `last_step` while nothing is written to the image and all that was acknowledged before this call is in it.
-    /// Returns how long that kept requests waiting.
+    /// Calls `last_step` while nothing is written to the image, and after all acknowledged writes are in it. Returns
+    /// how long requests had to wait.
     fn hold(&self, last_step: &mut dyn FnMut() -> Result<(), SnapshotError>) -> Result<Duration, SnapshotError>;
 }
 
-/// An image that nobody writes to.
+/// Implementation of [`Hold`] for an image without writers.
 pub struct AtRest;
 
 impl Hold for AtRest {
@@ -113,22 +113,23 @@ impl Hold for AtRest {
     }
 }
 
-/// Told of bytes copied and of bytes in all, as far as known; returns whether to go on.
+/// Callback for progress, with the bytes copied and the known total; returns whether to continue.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
 
-/// Copies the image file `image`, which no process has open for work, to `copy`.
+/// Copies the image file `image`, which no process has open for writing, to `copy`.
 pub fn of_file(image: &Path, copy: &Path, progress: Progress<'_>) -> Result<Snapshot, SnapshotError> {
     let place = image.display().to_string();
     let mut media = FileMedium::open(image, Mode::Read, false)?;
     let host = media.host_file().expect("a medium in a file has one");
     let header = Header::read(&mut media, &place)?;
-    // Held until the copy is whole: with it the lock that keeps others from writing.
+    // Kept until the copy is complete, because its lock keeps other processes from writing.
     let mut space = Space::open_ruined(media, &header, &place, Bounds::default())?;
     space.refuse_copied_at_work(&place)?;
     of_host_file(&host, copy, &AtRest, progress)
 }
 
-/// Takes the copy in the file `image`, of an image that was not closed, as it is. Returns whether it was such a copy.
+/// Accepts the image file `image` if it is a copy that was made while the original was written to. Returns false, and
+/// changes nothing, for any other image.
 pub fn adopt(image: &Path) -> Result<bool, DeviceError> {
     let place = image.display().to_string();
     let mut media = FileMedium::open(image, Mode::Write, true)?;
@@ -141,7 +142,7 @@ pub fn adopt(image: &Path) -> Result<bool, DeviceError> {
     Ok(is_copy)
 }
 
-/// Copies the image in `source` to `copy`, held still by `hold` for the last step.
+/// Copies the image in `source` to `copy`; `hold` suspends writes for the last step.
 pub fn of_host_file(
     source: &HostFile,
     copy: &Path,
@@ -170,7 +171,7 @@ pub fn of_host_file(
     Ok(Snapshot { bytes, method, pause, uuid, snapshot })
 }
 
-/// The error of a failed operation on the copy at `path`.
+/// Returns the error for a failed operation on the copy at `path`.
 fn failed(path: &Path, cause: io::Error) -> SnapshotError {
     match cause.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
@@ -185,7 +186,8 @@ fn reading(source: &HostFile, cause: io::Error) -> SnapshotError {
     SnapshotError::Image(DeviceError::medium(format!("reading {}", source.path().display()), cause))
 }
 
-/// Gives the copy in `target` a name of its own, and the mark of its own file.
+/// Gives the copy in `target` a UUID of its own, and the mark of its own file. Returns the UUIDs of the drive and of
+/// the copy.
 fn name(target: &NewFile) -> Result<(Uuid, Uuid), SnapshotError> {
     let full = |error: DeviceError| match error {
         DeviceError::Medium { cause, .. } => failed(target.path(), cause),
@@ -201,7 +203,7 @@ fn name(target: &NewFile) -> Result<(Uuid, Uuid), SnapshotError> {
     Ok((header.uuid, snapshot))
 }
 
-/// The copying of one image.
+/// Progress of copying one image.
 struct Pass<'a, 'p> {
     source: &'a HostFile,
     target: &'a NewFile,
@@ -211,7 +213,7 @@ struct Pass<'a, 'p> {
 }
 
 impl Pass<'_, '_> {
-    /// Lets the copy share all blocks of the image, if the file system can. Returns whether it can.
+    /// Makes the copy share all blocks of the image, if the file system can. Returns whether it can.
     fn share(&mut self) -> Result<bool, SnapshotError> {
         use rustix::io::Errno;
         match rustix::fs::ioctl_ficlone(self.target.file(), self.source.file()) {
@@ -220,12 +222,12 @@ impl Pass<'_, '_> {
                 Ok(true)
             }
             Err(Errno::NOSPC | Errno::DQUOT) => Err(SnapshotError::NoSpace(self.target.path().into())),
-            // Whatever else keeps the file system from it, the bytes can still be copied.
+            // Whatever the reason, the bytes can still be copied.
             Err(_) => Ok(false),
         }
     }
 
-    /// Copies an image that is written to meanwhile. Returns how long it was held still.
+    /// Copies an image that is written to at the same time. Returns how long its writes were suspended.
     fn copy_at_work(&mut self, hold: &dyn Hold) -> Result<Duration, SnapshotError> {
         let all = self.length()?;
         self.all = extents::data_bytes(self.source.file()).map_err(|cause| reading(self.source, cause))?;
@@ -235,7 +237,7 @@ impl Pass<'_, '_> {
             let left: u64 = written.iter().map(|run| run.end - run.start).sum();
             self.all = self.bytes + left;
             written.into_iter().try_for_each(|run| self.copy(run, true))?;
-            // What the last step has to wait for besides its own bytes is as little as can be.
+            // Synced, so that the sync in the last step has little left to write.
             self.target.file().sync_data().map_err(|cause| failed(self.target.path(), cause))?;
             if left <= LAST_PASS_BYTES {
                 break;
@@ -252,7 +254,7 @@ impl Pass<'_, '_> {
         Ok(self.source.file().metadata().map_err(|cause| reading(self.source, cause))?.len())
     }
 
-    /// Copies the data in a range of the file; `may_stop` says whether it may be interrupted.
+    /// Copies the data in `range` of the file; `may_stop` says whether `progress` may interrupt the copying.
     fn copy(&mut self, range: std::ops::Range<u64>, may_stop: bool) -> Result<(), SnapshotError> {
         let (bytes, all, progress) = (&mut self.bytes, self.all, &mut self.progress);
         let copied = extents::copy(self.source.file(), self.target.file(), range, &mut |piece| {

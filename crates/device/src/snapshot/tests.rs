@@ -1,5 +1,5 @@
-//! Goal: a snapshot of an image at work is what the image was at one moment; a copy by other means is refused. Method: an
-//! image whose drive is written to at each piece that is copied, and a copy made by the file system.
+//! Goal: a snapshot of an image in use equals the image at one moment; a copy made by other means is refused. Method:
+//! an image whose drive is written to while each piece is copied, and a copy made by the file system.
 
 use std::cell::RefCell;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::{EmulatedDrive, Store};
 
 const SECTOR: u64 = 512;
 
-/// A new image in a folder of its own.
+/// Creates an image in a folder of its own.
 fn image() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("image");
@@ -41,7 +41,7 @@ fn byte_of(drive: &mut EmulatedDrive, sector: u64) -> u8 {
     bytes[0]
 }
 
-/// Holds a drive that the test itself writes to.
+/// Implementation of [`Hold`] for a drive to which the test itself writes.
 struct Held<'a>(&'a RefCell<EmulatedDrive>);
 
 impl Hold for Held<'_> {
@@ -55,7 +55,7 @@ impl Hold for Held<'_> {
 fn what_is_written_while_it_is_copied_is_in_the_copy() {
     let (folder, path) = image();
     let drive = RefCell::new(EmulatedDrive::open_file(&path, false).expect("it opens"));
-    // More than one piece, so that some is written behind the place that is copied, and some before.
+    // More than one piece, so that writes occur both before and after the place that is copied.
     let bulk = vec![5; 1 << 20];
     (8..40).for_each(|at| drive.borrow_mut().write(at << 20, &bulk, true).expect("there is room"));
     let host = hosted(&mut drive.borrow_mut());
@@ -72,7 +72,7 @@ fn what_is_written_while_it_is_copied_is_in_the_copy() {
     });
     let snapshot = snapshot.expect("there is room");
     assert!(piece > 4, "only {piece} pieces were copied");
-    // What is written afterwards is not in it.
+    // Later writes are not in the copy.
     write(&mut drive.borrow_mut(), 1000, 99);
     let findings =
         check_image(FileMedium::open(&copy, Mode::Read, false).expect("it is there"), "copy", &mut |_, _| {});
@@ -98,7 +98,7 @@ fn a_snapshot_that_is_stopped_leaves_nothing() {
     assert_eq!(fs::read_dir(folder.path()).expect("it can be read").count(), 1);
 }
 
-/// Opens `path` in each way that gives out bytes, and says what each came to.
+/// Opens `path` in each way that gives access to data, and returns the results.
 fn opened(path: &std::path::Path) -> [Result<(), DeviceError>; 4] {
     let read = || FileMedium::open(path, Mode::Read, false).expect("it can be read");
     let copy = path.with_extension("snapshot");
@@ -135,15 +135,15 @@ fn a_copy_of_an_image_that_was_not_closed_is_refused() {
     );
     assert!(matches!(repaired, Err(DeviceError::CopiedUnclosed { .. })));
 
-    // The image itself opens after a kill, and after it was renamed.
+    // The original opens after a kill and after a rename.
     drop(drive);
     fs::rename(&path, at("renamed")).expect("renamed");
     opened(&at("renamed")).into_iter().for_each(|way| way.expect("it is the same file"));
-    // Adopted, the copy opens.
+    // After it is adopted, the copy opens.
     assert!(adopt(&at("copied")).expect("nobody has it"));
     assert!(!adopt(&at("copied")).expect("nobody has it"), "there was nothing left to adopt");
     opened(&at("copied")).into_iter().for_each(|way| way.expect("it was adopted"));
-    // Closed, the image can be copied by anything.
+    // A closed image can be copied by any program.
     EmulatedDrive::open_file(&at("renamed"), false).expect("it opens").shut_down().expect("it ends well");
     fs::copy(at("renamed"), at("closed")).expect("there is room");
     opened(&at("closed")).into_iter().for_each(|way| way.expect("its original was closed"));
@@ -151,12 +151,13 @@ fn a_copy_of_an_image_that_was_not_closed_is_refused() {
 
 #[test]
 fn a_copy_that_was_begun_before_its_original_was_opened_is_refused_or_right() {
-    // In chunks that are there, and in a new one.
+    // Writes in chunks that have slots, and in a new chunk.
     begun_before_it_was_opened(&[3, 4, 40_001]);
     begun_before_it_was_opened(&[3, 4, 40_001, 80_000]);
 }
 
-/// Copies an image that was closed when the copying began, and in which `second` were written and which was closed before it ended.
+/// Simulates `cp` of an image that is closed when the copy begins. Before the copy ends, the image is opened, `second`
+/// are written, and it is closed.
 fn begun_before_it_was_opened(second: &[u64]) {
     let (folder, path) = image();
     let copy = folder.path().join("copy");
@@ -168,7 +169,7 @@ fn begun_before_it_was_opened(second: &[u64]) {
         fs::read(&path).expect("it can be read")
     };
     let (before, after) = (write_all(&first, 1), write_all(second, 2));
-    // Both images as the sectors that were written have it.
+    // Contents of both images at the written sectors.
     let expected = |sector: u64, is_after: bool| match (is_after && second.contains(&sector), first.contains(&sector)) {
         (true, _) => 2,
         (false, true) => 1,
@@ -178,7 +179,7 @@ fn begun_before_it_was_opened(second: &[u64]) {
         .step_by(4096)
         .filter(|&at| before[at..].iter().zip(&after[at..]).take(4096).any(|(one, other)| one != other));
     let (mut refused, mut right) = (0, 0);
-    // `cp` reads from front to back: up to `cut` the image was closed, and behind it was another.
+    // `cp` reads from front to back: the bytes up to `cut` are of the first closed image, the rest of the second.
     for cut in changed.chain([after.len()]) {
         let mut bytes = before[..cut.min(before.len())].to_vec();
         bytes.resize(cut, 0);

@@ -1,5 +1,5 @@
-//! Plans carried out, step by step: reads into staging or straight to the host, writes composed of what is staged and what
-//! the host gives, notes to the journal, barriers. The invariants are those of [`super`].
+//! Executes plans step by step: reads into staging or directly to the host, writes composed of staged data and host
+//! data, notes to the journal, barriers. The invariants are those of [`super`].
 
 use imbrex_disk::{Extent, Lba, Sectors};
 use imbrex_layer::{GroupKind, Kind, Medium, Phase, Plan, Step, StepOp};
@@ -12,15 +12,19 @@ use crate::lost::Lost;
 use crate::media::Media;
 
 impl<M: Media> Store<M> {
-    /// Carries `plan` out. Sectors of the host's own reads that cannot be read are the error of it all, and the rest of the
-    /// plan is carried out. So is a failed read in a plan that changes nothing; any other failure, that of a barrier too, stops
-    /// the store.
+    /// Executes `plan`.
+    ///
+    /// # Errors
+    /// If sectors of the host's own reads are unreadable, the rest of the plan is executed, and the first of these
+    /// errors is returned. Neither this nor a failed read in a plan that only reads for the host stops the store. Any
+    /// other failure stops the store, including that of a barrier.
     pub fn execute(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
         self.execute_each(plan, transfers)?;
         self.unserved.drain(..).next().map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// The same for several commands: a read that fails fails alone, and [`Store::take_unserved`] says which did.
+    /// Like [`Store::execute`], for several commands: a failed read of one transfer does not affect the others, and
+    /// [`Store::take_unserved`] returns the failed ones.
     pub(crate) fn execute_each(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
         self.unserved.clear();
         self.check_running()?;
@@ -34,12 +38,12 @@ impl<M: Media> Store<M> {
         outcome
     }
 
-    /// The transfers of the latest plan that could not be given what they wanted to read, by number, and why.
+    /// Returns the failed reads of the latest plan: the number of the transfer and the error. Clears the list.
     pub(crate) fn take_unserved(&mut self) -> std::vec::Drain<'_, (usize, DeviceError)> {
         self.unserved.drain(..)
     }
 
-    /// Takes down that transfer `number` fails; its first failure counts.
+    /// Records that transfer `number` failed. Only the first failure of a transfer counts.
     fn leave_unserved(&mut self, number: usize, error: DeviceError) {
         if self.unserved.iter().all(|&(known, _)| known != number) {
             self.unserved.push((number, error));
@@ -80,7 +84,7 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
-    /// Gives the reads of a host group what is staged.
+    /// Copies staged data to the reads of a host group.
     fn give_staged(&mut self, transfers: &mut [Transfer<'_>]) {
         let sector_bytes = u64::from(self.disk.sector_bytes);
         for (number, transfer) in transfers.iter_mut().enumerate() {
@@ -93,8 +97,10 @@ impl<M: Media> Store<M> {
         }
     }
 
-    /// Stages what `step` reads. What was destroyed is an error: no layer reads what it let be destroyed. What is damaged in
-    /// the image is staged as spoilt.
+    /// Reads the sectors of `step` into staging. Sectors that are damaged in the image are staged as unreadable.
+    ///
+    /// # Errors
+    /// A sector was destroyed: no layer reads sectors that it allowed to be destroyed.
     fn read_into_staging(&mut self, step: &Step, staging: usize) -> Result<(), DeviceError> {
         self.unread.clear();
         let into = self.staging[staging].stage(step.lba.0, step.sectors as u64);
@@ -109,7 +115,7 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
-    /// Reads what of `step` the transfers want, straight into them.
+    /// Reads the sectors of `step` that the transfers ask for, directly into their buffers.
     fn read_for_host(&mut self, step: &Step, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
         let sector_bytes = self.disk.sector_bytes as u64;
         for (number, transfer) in transfers.iter_mut().enumerate() {
@@ -154,8 +160,9 @@ impl<M: Media> Store<M> {
         outcome
     }
 
-    /// What `step` would write of sectors that could not be read, unless the host gives them anew. They stay unreadable
-    /// where they are written: a copy that nobody needs any more does no harm, and one that is needed cannot be read there.
+    /// Returns the extents that `step` would write with contents that could not be read, unless the host writes them.
+    /// The written sectors become unreadable. That does no harm if the copy is not needed any more, and reports the
+    /// loss if it is.
     fn spoilt_of(&self, step: &Step, is_host: bool, transfers: &[Transfer<'_>]) -> Vec<Extent> {
         let spoilt = self.staging[usize::from(!is_host)].spoilt(step.lba.0, u64::from(step.sectors));
         if spoilt.is_empty() {
@@ -171,7 +178,7 @@ impl<M: Media> Store<M> {
         left.runs().map(|(lba, sectors)| Extent::new(step.pba + (lba - step.lba), sectors)).collect()
     }
 
-    /// The bytes of a write: zeros, what is staged over them, and in a host group the host's own data over both.
+    /// Returns the bytes to write: zeros, overwritten by staged data, and in a host group by the host's own data.
     fn composed<'s>(
         &self,
         step: &Step,
@@ -201,7 +208,7 @@ impl<M: Media> Store<M> {
     }
 }
 
-/// What a host is told of a sector that `step` cannot read.
+/// Returns the error that a host gets for a sector that `step` cannot read.
 fn error_of(step: &Step, fault: &Fault) -> DeviceError {
     let (pba, medium) = (fault.extent.start, step.medium);
     let lba = step.lba + (pba - step.pba);
@@ -211,8 +218,8 @@ fn error_of(step: &Step, fault: &Fault) -> DeviceError {
     }
 }
 
-/// One past the last phase of the host group that phase `index` belongs to. A phase of another kind that opens no group
-/// goes on with one of an earlier plan.
+/// Returns the index of the phase after the host group of phase `index`. A phase of another kind ends the group:
+/// without `opens_group` it continues a group of an earlier plan.
 fn host_group_end(plan: &Plan, index: usize) -> usize {
     let ends = |phase: &Phase| phase.opens_group || phase.kind != GroupKind::Host;
     (index + 1..plan.phases.len()).find(|&next| ends(&plan.phases[next])).unwrap_or(plan.phases.len())

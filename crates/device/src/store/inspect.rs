@@ -1,4 +1,4 @@
-//! What an image holds, for whoever looks at it: checks, dumps, maps of holes.
+//! Access to the contents of an image for inspection: checks, dumps, maps of holes.
 
 use imbrex_disk::{Extent, Pba, Sectors};
 use imbrex_layer::Medium;
@@ -16,13 +16,13 @@ impl<M: Media> Store<M> {
         self.space.for_each_used(&self.header, &self.journal, each)
     }
 
-    /// What the opening found amiss in the image and could do without, in words.
+    /// Returns messages about damage that the opening found and could work around.
     pub fn notices(&self) -> &[String] {
         self.space.notices()
     }
 
-    /// Calls `each` with every run of physical sectors of `extent` that cannot be read, in order: destroyed, lost by damage
-    /// to the image, and on a caveat disk never written.
+    /// Calls `each`, in order, with every run of unreadable physical sectors of `extent`: destroyed, lost by damage to
+    /// the image, or, on a caveat disk, never written.
     pub fn for_each_damage(&mut self, extent: Extent, mut each: impl FnMut(Extent)) -> Result<(), DeviceError> {
         let absent_is_damage = self.disk.recording.leaves_damage_to_host();
         let mut run: Option<Extent> = None;
@@ -42,7 +42,7 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
-    /// The first physical sector of `extent` that cannot be read, if any.
+    /// Returns the first unreadable physical sector of `extent`, if any.
     pub fn first_damaged(&mut self, extent: Extent) -> Result<Option<Pba>, DeviceError> {
         let mut first = None;
         self.for_each_damage(extent, |run| {
@@ -51,8 +51,8 @@ impl<M: Media> Store<M> {
         Ok(first)
     }
 
-    /// Calls `each` with the runs of bytes that make up `sectors` from `pba`, and whether something other than zeros may
-    /// stand there: contents, or damage.
+    /// Calls `each` with the runs that make up `sectors` sectors from `pba` on. The arguments are the length in bytes,
+    /// and whether the run may hold anything but zeros: contents or damage.
     pub fn for_each_stored(
         &mut self,
         medium: Medium,
@@ -73,7 +73,7 @@ impl<M: Media> Store<M> {
         })
     }
 
-    /// The bytes of sectors that `medium` holds from `pba` on, for whoever inspects an image; what cannot be read is zeros.
+    /// Reads sectors of `medium` from `pba` on, for inspection; unreadable sectors read as zeros.
     pub fn peek(&mut self, medium: Medium, pba: Pba, into: &mut [u8]) -> Result<(), DeviceError> {
         let mut faults = Vec::new();
         self.space.read(region_of(medium), pba, into, &mut faults)

@@ -1,20 +1,21 @@
-//! The store: carries plans out on an image. It moves bytes, marks what writes destroy, appends the journal and keeps the
-//! order that barriers demand; it knows no time and no queue.
+//! The store: executes plans on an image. It moves bytes, marks the sectors that writes destroy, appends to the journal
+//! and executes barriers. It knows neither time nor queues.
 //!
-//! - `opening`: making an image, opening one;
-//! - `transfer`: what a host gives and wants; [`execute`](Store::execute) and its steps are in `execute`;
-//! - `unreadable`: sectors that were lost, or made unreadable, until they are written;
-//! - `inspect`: what an image holds, for whoever looks at it.
+//! - `opening`: creates and opens images;
+//! - `transfer`: host data for a plan; [`execute`](Store::execute) and its steps are in `execute`;
+//! - `unreadable`: sectors that were lost, or made unreadable on request, until they are written;
+//! - `inspect`: access to an image for checks and dumps.
 //!
 //! Invariants:
-//! 1. A step is done before the next begins. What a write destroys is durably marked before its bytes are written, so that a
-//!    power cut leaves what was destroyed destroyed, never old bytes.
-//! 2. Reading a destroyed sector of data is an error. So is reading what does not match its checksum: the host is told;
-//!    a background plan that comes upon such sectors makes them [`Lost`] ones, and goes on.
-//! 3. After a failed write or flush the store takes no further plan, and no barrier succeeds: the layer in memory is ahead of
-//!    the image, which alone counts. Opening the image again recovers what was acknowledged.
-//! 4. Only data steps move bytes. Padding, maps and packets' own records are made from the journal, so their places are
-//!    marked as written and hold nothing.
+//! 1. A step is complete before the next begins. Before a write, the sectors that it destroys are durably marked. So
+//!    after a power cut a destroyed sector reads as destroyed, never as its old contents.
+//! 2. Reading a destroyed sector of data is an error. So is reading a sector whose checksum does not match: the host
+//!    gets an error; a background plan that reads a sector with a wrong checksum marks the copy as unreadable, and
+//!    continues.
+//! 3. After a failed write or flush the store accepts no further plan, and no barrier succeeds: the layer in memory is
+//!    ahead of the image, and only the image counts. Opening the image again recovers all acknowledged writes.
+//! 4. Only data steps move bytes. Padding, maps and the records in packets can be rebuilt from the journal, so their
+//!    sectors are marked as written and hold nothing.
 
 mod execute;
 mod inspect;
@@ -40,7 +41,7 @@ pub(crate) use opening::replay;
 pub use transfer::{Data, Transfer};
 pub(crate) use unreadable::Faults;
 
-/// An image at work.
+/// An open image, with the journal and the faults of its drive.
 #[derive(Debug)]
 pub struct Store<M> {
     header: Header,
@@ -49,72 +50,76 @@ pub struct Store<M> {
     pub(crate) space: Space<M>,
     pub(crate) journal: Journal,
     faults: Faults,
-    /// What the host sees.
+    /// Capacity of the drive, as the host sees it.
     capacity: Sectors,
-    /// Staging of host groups and of the others, whose phases may be apart.
+    /// Staging buffers of host groups and of background groups, whose phases may be apart.
     staging: [Staging; 2],
     destroyed: Vec<Extent>,
-    /// What the latest read came upon.
+    /// Faults of the latest read.
     unread: Vec<Fault>,
-    /// Which of the host's reads of the plan that is carried out fail, by number of their transfer, and why.
+    /// Failed reads of the host in the current plan: the number of the transfer and the error.
     unserved: Vec<(usize, DeviceError)>,
     scratch: Vec<u8>,
     stopped: Option<String>,
-    /// Whether no write destroys anything, so that there is no damage to look for.
+    /// Whether writes destroy nothing, so that the search for destroyed sectors can be skipped.
     is_harmless: bool,
 }
 
-/// A drive and the store that holds its contents.
+/// A drive, and the store that holds its contents.
 pub type Opened<M> = (Drive, Store<M>);
 
 impl<M: Media> Store<M> {
-    /// What the drive is.
+    /// Returns the header, which describes the drive.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The space of the image.
+    /// Returns the space of the image.
     pub fn space(&self) -> &Space<M> {
         &self.space
     }
 
-    /// The space of the image, for whoever cuts or inspects it.
+    /// Returns the space of the image, for tests that cut the power and for inspection.
     pub fn space_mut(&mut self) -> &mut Space<M> {
         &mut self.space
     }
 
-    /// Until the next call, what the host gives lies in these blocks: the medium may keep them.
+    /// Lends `blocks` to the medium until the next call: data from the host may lie in them, and the medium may keep
+    /// them instead of a copy.
     pub fn lend(&mut self, blocks: &mut dyn Iterator<Item = Arc<Vec<u8>>>) {
         self.space.lend(blocks);
     }
 
-    /// A block that the medium has left since this loan began.
+    /// Returns a lent block that the medium has stopped using since the latest call of [`Store::lend`], if any.
     pub fn reclaim(&mut self) -> Option<Vec<u8>> {
         self.space.reclaim()
     }
 
-    /// The journal.
+    /// Returns the journal.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// Takes it apart; what is not durable on the medium may be lost with the power.
+    /// Consumes the store and returns the medium. Data that is not durable may be lost in a power cut.
     pub fn into_media(self) -> M {
         self.space.into_media()
     }
 
-    /// Why it has stopped, if it has.
+    /// Returns the reason why the store has stopped, if it has.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
 
-    /// Stops it: the layer planned what was not carried out.
+    /// Stops the store, because the layer planned operations that were not executed.
     pub fn stop(&mut self, reason: &str) {
         self.stopped.get_or_insert_with(|| reason.into());
     }
 
-    /// All so far is durable before anything that follows. If that fails the store stops: what was written since the last barrier
-    /// may be lost, and no second try would say so.
+    /// Makes all writes so far durable before any later write.
+    ///
+    /// # Errors
+    /// The medium fails, or the store has stopped. A failure stops the store: writes since the last barrier may be
+    /// lost, and a second attempt could succeed without them.
     pub fn barrier(&mut self) -> Result<(), DeviceError> {
         self.check_running()?;
         let outcome = self.space.barrier(self.journal.records());
@@ -123,25 +128,29 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
-    /// All so far is durable, and so is the mark that says so: what a barrier that was answered covered, and the host's disk dropped, is
-    /// damage from then on, whatever cut follows. Fails as a barrier does.
+    /// Like [`Store::barrier`], and also makes the new state of the image durable. So if the host's disk dropped data
+    /// that an acknowledged flush covered, the loss is detected as damage, whatever power cut follows.
+    ///
+    /// # Errors
+    /// Like those of [`Store::barrier`].
     pub fn flush(&mut self) -> Result<(), DeviceError> {
         self.barrier()?;
         let outcome = self.space.flush();
         self.stop_if_failed(outcome)
     }
 
-    /// Fails if it has stopped.
+    /// Returns an error if the store has stopped.
     fn check_running(&self) -> Result<(), DeviceError> {
         self.stopped.as_ref().map_or(Ok(()), |reason| Err(DeviceError::Stopped(reason.clone())))
     }
 
-    /// The same outcome; an error stops the store.
+    /// Returns `outcome`; an error stops the store.
     fn stop_if_failed(&mut self, outcome: Result<(), DeviceError>) -> Result<(), DeviceError> {
         outcome.inspect_err(|error| self.stop(&error.to_string()))
     }
 
-    /// Begins the journal anew, for a drive whose map is lost: `drive` is as new. For repair alone.
+    /// Begins an empty journal, for a drive whose map is lost. Marks all sectors as never written; `drive` is in its
+    /// initial state. Only for repair.
     pub(crate) fn start_anew(&mut self, drive: &Drive) -> Result<(), DeviceError> {
         self.journal = Journal::begin_anew(&mut self.space, self.header.journal_bytes)?;
         self.space.forget_sectors()?;
@@ -154,8 +163,9 @@ impl<M: Media> Store<M> {
         self.barrier()
     }
 
-    /// Closes the books, for a drive that is switched off: what is lost of its journal from now on will show. All of it
-    /// outlives the host from now on, however far flushes reached before; so nobody finds an image closed that is not whole.
+    /// Seals the image of a drive that is switched off, so a later loss of journal records is detected. Before and
+    /// after, makes all data survive a crash of the host, even if flushes do not. So no image that is sealed is
+    /// incomplete.
     pub fn seal(&mut self) -> Result<(), DeviceError> {
         self.check_running()?;
         let sealed = self.space.sync().and_then(|()| self.journal.seal(&mut self.space));
@@ -163,14 +173,14 @@ impl<M: Media> Store<M> {
         self.stop_if_failed(synced)
     }
 
-    /// Makes all that was written outlive the host, however far flushes reach.
+    /// Makes all writes so far survive a crash of the host, even if flushes do not.
     pub fn sync(&mut self) -> Result<(), DeviceError> {
         self.check_running()?;
         let synced = self.space.sync();
         self.stop_if_failed(synced)
     }
 
-    /// Replaces the journal by a checkpoint of `layer` once it has grown long. Between plans only.
+    /// Replaces the journal by a checkpoint of `layer` if the journal is long enough. Only to be called between plans.
     pub fn checkpoint_if_due(&mut self, layer: &dyn Layer) -> Result<(), DeviceError> {
         if self.stopped.is_some() || !self.journal.wants_checkpoint() {
             return Ok(());
@@ -178,7 +188,7 @@ impl<M: Media> Store<M> {
         self.checkpoint(layer)
     }
 
-    /// Replaces the journal by a checkpoint of `layer`. Between plans only.
+    /// Replaces the journal by a checkpoint of `layer`. Only to be called between plans.
     pub fn checkpoint(&mut self, layer: &dyn Layer) -> Result<(), DeviceError> {
         let mut notes = Vec::new();
         layer.checkpoint(&mut notes);

@@ -1,4 +1,4 @@
-//! Making an image and opening one: to work on it, or only to look.
+//! Creates an image and opens one: for writing, or only for inspection.
 
 use imbrex_layer::{Layer, Plan};
 use imbrex_sim::Drive;
@@ -13,18 +13,19 @@ use crate::media::Media;
 use crate::staging::Staging;
 
 impl<M: Media> Store<M> {
-    /// Makes an image on `media`, which must be empty, and opens it.
+    /// Creates an image on `media`, which must be empty, and opens it.
     pub fn create(media: M, header: Header) -> Result<Opened<M>, DeviceError> {
         let drive = header.drive()?;
         Store::create_of(media, header, drive)
     }
 
-    /// The same for `drive`, which is as new and as `header` says: to lay out a large drive takes time, and once is enough.
+    /// Like [`Store::create`], with a `drive` in its initial state that matches `header`. Computing the layout of a
+    /// large drive takes time, so callers can reuse theirs.
     pub fn create_of(media: M, header: Header, drive: Drive) -> Result<Opened<M>, DeviceError> {
         Store::create_bounded(media, header, drive, Bounds::default())
     }
 
-    /// The same within `bounds`.
+    /// Like [`Store::create_of`], with the limits `bounds`.
     pub fn create_bounded(
         mut media: M,
         header: Header,
@@ -41,18 +42,19 @@ impl<M: Media> Store<M> {
         Ok((drive, store))
     }
 
-    /// Opens an image to work on: replays its journal, mends what was half done. `place` names it in errors.
+    /// Opens an image for writing: replays its journal, and completes or undoes interrupted operations. `place` names
+    /// the image in errors.
     pub fn open(media: M, place: &str) -> Result<Opened<M>, DeviceError> {
         Store::open_prepared(media, place, |_| {})
     }
 
-    /// The same, with a drive that `prepare` may alter before its journal is replayed: so that what altered layers lose
-    /// can be seen.
+    /// Like [`Store::open`]; `prepare` may alter the drive before its journal is replayed. Tests use this to observe
+    /// the data loss of altered layers.
     pub fn open_prepared(media: M, place: &str, prepare: impl FnOnce(&mut Drive)) -> Result<Opened<M>, DeviceError> {
         Store::open_bounded(media, place, Bounds::default(), prepare)
     }
 
-    /// The same within `bounds`.
+    /// Like [`Store::open_prepared`], with the limits `bounds`.
     pub fn open_bounded(
         media: M,
         place: &str,
@@ -62,17 +64,18 @@ impl<M: Media> Store<M> {
         let (mut drive, mut store) = Store::replayed(media, place, bounds, prepare)?;
         store.space.refuse_copied_at_work(place)?;
         store.begin_work(drive.layer.as_mut())?;
-        // What mending adds to the journal must not make it longer from opening to opening.
+        // The records of the repair must not make the journal longer with every opening.
         store.checkpoint_if_due(drive.layer.as_ref())?;
         Ok((drive, store))
     }
 
-    /// Settles of the sectors written last, after a power cut, whether they are old or new.
+    /// Determines, after a power cut, whether the sectors written last are old or new ([`Space::settle`]).
     pub(crate) fn settle(&mut self) -> Result<(), DeviceError> {
         self.space.settle()
     }
 
-    /// Settles what a power cut left, and has `layer` mend what was half done.
+    /// Recovers from an interrupted run: decides for sectors written last whether they are old or new, and lets `layer`
+    /// repair interrupted operations.
     pub(crate) fn begin_work(&mut self, layer: &mut dyn Layer) -> Result<(), DeviceError> {
         self.space.mark_file()?;
         self.settle()?;
@@ -83,7 +86,8 @@ impl<M: Media> Store<M> {
         self.barrier()
     }
 
-    /// Opens an image without changing it: what was half done stays so, and contents may be neither old nor new.
+    /// Opens an image without changing it. Interrupted operations remain, and sectors of interrupted writes may be
+    /// neither old nor new.
     pub fn open_to_look(media: M, place: &str) -> Result<Opened<M>, DeviceError> {
         Store::replayed(media, place, Bounds::default(), |_| {})
     }
@@ -133,7 +137,7 @@ impl<M: Media> Store<M> {
     }
 }
 
-/// Reads the journal of `space` into `layer`, and the store's own records out of it.
+/// Replays the journal of `space` into `layer`. Returns the journal, and the faults from the store's own records.
 pub(crate) fn replay<M: Media>(
     space: &mut Space<M>,
     header: &Header,

@@ -1,5 +1,6 @@
-//! Goal: a store carries out any plan as a plan is defined, whatever layer made it. Method: random plans and transfers on a
-//! store and on a naive one, an array of sectors with a map of what is staged; then what cannot be read, by hand.
+//! Goal: a store executes any plan as defined, whatever layer made it. Method: random plans and transfers on a store
+//! and on a naive model, an array of sectors with a map of staged sectors. Unreadable sectors are tested by hand-made
+//! cases.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ use crate::image::checksum;
 use crate::image::transfer::{Given, Write};
 use crate::media::memory::Memory;
 
-/// A new image of a toy of `recording` under `layer`.
+/// Creates an image of a toy disk with this recording and layer.
 pub(crate) fn made(recording: &str, layer: &str) -> (Drive, Store<Memory>) {
     let toy = toy::disks(recording).next().expect("there is one");
     let spec = DriveSpec::parse(&format!("toy+{layer}")).expect("a layer without parameters");
@@ -28,19 +29,19 @@ pub(crate) fn made(recording: &str, layer: &str) -> (Drive, Store<Memory>) {
 }
 
 const SECTOR: usize = 512;
-/// Sectors of each medium, and logical ones, that random plans use.
+/// Number of sectors of each medium, and of logical sectors, that random plans use.
 const USED: u64 = 48;
 
 type Bytes = [u8; SECTOR];
 
-/// What the contents of each sector of `bytes` have in its sum.
+/// Returns, for each sector of `bytes`, the part of its checksum that depends on the contents.
 fn parts_of(bytes: &[u8]) -> Vec<u32> {
     let mut parts = Vec::new();
     checksum::parts(bytes, SECTOR, &mut parts);
     parts
 }
 
-/// What a plan's group is made of.
+/// A step of a group in a plan.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Read { flash: bool, pba: u64, lba: u64, sectors: u64 },
@@ -52,7 +53,7 @@ enum Deed {
     NextPhase,
 }
 
-/// What the host gives or wants.
+/// A transfer of the host.
 #[derive(Clone, Copy, Debug)]
 enum Wish {
     Read { lba: u64, sectors: u64 },
@@ -64,7 +65,7 @@ fn run() -> impl Strategy<Value = (u64, u64)> {
     (0..USED, 1..12u64).prop_map(|(start, sectors)| (start, sectors.min(USED - start)))
 }
 
-/// A run of sectors and where it lies: both within what is used.
+/// Generates a run of sectors and its place, both within the used sectors.
 fn placed() -> impl Strategy<Value = (bool, u64, u64, u64)> {
     (any::<bool>(), run(), 0..USED).prop_map(|(flash, (lba, sectors), pba)| {
         let sectors = sectors.min(USED - pba);
@@ -90,7 +91,7 @@ fn deeds() -> impl Strategy<Value = Vec<Deed>> {
     prop_oneof![
         prop::collection::vec(any_deed, 1..8),
         prop::collection::vec(only_reads, 1..5),
-        // The read that gives all there is to give, and those that give a little more or less.
+        // A read that fills its transfer exactly, and reads that give a little more or less.
         run().prop_map(|(lba, sectors)| vec![Deed::Read { flash: false, pba: lba, lba, sectors }]),
     ]
 }
@@ -104,17 +105,17 @@ fn wishes() -> impl Strategy<Value = Vec<Wish>> {
     prop::collection::vec(wish, 1..4)
 }
 
-/// Sectors one by one.
+/// Model of a store, sector by sector.
 #[derive(Default)]
 struct Naive {
-    /// By medium and place; what is not there is zeros.
+    /// Contents by medium and sector; absent sectors are zeros.
     media: BTreeMap<(bool, u64), Bytes>,
-    /// By whether it is the host's, and sector.
+    /// Staged contents by whether the group is the host's, and sector.
     staged: BTreeMap<(bool, u64), Bytes>,
 }
 
 impl Naive {
-    /// Carries out one group; what the host's reads get.
+    /// Executes one group. Returns the contents that the host's reads get.
     fn group(&mut self, is_host: bool, deeds: &[Deed], given: &BTreeMap<u64, Bytes>) -> BTreeMap<u64, Bytes> {
         self.staged.retain(|&(of_host, _), _| of_host != is_host);
         for deed in deeds {
@@ -225,7 +226,7 @@ proptest! {
             let parts: Vec<Vec<u32>> = buffers.iter().map(|buffer| parts_of(buffer)).collect();
             let mut transfers: Vec<Transfer<'_>> = wishes.iter().zip(&mut buffers).zip(&parts).map(|((wish, buffer), parts)| match *wish {
                 Wish::Read { lba, .. } => Transfer { lba, data: Data::Read(buffer) },
-                // Half of them come with their sums.
+                // Half of the writes come with parts of their checksums.
                 Wish::Write { lba, .. } if lba % 2 == 0 => {
                     Transfer { lba, data: Data::Summed(Given { bytes: buffer, parts: Some(parts) }) }
                 }
@@ -252,7 +253,7 @@ proptest! {
     }
 }
 
-/// Writes `byte` to sectors of the disk, where the map of an identity has them.
+/// Writes `byte` to sectors of the disk, with PBA equal to LBA.
 fn fill(store: &mut Store<Memory>, start: u64, sectors: u64, byte: u8) {
     let (mut plan, bytes) = (Plan::new(), vec![byte; sectors as usize * SECTOR]);
     plan.open(GroupKind::Host);
@@ -271,7 +272,7 @@ fn read_of(pba: u64, lba: u64, sectors: u64, kind: GroupKind) -> Plan {
     plan
 }
 
-/// Reads sectors for the host, from where another map than the identity has them.
+/// Reads sectors for the host, with PBA different from LBA.
 fn host_read(store: &mut Store<Memory>, pba: u64, lba: u64, sectors: u64) -> (Result<(), DeviceError>, Vec<u8>) {
     let mut into = vec![0xee; sectors as usize * SECTOR];
     let transfer = Transfer { lba, data: Data::Read(&mut into) };
@@ -279,7 +280,7 @@ fn host_read(store: &mut Store<Memory>, pba: u64, lba: u64, sectors: u64) -> (Re
     (outcome, into.chunks(SECTOR).map(|sector| sector[0]).collect())
 }
 
-/// An image with sectors 0 … 99 written, of which 55 … 57 are destroyed and 70, 71 damaged in the image.
+/// Creates an image with sectors 0 … 99 written. Sectors 55 … 57 are destroyed; 70 and 71 are damaged.
 fn wounded() -> Store<Memory> {
     let (_, mut store) = made("conventional", "conventional");
     fill(&mut store, 0, 100, 5);
@@ -311,7 +312,7 @@ fn what_cannot_be_read_is_named_and_the_rest_is_given() {
         "{outcome:?}"
     );
     assert_eq!(bytes, [5, 0, 0, 5]);
-    // Of a step only what is wanted counts.
+    // Unreadable sectors of a step that no transfer asks for do not matter.
     let mut into = [0xee; SECTOR];
     let transfer = Transfer { lba: 28, data: Data::Read(&mut into) };
     store.execute(&read_of(50, 20, 10, GroupKind::Host), &mut [transfer]).expect("sector 58 is whole");
@@ -330,7 +331,7 @@ fn a_failed_read_stops_the_store_unless_it_is_the_hosts_alone() {
         assert!(matches!(store.lose(Lba(1), Sectors(1)), Err(DeviceError::Stopped(_))));
         assert!(matches!(store.seal(), Err(DeviceError::Stopped(_))));
     }
-    // A host's plan that writes too has changed what the layer believes.
+    // If a host's plan also writes, the layer in memory has changed.
     let mut store = wounded();
     let mut plan = read_of(54, 54, 3, GroupKind::Host);
     plan.write(Cause::Host, Pba(200), Lba(54), Sectors(3));
@@ -348,7 +349,7 @@ fn damage_is_told_in_runs() {
     assert_eq!(first(0, 100), Some(Pba(55)));
     assert_eq!(first(56, 20), Some(Pba(56)));
     assert_eq!(first(58, 12), None);
-    // Damage of two kinds side by side is one run.
+    // Adjacent damage of two kinds is one run.
     store.space.give_up(Region::Disk, extent(58, 2)).expect("memory fails nobody");
     runs.clear();
     store.for_each_damage(extent(0, 65), |run| runs.push(run)).expect("memory fails nobody");
@@ -368,7 +369,7 @@ fn what_is_stored_is_told_in_bytes() {
     assert_eq!(runs(Medium::Disk, 0, 8), [(3, true), (2, false), (3, true)]);
     assert_eq!(runs(Medium::Disk, 54, 5), [(1, true), (3, true), (1, true)], "what is destroyed is no hole");
     assert_eq!(runs(Medium::Flash, 0, 8), [(8, false)]);
-    // On a caveat disk a sector of the platters that was never written is maybe damaged, one of the flash is not.
+    // On a caveat disk a sector of the platters that was never written may be damaged; a sector of the flash may not.
     let (_, mut store) = made("caveat", "caveat");
     let mut is_stored = |medium| {
         let mut stored = Vec::new();
@@ -394,7 +395,7 @@ fn a_copy_of_what_cannot_be_read_cannot_be_read_where_it_is_written() {
     };
     let copied = [5, 5, 0, 0, 5, 5];
     assert_eq!(moved(GroupKind::Cleaning, &mut [], false), (vec![extent(302, 2)], copied.to_vec()));
-    // What the host gives anew can be read; what it gives is no business of a background group.
+    // Sectors that the host writes become readable. The host's data does not affect background groups.
     let given = [9; SECTOR];
     let write = || [Transfer { lba: 171, data: Data::Write(&given) }];
     assert_eq!(moved(GroupKind::Host, &mut write(), false), (vec![extent(302, 1)], vec![5, 5, 0, 9, 5, 5]));
@@ -402,7 +403,7 @@ fn a_copy_of_what_cannot_be_read_cannot_be_read_where_it_is_written() {
     let trim = || [Transfer { lba: 170, data: Data::Trim(1) }];
     assert_eq!(moved(GroupKind::Host, &mut trim(), true), (vec![extent(303, 1)], copied.to_vec()));
     assert_eq!(moved(GroupKind::Host, &mut trim(), false), (vec![extent(302, 2)], copied.to_vec()));
-    // What is trimmed is zeros where trims are kept, whatever was read.
+    // If trims are kept, a trimmed sector reads as zeros, whatever was read.
     let first = || [Transfer { lba: 168, data: Data::Trim(1) }];
     assert_eq!(moved(GroupKind::Host, &mut first(), true).1, [0, 5, 0, 0, 5, 5]);
     assert_eq!(moved(GroupKind::Host, &mut first(), false).1, copied);
@@ -435,7 +436,7 @@ fn what_was_lost_is_found_when_it_is_written_and_trims_count_where_they_are_kept
         store.execute(&plan, &mut [Transfer { lba: 11, data }]).expect("memory fails nobody");
         let readable = |lba: u64| store.check_readable(Lba(lba), Sectors(1), |_, _| false).is_ok();
         let now: Vec<bool> = (9..15).map(readable).collect();
-        // What is in the journal says the same to the next who opens it.
+        // After the image is opened again, the journal gives the same result.
         let medium = store.into_media();
         let (_, store) = Store::open(medium, "image").expect("it is whole");
         let readable = |lba: u64| store.check_readable(Lba(lba), Sectors(1), |_, _| false).is_ok();
@@ -466,7 +467,7 @@ fn what_a_plan_before_has_staged_is_given_to_nobody() {
     let mut copied = read_of(10, 10, 4, GroupKind::Host);
     copied.write(Cause::Host, Pba(30), Lba(10), Sectors(4));
     store.execute(&copied, &mut []).expect("memory fails nobody");
-    // Of what is read now the map has nothing: it is zeros, though a background group goes before the host's.
+    // The map has nothing for these reads, so they return zeros, although a background group precedes the host's.
     let mut plan = read_of(20, 20, 1, GroupKind::Cleaning);
     plan.open(GroupKind::Host);
     plan.write(Cause::Host, Pba(40), Lba(40), Sectors(1));

@@ -1,33 +1,33 @@
-//! What a host gives to a plan and wants from it, by logical sector.
+//! Transfers: the data that a host writes in a plan, and the buffers that it reads into, by logical sector.
 
 use imbrex_layer::{GroupKind, Kind, Plan, Step, StepOp};
 
 use crate::image::transfer::Given;
 
-/// Host data for a plan: a run of sectors given, wanted, or to be forgotten.
+/// Host data for a plan: a run of sectors to write, to read or to trim.
 #[derive(Debug)]
 pub struct Transfer<'a> {
-    /// The first logical sector.
+    /// First logical sector.
     pub lba: u64,
-    /// The bytes.
+    /// Data, buffer or length.
     pub data: Data<'a>,
 }
 
-/// What a transfer carries.
+/// Data or buffer of a transfer.
 #[derive(Debug)]
 pub enum Data<'a> {
-    /// From the host.
+    /// Bytes that the host writes.
     Write(&'a [u8]),
-    /// The same, which was summed when it came.
+    /// Bytes that the host writes, with parts of their checksums computed in advance.
     Summed(Given<'a>),
-    /// To the host.
+    /// Buffer for bytes that the host reads.
     Read(&'a mut [u8]),
-    /// So many sectors become absent.
+    /// Number of sectors to trim.
     Trim(u64),
 }
 
 impl<'a> Data<'a> {
-    /// The bytes from the host, if it gives some.
+    /// Returns the bytes that the host writes, if it writes any.
     pub(super) fn given(&self) -> Option<Given<'a>> {
         match self {
             Data::Write(from) => Some((*from).into()),
@@ -36,7 +36,8 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// How many sectors it changes: those it gives, and those it trims if `keeps_trims`.
+    /// Returns the number of sectors that the transfer changes: those it writes, and, if `keeps_trims`, those it trims.
+    /// Returns `None` for others.
     pub(super) fn changed(&self, keeps_trims: bool, sector_bytes: u64) -> Option<u64> {
         match self {
             Data::Trim(sectors) => keeps_trims.then_some(*sectors),
@@ -45,8 +46,8 @@ impl<'a> Data<'a> {
     }
 }
 
-/// Puts into `pieces` the bytes of a write that transfers give whole, one behind the other, and says whether they do: such
-/// bytes need no copy.
+/// Appends the host's data for the write `step` to `pieces`, in order, if transfers provide all of it. Returns whether
+/// they do; if so, the bytes need not be copied. If not, `pieces` may hold a part.
 pub(super) fn whole_from_host<'t>(
     step: &Step,
     transfers: &'t [Transfer<'_>],
@@ -60,7 +61,7 @@ pub(super) fn whole_from_host<'t>(
         if transfer_end <= step.lba.0 || transfer.lba >= end {
             continue;
         }
-        // One that begins elsewhere overlaps another, or leaves something out.
+        // A transfer that begins elsewhere overlaps another, or leaves a gap.
         let begins = transfer.lba == next || next == step.lba.0 && transfer.lba < next;
         let Some(given) = transfer.data.given().filter(|_| begins) else { return false };
         let part = next - transfer.lba..transfer_end.min(end) - transfer.lba;
@@ -70,7 +71,8 @@ pub(super) fn whole_from_host<'t>(
     next == end
 }
 
-/// Whether a plan is the one read that gives its one transfer every byte, so that none need be zeroed first.
+/// Returns whether the plan is a single host read that fills its only transfer completely, so the buffer need not be
+/// zeroed first.
 pub(super) fn gives_whole(plan: &Plan, transfers: &[Transfer<'_>], sector_bytes: u64) -> bool {
     let ([Transfer { lba, data: Data::Read(into) }], [step], [phase]) = (transfers, &plan.steps[..], &plan.phases[..])
     else {

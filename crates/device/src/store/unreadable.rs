@@ -1,8 +1,8 @@
-//! Sectors that cannot be read whatever the medium says: lost by damage, or made so on request. Both last until they are
-//! written, and lie in the journal beside the layer's map.
+//! Sectors that are unreadable whatever the medium returns: lost by damage, or made unreadable on request. They stay
+//! unreadable until they are written. The journal records them beside the layer's map.
 //!
 //! Invariants:
-//! 1. What is recorded here is durable before anybody is told.
+//! 1. A fault is durable in the journal before the function that records it returns.
 //! 2. A sector that the host has written is readable again once that write is durable.
 
 use imbrex_disk::{Lba, Sectors};
@@ -15,12 +15,13 @@ use crate::faults::known::Known;
 use crate::lost::{Lost, NOTE_FOUND, NOTE_LOST};
 use crate::media::Media;
 
-/// What keeps sectors from being read, or slows them, until something ends it: kept in the journal beside the layer's map.
+/// Faults that make sectors unreadable or slow until an event ends them. They are recorded in the journal beside the
+/// layer's map.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
-    /// Lost by damage.
+    /// Sectors lost by damage.
     pub(super) lost: Lost,
-    /// Asked for.
+    /// Faults that were requested.
     pub(super) known: Known,
 }
 
@@ -35,22 +36,22 @@ impl Faults {
 }
 
 impl<M: Media> Store<M> {
-    /// The logical sectors that damage has taken until they are written.
+    /// Returns the logical sectors that are lost by damage and not written since.
     pub fn lost(&self) -> &Lost {
         &self.faults.lost
     }
 
-    /// The faults that were asked for, but for those of zones.
+    /// Returns the faults that were requested, except those of zones.
     pub fn faults(&self) -> &Known {
         &self.faults.known
     }
 
-    /// Makes logical sectors unreadable, durably, until they are written: damage has taken them.
+    /// Marks logical sectors as lost by damage, durably, until they are written.
     pub fn lose(&mut self, lba: Lba, sectors: Sectors) -> Result<(), DeviceError> {
         self.record(&Note::new(NOTE_LOST, &[lba.0, sectors.0]))
     }
 
-    /// Takes the record of a fault, or of the end of one, durably.
+    /// Records a fault, or the end of one, durably.
     pub(crate) fn record(&mut self, note: &Note) -> Result<(), DeviceError> {
         self.check_running()?;
         self.faults.replay(note, self.capacity)?;
@@ -59,8 +60,8 @@ impl<M: Media> Store<M> {
         self.barrier()
     }
 
-    /// Refuses to read sectors that are lost or unreadable, but for those that `is_spared(start, end)`, as those are whose
-    /// contents a cache holds.
+    /// Returns an error if any of these sectors is lost or unreadable. Exempt are the sectors start..end for which
+    /// `is_spared(start, end)` returns true, such as sectors in a cache.
     pub fn check_readable(
         &self,
         lba: Lba,
@@ -79,7 +80,7 @@ impl<M: Media> Store<M> {
         }
     }
 
-    /// What `transfers` have written can be read again, once it is durable.
+    /// Makes the sectors that `transfers` changed readable again. The changes are made durable first.
     pub(super) fn end_faults(&mut self, transfers: &[Transfer<'_>]) -> Result<(), DeviceError> {
         if self.faults.is_empty() {
             return Ok(());

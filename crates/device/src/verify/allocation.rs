@@ -1,8 +1,9 @@
-//! An allocator that counts, for tests that what a stranger says makes nobody allocate without bound. A test names it as
-//! its global allocator; threads are counted each for itself, so tests beside one another do not disturb.
+//! A counting allocator, for tests which check that untrusted input causes no unbounded allocation. A test declares
+//! [`Counting`] as its global allocator. Threads are counted separately, so tests in parallel do not disturb each
+//! other.
 //!
 //! Invariants:
-//! 1. It gives and takes back exactly what the system's allocator does.
+//! 1. Every call is passed unchanged to the system's allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -12,11 +13,12 @@ thread_local! {
     static PEAK_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-/// The allocator.
+/// The counting allocator.
 pub struct Counting;
 
 impl Counting {
-    /// Calls `work`; says how many bytes more than before this thread held at the most meanwhile.
+    /// Calls `work`. Returns its result, and the peak of the bytes that this thread held meanwhile beyond those held
+    /// before.
     pub fn peak_bytes<T>(work: impl FnOnce() -> T) -> (T, u64) {
         let before = HELD_BYTES.get();
         PEAK_BYTES.set(before);
@@ -32,30 +34,30 @@ fn count(bytes: i64) {
 }
 
 #[expect(unsafe_code, reason = "a global allocator is unsafe by its trait")]
-// SAFETY: every call goes to the system's allocator as it came; the counters are plain thread-local numbers, which
-// allocate nothing and have no destructors.
+// SAFETY: every call is passed unchanged to the system's allocator. The counters are plain thread-local numbers,
+// which allocate nothing and have no destructors.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller's promise is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller's promise is passed on.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         count(bytes as i64 - layout.size() as i64);
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller's promise is passed on.
         unsafe { System.realloc(at, layout, bytes) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         count(-(layout.size() as i64));
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller's promise is passed on.
         unsafe { System.dealloc(at, layout) }
     }
 }

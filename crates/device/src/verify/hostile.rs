@@ -1,12 +1,13 @@
-//! Images that no program of ours wrote: what the readers make of arbitrary bytes. Each function here takes any bytes and
-//! panics only over a fault of ours; a fuzzer calls them, and so do tests with a few tens of thousands of cases.
+//! Tests of the image readers on arbitrary bytes, as in images that no Imbrex program wrote. Each function here
+//! accepts any bytes and panics only if a reader is wrong. A fuzzer calls these functions, and so do tests with tens
+//! of thousands of cases.
 //!
-//! Bytes with a wrong checksum are refused early, so for the header and the journal there is a second way in that makes
-//! length and checksum right and so reaches what lies behind them.
+//! Readers refuse bytes with a wrong checksum early. So the header and the journal each have a second entry point
+//! that corrects length and checksum, to reach the code behind these checks.
 //!
 //! Invariants:
-//! 1. What is accepted means the same when it is written and read again.
-//! 2. What is refused is an error; nothing here allocates more than the image or its header can account for.
+//! 1. An accepted input has the same meaning after it is written and read again.
+//! 2. A refused input is an error. Nothing here allocates more than the size of the image or its header justifies.
 
 use imbrex_disk::Sectors;
 use imbrex_layer::verify::toy;
@@ -24,21 +25,21 @@ use crate::media::memory::Memory;
 const JOURNAL_BYTES: u64 = 256 << 10;
 const PLACE: &str = "a stranger's image";
 
-/// Takes `data` for the start of an image.
+/// Reads `data` as the start of an image, and returns its header if it is accepted.
 pub fn header(data: &[u8]) -> Option<Header> {
     let mut media = Memory::with(data);
     let header = Header::read(&mut media, PLACE).ok()?;
     let mut again = Memory::new();
-    // Another spelling of the same header may be longer than the room there is: that is an error, and no fault.
+    // Another encoding of the same header may be longer than the space for it; this error is not a fault.
     if header.write(&mut again).is_ok() {
         assert_eq!(Header::read(&mut again, PLACE).ok().as_ref(), Some(&header), "it reads back as it was");
     }
-    // Whatever the state and the table say, the answer is an image or an error.
+    // The result must be an image or an error, whatever the state and the sector table contain.
     let _ = Space::open(media, &header, PLACE, Bounds::default());
     Some(header)
 }
 
-/// Takes `json` for the text of a header, with everything around it right.
+/// Reads `json` as the text of a header, with valid magic number, version, length and checksum.
 pub fn header_text(json: &[u8]) -> Option<Header> {
     let mut data = MAGIC.to_vec();
     data.extend_from_slice(&VERSION.to_le_bytes());
@@ -49,12 +50,12 @@ pub fn header_text(json: &[u8]) -> Option<Header> {
     header(&data)
 }
 
-/// The identity of the image in which journals are tried: their checksums are made with it.
+/// Identity of the image in which journals are tried; its checksums depend on it.
 pub const UUID: Uuid = Uuid::from_u128(7);
 
-/// Takes `data` for the contents of a journal; says how many records were accepted.
+/// Reads `data` as the contents of a journal, and returns the number of accepted records.
 pub fn journal(data: &[u8]) -> u64 {
-    // What was never written reads as zeros, which may be the end of a record.
+    // Bytes that were never written read as zeros, and a record may end with zeros.
     let mut data = data[..data.len().min(JOURNAL_BYTES as usize)].to_vec();
     data.resize(data.len().next_multiple_of(RECORD_BYTES), 0);
     let mut space = journal_space(&data);
@@ -76,7 +77,7 @@ pub fn journal(data: &[u8]) -> u64 {
     accepted
 }
 
-/// A small image whose valid journal holds `data`.
+/// Returns a small image whose valid journal contains `data`.
 fn journal_space(data: &[u8]) -> Space<Memory> {
     let sizes = Header {
         uuid: UUID,
@@ -101,8 +102,8 @@ fn journal_space(data: &[u8]) -> Space<Memory> {
     space
 }
 
-/// A fresh layer: that of this number in the registry, with the first of its toy parameters on the first toy disk that
-/// takes them.
+/// Returns a new layer: number `index` of the registry, with the first of its toy parameters, on the first toy disk
+/// that accepts them.
 pub fn layer(index: usize) -> Box<dyn Layer> {
     let info = registry::all()[index % registry::all().len()];
     let build = |words: &&str| {
@@ -113,7 +114,7 @@ pub fn layer(index: usize) -> Box<dyn Layer> {
     info.toys.iter().find_map(build).expect("every layer has a toy").layer
 }
 
-/// A record as [`records`] takes it.
+/// Returns a record in the encoding that [`records`] reads.
 pub fn record_bytes(note: &Note) -> [u8; NOTE_BYTES] {
     let mut bytes = [0; NOTE_BYTES];
     bytes[0] = note.tag;
@@ -126,8 +127,8 @@ pub fn record_bytes(note: &Note) -> [u8; NOTE_BYTES] {
 /// Bytes of a record without number and checksum.
 pub const NOTE_BYTES: usize = 33;
 
-/// Takes `data` for records that a journal with right checksums holds: the first byte picks the layer. Says how many
-/// were taken before the first that was refused.
+/// Reads `data` as records of a journal with valid checksums; the first byte selects the layer. Returns the number of
+/// records accepted before the first refused one.
 pub fn records(data: &[u8]) -> usize {
     let Some((&which, rest)) = data.split_first() else { return 0 };
     let mut layer = layer(usize::from(which));
@@ -141,7 +142,7 @@ pub fn records(data: &[u8]) -> usize {
         taken += 1;
     }
     layer.repair(&mut Plan::new());
-    // Whole records may still be of no use together: that is for the check to say.
+    // Valid records may contradict each other; the layer's self-check reports that.
     if layer.self_check().is_ok() {
         let mut pieces = Vec::new();
         layer.lookup(imbrex_disk::Lba(0), layer.capacity(), &mut pieces);
@@ -151,14 +152,14 @@ pub fn records(data: &[u8]) -> usize {
     taken
 }
 
-/// Takes `data` for an image whose header is right: its state, its table and its contents may be anything.
+/// Opens `data` as an image with a valid header; state, sector table and contents may be arbitrary.
 pub fn image(header: &Header, data: &[u8]) {
     let mut media = Memory::with(data);
     header.write(&mut media).expect("a header that was written once fits");
     let Ok((drive, mut store)) = crate::Store::open(media, PLACE) else { return };
     let mut sector = vec![0; drive.disk.sector_bytes as usize];
     for pba in 0..drive.disk.geometry.sectors().0.min(64) {
-        // Bytes or an error; a drive whose table is spoilt has both.
+        // Each read returns bytes or an error; a drive with a damaged sector table has both.
         let _ = store.peek(imbrex_layer::Medium::Disk, imbrex_disk::Pba(pba), &mut sector);
     }
 }

@@ -1,11 +1,13 @@
-//! Proof that what a drive acknowledged survives, on bytes: the twin of `imbrex_layer::verify`, which knows no bytes.
+//! Tests on bytes that acknowledged data survives power cuts. The counterpart without bytes is
+//! `imbrex_layer::verify`.
 //!
-//! - [`power_loss`]: random work on an image that is cut after every act on its medium;
-//! - [`workload`]: the work, drawn so that parts of it can be left out;
-//! - [`recorder`]: the medium that remembers what was done to it;
-//! - [`subsets`]: what a cut may leave of a medium;
-//! - [`values`]: what a sector may read as;
-//! - [`hostile`]: images that no program of ours wrote, from [`mutation`]s of good ones; [`allocation`] counts what they cost.
+//! - [`power_loss`]: random work on an image, with a cut after every act on its medium;
+//! - [`workload`]: the random work, drawn so that parts of it can be left out;
+//! - [`recorder`]: a medium that records the acts on it;
+//! - [`subsets`]: the subsets of blocks that may survive a cut;
+//! - [`values`]: the values that a sector may have after a cut;
+//! - [`hostile`]: images that no Imbrex program wrote, from [`mutation`]s of valid ones; [`allocation`] counts the
+//!   memory that readers use for them.
 
 pub mod allocation;
 pub mod hostile;

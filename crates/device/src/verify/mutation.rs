@@ -1,4 +1,5 @@
-//! Bytes that nearly make sense: valid ones, altered by a seed. Random bytes alone seldom come past a magic number.
+//! Nearly valid bytes: valid ones, altered at random from a seed. Purely random bytes seldom pass the check of a
+//! magic number.
 //!
 //! Invariants:
 //! 1. The same seed alters the same bytes in the same way.
@@ -6,7 +7,7 @@
 use imbrex_layer::verify::toy::below;
 use rand_core::RngCore;
 
-/// Numbers that break sizes and counts.
+/// Numbers that often break the handling of sizes and counts.
 const AWKWARD: [u64; 14] = [
     0,
     1,
@@ -24,14 +25,15 @@ const AWKWARD: [u64; 14] = [
     u64::MAX,
 ];
 
-/// Random bytes, at most `bytes_max`.
+/// Returns random bytes, at most `bytes_max`.
 pub fn noise(random: &mut impl RngCore, bytes_max: usize) -> Vec<u8> {
     let mut bytes = vec![0; below(random, bytes_max as u64 + 1) as usize];
     random.fill_bytes(&mut bytes);
     bytes
 }
 
-/// `valid` with one to four alterations: bits, bytes, numbers of any width and order, pieces cut, doubled or put in.
+/// Returns `valid` with one to four alterations: flipped bits, other bytes, numbers of several widths and byte
+/// orders, and pieces removed, duplicated or inserted.
 pub fn mutate(random: &mut impl RngCore, valid: &[u8]) -> Vec<u8> {
     let mut bytes = valid.to_vec();
     for _ in 0..=below(random, 4) {

@@ -1,22 +1,25 @@
-//! Power cuts on bytes: random work on an image, whose medium is cut after every act and inside writes; each cut image
-//! is opened as after a power failure, and every sector compared with what it may hold.
+//! Power cuts on bytes: random work on an image, whose medium is cut after every act and inside writes. Each cut
+//! image is opened as after a power failure, and every sector is compared with its allowed values.
 //!
 //! ```text
 //!   deed ─► Store over Recorder ─► events ─► Crashing, one event at a time ─► images ─► Store::open ─► compare
 //!                                                                               └── events of the opening, cut as well
 //! ```
 //!
-//! What a cut leaves: all that the last flush covered; of what was written since then any subset of the blocks, of all
-//! acts, however old ([`super::subsets`]); or the newest write torn as on platters ([`super::tear`]). A command with FUA, and
-//! a flush, are followed by a flush of the medium, as the drive does.
+//! An *act* is one write call to the medium, possibly of several pieces. A *deed* is one step of the random work:
+//! commands, a phase of idle work, or a checkpoint.
 //!
-//! What must come out: every sector reads as its last durable value, or as one given since; never as a third, and never
-//! as an error; except that what a command of the host destroys on a host-managed drive is lost as if the host had given it
-//! that value. Then the work goes on, sometimes on a cut image.
+//! After a cut, the data covered by the last flush remains. Of the blocks written since then, any subset remains,
+//! from all acts however old ([`super::subsets`]). Alternatively the newest write is torn as on platters
+//! ([`super::tear`]). The trial flushes the medium after a command with FUA and after a flush, as the drive does.
+//!
+//! Requirement: every sector reads as its last durable value, or as one written since. No sector reads as another
+//! value or fails. Exception: sectors that a host command destroys on a host-managed drive may be lost, as if the
+//! host had written that value. After a cut the work continues, sometimes on the cut image.
 //!
 //! Invariants:
-//! 1. The run is the same for the same seed, and what one deed tries does not depend on the deeds before it, so that
-//!    deeds can be left out of a run that fails.
+//! 1. The run is the same for the same seed. The cuts tried in a deed do not depend on earlier deeds, so deeds can be
+//!    left out of a failing run.
 
 use imbrex_disk::{Command, Lba, Operation, SharedDisk};
 use imbrex_layer::verify::harm;
@@ -38,45 +41,45 @@ use crate::media::crashing::Crashing;
 use crate::media::memory::Memory;
 use crate::store::{Data, Store, Transfer};
 
-/// What the medium below writes whole or not at all.
+/// Bytes that the medium writes atomically.
 const BLOCK_BYTES: u32 = 512;
-/// Acts of an opening that are cut.
+/// Acts of an opening after which the power is cut.
 const OPENING_ACTS: usize = 3;
-/// Runs that shrinking may take.
+/// Most runs used for shrinking.
 const SHRINKING_RUNS: u32 = 400;
 
-/// A random run with cuts.
+/// Parameters of a random run with power cuts.
 pub struct Trial<'a> {
-    /// The drive.
+    /// Header of the drive's image.
     pub header: &'a Header,
-    /// Alters the drive at every opening: for layers broken on purpose.
+    /// Alters the drive at every opening; used to break a layer on purpose.
     pub prepare: &'a dyn Fn(&mut Drive),
-    /// Seeds the work and the cuts.
+    /// Seed of the work and the cuts.
     pub seed: u64,
-    /// How many deeds are drawn.
+    /// Number of deeds.
     pub deeds: u32,
     /// Sectors of the longest command.
     pub sectors_max: u32,
-    /// Images tried after each act; where there are more they are drawn.
+    /// Most images tried after each act; if there are more, a random choice is made.
     pub images_per_act: usize,
-    /// The bounds that the image works in.
+    /// Limits of the opened image: sizes of its caches and buffers, and length of its journal.
     pub bounds: Bounds,
-    /// Whether some of the images are checked before they are opened, and must be whole: for layers as they are.
+    /// Whether some of the images are checked before opening and must have no findings. Only for correct layers.
     pub is_checked: bool,
 }
 
-/// What a run did.
+/// Counts of a run.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
     /// Acts and flushes after which the power was cut.
     pub events: u64,
     /// Images opened.
     pub images: u64,
-    /// Of them, those torn inside a write.
+    /// Images torn inside a write.
     pub torn: u64,
-    /// Of them, those of an opening that was cut itself.
+    /// Images from a cut during an opening.
     pub openings_cut: u64,
-    /// Cuts after which the run went on with what was recovered.
+    /// Cuts after which the run continued with the recovered image.
     pub adopted: u64,
     /// Checkpoints.
     pub checkpoints: u64,
@@ -93,31 +96,35 @@ impl std::ops::AddAssign for Tally {
     }
 }
 
-/// A run that lost something.
+/// A run in which data was lost or wrong.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("seed {seed}, deeds {deeds:?}, in deed {deed} after event {event}: {what}\n{trail}")]
 pub struct Loss {
-    /// The trial's seed.
+    /// Seed of the trial.
     pub seed: u64,
-    /// The fewest deeds found that lose something.
+    /// Smallest set of deeds found that fails.
     pub deeds: Vec<u32>,
-    /// The deed in hand.
+    /// Number of the deed during which the loss was found.
     pub deed: u32,
-    /// Acts and flushes of that deed so far.
+    /// Acts and flushes of that deed up to the loss.
     pub event: usize,
-    /// What came out wrong.
+    /// Description of the failure.
     pub what: String,
-    /// The commands and the plan in hand.
+    /// The commands of that deed and their plan.
     pub trail: String,
 }
 
-/// Runs a trial; a loss is shrunk to the fewest deeds.
+/// Executes a trial.
+///
+/// # Errors
+///
+/// A loss, shrunk to few deeds.
 pub fn run(trial: &Trial<'_>) -> Result<Tally, Box<Loss>> {
     let all: Vec<u32> = (0..trial.deeds).collect();
     run_deeds(trial, &all).map_err(|loss| shrink(trial, loss))
 }
 
-/// Runs only these deeds of a trial: those of a loss that was kept.
+/// Executes only these deeds of a trial, for example those of a recorded loss.
 pub fn run_deeds(trial: &Trial<'_>, deeds: &[u32]) -> Result<Tally, Box<Loss>> {
     let mut runner = Runner::new(trial);
     let drawn = draw(trial.seed, runner.drive.layer.capacity(), trial.sectors_max, trial.deeds);
@@ -130,7 +137,7 @@ pub fn run_deeds(trial: &Trial<'_>, deeds: &[u32]) -> Result<Tally, Box<Loss>> {
     Ok(runner.tally)
 }
 
-/// Leaves deeds out, halves first, as long as something is lost.
+/// Leaves out deeds, halves of the list first, as long as the run still fails.
 fn shrink(trial: &Trial<'_>, mut loss: Box<Loss>) -> Box<Loss> {
     loss.deeds.retain(|&deed| deed <= loss.deed);
     let mut runs = 0;
@@ -157,12 +164,12 @@ fn shrink(trial: &Trial<'_>, mut loss: Box<Loss>) -> Box<Loss> {
     loss
 }
 
-/// What a cut leaves.
+/// Choice of the data that survives a cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Choice {
-    /// Some of the blocks.
+    /// A subset of the blocks.
     Blocks(Survivors),
-    /// All of the older acts, and so many sectors of the newest, as on platters.
+    /// All older acts, and this number of sectors of the newest one, torn as on platters.
     Platters(u64),
 }
 
@@ -173,7 +180,7 @@ struct Runner<'a> {
     disk: SharedDisk,
     drive: Drive,
     store: Store<Recorder>,
-    /// The medium as it is after the events looked at so far.
+    /// The medium after the events processed so far.
     medium: Crashing,
     random: Xoshiro256StarStar,
     keeps_trims: bool,
@@ -188,7 +195,7 @@ impl<'a> Runner<'a> {
     fn new(trial: &'a Trial<'a>) -> Runner<'a> {
         let (_, store) = Store::create(Memory::new(), trial.header.clone()).expect("memory takes a toy");
         let image = store.space().media().clone();
-        // Drives whose host's flushes wait hold contents back: every other trial.
+        // A medium on which flushes wait makes the image hold contents back; every other trial uses one.
         let medium = Recorder::new(image).with_flush_waits(trial.seed % 2 == 1);
         let opened = Store::open_bounded(medium, "new image", trial.bounds, trial.prepare);
         let (drive, mut store) = opened.expect("a new image opens");
@@ -248,7 +255,7 @@ impl<'a> Runner<'a> {
         self.store.space_mut().media_mut().take_events()
     }
 
-    /// Carries the plan out, and says in the ledger what its commands give.
+    /// Executes the plan of a deed, and records in the ledger the values that its commands write.
     fn execute(&mut self, commands: &[Command]) -> Result<(), DeviceError> {
         let sector_bytes = self.disk.sector_bytes as usize;
         let mut buffers = Vec::with_capacity(commands.len());
@@ -280,14 +287,15 @@ impl<'a> Runner<'a> {
             transfers.push(Transfer { lba: command.lba.0, data });
         }
         match self.store.execute(&self.plan, &mut transfers) {
-            // The host is told of what it destroyed itself; what it then holds is judged after each cut.
+            // The host gets an error for sectors that it destroyed itself. The checks after each cut verify these
+            // sectors.
             Err(DeviceError::Destroyed { .. }) if self.drive.layer.is_host_managed() => Ok(()),
             outcome => outcome,
         }
     }
 
-    /// Lets `events` come to pass one by one, and tries images after each. Whether the power failed for good, which it
-    /// does after the event of number `cut_at`.
+    /// Applies `events` to the medium one by one, and tries cut images after each. Returns whether the power failed
+    /// for good, which happens after `cut_at` events.
     fn watch(&mut self, events: &[Event], cut_at: Option<usize>) -> Result<bool, String> {
         if cut_at == Some(0) {
             return self.adopt().map(|()| true);
@@ -323,7 +331,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// What a cut may leave now.
+    /// Returns the choices of surviving data for a cut now.
     fn choices(&mut self) -> Vec<Choice> {
         let mut choices: Vec<Choice> =
             subsets::of(&self.medium, &mut self.random).into_iter().map(Choice::Blocks).collect();
@@ -331,7 +339,8 @@ impl<'a> Runner<'a> {
         choices
     }
 
-    /// Sectors of platters that the newest act writes, where to tear it destroys other things than to finish it.
+    /// Returns the sectors of platters that the newest act writes, if a torn write destroys other sectors than a
+    /// complete one.
     fn platters(&self) -> Vec<tear::Run> {
         let act = self.medium.last_act().filter(|_| !self.disk.recording.is_harmless());
         act.map_or_else(Vec::new, |act| tear::runs(self.store.space(), act))
@@ -353,7 +362,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// The power fails here: one image is drawn, and the run goes on with it.
+    /// Cuts the power for good: chooses one cut image at random, with which the run continues.
     fn adopt(&mut self) -> Result<(), String> {
         let drawn = if self.medium.acts() == 0 {
             None
@@ -374,10 +383,11 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Opens an image as after a power failure and judges it; the opening is cut as well, unless this is such a cut.
+    /// Opens an image as after a power failure, and checks every sector. If `cuts_opening` is set, also cuts the
+    /// power during the opening.
     fn recover(&mut self, image: Memory, cuts_opening: bool) -> Result<Recovered, String> {
         self.tally.images += 1;
-        // On a host-managed drive the work itself destroys what it reaches, and the check names that.
+        // On a host-managed drive the work itself destroys sectors, and the check reports them.
         let is_checked = self.trial.is_checked && !self.drive.layer.is_host_managed();
         if is_checked && below(&mut self.random, 16) == 0 {
             let checked = check_image(image.clone(), "cut image", &mut |_, _| {}).map_err(|error| error.to_string())?;
@@ -403,7 +413,7 @@ impl<'a> Runner<'a> {
     }
 
     fn cut_opening(&mut self, image: Memory, events: &[Event]) -> Result<(), String> {
-        // Where nothing is mended an opening only writes the state, which is alike for all images.
+        // If there is nothing to recover, an opening only writes the state, which is similar for all images.
         let acts = events.iter().filter(|event| **event != Event::Flush).count() as u64;
         if acts <= 1 && below(&mut self.random, 16) != 0 {
             return Ok(());
@@ -428,7 +438,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The versions of all sectors, read from where the layer looks them up.
+/// Returns the versions of all sectors, read from the places that the layer's lookup gives.
 fn read_all(layer: &mut dyn Layer, store: &mut Store<Recorder>) -> Result<Vec<u64>, String> {
     let sector_bytes = store.header().sector_bytes as usize;
     let capacity = layer.capacity();
@@ -456,7 +466,7 @@ fn read_all(layer: &mut dyn Layer, store: &mut Store<Recorder>) -> Result<Vec<u6
     bytes.chunks_exact(sector_bytes).enumerate().map(|(lba, sector)| version_in(sector, lba as u64)).collect()
 }
 
-/// The version of sector `lba` on a host-managed drive, where it may be lost.
+/// Returns the version of sector `lba` on a host-managed drive, or [`LOST`] if the sector was destroyed.
 fn read_one(layer: &mut dyn Layer, store: &mut Store<Recorder>, lba: u64) -> Result<u64, String> {
     let mut plan = Plan::new();
     layer.plan(&[Command::read(lba, 1)], &mut plan);

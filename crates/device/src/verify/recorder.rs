@@ -1,21 +1,22 @@
-//! A medium in memory that remembers what was done to it, in order, so that the same can be done again and cut anywhere.
+//! A medium in memory that records the operations on it in order, so that a test can repeat them and cut the power
+//! after any of them.
 
 use std::io;
 
 use crate::media::Media;
 use crate::media::memory::Memory;
 
-/// Something done to a medium.
+/// An operation on a medium.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// Pieces written as one act.
+    /// Pieces written by one call: offset and bytes of each.
     Act(Vec<(u64, Vec<u8>)>),
-    /// All so far became durable.
+    /// A flush: all earlier acts became durable.
     Flush,
 }
 
 impl Event {
-    /// Does it to `media`.
+    /// Performs the operation on `media`.
     pub fn apply(&self, media: &mut impl Media) {
         let outcome = match self {
             Event::Act(pieces) => {
@@ -28,7 +29,7 @@ impl Event {
     }
 }
 
-/// The medium.
+/// The recording medium.
 #[derive(Debug)]
 pub struct Recorder {
     memory: Memory,
@@ -37,7 +38,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Over what `memory` holds, nothing done yet.
+    /// Returns a medium with the contents of `memory` and no recorded events.
     pub fn new(memory: Memory) -> Recorder {
         Recorder { memory, events: Vec::new(), flush_waits: false }
     }
@@ -47,12 +48,12 @@ impl Recorder {
         Recorder { flush_waits, ..self }
     }
 
-    /// What is on it.
+    /// Returns the contents of the medium.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Takes what was done since it was asked last.
+    /// Removes and returns the events recorded since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }

@@ -1,8 +1,9 @@
-//! Which blocks of a cut medium survive: all, none, each one alone or missing, the newest act or a part of it, and subsets
-//! at random of all that was written since the last flush. Where there are few blocks, every subset.
+//! Subsets of the unflushed blocks that survive a cut. With few blocks, every subset is tried. Otherwise: all, none,
+//! each block alone or missing, the newest act or a part of it, and random subsets of the blocks written since the
+//! last flush.
 //!
 //! Invariants:
-//! 1. The same choice of the same medium leaves the same image.
+//! 1. The same choice on the same medium gives the same image.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::SplitMix64;
@@ -10,40 +11,40 @@ use rand_xoshiro::SplitMix64;
 use crate::media::crashing::Crashing;
 use crate::media::memory::Memory;
 
-/// Unflushed blocks of which every subset is tried.
+/// Largest number of unflushed blocks for which every subset is tried.
 const BLOCKS_EXHAUSTED: u64 = 6;
-/// Subsets drawn of more.
+/// Number of random subsets if there are more blocks.
 const SUBSETS_DRAWN: usize = 64;
 
 /// A subset of the blocks written since the last flush.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Survivors {
-    /// All of them.
+    /// All blocks.
     All,
-    /// Those of the acts before the newest, and so many of the newest.
+    /// The blocks of all acts except the newest, and this number of blocks of the newest.
     Newest(u64),
-    /// Those whose bit is set, in order over all acts.
+    /// The blocks whose bit is set, numbered in order over all acts.
     These(u64),
-    /// All but this one.
+    /// All blocks except this one.
     Without(u64),
-    /// This one alone.
+    /// Only this block.
     Only(u64),
-    /// Each by chance, so many times in eight.
+    /// A random subset: each block survives with a probability of `eighths` / 8.
     Drawn {
-        /// What the chances are drawn from.
+        /// Seed of the random choice.
         seed: u64,
-        /// Chances in eight.
+        /// Probability in eighths.
         eighths: u64,
     },
 }
 
 impl Survivors {
-    /// Whether nothing is lost.
+    /// Returns whether all blocks survive.
     pub fn is_whole(&self) -> bool {
         *self == Survivors::All
     }
 
-    /// What the cut leaves of `medium`.
+    /// Returns the contents of `medium` after the cut.
     pub fn cut(self, medium: &Crashing) -> Memory {
         let (last, mut number) = (medium.acts().saturating_sub(1), 0);
         let mut random = match self {
@@ -65,7 +66,7 @@ impl Survivors {
     }
 }
 
-/// The subsets to try of `medium`, on which something was written since the last flush.
+/// Returns the subsets to try on `medium`, on which something must have been written since the last flush.
 pub fn of(medium: &Crashing, random: &mut impl RngCore) -> Vec<Survivors> {
     let (blocks, newest) = (medium.blocks(), medium.blocks_of(medium.acts() - 1));
     if blocks <= BLOCKS_EXHAUSTED {

@@ -1,8 +1,9 @@
-//! A write torn as on platters: of its sectors the first few are written, what those destroy is destroyed, and the rest
-//! of what it was to write is as it was, or destroyed by the part that was written.
+//! A write torn as on platters: its first few sectors are written, and the sectors that these overlap are destroyed.
+//! The remaining sectors of the write are unchanged, or destroyed by the written part.
 //!
-//! The store's tables allow for a write that is made or not, sector by sector. That the part made destroys some of the part
-//! not made, as where a track is written and the next, which was to be rewritten, is not, must be added here.
+//! The store's tables already allow for a write that is done or not, sector by sector. This module adds the
+//! destruction of the unwritten part by the written part. For example, a track is written, and the next track, which
+//! was to be rewritten, is not.
 
 use imbrex_disk::{Extent, Pba, Sectors, SharedDisk};
 
@@ -12,14 +13,14 @@ use crate::image::{Bounds, Header, Region, Space};
 use crate::media::Media;
 use crate::media::memory::Memory;
 
-/// A run of the platters' sectors that an act writes, and what it writes there.
+/// A run of sectors of the platters that an act writes, with the bytes written.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     start: Pba,
     bytes: Vec<u8>,
 }
 
-/// The platters' sectors that `act` writes on the medium of `space`, in order.
+/// Returns the sectors of the platters that `act` writes on the medium of `space`, in order.
 pub(super) fn runs<M: Media>(space: &Space<M>, act: &[(u64, Vec<u8>)]) -> Vec<Run> {
     let of_platters = act.iter().filter_map(|(at, bytes)| match space.sector_at(*at) {
         Some((Region::Disk, sector)) => Some(Run { start: Pba(sector), bytes: bytes.clone() }),
@@ -28,12 +29,13 @@ pub(super) fn runs<M: Media>(space: &Space<M>, act: &[(u64, Vec<u8>)]) -> Vec<Ru
     of_platters.collect()
 }
 
-/// Sectors in `runs`.
+/// Returns the number of sectors in `runs`.
 pub(super) fn sectors(runs: &[Run], sector_bytes: u32) -> u64 {
     runs.iter().map(|run| run.bytes.len() as u64 / u64::from(sector_bytes)).sum()
 }
 
-/// `image`, which has nothing of `runs`, after the first `count` of their sectors were written to it as on platters.
+/// Returns `image`, which must contain nothing of `runs`, after the first `count` sectors of `runs` were written as
+/// on platters.
 pub(super) fn torn(
     image: Memory,
     header: &Header,

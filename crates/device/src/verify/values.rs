@@ -1,37 +1,37 @@
-//! What a logical sector may read as after a power cut: its last durable value, or one given since.
+//! The values that a logical sector may have after a power cut: its last durable value, or one written since.
 //!
-//! A value is a version: 0 is zeros, others fill a sector with the version and the sector's own number, so that a sector
-//! in a wrong place shows.
+//! A value is a version number. Version 0 is zeros. Any other version fills a sector with the version and the
+//! sector's own LBA, so that a sector in a wrong place is detected.
 //!
 //! Invariants:
-//! 1. A sector is listed as open if and only if it has values that are not known to be durable.
+//! 1. A sector is in `open` if and only if it has values that are not known to be durable.
 
-/// The version of a sector that the host destroyed, on a drive that leaves this to it.
+/// Version of a sector that the host destroyed, on a drive whose host manages the damage.
 pub const LOST: u64 = u64::MAX;
 
-/// The values of one sector.
+/// The possible values of one sector.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     durable: u64,
-    /// Given by commands that are answered.
+    /// Values written by commands that have been answered.
     done: Vec<u64>,
-    /// Given by the commands in hand.
+    /// Values written by the commands in flight.
     flying: Vec<u64>,
 }
 
 impl Values {
-    /// Whether `version` may be read after a cut.
+    /// Returns whether `version` may be read after a cut.
     pub fn allow(&self, version: u64) -> bool {
         self.durable == version || self.done.contains(&version) || self.flying.contains(&version)
     }
 
-    /// What is read while the power is on, with no command in hand.
+    /// Returns the value that is read while the power is on and no command is in flight.
     pub fn newest(&self) -> u64 {
         self.done.last().copied().unwrap_or(self.durable)
     }
 }
 
-/// The values of a drive.
+/// The possible values of all sectors of a drive.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     values: Vec<Values>,
@@ -40,23 +40,23 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Of a new drive.
+    /// Returns the ledger of a new drive.
     pub fn new(sectors: u64) -> Ledger {
         Ledger { values: vec![Values::default(); sectors as usize], open: Vec::new(), next_version: 1 }
     }
 
-    /// The values of sector `lba`.
+    /// Returns the values of sector `lba`.
     pub fn of(&self, lba: u64) -> &Values {
         &self.values[lba as usize]
     }
 
-    /// A version that was never given.
+    /// Returns a version that has not been used before.
     pub fn fresh_version(&mut self) -> u64 {
         self.next_version += 1;
         self.next_version - 1
     }
 
-    /// A command in hand gives `version` to `sectors` from `lba` on.
+    /// Records that a command in flight writes `version` to `sectors` from `lba` on.
     pub fn give(&mut self, lba: u64, sectors: u64, version: u64) {
         for lba in lba..lba + sectors {
             let values = &mut self.values[lba as usize];
@@ -67,7 +67,7 @@ impl Ledger {
         }
     }
 
-    /// The commands in hand are answered.
+    /// Records that the commands in flight have been answered.
     pub fn answer(&mut self) {
         for &lba in &self.open {
             let values = &mut self.values[lba as usize];
@@ -75,7 +75,7 @@ impl Ledger {
         }
     }
 
-    /// The medium was flushed: what was answered is durable, and older values are gone.
+    /// Records a flush of the medium: the values of answered commands are durable, and older values are impossible.
     pub fn settle(&mut self) {
         let values = &mut self.values;
         self.open.retain(|&lba| {
@@ -88,7 +88,7 @@ impl Ledger {
         });
     }
 
-    /// After a cut: `versions` were read, and they are durable.
+    /// Records that `versions` were read after a cut and are durable.
     pub fn adopt(&mut self, versions: &[u64]) {
         self.open.clear();
         for (values, &durable) in self.values.iter_mut().zip(versions) {
@@ -96,7 +96,8 @@ impl Ledger {
         }
     }
 
-    /// The first of `versions`, all sectors of the drive, that no sector may read as.
+    /// Returns the first sector whose version in `versions` is not allowed; `versions` has one entry per sector of
+    /// the drive.
     pub fn first_forbidden(&self, versions: &[u64]) -> Option<u64> {
         assert_eq!(versions.len(), self.values.len(), "one version a sector");
         let allowed = |(values, version): (&Values, &u64)| values.allow(*version);
@@ -114,7 +115,7 @@ pub fn fill(bytes: &mut [u8], lba: u64, version: u64, sector_bytes: usize) {
     }
 }
 
-/// The version that `sector` holds, if it holds one of `lba`.
+/// Returns the version that `sector` contains, or an error if its bytes are not a version of `lba`.
 pub fn version_in(sector: &[u8], lba: u64) -> Result<u64, String> {
     let word = |at: usize| u64::from_le_bytes(sector[at..at + 8].try_into().expect("eight bytes"));
     let (version, owner) = (word(0), word(8));

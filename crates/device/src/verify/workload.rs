@@ -1,5 +1,5 @@
-//! Random work for a toy drive: commands, background work, checkpoints and cuts. All of it is drawn before it is done,
-//! each deed with its own seed, so that deeds can be left out and the others stay as they were.
+//! Random work for a toy drive: commands, background work, checkpoints and cuts. The work is drawn before it is done,
+//! and each deed (one step of the work) has its own seed. So deeds can be left out without a change to the others.
 
 use imbrex_disk::{Command, Sectors};
 use imbrex_layer::verify::toy::{Commands, below};
@@ -7,25 +7,25 @@ use imbrex_layer::{Layer, Plan};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 
-/// What there is to do.
+/// Kind of a deed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Work {
     /// A phase of background work, if the layer has any.
     Idle,
-    /// The first command, with those of the others that the layer joins to it.
+    /// The first command, and those of the others that the layer joins to it.
     Commands(Vec<Command>),
-    /// The journal is replaced by a checkpoint.
+    /// Replacement of the journal by a checkpoint.
     Checkpoint,
 }
 
-/// One deed.
+/// One step of the random work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Deed {
-    /// What.
+    /// Kind of the deed.
     pub work: Work,
-    /// Seeds the images tried while it is done.
+    /// Seed of the choice of images tried during the deed.
     pub salt: u64,
-    /// Whether the power fails for good while it is done.
+    /// Whether the power fails for good during the deed.
     pub is_cut: bool,
 }
 
@@ -45,7 +45,7 @@ pub fn draw(seed: u64, capacity: Sectors, sectors_max: u32, count: u32) -> Vec<D
 }
 
 impl Deed {
-    /// Has `layer` plan it; says which commands the plan serves, or nothing if there is nothing to do.
+    /// Plans the deed with `layer`. Returns the commands that the plan serves, or `None` if there is nothing to plan.
     pub fn plan(&self, layer: &mut dyn Layer, plan: &mut Plan) -> Option<Vec<Command>> {
         plan.clear();
         match &self.work {

@@ -1,9 +1,9 @@
-//! An emulated drive as a zoned one: a view, through the drive's queue, cache and clock. What it does takes simulated time,
-//! which [`EmulatedDrive::now`] tells; between its commands no time passes but what its owner lets pass.
+//! A view of an emulated drive as a zoned drive. Operations go through the drive's queue, cache and clock, and take
+//! simulated time ([`EmulatedDrive::now`]). Between commands, time passes only if the owner lets it pass.
 //!
 //! Invariants:
-//! 1. What is refused leaves image and zones alone.
-//! 2. Resets, finishes and faults are durable when they return; writes after a flush.
+//! 1. A refused command changes neither the image nor the zones.
+//! 2. Resets, finishes and faults are durable when they return; writes are durable after a flush.
 
 use imbrex_disk::{Lba, Sectors};
 
@@ -11,14 +11,18 @@ use super::{Condition, Zone, ZoneAction, ZonedDevice, ZonedMode, whole_sectors};
 use crate::drive::EmulatedDrive;
 use crate::error::DeviceError;
 
-/// The view.
+/// A view of an emulated drive as a zoned drive.
 pub struct EmulatedZoned {
     drive: EmulatedDrive,
     mode: ZonedMode,
 }
 
 impl EmulatedZoned {
-    /// That of `drive`, if it has zones.
+    /// Returns the view of `drive`.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Refused`] if the drive has no zones.
     pub fn new(drive: EmulatedDrive) -> Result<EmulatedZoned, DeviceError> {
         let Some(mode) = drive.zoned_mode() else {
             let layer = drive.drive().layer.name();
@@ -28,22 +32,23 @@ impl EmulatedZoned {
         Ok(EmulatedZoned { drive, mode })
     }
 
-    /// The drive: its clock and its figures.
+    /// Returns the drive, for its clock and its metrics.
     pub fn drive(&self) -> &EmulatedDrive {
         &self.drive
     }
 
-    /// The same, to let time pass.
+    /// Returns the drive for changes, such as letting simulated time pass.
     pub fn drive_mut(&mut self) -> &mut EmulatedDrive {
         &mut self.drive
     }
 
-    /// Takes the view away.
+    /// Returns the drive and drops the view.
     pub fn into_drive(self) -> EmulatedDrive {
         self.drive
     }
 
-    /// A fault of the medium: zone `index` becomes read-only or goes offline. For tests of who lives with it.
+    /// Makes zone `index` read-only or offline, as after a fault of the medium. For tests of hosts that must handle
+    /// this.
     pub fn fail_zone(&mut self, index: u32, condition: Condition) -> Result<(), DeviceError> {
         self.drive.change_zone(ZoneAction::Fail(index, condition))
     }

@@ -1,11 +1,12 @@
 //! A zoned block device of Linux: a host-managed drive, or `null_blk` with zones.
 //!
-//! Zones are managed by the ioctls of `linux/blkzoned.h`; data go past the page cache (`O_DIRECT`), since a cache would
-//! write them back in an order of its own. No safe crate has these ioctls.
+//! Zones are managed by the ioctls of `linux/blkzoned.h`. Data bypasses the page cache (`O_DIRECT`), because the
+//! cache would write back in an order of its own. No safe crate provides these ioctls.
 //!
 //! Invariants:
-//! 1. Nobody else writes: the device is opened exclusively, which also refuses one that is mounted.
-//! 2. The zones in memory are those of the drive after each command of ours; after a failed one they are asked for again.
+//! 1. No other process writes: the device is opened exclusively, which also fails if the device is mounted.
+//! 2. The zones in memory equal those of the drive after each command of this process. After a failed command they
+//!    are read from the drive again.
 
 use std::fs::File;
 use std::io;
@@ -29,11 +30,11 @@ const BLKCLOSEZONE: libc::c_ulong = 0x4010_1287;
 const BLKFINISHZONE: libc::c_ulong = 0x4010_1288;
 const BLKSSZGET: libc::c_ulong = 0x1268;
 
-/// The kernel counts in sectors of 512 bytes, whatever those of the drive are.
+/// Bytes of the kernel's sectors, whatever the sector size of the drive.
 const KERNEL_SECTOR: u64 = 512;
-/// Zones asked for at once.
+/// Zones requested in one report.
 const REPORT_ZONES: usize = 256;
-/// Where buffers begin for `O_DIRECT`: as much as any drive asks.
+/// Alignment of buffers for `O_DIRECT` in bytes, sufficient for any drive.
 const ALIGNMENT: usize = 4096;
 
 /// `struct blk_zone`.
@@ -52,7 +53,7 @@ struct KernelZone {
     reserved: [u8; 24],
 }
 
-/// `struct blk_zone_report` with room for its zones.
+/// `struct blk_zone_report` with space for its zones.
 #[repr(C)]
 struct Report {
     sector: u64,
@@ -61,7 +62,7 @@ struct Report {
     list: [KernelZone; REPORT_ZONES],
 }
 
-/// `BLK_ZONE_REP_CAPACITY`: the capacities of the zones are filled in.
+/// `BLK_ZONE_REP_CAPACITY`: the kernel fills in the capacities of the zones.
 const HAS_CAPACITY: u32 = 1;
 
 /// `struct blk_zone_range`.
@@ -71,22 +72,22 @@ struct Range {
     sectors: u64,
 }
 
-/// The drive.
+/// A zoned block device, opened exclusively.
 #[derive(Debug)]
 pub struct LinuxZoned {
     file: File,
     place: String,
     mode: ZonedMode,
     zones: Vec<Zone>,
-    /// Why the first sync failed, if one did: then nothing is written any more.
+    /// Reason why a sync failed, if one did; afterwards nothing is written.
     failed_sync: Option<String>,
-    /// Room for an aligned copy of what is read or written.
+    /// Buffer for an aligned copy of the data read or written.
     bounce: Vec<u8>,
 }
 
 fn control<T>(file: &File, request: libc::c_ulong, argument: &mut T) -> io::Result<()> {
-    // SAFETY: the descriptor is open, and each request is called with the struct that the kernel defines for it, of the
-    // size its number carries; the report's list has room for as many zones as its count says.
+    // SAFETY: the descriptor is open. Each request is called with the struct that the kernel defines for it, of the
+    // size encoded in its number. The report's list has space for as many zones as its count says.
     #[allow(unsafe_code)] // the ioctls of zones are in no safe crate
     let outcome = unsafe { libc::ioctl(file.as_raw_fd(), request as _, std::ptr::from_mut(argument)) };
     if outcome < 0 {
@@ -95,7 +96,7 @@ fn control<T>(file: &File, request: libc::c_ulong, argument: &mut T) -> io::Resu
     Ok(())
 }
 
-/// A limit from sysfs: 0, or none there, is none.
+/// Returns a limit from sysfs, or `None` if the file is missing or contains 0.
 fn limit(file: &File, name: &str) -> Option<u32> {
     let device = file.metadata().ok()?.rdev();
     let (major, minor) = (libc::major(device), libc::minor(device));
@@ -104,7 +105,11 @@ fn limit(file: &File, name: &str) -> Option<u32> {
 }
 
 impl LinuxZoned {
-    /// Opens the zoned block device `path` for itself alone.
+    /// Opens the zoned block device `path` exclusively.
+    ///
+    /// # Errors
+    ///
+    /// The device is in use, is not zoned, or fails.
     pub fn open(path: &Path) -> Result<LinuxZoned, DeviceError> {
         let place = path.display().to_string();
         let failed = |what: &str, cause| DeviceError::medium(format!("{place}: {what}"), cause);
@@ -134,7 +139,7 @@ impl LinuxZoned {
         Ok(device)
     }
 
-    /// Looks for who uses the device and for what it holds; `name` is what the user called it.
+    /// Returns a survey of the device's users and contents; `name` is the user's name for the device.
     pub fn survey(&mut self, name: &str) -> io::Result<Survey> {
         let contents = contents::found(self)?;
         Survey::with_contents(name, &self.file, contents)
@@ -144,7 +149,7 @@ impl LinuxZoned {
         DeviceError::medium(format!("{}: {what}", self.place), cause)
     }
 
-    /// Refuses everything but reads after a flush that failed: what it covered may be lost.
+    /// Returns an error if a flush has failed, because the data that it covered may be lost.
     fn check_synced(&self) -> Result<(), DeviceError> {
         match &self.failed_sync {
             Some(reason) => {
@@ -155,12 +160,12 @@ impl LinuxZoned {
         }
     }
 
-    /// Kernel sectors to those of the drive.
+    /// Converts a number of kernel sectors (512 bytes) to sectors of the drive.
     fn sectors(&self, kernel: u64) -> u64 {
         kernel * KERNEL_SECTOR / u64::from(self.mode.sector_bytes)
     }
 
-    /// Asks the drive for `count` zones from number `first` on.
+    /// Reads `count` zones from number `first` on from the drive.
     fn ask(&self, first: u32, count: u32) -> Result<Vec<Zone>, DeviceError> {
         let mut zones = Vec::with_capacity(count as usize);
         let zone_kernel = self.mode.zone_sectors.0 * u64::from(self.mode.sector_bytes) / KERNEL_SECTOR;
@@ -207,13 +212,14 @@ impl LinuxZoned {
         self.zones.get(index as usize).copied().ok_or(DeviceError::Zone(no_such_zone))
     }
 
-    /// Asks for zone `index` again.
+    /// Reads zone `index` from the drive again.
     fn refresh(&mut self, index: u32) -> Result<(), DeviceError> {
         self.zones[index as usize] = self.ask(index, 1)?[0];
         Ok(())
     }
 
-    /// A command to zone `index`. What the kernel lets pass in silence and a host must not do is refused here.
+    /// Sends a management command to zone `index`. Refuses commands to conventional, read-only and offline zones,
+    /// because the kernel silently accepts some of these commands.
     fn manage(&mut self, index: u32, request: libc::c_ulong, what: &'static str) -> Result<(), DeviceError> {
         self.check_synced()?;
         let zone = self.known(index)?;
@@ -228,7 +234,7 @@ impl LinuxZoned {
         outcome.map_err(|cause| self.failed(&format!("zone {index} cannot be {what}"), cause))
     }
 
-    /// The zone of `lba`, and an error if `sectors` from there leave the drive.
+    /// Returns the zone of `lba`, or an error if `sectors` from `lba` on reach past the end of the drive.
     fn zone_at(&self, lba: Lba, sectors: Sectors) -> Result<Zone, DeviceError> {
         let end = self.mode.capacity().0;
         if lba.0.checked_add(sectors.0).is_none_or(|last| last > end) {
@@ -255,7 +261,7 @@ impl LinuxZoned {
         Ok(())
     }
 
-    /// The aligned part of the bounce buffer, of `bytes`.
+    /// Returns an aligned part of the bounce buffer, of `bytes` bytes.
     fn aligned(bounce: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
         bounce.resize(bytes + ALIGNMENT, 0);
         let begin = bounce.as_ptr().align_offset(ALIGNMENT);
@@ -325,7 +331,7 @@ impl ZonedDevice for LinuxZoned {
         let aligned = LinuxZoned::aligned(&mut self.bounce, from.len());
         aligned.copy_from_slice(from);
         if let Err(cause) = self.file.write_all_at(aligned, offset) {
-            // Some of it may be there: the drive knows how much.
+            // The drive may have written a part of the data, so its pointer must be read again.
             self.refresh(zone.index)?;
             return Err(self.failed(&format!("writing at {lba}"), cause));
         }

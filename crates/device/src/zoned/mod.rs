@@ -1,19 +1,20 @@
-//! Host-managed drives in zones: what a file system for raw shingled disks writes to.
+//! Host-managed drives with zones, as a file system for raw shingled disks uses them.
 //!
-//! One trait serves two readings of such a drive. Strict append (Singh 2014 §2.2.1): `mode_sense`, bands with a pointer that
-//! can be asked, set and reset, `read`, `append`. And that of the drives that are sold: zones that are reported, opened,
-//! closed, finished and reset, and written at their pointers. [`EmulatedZoned`] is a view of an emulated drive,
-//! [`LinuxZoned`] a zoned block device of the host. A drive that serves many hosts at once, such as a block device of ours,
-//! takes the same commands by [`ZoneAction`].
+//! One trait covers two models of such a drive. The first is strict append (Singh 2014 §2.2.1): `mode_sense`, `read`,
+//! `append`, and bands whose pointer can be read, set and reset. The second is that of drives on the market: zones
+//! that are reported, opened, closed, finished and reset, and written at their pointers. [`EmulatedZoned`] is a view
+//! of an emulated drive. [`LinuxZoned`] is a zoned block device of the host. A server that gives many hosts access to
+//! one drive at once, such as Imbrex's block device, sends these commands as [`ZoneAction`]s.
 //!
-//! Sectors are those of the drive ([`ZonedMode::sector_bytes`]). The conditions of a zone are those of [`Condition`], whose
-//! diagram is in `imbrex_layer::zones`.
+//! Sectors are those of the drive ([`ZonedMode::sector_bytes`]). The conditions of a zone are those of [`Condition`],
+//! whose diagram is in `imbrex_layer::zones`.
 //!
 //! Invariants, of every implementation:
 //! 1. A write elsewhere than at the pointer of a zone is refused and changes nothing.
-//! 2. Reads may cross zones. Past the pointer they bring zeros, as from the drives that are sold; so they do where a
-//!    finished zone was not written. Only offline zones, and sectors that the medium lost, are errors.
-//! 3. What a flush covered is there after a power cut, and the pointers lie after it. No pointer lies past what is durable.
+//! 2. Reads may cross zones. Past the pointer, and in the unwritten part of a finished zone, reads return zeros, as
+//!    on drives on the market. Only offline zones and sectors that the medium lost are errors.
+//! 3. After a power cut, the data covered by a flush is present, and no pointer lies before its end. No pointer lies
+//!    past the end of the durable data.
 
 mod emulated;
 #[cfg(target_os = "linux")]
@@ -32,25 +33,25 @@ use imbrex_layer::Zones;
 
 use crate::error::DeviceError;
 
-/// What a zoned drive is.
+/// Parameters of a zoned drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ZonedMode {
-    /// Bytes of a sector: what writes are counted in.
+    /// Bytes per sector, the unit of writes.
     pub sector_bytes: u32,
-    /// Sectors of a zone.
+    /// Sectors per zone.
     pub zone_sectors: Sectors,
-    /// How many zones.
+    /// Number of zones.
     pub zones: u32,
-    /// How many of them, from the first, are conventional.
+    /// Number of conventional zones, which come first.
     pub conventional_zones: u32,
-    /// The most that may be open at a time, if there is a limit.
+    /// Most zones that may be open at a time, if there is a limit.
     pub open_max: Option<u32>,
-    /// The most that may be open or closed at a time, if there is a limit.
+    /// Most zones that may be open or closed at a time, if there is a limit.
     pub active_max: Option<u32>,
 }
 
 impl ZonedMode {
-    /// That of `zones` on a drive with sectors of `sector_bytes`.
+    /// Returns the parameters of `zones` on a drive with sectors of `sector_bytes`.
     fn of(zones: &Zones, sector_bytes: u32) -> ZonedMode {
         let (open_max, active_max) = zones.limits();
         ZonedMode {
@@ -63,26 +64,26 @@ impl ZonedMode {
         }
     }
 
-    /// The first sector of zone `index`.
+    /// Returns the first sector of zone `index`.
     pub fn start(&self, index: u32) -> Lba {
         Lba(u64::from(index) * self.zone_sectors.0)
     }
 
-    /// Sectors of all zones.
+    /// Returns the number of sectors of all zones.
     pub fn capacity(&self) -> Sectors {
         Sectors(u64::from(self.zones) * self.zone_sectors.0)
     }
 }
 
-/// A host-managed drive in zones.
+/// Operations of a host-managed drive with zones.
 pub trait ZonedDevice: Send {
-    /// What it is.
+    /// Returns the parameters of the drive.
     fn mode_sense(&self) -> ZonedMode;
 
-    /// Appends the zones from number `first` on, `count` or as many as there are.
+    /// Appends the states of zones from number `first` on: `count`, or as many as there are.
     fn report(&mut self, first: u32, count: u32, zones: &mut Vec<Zone>) -> Result<(), DeviceError>;
 
-    /// Zone `index`: where its pointer is.
+    /// Returns the state of zone `index`, including its pointer.
     fn zone(&mut self, index: u32) -> Result<Zone, DeviceError> {
         let mut zones = Vec::with_capacity(1);
         self.report(index, 1, &mut zones)?;
@@ -90,13 +91,14 @@ pub trait ZonedDevice: Send {
         zones.first().copied().ok_or(DeviceError::Zone(no_such_zone))
     }
 
-    /// Fills `into`, whole sectors, from `lba` on.
+    /// Reads whole sectors from `lba` on into `into`.
     fn read(&mut self, lba: Lba, into: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// Writes `from`, whole sectors of one zone, at `lba`: the zone's pointer, or anywhere in a conventional zone.
+    /// Writes `from`, whole sectors of one zone, at `lba`. This must be the zone's pointer, or any sector of a
+    /// conventional zone.
     fn write(&mut self, lba: Lba, from: &[u8]) -> Result<(), DeviceError>;
 
-    /// Writes `from` at the pointer of zone `index`, wherever it is; says where that was.
+    /// Writes `from` at the pointer of zone `index`, and returns the first LBA written.
     fn append(&mut self, index: u32, from: &[u8]) -> Result<Lba, DeviceError> {
         let zone = self.zone(index)?;
         if zone.condition == Condition::Conventional {
@@ -111,10 +113,10 @@ pub trait ZonedDevice: Send {
     /// Empties zone `index`.
     fn reset(&mut self, index: u32) -> Result<(), DeviceError>;
 
-    /// Empties every zone that can be.
+    /// Empties every zone that can be emptied.
     fn reset_all(&mut self) -> Result<(), DeviceError>;
 
-    /// Opens zone `index`: it stays open until it is closed, finished, full or reset.
+    /// Opens zone `index` explicitly: the zone stays open until it is closed, finished, full or reset.
     fn open(&mut self, index: u32) -> Result<(), DeviceError>;
 
     /// Closes zone `index`.
@@ -123,8 +125,12 @@ pub trait ZonedDevice: Send {
     /// Makes zone `index` full without writing the rest of it.
     fn finish(&mut self, index: u32) -> Result<(), DeviceError>;
 
-    /// Sets the pointer of zone `index` to `to` sectors from its start; never ahead (Singh 2014 §2.2.1). Drives that are
-    /// sold can only go back to the start.
+    /// Sets the pointer of zone `index` back to `to` sectors from its start (Singh 2014 §2.2.1). Drives on the market
+    /// can only set it back to the start.
+    ///
+    /// # Errors
+    ///
+    /// The position lies ahead of the pointer, or the drive cannot set the pointer to it.
     fn set_pointer(&mut self, index: u32, to: Sectors) -> Result<(), DeviceError> {
         let pointer = self.zone(index)?.pointer;
         if to == pointer {
@@ -139,11 +145,11 @@ pub trait ZonedDevice: Send {
         }
     }
 
-    /// All that was written, and the pointers, are durable.
+    /// Makes all completed writes and the pointers durable.
     fn flush(&mut self) -> Result<(), DeviceError>;
 }
 
-/// How many sectors `bytes` are, if they are whole sectors and at least one.
+/// Returns the number of sectors in `bytes`, or an error if these are not whole sectors or none at all.
 fn whole_sectors(bytes: usize, sector_bytes: u32) -> Result<Sectors, DeviceError> {
     let sector = sector_bytes as usize;
     let sectors = bytes / sector;

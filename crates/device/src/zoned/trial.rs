@@ -1,12 +1,13 @@
-//! Random operations on any zoned drive, held against a naive one: the same body judges images and drives of the host.
+//! Random operations on any zoned drive, compared with a naive model. One test body checks both images and drives of
+//! the host.
 //!
-//! The naive drive is a list of zones, each a condition and a pointer, and a stamp for every sector that was written. What
-//! may differ between drives is left open: which implicitly open zone is closed for another's sake, and the words of a
-//! refusal.
+//! The model is a list of zones, each with a condition and a pointer, and a stamp for every written sector. It leaves
+//! open two points in which drives differ: the implicitly open zone that is closed to open another, and the text of
+//! errors.
 //!
 //! Invariants:
 //! 1. The run is the same for the same seed, drive and zones.
-//! 2. It begins by resetting the zones it uses, and leaves all others alone.
+//! 2. The run begins by resetting the zones that it uses, and changes no others.
 
 use std::collections::BTreeMap;
 
@@ -18,33 +19,33 @@ use rand_xoshiro::Xoshiro256StarStar;
 use super::{Condition, Zone, ZonedDevice, ZonedMode};
 use crate::error::DeviceError;
 
-/// Zones used: so many conventional ones, and so many of the others.
+/// Number of conventional zones and of other zones used.
 const ZONES_USED: [u32; 2] = [2, 7];
 /// Sectors of the longest operation.
 const SECTORS_MAX: u64 = 40;
 
-/// How a drive is closed and opened again.
+/// Procedure to close a drive and open it again.
 pub struct Reopening<'a> {
-    /// Does it.
+    /// Closes the drive and opens it again.
     pub reopen: &'a mut dyn FnMut(Box<dyn ZonedDevice>) -> Result<Box<dyn ZonedDevice>, DeviceError>,
-    /// Whether open zones are closed by it.
+    /// Whether reopening closes open zones.
     pub closes_zones: bool,
 }
 
-/// What a run did.
+/// Counts of a run.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
     /// Sectors written.
     pub written: u64,
-    /// Operations that were refused, as they had to be.
+    /// Operations that were correctly refused.
     pub refused: u64,
-    /// Times the drive was opened again.
+    /// Number of times the drive was opened again.
     pub reopened: u64,
-    /// Resets.
+    /// Number of resets.
     pub resets: u64,
 }
 
-/// What the naive drive knows of a zone.
+/// State of a zone in the naive model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct NaiveZone {
     condition: Condition,
@@ -61,7 +62,7 @@ struct Runner {
     tally: Tally,
 }
 
-/// Fills `sector` with what was given to sector `lba` under `stamp`; 0 is zeros.
+/// Fills `sector` with the contents for sector `lba` and `stamp`; stamp 0 is zeros.
 fn fill(sector: &mut [u8], lba: u64, stamp: u64) {
     sector.fill(0);
     if stamp > 0 {
@@ -72,7 +73,11 @@ fn fill(sector: &mut [u8], lba: u64, stamp: u64) {
     }
 }
 
-/// Runs `steps` random operations on the first zones of `device`, whose contents are lost. Says what differed.
+/// Performs `steps` random operations on the first zones of `device`, whose contents are lost.
+///
+/// # Errors
+///
+/// The first difference between the drive and the model.
 pub fn run(
     device: Box<dyn ZonedDevice>,
     seed: u64,
@@ -117,7 +122,7 @@ impl Runner {
                 self.device().reset(index)?;
                 zone = self.device().zone(index)?;
             } else {
-                // What lay there before is not known: zeros are written over it, as far as the run reads.
+                // The previous contents are unknown, so the part that the run reads is filled with zeros.
                 let zeros = vec![0; (zone.sectors.0.min(4 * SECTORS_MAX) as usize) * self.mode.sector_bytes as usize];
                 self.device().write(zone.start, &zeros)?;
             }
@@ -126,7 +131,7 @@ impl Runner {
         Ok(())
     }
 
-    /// One operation; says which, or what differed.
+    /// Performs one operation and returns its description, or the difference found.
     fn step(&mut self, reopening: &mut Option<Reopening<'_>>) -> Result<String, String> {
         let indices: Vec<u32> = self.zones.keys().copied().collect();
         let index = indices[below(&mut self.random, indices.len() as u64) as usize];
@@ -152,7 +157,7 @@ impl Runner {
         Ok(what)
     }
 
-    /// Whether one more zone may be opened for `index`, and its condition allows it.
+    /// Returns whether zone `index` is open, or may be opened by its condition and the limits.
     fn may_open(&self, index: u32) -> bool {
         let zone = self.zones[&index];
         let count = |is: fn(Condition) -> bool| self.zones.values().filter(|zone| is(zone.condition)).count() as u32;
@@ -168,7 +173,7 @@ impl Runner {
         }
     }
 
-    /// Sectors of zone `index` that the run uses: a large conventional zone only at its start.
+    /// Returns the number of sectors of zone `index` that the run uses: of a large conventional zone only the start.
     fn zone_room(&mut self, index: u32) -> Result<u64, String> {
         let Zone { sectors, condition, .. } = self.device().zone(index).map_err(|error| error.to_string())?;
         Ok(if condition == Condition::Conventional { sectors.0.min(4 * SECTORS_MAX) } else { sectors.0 })
@@ -219,7 +224,7 @@ impl Runner {
         self.judge(outcome, is_right, index, lba, sectors)
     }
 
-    /// Whether a write that is right, or not, came out so; takes in what it changed.
+    /// Checks that a write succeeded if and only if `is_right`, and applies it to the model.
     fn judge(
         &mut self,
         outcome: Result<Lba, DeviceError>,
@@ -278,7 +283,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Takes in the outcome of a command to a zone that had to go well, or not.
+    /// Checks that a command to a zone succeeded if and only if `is_right`, and returns whether it did.
     fn managed(&mut self, outcome: Result<(), DeviceError>, is_right: bool) -> Result<bool, String> {
         self.tally.refused += u64::from(!is_right);
         match outcome {
@@ -322,7 +327,7 @@ impl Runner {
 
     fn finish(&mut self, index: u32) -> Result<(), String> {
         let condition = self.zones[&index].condition;
-        // Drives differ in whether a zone that is not open needs room among the open ones to be finished.
+        // Drives differ in whether finishing a zone that is not open requires a free place among the open zones.
         let has_limits = self.mode.open_max.is_some() || self.mode.active_max.is_some();
         if has_limits && matches!(condition, Condition::Empty | Condition::Closed) {
             return Ok(());
@@ -351,7 +356,7 @@ impl Runner {
     fn compare(&mut self, index: u32) -> Result<(), String> {
         let zone = self.device().zone(index).map_err(|error| error.to_string())?;
         let naive = self.zones.get_mut(&index).expect("it is used");
-        // The drive may have closed it to open another.
+        // The drive may have closed the zone to open another.
         if naive.condition == Condition::ImplicitlyOpen && zone.condition == Condition::Closed {
             naive.condition = Condition::Closed;
         }

@@ -1,5 +1,6 @@
-//! The zones of an emulated drive: the rule that every door keeps, and what a host asks of zones beside its reads and
-//! writes. Managing a zone takes no time but that of what it waits for: what a drive needs for it, nobody has published.
+//! The zones of an emulated drive: the write rule, which holds for the requests of every server, and the management
+//! of zones. A management command takes no simulated time except that of the requests for which it waits, because no
+//! measurements of its time are published.
 //!
 //! ```text
 //!   write ─► at the pointer, counting what is on its way? ── no ──► refused, counted; nothing happened
@@ -9,12 +10,12 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A write off the pointer of its zone, in order of submission, is refused and changes nothing.
-//! 2. What is done to a zone finds nothing on its way there: it waits for that, then writes back what is dirty, or forgets
-//!    it where the zone is emptied.
+//! 1. A write that is not at the pointer of its zone, in order of submission, is refused and changes nothing.
+//! 2. No request is in flight to a zone when a management command changes it. The command waits for such requests. It
+//!    then writes dirty data back, or drops it if the zone is emptied.
 //! 3. Resets, finishes, pointers that were set back and faults are durable when they return.
-//! 4. A write that was accepted is carried out, or the drive stops; opening the image again then finds the pointers where
-//!    the data end.
+//! 4. An accepted write is carried out, or the drive stops. Opening the image again then finds the pointers at the
+//!    end of the data.
 
 use std::ops::Range;
 
@@ -25,64 +26,70 @@ use super::{Condition, Zone, ZonedMode};
 use crate::drive::{EmulatedDrive, Io, IoKind};
 use crate::error::DeviceError;
 
-/// What can be done to zones.
+/// A management command to zones. The number is the index of the zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZoneAction {
-    /// It stays open until it is closed, finished, full or reset.
+    /// Opens the zone until it is closed, finished, full or reset.
     Open(u32),
-    /// It no longer counts as open.
+    /// Closes the zone, so that it no longer counts as open.
     Close(u32),
-    /// It becomes full without being written.
+    /// Makes the zone full without writing it.
     Finish(u32),
-    /// It becomes empty.
+    /// Empties the zone.
     Reset(u32),
-    /// Every zone that can be becomes empty.
+    /// Empties every zone that can be emptied.
     ResetAll,
-    /// Its pointer goes back to so many sectors from its start.
+    /// Sets the pointer of the zone back to this number of sectors from its start.
     SetPointer(u32, Sectors),
-    /// A fault of the medium makes it read-only or takes it offline: for tests of who lives with it.
+    /// Makes the zone read-only or offline, as after a fault of the medium. For tests of hosts that must handle this.
     Fail(u32, Condition),
 }
 
-/// What TRIMs did to zones. What zones refuse is told to whoever asked.
+/// Counts of effects of TRIMs on zones. Refused commands are not counted, because their senders get an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ZoneCounters {
     /// Zones emptied by a TRIM that covers them whole.
     pub zones_reset_by_trim: u64,
-    /// TRIMs of which a part was ignored, since it covers a zone in part, or one that cannot be reset.
+    /// TRIMs of which a part was ignored, because it covers only part of a zone, or a zone that cannot be reset.
     pub trims_ignored: u64,
 }
 
 impl EmulatedDrive {
-    /// What its zones are, if it has any.
+    /// Returns the parameters of the drive's zones, or `None` if it has none.
     pub fn zoned_mode(&self) -> Option<ZonedMode> {
         self.drive().layer.zones().map(|zones| ZonedMode::of(zones, self.sector_bytes()))
     }
 
-    /// Appends the zones from number `first` on, `count` or as many as there are. Pointers count what is on its way.
+    /// Appends the states of zones from number `first` on: `count`, or as many as there are. Pointers include the
+    /// writes in flight.
     pub fn report_zones(&self, first: u32, count: u32, reported: &mut Vec<Zone>) {
         let Some(zones) = self.drive().layer.zones() else { return };
         let range = first..first.saturating_add(count).min(zones.len());
         reported.extend(range.map(|index| zones.zone(index).expect("it is one of its zones")));
     }
 
-    /// What TRIMs did to its zones so far.
+    /// Returns the counts of effects of TRIMs on zones so far.
     pub fn zone_counters(&self) -> ZoneCounters {
         self.zone_counters
     }
 
-    /// Where the next write of zone `index` must begin, if it takes one.
+    /// Returns the LBA at which the next write of zone `index` must begin.
+    ///
+    /// # Errors
+    ///
+    /// The zone is conventional or does not exist.
     pub fn zone_pointer(&self, index: u32) -> Result<Lba, DeviceError> {
         let mut zones = Vec::with_capacity(1);
         self.report_zones(index, 1, &mut zones);
         let Some(zone) = zones.first().filter(|zone| zone.condition != Condition::Conventional) else {
             return Err(DeviceError::Refused(format!("zone {index} takes no appends")));
         };
-        // A full zone has no pointer; its last sector makes the write be refused for the right reason.
+        // A full zone has no pointer. Its last sector is returned, so that the write is refused because the zone is
+        // full.
         Ok(zone.start + zone.pointer.min(Sectors(zone.sectors.0 - 1)))
     }
 
-    /// Does something to zones, at once.
+    /// Performs a management command after waiting for the requests in flight to its zones.
     pub fn change_zone(&mut self, action: ZoneAction) -> Result<(), DeviceError> {
         self.check_running()?;
         let Some(mode) = self.zoned_mode() else {
@@ -119,7 +126,7 @@ impl EmulatedDrive {
         Ok(())
     }
 
-    /// Asks the zones, and carries out what they note.
+    /// Calls `ask` with the zones, and executes the plan of notes that it makes.
     fn change<T>(&mut self, ask: impl FnOnce(&mut Zones, &mut Plan) -> Result<T, ZoneError>) -> Result<T, DeviceError> {
         self.check_running()?;
         let (drive, store) = self.drive_and_store();
@@ -132,7 +139,8 @@ impl EmulatedDrive {
         Ok(answer)
     }
 
-    /// The rule: a write must come at the pointer; a TRIM empties the zones that it covers whole.
+    /// Enforces the rules of zones for a request: a write must be at the pointer, and a TRIM empties the zones that
+    /// it covers whole.
     pub(crate) fn keep_rule_of_zones(&mut self, io: &Io) -> Result<(), DeviceError> {
         let sector = u64::from(self.sector_bytes());
         let (lba, sectors) = (Lba(io.offset / sector), io.length / sector);
@@ -164,7 +172,8 @@ impl EmulatedDrive {
         Ok(())
     }
 
-    /// Whether a TRIM of `trimmed`, which covers `whole` zones, leaves something in a zone with a pointer as it is.
+    /// Returns whether a TRIM of `trimmed`, which covers the zones `whole`, leaves any part of a zone with a pointer
+    /// unchanged.
     fn ignores_some(&self, mode: &ZonedMode, trimmed: Range<Lba>, whole: &Range<u32>) -> bool {
         let sequential = trimmed.start.max(mode.start(mode.conventional_zones))..trimmed.end;
         let is_partial = sequential.start < sequential.end

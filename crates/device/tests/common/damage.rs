@@ -6,23 +6,23 @@ use imbrex_layer::verify::toy::below;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 
-/// The longest run that is damaged, in bytes: shorter than what lies between two copies of one fact in the smallest image.
+/// Longest damaged run in bytes: shorter than the distance between two copies of metadata in the smallest image.
 const RUN_MAX: u64 = 4096;
-/// What is done to an image.
+/// A damage to an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Damage {
-    /// Bits of a run are flipped, by a seed.
+    /// Flips random bits of a run.
     Flip { offset: u64, bytes: u64, seed: u64 },
-    /// A run becomes zeros.
+    /// Fills a run with zeros.
     Zero { offset: u64, bytes: u64 },
-    /// Two runs change places.
+    /// Swaps two runs.
     Swap { first: u64, second: u64, bytes: u64 },
-    /// The file ends here.
+    /// Truncates the file.
     Truncate { at: u64 },
 }
 
 impl Damage {
-    /// One in a piece of kind `what`, or of any kinds where they swap.
+    /// Draws a damage in a piece of kind `what`; a swap may involve pieces of any kind.
     pub fn draw(random: &mut impl RngCore, pieces: &[Used], what: Use, number: u64) -> Damage {
         let place = |random: &mut dyn RngCore, what: Option<Use>| {
             let chosen: Vec<&Used> = pieces.iter().filter(|used| what.is_none_or(|what| used.what == what)).collect();
@@ -42,7 +42,7 @@ impl Damage {
         }
     }
 
-    /// The image after it.
+    /// Returns the image with this damage.
     pub fn applied(self, whole: &[u8]) -> Memory {
         let mut bytes = whole.to_vec();
         let run = |offset: u64, length: u64| offset as usize..whole.len().min((offset + length) as usize);

@@ -1,4 +1,4 @@
-//! What the tests of this crate share: every layer on every toy disk, as images of a few hundred kilobytes.
+//! Shared parts of the tests of this crate: every layer on every toy disk, as images of a few hundred kilobytes.
 
 #[allow(dead_code)] // each test file uses its own part of this
 pub mod damage;
@@ -20,21 +20,21 @@ use imbrex_sim::{Drive, DriveSpec};
 
 /// A layer on a toy disk with toy parameters.
 pub struct Subject {
-    /// For messages.
+    /// Description for messages.
     #[allow(dead_code)]
     pub what: String,
-    /// Of its images.
+    /// Header of the images.
     pub header: Header,
 }
 
 impl Subject {
-    /// The same drive with a volatile cache of `bytes`.
+    /// Returns this subject with a volatile cache of `bytes`.
     #[allow(dead_code)]
     pub fn with_cache(&self, bytes: u64) -> Subject {
         self.with("host.write_cache_bytes", &bytes.to_string())
     }
 
-    /// The same with another value of the profile.
+    /// Returns this subject with another value of the profile.
     #[allow(dead_code)]
     pub fn with(&self, key: &str, value: &str) -> Subject {
         let mut header = self.header.clone();
@@ -43,19 +43,21 @@ impl Subject {
     }
 }
 
-/// Sizes that suit toys: every chunk can be tried.
+/// Returns parameters of small images, so that every chunk can be tried.
 pub fn making() -> Making {
     Making { uuid: uuid::Uuid::from_u128(7), chunk_bytes: 4096, journal_bytes: 256 << 10 }
 }
 
-/// Every layer on every toy disk that it takes, with each of its toy parameters; `IMBREX_LAYER=name` picks one layer.
+/// Returns every layer on every suitable toy disk, with each of its toy parameters; `IMBREX_LAYER=name` selects one
+/// layer.
 #[allow(dead_code)] // each test file uses its own part of this
 pub fn subjects() -> Vec<Subject> {
     subjects_where(|name| std::env::var("IMBREX_LAYER").is_ok_and(|only| only != name))
 }
 
-/// Those whose drive loses nothing by itself. On a host-managed drive the host's own writes destroy what they reach, so a
-/// test that writes anywhere and reads all back holds only for these; the others have their own promises and tests.
+/// Returns the subjects with drive-managed layers. On a host-managed drive, writes of the host destroy other sectors.
+/// So a test that writes anywhere and reads everything back is only valid for drive-managed layers; the others have
+/// tests of their own.
 #[allow(dead_code)]
 pub fn drive_managed_subjects() -> Vec<Subject> {
     let skips = |name: &str| {
@@ -65,7 +67,7 @@ pub fn drive_managed_subjects() -> Vec<Subject> {
     subjects_where(skips)
 }
 
-/// The same of one layer.
+/// Returns the subjects with `layer`.
 #[allow(dead_code)]
 pub fn subjects_of(layer: &str) -> Vec<Subject> {
     subjects_where(|name| name != layer)
@@ -93,7 +95,7 @@ fn subjects_where(skips: impl Fn(&str) -> bool) -> Vec<Subject> {
     subjects
 }
 
-/// Random deeds on a new drive; its image.
+/// Performs random deeds on a new drive, and returns its image.
 #[allow(dead_code)]
 pub fn worked(subject: &Subject, seed: u64, deeds: u32) -> Memory {
     let (mut drive, mut store) = Store::create(Memory::new(), subject.header.clone()).expect("memory takes it");
@@ -114,7 +116,7 @@ pub fn worked(subject: &Subject, seed: u64, deeds: u32) -> Memory {
     store.space().media().clone()
 }
 
-/// The first of a layer.
+/// Returns the first subject with `layer`.
 #[allow(dead_code)]
 pub fn first_subject_of(layer: &str) -> Subject {
     subjects_of(layer).swap_remove(0)

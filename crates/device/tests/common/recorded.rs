@@ -1,4 +1,4 @@
-//! Drives after random work, with a record of what every sector reads as that is kept apart from them.
+//! Drives after random work, with a separate record of the expected contents of every sector.
 
 use imbrex_device::caveat::CaveatDevice;
 use imbrex_device::image::Bounds;
@@ -16,14 +16,14 @@ use super::{Shared, Subject};
 
 /// Bytes of a sector of a toy.
 pub const SECTOR: usize = 512;
-/// The most sectors of one write.
+/// Most sectors of one write.
 const SECTORS_MAX: u64 = 20;
 
-/// An image that was switched off in good order, and what its sectors read as.
+/// An image after an orderly shutdown, and the expected contents of its sectors.
 pub struct Recorded {
     /// The image.
     pub image: Memory,
-    /// By sector: the version that it holds, or [`LOST`] where it was destroyed by the host itself.
+    /// Version of each sector, or [`LOST`] if the host itself destroyed the sector.
     pub right: Vec<u64>,
 }
 
@@ -33,14 +33,14 @@ pub fn open(medium: impl Media + 'static, bounds: Bounds) -> Result<EmulatedDriv
     Store::open_bounded(medium, "image", bounds, |_| {}).map(EmulatedDrive::new)
 }
 
-/// The bytes of `medium`.
+/// Returns the bytes of `medium`.
 pub fn bytes_of(mut medium: Memory) -> Vec<u8> {
     let mut bytes = vec![0; medium.len() as usize];
     medium.read_at(0, &mut bytes).expect("memory reads");
     bytes
 }
 
-/// `deeds` random deeds on a new drive; then it is switched off.
+/// Performs `deeds` random deeds on a new drive and shuts it down.
 pub fn recorded(subject: &Subject, seed: u64, deeds: u32, bounds: Bounds) -> Recorded {
     let (medium, mut drive, mut host) = begun(subject, seed, bounds);
     drive = host.work(drive, deeds);
@@ -49,7 +49,7 @@ pub fn recorded(subject: &Subject, seed: u64, deeds: u32, bounds: Bounds) -> Rec
     Recorded { image: medium.with(|medium| medium.clone()), right: host.right }
 }
 
-/// The same for a drive whose process is killed after a flush and some reads.
+/// Like [`recorded`], but the process is killed after a flush and some reads.
 pub fn killed(subject: &Subject, seed: u64, deeds: u32) -> Recorded {
     let (medium, mut drive, mut host) = begun(subject, seed, Bounds::default());
     drive = host.work(drive, deeds);
@@ -68,16 +68,16 @@ fn begun(subject: &Subject, seed: u64, bounds: Bounds) -> (Shared<Memory>, Emula
     (medium, drive, host)
 }
 
-/// A host that remembers what it wrote.
+/// A host that records its writes.
 pub struct Host {
     random: Xoshiro256StarStar,
-    /// By sector, as in [`Recorded`].
+    /// Expected version of each sector, as in [`Recorded`].
     pub right: Vec<u64>,
     version: u64,
 }
 
 impl Host {
-    /// That of a new drive.
+    /// Returns the host of a new drive.
     pub fn new(drive: &EmulatedDrive, seed: u64) -> Host {
         let sectors = drive.drive().layer.capacity().0 as usize;
         let is_damaged = drive.drive().disk.recording.leaves_damage_to_host();
@@ -85,12 +85,12 @@ impl Host {
         Host { random: Xoshiro256StarStar::seed_from_u64(seed), right, version: 0 }
     }
 
-    /// That of a drive that was recorded.
+    /// Returns the host of a recorded drive.
     pub fn of(right: Vec<u64>, seed: u64) -> Host {
         Host { random: Xoshiro256StarStar::seed_from_u64(seed), right, version: 1 << 40 }
     }
 
-    /// Does `deeds` random deeds, each as the kind of drive wants it.
+    /// Performs `deeds` random deeds that suit the kind of drive.
     pub fn work(&mut self, drive: EmulatedDrive, deeds: u32) -> EmulatedDrive {
         let layer = &drive.drive().layer;
         let (is_host_managed, has_zones) = (layer.is_host_managed(), layer.zones().is_some());
@@ -109,7 +109,7 @@ impl Host {
         }
     }
 
-    /// Bytes for `sectors` from `lba` on, which they read as from now on. Some are zeros.
+    /// Returns bytes to write to `sectors` from `lba` on, and records them as expected. Some are zeros.
     fn fresh(&mut self, lba: u64, sectors: u64) -> Vec<u8> {
         self.version += 1;
         let version = if below(&mut self.random, 16) == 0 { 0 } else { self.version };
@@ -184,7 +184,7 @@ impl Host {
         device.write(Lba(lba), &bytes).expect("memory takes it");
     }
 
-    /// Writes every sector anew, as the kind of drive wants it.
+    /// Rewrites every sector, in a way that suits the kind of drive.
     pub fn write_all(&mut self, drive: EmulatedDrive) -> Result<EmulatedDrive, DeviceError> {
         let all = self.right.len() as u64;
         if drive.drive().layer.zones().is_none() {
@@ -206,16 +206,16 @@ impl Host {
     }
 }
 
-/// What reading a drive came to.
+/// Result of reading a drive.
 #[derive(Default)]
 pub struct Readings {
-    /// Sectors that brought other bytes than they should.
+    /// Sectors that returned wrong bytes.
     pub wrong: Vec<u64>,
-    /// Sectors that should have brought bytes, and were errors.
+    /// Sectors that should be readable, but failed.
     pub errors: Vec<u64>,
 }
 
-/// Reads every sector of `drive`: many at once, and one by one where that is an error.
+/// Reads every sector of `drive`: many at once, and one by one if that fails.
 pub fn read_all(drive: &mut EmulatedDrive, right: &[u64]) -> Readings {
     let (mut readings, mut bytes, window) = (Readings::default(), Vec::new(), 48);
     for first in (0..right.len()).step_by(window) {
@@ -247,7 +247,7 @@ impl Readings {
     }
 }
 
-/// The pieces of an image that are in use.
+/// Returns the pieces of an image that are in use.
 pub fn used(image: &Memory) -> Vec<Used> {
     let (_, mut store) = Store::open_to_look(image.clone(), "image").expect("it is whole");
     let mut pieces = Vec::new();
@@ -255,7 +255,7 @@ pub fn used(image: &Memory) -> Vec<Used> {
     pieces
 }
 
-/// Where the two copies of every journal record lie.
+/// Returns the offsets of the two copies of every journal record.
 pub fn journal_places(image: &Memory) -> [Vec<u64>; 2] {
     let records = used(image).into_iter().filter(|used| used.what == Use::Journal);
     let mut first: Vec<u64> = records.flat_map(|used| (used.offset..used.offset + used.bytes).step_by(64)).collect();
@@ -263,7 +263,7 @@ pub fn journal_places(image: &Memory) -> [Vec<u64>; 2] {
     [first, second]
 }
 
-/// Flips bits of the byte at `at`.
+/// Flips a bit of the byte at `at`.
 pub fn flip(media: &mut Memory, at: u64) {
     let mut byte = [0];
     media.read_at(at, &mut byte).expect("memory reads");

@@ -1,4 +1,4 @@
-//! Goal: places, states, owners of slots and records are kept as the page of the image says.
+//! Goal: places, states, owners of slots and records are stored as docs/image.md says.
 
 use uuid::Uuid;
 
@@ -12,9 +12,9 @@ use imbrex_layer::Note;
 
 #[test]
 fn everything_lies_where_the_page_says() {
-    // Chunks of 1 MiB: heads 1 MiB apart, the directory at 3 MiB. 40 chunks of platters, 1 of flash, 4 × 1 of journals: 45
-    // entries of 16 bytes, so slots begin at the next MiB. A chunk has 2048 sectors: 34 blocks of 62, whose digests
-    // lie in two blocks of 31. The table begins at 4096 and ends at 21,504, so contents are at 24,576.
+    // Chunks of 1 MiB: heads 1 MiB apart, the directory at 3 MiB. There are 40 chunks of platters, 1 of flash and 4 × 1
+    // of journals: 45 entries of 16 bytes, so slots begin at the next MiB. A chunk has 2048 sectors: 34 blocks of 62,
+    // whose digests lie in two blocks of 31. The table begins at 4096 and ends at 21,504, so contents are at 24,576.
     const MIB: u64 = 1 << 20;
     let layout = header(512, 40 * 2048, 1, MIB, MIB).layout();
     assert_eq!([0, 1, 2].map(|copy| layout.header(copy)), [0, MIB, 2 * MIB]);
@@ -32,8 +32,8 @@ fn everything_lies_where_the_page_says() {
     assert_eq!(layout.slot_at(5 * MIB + 24_576 + 24_575), None, "in the sector table");
     assert_eq!(layout.restore_bytes, 0, "no disk tears a sector of 512 bytes");
     assert_eq!(layout.slot_at(4 * MIB - 1), None, "before the slots");
-    // Chunks of 4 KiB with sectors of 4 KiB: one block at 4096, contents at 8192. Heads 128 KiB apart. 3 + 0 + 4 × 2
-    // chunks. The restore area has four times 16 KiB, for four sectors each.
+    // Chunks of 4 KiB with sectors of 4 KiB: one block at 4096, contents at 8192. Heads are 128 KiB apart. There are 3
+    // + 0 + 4 × 2 chunks. The restore area has four times 16 KiB, for four sectors each.
     let layout = header(4096, 3, 0, 4096, 8192).layout();
     assert_eq!([layout.header(1), layout.entry(0)], [128 << 10, 384 << 10]);
     assert_eq!((layout.chunks(), layout.chunk_sectors(), layout.table_blocks), (11, 1, 1));
@@ -43,7 +43,7 @@ fn everything_lies_where_the_page_says() {
 
 #[test]
 fn regions_follow_each_other_chunk_by_chunk() {
-    // 3 chunks and a bit of platters, one of flash, two of each journal.
+    // Four chunks of platters (the last one partly used), one of flash, two of each journal.
     let layout = header(512, 3 * 8 + 1, 8, 4096, 8192).layout();
     let ranges = Region::ALL.map(|region| layout.chunks_of(region));
     assert_eq!(ranges, [0..4, 4..5, 5..7, 7..9, 9..11, 11..13]);
@@ -97,7 +97,7 @@ fn a_state_is_read_in_its_place_and_whole() {
     assert_eq!(State::parse(&even.bytes(salt), salt, 0), Some(even));
 }
 
-/// Bytes that sum up and say what cannot be: of a later version, or of a hand that knows the sums.
+/// States with a correct checksum and impossible values: of a later version, or forged.
 #[test]
 fn a_state_that_makes_no_sense_is_none_though_it_sums_up() {
     let salt = Salt::new(Uuid::from_u128(7), What::State);
@@ -127,7 +127,7 @@ fn the_directory_knows_who_has_which_slot() {
     assert!(directory.set(2, 1024), "it is so already");
     assert!(!directory.set(9, 1024), "the chunk has another slot");
     assert_eq!((directory.end(), directory.given, directory.chunk(9)), (7, 7, None));
-    // A slot that is passed over belongs to nobody.
+    // A slot that is skipped belongs to no chunk.
     assert!(directory.set(9, 77));
     assert_eq!((directory.chunk(8), directory.chunk(9), directory.end(), directory.given), (None, Some(77), 10, 8));
     let given: Vec<(u64, u64)> = directory.given_slots().collect();
@@ -144,7 +144,7 @@ fn the_directory_knows_who_has_which_slot() {
 fn entries_and_headers_of_slots_say_whose_they_are() {
     let directory = Directory::new(Uuid::from_u128(7), 1024);
     let (entry, header) = (directory.entry(3, 9), directory.header(3, Some(9)));
-    // Sum, nothing; then the chunk's number, from one on.
+    // Checksum, four zero bytes, then the chunk's number + 1.
     assert_eq!(entry[4..], [0, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(header[4..16], [0x54, 0x4f, 0x4c, 0x53, 10, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(directory.parse_entry(3, &entry), Owner::Chunk(9));
@@ -154,7 +154,7 @@ fn entries_and_headers_of_slots_say_whose_they_are() {
     for at in 0..ENTRY_BYTES as usize {
         let mut spoilt = entry;
         spoilt[at] ^= 4;
-        // Four bytes bear no sum of their own, but all are summed.
+        // Four bytes are unused, but the checksum covers them.
         let parsed = directory.parse_entry(3, &spoilt);
         assert_eq!(parsed, Owner::Spoilt, "byte {at} of an entry");
     }
@@ -166,7 +166,7 @@ fn entries_and_headers_of_slots_say_whose_they_are() {
     assert_eq!(directory.parse_entry(3, &[0; ENTRY_BYTES as usize]), Owner::Nobody);
     assert_eq!(directory.parse_header(3, &directory.header(3, None)), Owner::Nobody);
     assert_eq!(directory.parse_header(3, &[0; BLOCK_BYTES]), Owner::Spoilt, "a blank header was never prepared");
-    // The image has a page of 1024 chunks and no more.
+    // The image has one page of 1024 chunks.
     let last = |chunk| {
         let (entry, header) = (directory.entry(3, chunk), directory.header(3, Some(chunk)));
         (directory.parse_entry(3, &entry), directory.parse_header(3, &header))

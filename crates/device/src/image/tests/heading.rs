@@ -1,4 +1,4 @@
-//! Goal: a header is taken as long as its sizes can be, and no further. Method: sizes at their bounds, each way.
+//! Goal: a header is accepted exactly if its sizes are possible. Method: sizes at their limits and just past them.
 
 use super::super::Header;
 use super::super::header::HEADER_BYTES;
@@ -6,7 +6,7 @@ use super::header;
 use crate::media::Media;
 use crate::media::memory::Memory;
 
-/// Writes a header and reads it again.
+/// Writes a header and reads it back.
 fn read_back(header: &Header) -> Result<Header, String> {
     let mut media = Memory::new();
     header.write(&mut media).map_err(|error| error.to_string())?;
@@ -17,7 +17,7 @@ fn read_back(header: &Header) -> Result<Header, String> {
 fn sizes_are_taken_up_to_their_bounds() {
     const LIMIT: u64 = 1 << 48;
     const GIB: u64 = 1 << 30;
-    // Sector bytes, sectors of platters and flash, bytes of a chunk and of a journal.
+    // Sector bytes, sectors of platters, sectors of flash, chunk bytes, journal bytes.
     let right = [
         (512, 1, 0, 4096, 4096),
         (4096, 1, 1, 4096, 8192),
@@ -25,7 +25,7 @@ fn sizes_are_taken_up_to_their_bounds() {
         (512, LIMIT - 1, 0, GIB, GIB),
         (512, 0, LIMIT - 1, GIB, GIB),
         (512, 0, 0, GIB, LIMIT - 1),
-        // As many chunks as there can be: 2^30, four of them of journals.
+        // The largest number of chunks: 2^30, four of them of journals.
         (512, (GIB - 4) * 8, 0, 4096, 4096),
         (4096, 4, GIB - 8, 4096, 4096),
     ];
@@ -46,7 +46,7 @@ fn sizes_are_taken_up_to_their_bounds() {
         (4096, 4, GIB - 7, 4096, 4096),
     ];
     for (sector, disk, flash, chunk, journal) in wrong {
-        // Such a header has no layout to write it by, so it is put where the first copy lies.
+        // There is no layout for such a header, so it is written to the place of the first copy.
         let json = serde_json::to_vec(&header(sector, disk, flash, chunk, journal)).expect("a header is plain data");
         let mut head = Vec::from(*b"IMBREX\x1a\n");
         head.extend_from_slice(&2u32.to_le_bytes());

@@ -1,5 +1,5 @@
-//! Goal: a journal gives back the records that were appended, up to the first that a cut took, and never goes on over one
-//! that was durable. Method: small journals whose copies are spoilt by hand.
+//! Goal: a journal returns the appended records up to the first that a power cut lost, and is refused if a durable
+//! record is lost. Method: small journals whose copies are damaged by hand.
 
 use imbrex_layer::Note;
 
@@ -11,12 +11,12 @@ use super::header;
 use crate::error::DeviceError;
 use crate::media::memory::Memory;
 
-/// Room for 128 records, in two chunks.
+/// Size of a journal in bytes: 128 records, in two chunks.
 const JOURNAL_BYTES: u64 = 8192;
 const MAX: u64 = 128;
 const COPIES: [Region; 2] = [Region::JournalA, Region::MirrorA];
 
-/// Records are read and written seven at once, so that batches end within chunks and over them.
+/// Records are read and written seven at a time, so that batches end within chunks and cross their ends.
 fn bounds() -> Bounds {
     Bounds { journal_batch: 7, journal_before_checkpoint: 10, ..Bounds::default() }
 }
@@ -30,7 +30,7 @@ fn made(bounds: Bounds) -> (Space<Memory>, Journal) {
     (space, journal)
 }
 
-/// Opens the image anew, without mending anything.
+/// Opens the image again, without repairs.
 fn reopened(space: Space<Memory>) -> Space<Memory> {
     reopened_within(space, bounds())
 }
@@ -58,7 +58,7 @@ fn append(space: &mut Space<Memory>, journal: &mut Journal, numbers: std::ops::R
     numbers.for_each(|number| journal.append(space, &note(number)).expect("memory fails nobody"));
 }
 
-/// All so far is durable, and the state says so.
+/// Makes all records durable, and says so in the state.
 fn barrier(space: &mut Space<Memory>, journal: &mut Journal) {
     space.barrier(journal.records()).expect("memory fails nobody");
     journal.flushed();
@@ -108,7 +108,7 @@ fn one_copy_is_enough_and_the_other_is_made_anew() {
     assert_eq!(spoilt(&mut space, &journal), damage, "what was durable and is gone is damage, not a cut");
     journal.heal(&mut space).expect("memory fails nobody");
     assert_eq!(spoilt(&mut space, &journal), []);
-    // Now the others may go.
+    // After the repair the other copies can be lost.
     for (number, copy) in damage {
         wipe(&mut space, &[COPIES[1 - copy]], number);
     }
@@ -135,13 +135,13 @@ fn a_journal_that_lost_its_last_chunk_names_every_record_there() {
     let mut space = space;
     append(&mut space, &mut journal, 0..3);
     let (mut other, _) = made(bounds());
-    // A space in which nothing of the journal was ever written.
+    // A space to which nothing of the journal was ever written.
     assert_eq!(spoilt(&mut other, &journal), [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]);
 }
 
 #[test]
 fn a_cut_ends_the_journal_unless_what_it_took_was_durable() {
-    // Of six records two are known to be durable, by the state or by what the later ones say.
+    // Two of six records are known to be durable, from the state or from later records.
     for (lost, kept) in [(2, Some(2)), (3, Some(3)), (1, None)] {
         let (mut space, mut journal) = made(bounds());
         append(&mut space, &mut journal, 0..2);
@@ -165,7 +165,7 @@ fn what_a_cut_left_behind_a_gap_is_never_taken_for_what_came_after() {
     journal.begin_epoch(&mut space).expect("memory fails nobody");
     assert_eq!((space.state().epoch, space.state().journal_records), (epoch + 1, 2));
     append(&mut space, &mut journal, 7..8);
-    // Records 3 and 4 of before are whole, and lie where the next two would.
+    // Records 3 and 4 of the earlier epoch are valid, and lie where the next two would.
     assert_eq!(replayed(&mut reopened(space)).expect("it is whole").1, [0, 1, 7]);
 }
 
@@ -213,7 +213,7 @@ fn the_books_are_closed_by_a_seal_and_opened_by_work() {
     assert_eq!((space.state().is_sealed, space.state().journal_records), (false, 4));
 }
 
-/// Writes a record as it was.
+/// Writes a record as it was before.
 fn append_back(space: &mut Space<Memory>, number: u64) {
     let mut bytes = [0; RECORD_BYTES];
     let record = super::super::journal::Record { note: note(number), epoch: space.state().epoch, durable: 0, era: 0 };
@@ -255,7 +255,7 @@ fn records_of_a_checkpoint_are_durable_for_those_appended_to_it() {
     let (mut space, mut journal) = made(bounds());
     journal.checkpoint(&mut space, &(0..5).map(note).collect::<Vec<_>>()).expect("memory fails nobody");
     append(&mut space, &mut journal, 5..7);
-    // The state forgets how many there were; the records say it.
+    // The state does not have the number of durable records; the records do.
     space.barrier(0).expect("memory fails nobody");
     wipe(&mut space, &[Region::JournalB, Region::MirrorB], 2);
     let error = replayed(&mut reopened(space)).expect_err("record 2 was durable");
@@ -264,8 +264,9 @@ fn records_of_a_checkpoint_are_durable_for_those_appended_to_it() {
 
 #[test]
 fn a_checkpoint_is_due_when_the_journal_has_grown() {
-    // The first of so many records at which one is due, after a checkpoint of so many, with this bound: the bound, or four
-    // times the checkpoint, but no more than half the journal, or an eighth more than a checkpoint that nearly fills that half.
+    // Columns: bound, size of the latest checkpoint, number of records at which a checkpoint is due. It is due at the
+    // bound, or at four times the checkpoint if that is more, but at half the journal at the latest. After a checkpoint
+    // that nearly fills that half, an eighth of the journal may be appended.
     for (bound, checkpoint, due) in [(10, 0, 10), (30, 0, 30), (100, 0, 64), (30, 9, 36), (10, 20, 64), (10, 60, 76)] {
         let (mut space, mut journal) = made(Bounds { journal_before_checkpoint: bound, ..bounds() });
         if checkpoint > 0 {
@@ -280,8 +281,8 @@ fn a_checkpoint_is_due_when_the_journal_has_grown() {
     }
 }
 
-/// Goal: however often a drive is killed, its journal is as short as if it had not been. Method: the image is opened between any two
-/// appended records.
+/// Goal: however often a drive is killed, its journal is as short as without kills. Method: the image is opened again
+/// after every appended record.
 #[test]
 fn a_checkpoint_is_as_due_after_openings_as_before() {
     for (bound, checkpoint, due) in [(10, 0, 10), (30, 9, 36), (10, 20, 64)] {

@@ -1,5 +1,6 @@
-//! Goal: an image is laid out as its page says, byte by byte, and its space keeps what it is given. A program that read and
-//! wrote another layout would agree with itself; so the places and bytes here are worked out by hand from docs/image.md.
+//! Goal: an image is laid out byte by byte as docs/image.md says, and its space keeps its contents. A program that read
+//! and wrote another layout would agree with itself. So the places and bytes here are worked out by hand from that
+//! page.
 
 mod facts;
 mod heading;
@@ -16,7 +17,7 @@ use super::header::VERSION;
 
 use super::Header;
 
-/// A header of which only the sizes count.
+/// Returns a header in which only the sizes matter.
 fn header(sector_bytes: u32, disk_sectors: u64, flash_sectors: u64, chunk_bytes: u64, journal_bytes: u64) -> Header {
     Header {
         uuid: Uuid::from_u128(7),

@@ -1,6 +1,6 @@
-//! Goal: a block of the image that is older than what was written after it, since the host's disk dropped a write, is found, and never
-//! taken for what is there. Method: a space whose sectors change in every era, each version of each block kept; at the end one
-//! block is put back to each version that it had.
+//! Goal: if the host's disk dropped a write, the older block that remains is detected, and never used. Method: sectors
+//! of a space change in every era, and each version of each block is kept. At the end one block is put back to each of
+//! its versions.
 
 use imbrex_disk::{Extent, Pba, Sectors};
 use imbrex_layer::Note;
@@ -30,7 +30,8 @@ fn write<M: Media>(space: &mut Space<M>, first: u64, sectors: u64, value: Option
     space.write(&write).expect("memory fails nobody");
 }
 
-/// What sector `sector` holds after era `era`: some are written in each, some seldom, some become zeros, some are never written.
+/// Returns the contents of sector `sector` after era `era`. Some sectors are written in every era, some seldom, some
+/// become zeros, some are never written.
 fn value(era: u8, sector: u64) -> u8 {
     let written = |every: u8| era / every * every;
     match sector % 4 {
@@ -42,7 +43,7 @@ fn value(era: u8, sector: u64) -> u8 {
     }
 }
 
-/// The medium after each era, sealed at the last, and the space's places of tables and digests.
+/// Returns the medium after each era, sealed at the last, and the offsets of the sector tables and of the digests.
 fn aged() -> (Vec<Memory>, Vec<u64>, Vec<u64>) {
     let header = header(SECTOR as u32, SECTORS, 0, 4096, 8192);
     let mut media = Memory::new();
@@ -80,7 +81,7 @@ fn flaws(space: &mut Space<Memory>) -> Vec<Flaw> {
     flaws
 }
 
-/// Reads all sectors; the number of faults. What is no fault must be what was written.
+/// Reads all sectors, and returns the number of faults. Sectors without a fault must have the right contents.
 fn read(space: &mut Space<Memory>, what: &str) -> u64 {
     let (mut bytes, mut faults) = (vec![0; SECTORS as usize * SECTOR], Vec::new());
     space.read(Region::Disk, Pba(0), &mut bytes, &mut faults).expect("memory fails nobody");
@@ -92,7 +93,7 @@ fn read(space: &mut Space<Memory>, what: &str) -> u64 {
     faults.iter().map(|fault| fault.extent.sectors.0).sum()
 }
 
-/// The last medium with `length` bytes at `at` as they were in `before`, if that is another thing.
+/// Returns the last medium with `length` bytes at `at` as they were in `before`, or `None` if they are equal.
 fn put_back(last: &Memory, before: &Memory, at: u64, length: usize) -> Option<Memory> {
     let (mut last, mut before) = (last.clone(), before.clone());
     let (mut now, mut then) = (vec![0; length], vec![0; length]);
@@ -114,7 +115,7 @@ fn an_older_block_of_a_table_is_found_and_no_sector_of_it_given_out() {
     let (versions, tables, _) = aged();
     let last = versions.last().expect("there are some");
     let mut tried = 0;
-    // A block of 512 bytes, and all that the host's disk has in its 4 KiB.
+    // A block of 512 bytes, and the 4 KiB of the host's disk around it.
     for (length, round) in [(512, 1), (4096, 4096)] {
         for (era, before) in versions[..versions.len() - 1].iter().enumerate() {
             for &at in &tables {
@@ -148,7 +149,8 @@ fn older_digests_are_found_cost_nothing_and_are_mended() {
     }
 }
 
-/// Each sector of 4 KiB that a cut tears in pieces of 512 bytes is old or new, as its copy in the restore area allows.
+/// Each sector of 4 KiB that a power cut tears in pieces of 512 bytes is old or new afterwards, as its copy in the
+/// restore area allows.
 #[test]
 fn a_torn_sector_is_restored() {
     let header = header(4096, 6, 0, 4096, 8192);
@@ -182,7 +184,7 @@ fn a_torn_sector_is_restored() {
         for (sector, value) in bytes.chunks(4096).zip(&values) {
             assert!(sector.iter().all(|byte| byte == value), "seed {seed}: neither old nor new");
         }
-        // What the flush before the last contents covered is there for sure.
+        // Contents that the flush before the last write covered are certain.
         let allowed = [&[7, 9][..], &[7, 9], &[8], &[9]];
         assert!(values.iter().zip(allowed).all(|(value, allowed)| allowed.contains(value)), "seed {seed}: {values:?}");
         seen.insert(values);
@@ -190,8 +192,9 @@ fn a_torn_sector_is_restored() {
     assert!(seen.len() > 2, "one is torn, the other, both: {seen:?}");
 }
 
-/// A sector is copied, the copy made durable, and a record says where it lies. The host's disk dropped the copy, and the cut takes the
-/// state of the next era, but not the record, which no dropped write explains. Without a record the cut may have come first.
+/// A sector is overwritten and a barrier follows, but the host's disk dropped the contents. The power cut also loses
+/// the state of the next era. A journal record of that era proves that the old contents are damage. Without a record,
+/// the cut may have come before the overwrite.
 #[test]
 fn a_record_is_the_witness_that_the_eras_before_it_have_ended() {
     let header = header(SECTOR as u32, SECTORS, 0, 4096, 8192);

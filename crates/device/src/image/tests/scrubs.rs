@@ -1,5 +1,5 @@
-//! Goal: everything amiss in an image is named, by its place and no other, and put right. Method: one byte is spoilt in each
-//! kind of thing, at places worked out from the layout.
+//! Goal: all damage in an image is reported at its place and no other, and repaired. Method: one byte is damaged in
+//! each kind of data, at places computed from the layout.
 
 use imbrex_disk::{Extent, Pba, Sectors};
 
@@ -13,7 +13,7 @@ use super::header;
 use crate::media::Media;
 use crate::media::memory::Memory;
 
-/// Three chunks of 128 sectors (three blocks of a table each) of platters, one of flash.
+/// Three chunks of 128 sectors (three blocks of a sector table each) of platters, one of flash.
 fn toy() -> Header {
     header(512, 384, 128, 64 << 10, 64 << 10)
 }
@@ -22,7 +22,7 @@ fn extent(start: u64, sectors: u64) -> Extent {
     Extent::new(Pba(start), Sectors(sectors))
 }
 
-/// Sectors 100 … 299 of the platters and 0 … 9 of the flash are written, but for zeros in 150 … 159.
+/// Sectors 100 … 299 of the platters and 0 … 9 of the flash are written; 150 … 159 are zeros.
 fn written() -> Space<Memory> {
     let mut media = Memory::new();
     toy().write(&mut media).expect("memory takes a toy");
@@ -39,7 +39,7 @@ fn written() -> Space<Memory> {
     space
 }
 
-/// Turns one bit around.
+/// Flips one bit.
 fn spoil(space: &mut Space<Memory>, at: u64) {
     let mut byte = [0];
     space.media_mut().read_at(at, &mut byte).expect("memory fails nobody");
@@ -53,7 +53,7 @@ fn flaws(space: &mut Space<Memory>) -> (Vec<Flaw>, Vec<(u64, u64)>) {
     (flaws, progress)
 }
 
-/// Where a sector's contents lie.
+/// Returns the offset of a sector's contents.
 fn place(space: &Space<Memory>, region: Region, sector: u64) -> u64 {
     let chunk = space.layout().chunk(region, sector * 512);
     let slot = space.directory.slot(chunk).expect("it is written");
@@ -64,7 +64,7 @@ fn place(space: &Space<Memory>, region: Region, sector: u64) -> u64 {
 fn each_flaw_is_named_and_put_right() {
     let mut space = written();
     let slot_bytes = space.layout().slot_bytes();
-    // Chunks 0, 1 and 2 of the platters and 3, of the flash, are there.
+    // Slots exist for chunks 0, 1 and 2 of the platters and for chunk 3, of the flash.
     let all = [1, 2, 3, 4].map(|slots| (slots * slot_bytes, 4 * slot_bytes)).to_vec();
     assert_eq!(flaws(&mut space), (vec![], all));
     let layout = *space.layout();
@@ -75,12 +75,12 @@ fn each_flaw_is_named_and_put_right() {
     let at = place(&space, Region::Flash, 9);
     spoil(&mut space, at);
     let at = place(&space, Region::Disk, 155);
-    spoil(&mut space, at); // Nothing is stored of zeros.
-    spoil(&mut space, layout.block(2, 1) + 300); // Of the third chunk, behind what is written.
+    spoil(&mut space, at); // No contents are stored for zeros.
+    spoil(&mut space, layout.block(2, 1) + 300); // In the third chunk, after the written sectors.
     spoil(&mut space, layout.header(1) + 30);
     spoil(&mut space, layout.state(2, 1) + 8);
     spoil(&mut space, layout.entry(1) + 8);
-    spoil(&mut space, layout.entry(6) + 8); // Of a slot that is prepared and nobody's.
+    spoil(&mut space, layout.entry(6) + 8); // Entry of a slot that is prepared and not assigned.
     spoil(&mut space, layout.slot(3) + 200);
     let contents = |region, start, sectors| Flaw::Contents { region, extent: extent(start, sectors) };
     let expected = vec![
@@ -127,7 +127,7 @@ fn slots_whose_owner_nobody_knows_are_counted() {
         let blocks = (0..3).map(move |number| layout.block(slot, number) + 300);
         blocks.chain([layout.entry(slot) + 8, layout.slot(slot) + 200])
     };
-    // One block of a sector table is enough to know whose its slot is.
+    // One block of a sector table is enough to determine the owner of its slot.
     everything(1).for_each(|at| spoil(&mut space, at));
     everything(2).skip(1).for_each(|at| spoil(&mut space, at));
     let media = space.into_media();
@@ -172,7 +172,7 @@ fn what_is_in_use_is_told_piece_by_piece() {
     assert_eq!(bytes_of(Use::SlotHeader), [512; 4]);
     assert_eq!(bytes_of(Use::SectorTable), [512; 12]);
     assert_eq!(bytes_of(Use::Journal), [0; 0]);
-    // Runs of contents, block by block of 62 sectors, less the zeros.
+    // Runs of contents, block by block of 62 sectors, without the zeros.
     let runs = [(100, 24), (124, 4), (128, 22), (160, 30), (190, 62), (252, 4), (256, 44)];
     let contents: Vec<Used> = used.iter().filter(|piece| piece.what == Use::Contents).copied().collect();
     let mut expected: Vec<Used> = runs

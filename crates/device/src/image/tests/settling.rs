@@ -1,6 +1,6 @@
-//! Goal: after a cut every sector is what it was or what it is, by the table of `sectors`, in whichever block, chunk and region
-//! it lies, and however much is read at once; what was cut in no era that was open stays as it lies. Method: lines and contents
-//! are put on a medium by hand in every combination, and the lines that settling leaves there are compared with that table.
+//! Goal: after a power cut every sector is old or new, as the table in `sectors` says. That holds for any block, chunk
+//! and region, and any batch size of reads. Sectors that no interrupted era wrote stay unchanged. Method: lines and
+//! contents are put on a medium in every combination, and the lines after recovery are compared with that table.
 
 use imbrex_disk::{Extent, Pba, Sectors};
 
@@ -14,7 +14,8 @@ use super::header;
 use crate::media::Media;
 use crate::media::memory::Memory;
 
-/// Chunks of 128 sectors, which are blocks of 62, 62 and 4: three of platters, one of flash, four slots in this order.
+/// Chunks of 128 sectors, in blocks of 62, 62 and 4: three chunks of platters, one of flash, in four slots in this
+/// order.
 const CHUNK_SECTORS: u64 = 128;
 const SLOTS: [(Region, u64); 4] = [(Region::Disk, 0), (Region::Disk, 128), (Region::Disk, 256), (Region::Flash, 0)];
 const BLOCKS: [u64; 3] = [62, 62, 4];
@@ -23,11 +24,11 @@ fn toy() -> Header {
     header(512, 3 * CHUNK_SECTORS, CHUNK_SECTORS, 64 << 10, 64 << 10)
 }
 
-/// A code of a line, before the sums of its sector are known.
+/// A code of a line, before the checksums of its sector are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Code {
     Word(u32),
-    /// The sum of contents that are all this byte.
+    /// Checksum of contents that consist of this byte.
     Bytes(u8),
 }
 
@@ -41,14 +42,14 @@ const CODES: [Code; 7] = [
     Code::Bytes(3),
 ];
 
-/// What a sector was, is, and the byte that lies there: by its number in the image, so that all 147 combinations occur, and
-/// runs of open lines of many lengths.
+/// Returns the old code of a sector, its new code, and the byte that lies there. Chosen by the number of the sector in
+/// the image, so that all 147 combinations occur, and runs of open lines of many lengths.
 fn combination(slot: u64, sector: u64) -> (Code, Code, u8) {
     let number = (slot * CHUNK_SECTORS + sector) * 59 % 147;
     (CODES[number as usize % 7], CODES[number as usize / 7 % 7], 1 + (number / 49) as u8)
 }
 
-/// The table of `sectors`, line by line.
+/// The table in `sectors`, line by line.
 fn expected((was, is, lies): (Code, Code, u8)) -> (Code, Code) {
     let after = match (was, is) {
         _ if was == is => is,
@@ -61,7 +62,7 @@ fn expected((was, is, lies): (Code, Code, u8)) -> (Code, Code) {
     (after, after)
 }
 
-/// The line of a sector with these codes.
+/// Returns the line of a sector with these codes.
 fn line(space: &Space<Memory>, (region, first): (Region, u64), sector: u64, codes: (Code, Code)) -> Line {
     let word = |code| match code {
         Code::Word(word) => word,
@@ -74,7 +75,7 @@ fn line(space: &Space<Memory>, (region, first): (Region, u64), sector: u64, code
     Line { was: word(codes.0), is: word(codes.1) }
 }
 
-/// All slots given, nothing open, and no state after this one.
+/// Creates an image in which all slots are assigned and no line is open, with no later state.
 fn made() -> Space<Memory> {
     let mut media = Memory::new();
     toy().write(&mut media).expect("memory takes a toy");
@@ -88,12 +89,13 @@ fn made() -> Space<Memory> {
     space
 }
 
-/// The era of a block, against that of the state: of five one lies before it, and one is two later than it.
+/// Returns the era of a block, relative to that of the state. Of five blocks, one is of the era before, and one is two
+/// eras later.
 fn era(since: u64, slot: u64, number: u64) -> u64 {
     since - 1 + [1, 0, 1, 3, 1][(slot as usize * 3 + number as usize) % 5]
 }
 
-/// Puts the combinations and their contents on the medium. Block 1 of slot 2 is not whole.
+/// Puts the combinations and their contents on the medium. Block 1 of slot 2 is damaged.
 fn cut(space: &mut Space<Memory>) {
     let (layout, seal, since) = (*space.layout(), space.seal, space.state().era);
     for (slot, place) in (0..).zip(SLOTS) {
@@ -118,7 +120,7 @@ fn is_spoilt(slot: u64, number: u64) -> bool {
     (slot, number) == (2, 1)
 }
 
-/// The blocks as they lie on the medium.
+/// Returns the blocks as they are on the medium.
 fn blocks(space: &mut Space<Memory>) -> Vec<[u8; BLOCK_BYTES]> {
     let layout = *space.layout();
     let places = (0..4).flat_map(|slot| (0..3).map(move |number| layout.block(slot, number)));
@@ -133,7 +135,7 @@ fn blocks(space: &mut Space<Memory>) -> Vec<[u8; BLOCK_BYTES]> {
 
 #[test]
 fn settling_leaves_every_sector_old_or_new() {
-    // One sector at once, three, a block's worth and more.
+    // One sector per read, three, and more than a block.
     for (read_bytes, tables_ahead) in [(1, 1), (3 * 512, 3), (64 << 10, 256)] {
         let mut before = made();
         cut(&mut before);
@@ -161,7 +163,7 @@ fn settling_leaves_every_sector_old_or_new() {
                     "sector {sector} of {place:?} was, is, holds {combination:?}"
                 );
             }
-            // Behind the last sector of a chunk nothing is ever said.
+            // The lines after the last sector of a chunk stay blank.
             (BLOCKS[number as usize]..62).for_each(|index| assert_eq!(block.line(index), Line::settled(ABSENT)));
         }
     }

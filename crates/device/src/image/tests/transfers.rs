@@ -1,6 +1,6 @@
-//! Goal: sectors hold what was written to them last, say what was destroyed or lost, and say the same when the image is
-//! opened again, whatever lies in one chunk or block and whatever is kept in memory. Method: random writes against an array
-//! of sectors.
+//! Goal: sectors hold the contents that were written last, and report that they were destroyed or lost, also after the
+//! image is opened again. That must not depend on chunks, blocks and cache sizes. Method: random writes, compared with
+//! an array of sectors.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::media::Media;
 use crate::media::memory::Memory;
 
 const SECTOR: usize = 512;
-/// Three chunks of 64 sectors (two blocks of a table each) of platters, one of flash.
+/// Three chunks of 64 sectors (two blocks of a sector table each) of platters, one of flash.
 const SECTORS: [u64; 2] = [192, 64];
 const REGIONS: [Region; 2] = [Region::Disk, Region::Flash];
 
@@ -27,12 +27,13 @@ fn toy() -> Header {
     header(512, SECTORS[0], SECTORS[1], 64 * 512, 64 * 512)
 }
 
-/// What a sector is, and the byte that it holds.
+/// Class of a sector, and the byte that it holds.
 type Held = (Class, u8);
 
 #[derive(Clone, Debug)]
 enum Act {
-    /// Region, first, contents by sector (0 is zeros), whether they are given at all; destroyed; spoilt.
+    /// Region, first sector, contents by sector (0 is zeros), whether there are contents; destroyed sectors; whether
+    /// some are damaged.
     Write(usize, u64, Vec<u8>, bool, Option<(u64, u64)>, bool),
     GiveUp(usize, u64, u64),
     Blank(usize, u64, u64),
@@ -57,7 +58,7 @@ fn act() -> impl Strategy<Value = Act> {
             |(region, start, mut bytes, is_given, destroyed, has_spoilt)| {
                 let (start, sectors) = within(region, start, bytes.len() as u64);
                 bytes.truncate(sectors as usize);
-                // What is written is not destroyed by the same write (a recording's promise).
+                // A write does not destroy its own sectors: a guarantee of recordings.
                 let destroyed = destroyed.map(|(start, sectors)| within(0, start, sectors)).filter(|&(from, count)| {
                     region == 0 && (from + count <= start || start + sectors <= from)
                 });
@@ -77,7 +78,8 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// The array, and which chunks have a slot: what happens to sectors of a chunk without one leaves no trace.
+/// Model of a space: the sectors, and the chunks that have a slot. Zeroing, destroying or losing sectors of a chunk
+/// without a slot leaves no trace.
 struct Naive {
     sectors: [Vec<Held>; 2],
     has_slot: [Vec<bool>; 2],
@@ -128,7 +130,7 @@ impl Naive {
         }
     }
 
-    /// What reading the sector says.
+    /// Returns the fault that reading the sector reports.
     fn fault(&self, region: usize, pba: usize) -> Option<FaultKind> {
         match self.sectors[region][pba].0 {
             Class::Destroyed => Some(FaultKind::Destroyed),
@@ -203,7 +205,7 @@ proptest! {
                 Act::Write(region, start, bytes, is_given, destroyed, has_spoilt) => {
                     let bytes = if is_given { bytes } else { vec![0; bytes.len()] };
                     let contents: Vec<u8> = bytes.iter().flat_map(|&byte| [byte; SECTOR]).collect();
-                    // Half of them are summed before they come.
+                    // Half of the writes come with parts of their checksums.
                     let mut parts = Vec::new();
                     checksum::parts(&contents, SECTOR, &mut parts);
                     let given = Given { bytes: &contents, parts: (start % 2 == 0).then_some(&parts) };
@@ -239,7 +241,7 @@ proptest! {
             let (start, sectors) = within(region, start, sectors);
             compare(&mut space, &naive, region, start, sectors)?;
         }
-        // The same from the medium alone; and its sectors lie where the image says they do.
+        // Opened again from the medium, the image gives the same results, and its contents lie where the image says.
         let mut space = opened(space.into_media(), bounds, blank);
         for (region, sectors) in SECTORS.into_iter().enumerate() {
             compare(&mut space, &naive, region, 0, sectors)?;
@@ -259,14 +261,14 @@ proptest! {
     }
 }
 
-/// A space with nothing in it.
+/// Returns an empty space.
 fn blank() -> Space<Memory> {
     let mut media = Memory::new();
     toy().write(&mut media).expect("memory takes a toy");
     Space::create(media, &toy(), Bounds::default()).expect("memory takes a toy")
 }
 
-/// Writes contents, one byte for each sector, given in pieces of so many sectors.
+/// Writes contents, one byte value for each sector, in pieces with these numbers of sectors.
 fn write_pieces(space: &mut Space<Memory>, start: u64, bytes: &[u8], pieces: &[usize]) {
     let contents: Vec<u8> = bytes.iter().flat_map(|&byte| [byte; SECTOR]).collect();
     let (mut given, mut rest) = (Vec::new(), &contents[..]);
@@ -283,8 +285,8 @@ fn write_pieces(space: &mut Space<Memory>, start: u64, bytes: &[u8], pieces: &[u
 
 #[test]
 fn contents_are_the_same_however_they_come_in_pieces() {
-    // From 50 on, over the end of the first chunk at 64 and that of the second at 128. Zeros up to the gap that is written
-    // with what surrounds it (16 KiB, 32 sectors), and a longer stretch of them.
+    // From sector 50 on, across the ends of the first two chunks at 64 and 128. One run of zeros is short enough to be
+    // written along (16 KiB, 32 sectors), the other is longer.
     let bytes: Vec<u8> = (0..100)
         .map(|index| if (20..22).contains(&index) || (40..75).contains(&index) { 0 } else { 1 + index })
         .collect();
@@ -299,8 +301,8 @@ fn contents_are_the_same_however_they_come_in_pieces() {
     }
 }
 
-/// What is durable may be written over once before a barrier: a cut then leaves the old or the new. Were it written over
-/// twice, it could leave what is neither.
+/// Durable contents are overwritten at most once before a barrier, so a power cut leaves old or new contents. A second
+/// overwrite could leave neither.
 #[test]
 fn what_was_durable_is_written_over_once_in_an_era() {
     let mut space = blank();
@@ -314,7 +316,7 @@ fn what_was_durable_is_written_over_once_in_an_era() {
     write_pieces(&mut space, 10, &[3; 4], &[4]);
     write_pieces(&mut space, 14, &[3; 4], &[4]);
     assert_eq!(space.state().era, era, "each of these is written over once");
-    // Zeros are not stored: the line alone says so.
+    // Zeros are not stored: the line is enough.
     write_pieces(&mut space, 11, &[0; 1], &[1]);
     assert_eq!(space.state().era, era);
     write_pieces(&mut space, 13, &[4; 2], &[2]);
@@ -323,7 +325,7 @@ fn what_was_durable_is_written_over_once_in_an_era() {
     assert_eq!(space.state().era, era + 2, "and again");
 }
 
-/// A medium in memory that counts what is read.
+/// A medium in memory that counts read operations.
 #[derive(Debug, Default)]
 struct Counting {
     memory: Memory,
@@ -349,7 +351,7 @@ impl Media for Counting {
     }
 }
 
-/// What is kept of the tables in memory outlives a loan: each destage makes one.
+/// Cached sector tables survive a call of `lend`: every destage makes one.
 #[test]
 fn a_loan_makes_nothing_be_read_again() {
     let mut media = Counting::default();

@@ -1,6 +1,6 @@
-//! Goal: after an end in the midst of giving a slot both of its witnesses are there again, a slot that was lost with that end
-//! names nobody, and damage to older slots is left to be named. Method: one slot is given durably, another is not; what the end
-//! took of the second is put back by hand as it was prepared, piece by piece.
+//! Goal: after a slot's assignment is interrupted, both of its witnesses exist again. A slot whose assignment was lost
+//! names no chunk, and damage to older slots is left for the check. Method: one slot is assigned durably, another is
+//! not. Parts of the second are reset by hand to their prepared condition, piece by piece.
 
 use imbrex_disk::{Extent, Pba, Sectors};
 
@@ -24,7 +24,7 @@ fn write(space: &mut Space<Memory>, first: u64, byte: u8) {
     space.write(&write).expect("memory fails nobody");
 }
 
-/// Slot 0 is given and counted; slot 1 is given, and the state does not count it.
+/// Slot 0 is assigned and counted; slot 1 is assigned, and the state does not count it.
 fn made() -> (Memory, u64, u64) {
     let mut media = Memory::new();
     toy().write(&mut media).expect("memory takes a toy");
@@ -73,7 +73,7 @@ fn one_witness_is_made_two() {
         .expect("memory takes it");
         let mut space = settled(media);
         assert_eq!((flaws(&mut space), byte_of(&mut space, 8)), (0, (2, true)), "the {lost} was lost");
-        // From now on either is enough.
+        // From now on either witness is enough.
         for at in [entry, head] {
             let mut media = space.media().clone();
             media.write_at(at, &[0xff; 8]).expect("memory takes it");
@@ -90,7 +90,7 @@ fn a_slot_that_was_lost_names_nobody() {
     media.write_at(head, &free_header()).expect("memory takes it");
     let mut space = settled(media);
     assert_eq!((flaws(&mut space), byte_of(&mut space, 8)), (0, (0, true)));
-    // Were its table as it was, a spoilt header would bring the chunk back.
+    // If its table still named the chunk, a damaged header would bring the chunk back.
     let mut media = space.into_media();
     media.write_at(head, &[0xff; 8]).expect("memory takes it");
     let mut space = settled(media);
