@@ -1,22 +1,22 @@
-//! Numbers and messages of the network block device protocol, for servers and clients alike. All integers are big-endian.
-//! Source: the protocol's own document, `doc/proto.md` of the NBD project. There is no I/O here.
+//! Numbers and messages of the network block device protocol, for servers and clients alike. All integers are
+//! big-endian. Source: the protocol's own document, `doc/proto.md` of the NBD project. There is no I/O here.
 
-/// "NBDMAGIC".
+/// Magic number of the server's greeting: "NBDMAGIC".
 pub const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
-/// "IHAVEOPT".
+/// Magic number of the newstyle greeting and of every option: "IHAVEOPT".
 pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
-/// In the place of [`OPTION_MAGIC`] where a server speaks only the oldest form of the handshake.
+/// Magic number in place of [`OPTION_MAGIC`] from a server that speaks only the oldest form of the handshake.
 pub const OLD_STYLE_MAGIC: u64 = 0x0000_4202_8186_1253;
-/// Before every reply to an option.
+/// Magic number of a reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-/// Before every request.
+/// Magic number of a request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// Before every simple reply.
+/// Magic number of a simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-/// Before every chunk of a structured reply.
+/// Magic number of a chunk of a structured reply.
 pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
 
-/// Flags of the handshake: the server offers them in 16 bits, the client takes them up in 32.
+/// Flags of the handshake: the server offers them in 16 bits, and the client accepts them in 32.
 pub mod handshake_flag {
     /// Unknown options are answered instead of ending the connection.
     pub const FIXED_NEWSTYLE: u16 = 1 << 0;
@@ -24,56 +24,56 @@ pub mod handshake_flag {
     pub const NO_ZEROES: u16 = 1 << 1;
 }
 
-/// Zeroes after the answer to [`option::EXPORT_NAME`], unless both sides agreed on none.
+/// Number of zeroes after the answer to [`option::EXPORT_NAME`], unless both sides agreed on none.
 pub const EXPORT_ZEROES: usize = 124;
 
-/// Options.
+/// Options of the handshake.
 pub mod option {
-    /// Go, oldest form: no reply is possible.
+    /// Ends the options and begins with requests, in the oldest form: the server cannot reply with an error.
     pub const EXPORT_NAME: u32 = 1;
-    /// Give up.
+    /// Ends the connection.
     pub const ABORT: u32 = 2;
-    /// Name the exports.
+    /// Asks for the names of the exports.
     pub const LIST: u32 = 3;
-    /// Turn to TLS.
+    /// Starts TLS.
     pub const STARTTLS: u32 = 5;
-    /// Facts of an export.
+    /// Asks for facts about an export.
     pub const INFO: u32 = 6;
-    /// The same, and go.
+    /// Asks for facts about an export like [`INFO`], then begins with requests.
     pub const GO: u32 = 7;
-    /// Replies in chunks.
+    /// Asks for structured replies.
     pub const STRUCTURED_REPLY: u32 = 8;
-    /// Name the metadata contexts.
+    /// Asks for the names of the metadata contexts.
     pub const LIST_META_CONTEXT: u32 = 9;
-    /// Choose among them.
+    /// Chooses metadata contexts.
     pub const SET_META_CONTEXT: u32 = 10;
 }
 
 /// Replies to options.
 pub mod reply {
-    /// Done.
+    /// The option was accepted, or the last reply to it was sent.
     pub const ACK: u32 = 1;
-    /// An export.
+    /// The name of an export.
     pub const SERVER: u32 = 2;
-    /// A fact of an export.
+    /// A fact about an export.
     pub const INFO: u32 = 3;
     /// A metadata context.
     pub const META_CONTEXT: u32 = 4;
-    /// Set in every reply that is an error.
+    /// Bit that is set in every reply with an error.
     pub const ERROR: u32 = 1 << 31;
     /// The server does not know the option.
     pub const ERR_UNSUPPORTED: u32 = 0x8000_0001;
-    /// The server's rules forbid it.
+    /// The server's policy forbids the option.
     pub const ERR_POLICY: u32 = 0x8000_0002;
-    /// It makes no sense.
+    /// The option is invalid.
     pub const ERR_INVALID: u32 = 0x8000_0003;
-    /// It needs TLS first.
+    /// The option needs TLS.
     pub const ERR_TLS_REQUIRED: u32 = 0x8000_0005;
     /// There is no such export.
     pub const ERR_UNKNOWN: u32 = 0x8000_0006;
-    /// The server is going down.
+    /// The server is shutting down.
     pub const ERR_SHUTDOWN: u32 = 0x8000_0007;
-    /// It is too long.
+    /// The option is too long.
     pub const ERR_TOO_BIG: u32 = 0x8000_0009;
 }
 
@@ -81,134 +81,134 @@ pub mod reply {
 pub mod info {
     /// Size and transmission flags.
     pub const EXPORT: u16 = 0;
-    /// Its name.
+    /// Name of the export.
     pub const NAME: u16 = 1;
-    /// What it is.
+    /// Description of the export, for people.
     pub const DESCRIPTION: u16 = 2;
-    /// Smallest, best and largest request.
+    /// Smallest, preferred and largest size of a request.
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// Transmission flags.
+/// Transmission flags: abilities of an export.
 pub mod flag {
-    /// The others mean something.
+    /// The other flags are valid.
     pub const HAS_FLAGS: u16 = 1 << 0;
     /// Writes are refused.
     pub const READ_ONLY: u16 = 1 << 1;
-    /// FLUSH is known.
+    /// FLUSH is supported.
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// FUA is known.
+    /// FUA is supported.
     pub const SEND_FUA: u16 = 1 << 3;
-    /// It is a disk that rotates.
+    /// The export is a rotating disk.
     pub const ROTATIONAL: u16 = 1 << 4;
-    /// TRIM is known.
+    /// TRIM is supported.
     pub const SEND_TRIM: u16 = 1 << 5;
-    /// WRITE_ZEROES is known.
+    /// WRITE_ZEROES is supported.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// Reads can be asked for in one chunk.
+    /// A read can be requested in one chunk.
     pub const SEND_DF: u16 = 1 << 7;
-    /// A flush on one connection covers what others were answered.
+    /// A flush on one connection covers answered writes of other connections.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
-    /// Zeroes can be asked for only where they are cheap.
+    /// WRITE_ZEROES can be requested to fail if zeroes are not cheap.
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
-/// Requests.
+/// Types of requests.
 pub mod command {
-    /// Read.
+    /// Read bytes.
     pub const READ: u16 = 0;
-    /// Write.
+    /// Write bytes.
     pub const WRITE: u16 = 1;
-    /// Good-bye.
+    /// End of the connection.
     pub const DISCONNECT: u16 = 2;
-    /// Flush.
+    /// Make completed writes durable.
     pub const FLUSH: u16 = 3;
-    /// Trim.
+    /// Discard a range of bytes.
     pub const TRIM: u16 = 4;
-    /// Write zeroes.
+    /// Write zeroes without sending them.
     pub const WRITE_ZEROES: u16 = 6;
-    /// What is allocated.
+    /// Query of the allocation status.
     pub const BLOCK_STATUS: u16 = 7;
 }
 
 /// Flags of requests.
 pub mod command_flag {
-    /// Durable when answered.
+    /// Makes the request durable before the answer.
     pub const FUA: u16 = 1 << 0;
     /// Zeroes must not make a hole.
     pub const NO_HOLE: u16 = 1 << 1;
-    /// One extent is enough.
+    /// Only one extent is wanted.
     pub const REQ_ONE: u16 = 1 << 3;
-    /// Only if zeroes are cheap.
+    /// Fails the request if zeroes are not cheap.
     pub const FAST_ZERO: u16 = 1 << 4;
 }
 
-/// Chunks of structured replies.
+/// Flags and types of chunks in structured replies.
 pub mod chunk {
-    /// The last chunk of a reply.
+    /// Flag of the last chunk of a reply.
     pub const DONE: u16 = 1;
-    /// Nothing.
+    /// Type of a chunk without data.
     pub const NONE: u16 = 0;
-    /// Data at an offset.
+    /// Type of a chunk with data at an offset.
     pub const OFFSET_DATA: u16 = 1;
-    /// Extents.
+    /// Type of a chunk with extents of the allocation status.
     pub const BLOCK_STATUS: u16 = 5;
-    /// An error.
+    /// Type of a chunk with an error.
     pub const ERROR: u16 = 0x8001;
 }
 
 /// Errors, as Linux numbers them.
 pub mod errno {
-    /// Not permitted.
+    /// The operation is not permitted.
     pub const EPERM: u32 = 1;
     /// The medium failed.
     pub const EIO: u32 = 5;
-    /// No room for so much.
+    /// Not enough memory for the request.
     pub const ENOMEM: u32 = 12;
-    /// A request that makes no sense.
+    /// The request is invalid.
     pub const EINVAL: u32 = 22;
-    /// Past the end, or the host's disk is full.
+    /// The range is past the end, or the host's disk is full.
     pub const ENOSPC: u32 = 28;
-    /// More than one reply takes.
+    /// The answer is larger than one reply can be.
     pub const EOVERFLOW: u32 = 75;
-    /// Not here.
+    /// The operation is not supported.
     pub const ENOTSUP: u32 = 95;
-    /// The server is going down.
+    /// The server is shutting down.
     pub const ESHUTDOWN: u32 = 108;
 }
 
-/// Bytes of the header of a reply to an option.
+/// Number of bytes of the header of a reply to an option.
 pub const OPTION_REPLY_BYTES: usize = 20;
-/// Bytes of a simple reply's header.
+/// Number of bytes of the header of a simple reply.
 pub const SIMPLE_REPLY_BYTES: usize = 16;
-/// Bytes of a request's header.
+/// Number of bytes of the header of a request.
 pub const REQUEST_BYTES: usize = 28;
-/// The largest read or write: what the protocol lets a client count on.
+/// Maximum number of bytes of a read or write; the protocol lets every client rely on this size.
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
-/// The one metadata context.
+/// Name of the only metadata context.
 pub const ALLOCATION: &str = "base:allocation";
-/// The number the client is given for it.
+/// Number of the metadata context [`ALLOCATION`], which the server assigns.
 pub const ALLOCATION_ID: u32 = 1;
-/// Not allocated, and reads as zeros.
+/// Status of an extent that is not allocated and reads as zeros.
 pub const HOLE_AND_ZERO: u32 = 0b11;
 
-/// A request, as read.
+/// The header of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Flags of the command.
+    /// Flags, bits of [`command_flag`].
     pub flags: u16,
-    /// Which command.
+    /// Type of the request, one of [`command`].
     pub command: u16,
-    /// The client's own number.
+    /// Number that the client chose for the request.
     pub cookie: u64,
-    /// First byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub length: u32,
 }
 
 impl Request {
-    /// Takes a header apart; nothing where the magic is wrong.
+    /// Parses a header; `None` if the magic number is wrong.
     pub fn parse(bytes: &[u8; REQUEST_BYTES]) -> Option<Request> {
         let long = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
@@ -222,7 +222,7 @@ impl Request {
         })
     }
 
-    /// Appends the header as it goes over the wire.
+    /// Appends the header in the wire format.
     pub fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&REQUEST_MAGIC.to_be_bytes());
         out.extend_from_slice(&self.flags.to_be_bytes());
@@ -233,7 +233,7 @@ impl Request {
     }
 }
 
-/// Appends an option as a client sends it.
+/// Appends an option in the form in which a client sends it.
 pub fn put_option(out: &mut Vec<u8>, number: u32, data: &[u8]) {
     out.extend_from_slice(&OPTION_MAGIC.to_be_bytes());
     out.extend_from_slice(&number.to_be_bytes());
@@ -250,7 +250,7 @@ pub fn put_option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[u8]) 
     out.extend_from_slice(data);
 }
 
-/// Appends a simple reply's header.
+/// Appends the header of a simple reply.
 pub fn simple_reply(out: &mut Vec<u8>, cookie: u64, error: u32) {
     out.extend_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
     out.extend_from_slice(&error.to_be_bytes());
@@ -266,7 +266,7 @@ pub fn chunk_header(out: &mut Vec<u8>, flags: u16, kind: u16, cookie: u64, lengt
     out.extend_from_slice(&length.to_be_bytes());
 }
 
-/// Appends an error as a chunk, with its words.
+/// Appends an error chunk with a message, of which at most 4096 bytes are sent.
 pub fn error_chunk(out: &mut Vec<u8>, cookie: u64, error: u32, words: &str) {
     let words = &words.as_bytes()[..words.len().min(4096)];
     chunk_header(out, chunk::DONE, chunk::ERROR, cookie, 6 + words.len() as u32);
@@ -279,7 +279,7 @@ pub fn error_chunk(out: &mut Vec<u8>, cookie: u64, error: u32, words: &str) {
 mod tests {
     use super::*;
 
-    /// The bytes are those of a request in the protocol's document: magic, flags, type, cookie, offset, length.
+    /// Checks the bytes of a request against the protocol's document: magic, flags, type, cookie, offset, length.
     #[test]
     fn a_request_reads_as_it_was_written() {
         let request = Request { flags: 1, command: command::WRITE, cookie: 7, offset: 1 << 40, length: 4096 };
