@@ -1,5 +1,5 @@
-//! What a verdict means for whoever uses the drive, in plain words: how much it takes at once, what rest it needs, and what
-//! it is not good for (Aghayev 2015 §6).
+//! Turns a verdict into advice to the drive's user, in plain words: the size of bursts, the idle time that the drive
+//! needs, and uses that it is unfit for (Aghayev 2015 §6).
 
 use crate::verdict::Verdict;
 use crate::words::{count, size};
@@ -12,7 +12,7 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// The advice that follows from `verdict`.
+/// Returns the advice that follows from `verdict`.
 pub fn advise(verdict: &Verdict) -> Vec<String> {
     match verdict.word("type") {
         Some("shingled") => advise_shingled(verdict),
@@ -81,10 +81,10 @@ fn advise_shingled(verdict: &Verdict) -> Vec<String> {
     advice
 }
 
-/// How much it takes at its full rate.
+/// Returns the advice about how much the drive accepts at full speed, if the size of its cache is known.
 fn burst(verdict: &Verdict) -> Option<String> {
     let bytes = verdict.number("cache_bytes")?;
-    // A margin, for a cache that is not quite empty.
+    // The factor is a margin, for a cache that is not quite empty.
     let safe = format!("It takes bursts of up to {} of scattered writes at full speed", size(bytes * 0.8));
     let writes = [verdict.number("map_entries"), verdict.number("cache_writes_4k_depth_1")];
     let fewest = writes.iter().flatten().copied().fold(f64::MAX, f64::min);
@@ -101,7 +101,7 @@ fn burst(verdict: &Verdict) -> Option<String> {
     Some(format!("{safe}{singly}{synchronous}. Beyond that every write may wait for cleaning, seconds at a time."))
 }
 
-/// What rest it needs.
+/// Returns the advice about the idle time that the drive needs for cleaning.
 fn rest(verdict: &Verdict) -> String {
     match verdict.word("cleaning") {
         Some("lazy") => "It does not clean when idle: once full, its cache stays full, and rest does not help.".into(),

@@ -1,7 +1,8 @@
-//! What an experiment works with: the target, what is known of it so far, and the manners of measuring.
+//! The context of an experiment: the target, the properties known so far, and methods to measure.
 //!
 //! Invariants:
-//! 1. A series, and a path of the head, keeps at most [`POINTS_MAX`] points: of even stretches the lowest and the highest.
+//! 1. A series and a path of the head each keep at most [`POINTS_MAX`] points: the lowest and the highest of each of
+//!    many equal stretches.
 
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256StarStar;
@@ -9,36 +10,36 @@ use rand_xoshiro::Xoshiro256StarStar;
 use crate::target::{Operation, Target, TargetError, Timed, latencies};
 use crate::verdict::{Head, Series, Verdict};
 
-/// Bytes of a small request.
+/// Size of a small request, bytes.
 pub const BLOCK_BYTES: u64 = 4096;
 /// Bytes of a mebibyte.
 pub const MIB: u64 = 1 << 20;
-/// Points that a series keeps.
+/// Largest number of points of a series.
 pub const POINTS_MAX: usize = 1024;
-/// The depth that the host's driver gives at most (Aghayev 2015 §4.3.1).
+/// Queue depth of the tests: the most that the host's driver allows (Aghayev 2015 §4.3.1).
 pub const DEPTH: usize = 31;
 
-/// What an experiment works with.
+/// The context in which an experiment runs.
 pub struct Bench<'a> {
-    /// What is probed.
+    /// The target.
     pub target: &'a mut dyn Target,
-    /// For places.
+    /// Random generator for offsets.
     pub random: Xoshiro256StarStar,
-    /// What is known so far.
+    /// The properties known so far.
     pub verdict: &'a mut Verdict,
-    /// How often a measurement is repeated, because single ones vary.
+    /// Number of repeats of a measurement, because single measurements vary.
     pub repeats: usize,
-    /// By how much of a rotation two measurements of the same may differ.
+    /// Largest difference between two measurements of one quantity, as a share of a rotation.
     pub tolerance: f64,
 }
 
 impl Bench<'_> {
-    /// A uniform number below `bound`.
+    /// Returns a uniform random number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.random.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// `items` in random order.
+    /// Shuffles `items`.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for index in (1..items.len()).rev() {
             let other = self.below(index as u64 + 1) as usize;
@@ -46,7 +47,8 @@ impl Bench<'_> {
         }
     }
 
-    /// `count` different blocks of [`BLOCK_BYTES`] in random order, among the first `bytes` from `offset`.
+    /// Returns the offsets of `count` different blocks of [`BLOCK_BYTES`] in random order, within `bytes` bytes from
+    /// `offset`.
     pub fn scattered(&mut self, offset: u64, bytes: u64, count: usize) -> Vec<u64> {
         let blocks = bytes / BLOCK_BYTES;
         let mut chosen = std::collections::BTreeSet::new();
@@ -65,48 +67,49 @@ impl Bench<'_> {
         latencies(self.target, 1, operations)
     }
 
-    /// Writes small blocks at these offsets, `depth` at once.
+    /// Writes a small block at each of these offsets, `depth` at a time.
     pub fn write_blocks(&mut self, depth: usize, offsets: &[u64]) -> Result<Vec<Timed>, TargetError> {
         let writes: Vec<_> = offsets.iter().map(|&offset| Operation::write(offset, BLOCK_BYTES)).collect();
         latencies(self.target, depth, &writes)
     }
 
-    /// Reads small blocks at these offsets, one after the other.
+    /// Reads a small block at each of these offsets, one after the other.
     pub fn read_blocks(&mut self, offsets: &[u64]) -> Result<Vec<Timed>, TargetError> {
         let reads: Vec<_> = offsets.iter().map(|&offset| Operation::read(offset, BLOCK_BYTES)).collect();
         latencies(self.target, 1, &reads)
     }
 
-    /// A rotation, nanoseconds; where none is known, one of 10 ms, as a scale for times.
+    /// Returns the duration of a rotation, nanoseconds; 10 ms if it is unknown, as a scale for times.
     pub fn rotation_ns(&self) -> f64 {
         self.verdict.number("rotation").map_or(1e7, |rotation_ms| rotation_ms * 1e6)
     }
 
-    /// What the drive waits for before it cleans, nanoseconds: a little more, as exactly as it is known.
+    /// Returns the idle time after which the drive begins to clean, nanoseconds, plus a margin for the error of its
+    /// measurement; 0 if unknown.
     pub fn trigger_ns(&self) -> f64 {
         let exact = if self.target.is_virtual() { 1.5 * self.rotation_ns() } else { f64::MAX };
         self.verdict.number("idle_trigger").map_or(0.0, |seconds| seconds * 1e9 + exact.min(seconds * 1e7))
     }
 
-    /// Whether the drive cleans when it is left alone.
+    /// Returns whether the drive is known to clean when idle.
     pub fn cleans_when_idle(&self) -> bool {
         matches!(self.verdict.word("cleaning"), Some("aggressive" | "late"))
     }
 
-    /// Whether the drive is known to clean when idle, after a time that its owner can be asked to wait for again and
-    /// again.
+    /// Returns whether the drive is known to clean when idle, after a time short enough to wait for many times: under
+    /// ten minutes in real time.
     pub fn can_wait_for_cleaning(&self) -> bool {
         self.cleans_when_idle() && (self.target.is_virtual() || self.trigger_ns() < 6e11)
     }
 
-    /// Keeps the latencies of `timed` as the series `name`.
+    /// Stores the latencies of `timed` as the series `name`.
     pub fn keep(&mut self, name: &'static str, timed: &[Timed]) {
         let points = timed.iter().enumerate().map(|(index, timed)| (index as f64, timed.latency_ns() as f64 / 1e6));
         self.keep_series(name, "operation", "latency_ms", points.collect());
         self.keep_head(name, timed.first().map(|first| first.begin_ns));
     }
 
-    /// Keeps `points` as the series `name`, in place of one of that name.
+    /// Stores `points` as the series `name`; replaces an earlier series of that name.
     pub fn keep_points(&mut self, name: &'static str, x: &'static str, y: &'static str, points: Vec<(f64, f64)>) {
         self.keep_series(name, x, y, points);
         self.keep_head(name, None);
@@ -118,8 +121,8 @@ impl Bench<'_> {
         self.verdict.series.push(series);
     }
 
-    /// Keeps the head's path beside the series `name`, where the target can tell it: since `from_ns`, or since the long
-    /// rest that a test gives the drive before it measures.
+    /// Stores the head's path beside the series `name`, if the target can report it. The path begins at `from_ns`, or
+    /// after the long idle time that a test gives the drive before it measures.
     fn keep_head(&mut self, name: &'static str, from_ns: Option<u64>) {
         let Some(path) = self.target.head_path() else { return };
         let Some(begun_ns) = from_ns.or(after_rest(&path.points)) else { return };
@@ -132,18 +135,18 @@ impl Bench<'_> {
         }
     }
 
-    /// An offset at this share of the drive, a multiple of a mebibyte.
+    /// Returns the offset at this share of the drive, rounded down to a mebibyte.
     pub fn at_share(&self, share: f64) -> u64 {
         (self.target.size_bytes() as f64 * share) as u64 / MIB * MIB
     }
 
-    /// The last offset, a multiple of a mebibyte, with so many bytes behind it.
+    /// Returns the last offset that is a multiple of a mebibyte and has at least `bytes` bytes behind it.
     pub fn last_offset(&self, bytes: u64) -> u64 {
         self.target.size_bytes().saturating_sub(bytes) / MIB * MIB
     }
 }
 
-/// When a path of the head begins, without the rests that take more than a third of it, and what lies before them.
+/// Returns the time of a path's first point after all idle times that take more than a third of the path.
 fn after_rest(points: &[(u64, u32)]) -> Option<u64> {
     let mut points = points;
     loop {
@@ -158,8 +161,8 @@ fn after_rest(points: &[(u64, u32)]) -> Option<u64> {
     }
 }
 
-/// No more points than a series keeps: of each stretch the lowest and the highest, in their order, so that what stands out
-/// stays and a line through them covers what a line through all would.
+/// Reduces points to at most [`POINTS_MAX`]: the lowest and the highest of each stretch, in their order. Outliers
+/// remain, and a line through the points covers the line through all of them.
 fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     if points.len() <= POINTS_MAX {
         return points;

@@ -1,18 +1,18 @@
-//! A profile from a verdict: a drive in TOML that answers as the probed one did.
+//! Turns a verdict into a profile in TOML: a drive that answers like the probed one.
 //!
-//! What a profile asks for and no probe can see is chosen so that it does not matter: one surface, on which the ways were
-//! measured by distance in addresses; tracks that do not overlap, for a layer's cost is in its steps. What the verdict does
-//! not know is left to the defaults, and a comment says so.
+//! A profile needs values that no probe can measure. These are chosen so that they do not matter: one surface, because
+//! seek times were measured by distance in addresses; tracks that do not overlap, because the cost of a layer lies in
+//! its steps. Properties that the verdict lacks keep their defaults, and a comment in the profile says so.
 
 use std::fmt::Write;
 
 use crate::verdict::{Value, Verdict};
 
-/// Bytes of the sectors that a profile counts in.
+/// Size of the sectors that a profile counts in, bytes.
 const SECTOR_BYTES: f64 = 512.0;
-/// Rates that differ by less are of one zone.
+/// Relative difference of track sizes below which two neighbouring stretches belong to one recording zone.
 const ALIKE: f64 = 0.006;
-/// More bands and tracks than the drive offers: for what a layer keeps for itself.
+/// Factor on the size of every zone: the space that a layer needs for itself, beyond the drive's capacity.
 const MARGIN: f64 = 1.004;
 
 /// A recording zone.
@@ -27,14 +27,14 @@ impl Zone {
     }
 }
 
-/// The geometry in hand.
+/// The geometry of the profile.
 struct Platter {
     rotation_ns: f64,
     skew_ns: f64,
     zones: Vec<Zone>,
 }
 
-/// The profile of the drive that `verdict` is about, for `--drive FILE`.
+/// Returns the profile of the drive that `verdict` describes, for `--drive FILE`.
 pub fn emit_profile(verdict: &Verdict) -> String {
     let platter = Platter::of(verdict);
     let (layer, parameters, cache_bytes) = layer_of(verdict, &platter);
@@ -95,7 +95,7 @@ impl Platter {
         let rates = series(verdict, "rate of sequential reads");
         for &(_, rate) in rates {
             let bytes = size / rates.len() as f64;
-            // A track passes in a rotation and a skew.
+            // A sequential read takes a rotation and a skew for each track.
             let track_sectors = (rate * 1e6 * (rotation_ns + skew_ns) / 1e9 / SECTOR_BYTES).round().max(8.0);
             match zones.last_mut() {
                 Some(zone) if (zone.track_sectors / track_sectors - 1.0).abs() < ALIKE => zone.bytes += bytes,
@@ -109,7 +109,7 @@ impl Platter {
         Platter { rotation_ns, skew_ns, zones }
     }
 
-    /// Tracks between the beginning and an offset.
+    /// Returns the number of tracks from the beginning of the drive to an offset.
     fn tracks_to(&self, offset: f64) -> f64 {
         let (mut left, mut tracks) = (offset, 0.0);
         for zone in &self.zones {
@@ -120,7 +120,7 @@ impl Platter {
         tracks
     }
 
-    /// The zone that the cache lies in, as an index.
+    /// Returns the index of the recording zone that holds the cache.
     fn cache_zone(&self, place: Option<&str>) -> usize {
         match place {
             Some("od") => 0,
@@ -178,7 +178,7 @@ fn write_mechanics(text: &mut String, verdict: &Verdict, platter: &Platter) {
     line(text, "]".into());
 }
 
-/// The way over half the drive, milliseconds.
+/// Returns the seek time over half the drive, milliseconds.
 fn way_over_half(verdict: &Verdict) -> f64 {
     let half = verdict.size_bytes as f64 / 2.0;
     let ways = series(verdict, "shortest way by distance");
@@ -196,7 +196,7 @@ fn write_host(text: &mut String, verdict: &Verdict) {
     line(text, format!("\n[host]\nqueue = 31\nschedule = \"{schedule}\"\noverhead_ns = {:.0}", overhead * 1e6));
 }
 
-/// The layer, its parameters, and how many bytes of the platter it takes for itself.
+/// Returns the layer's name, its parameters, and the bytes of the platter that the layer needs for itself.
 fn layer_of(verdict: &Verdict, platter: &Platter) -> (&'static str, Vec<(&'static str, String)>, f64) {
     if verdict.word("type") != Some("shingled") {
         return ("conventional", Vec::new(), 0.0);
@@ -217,7 +217,7 @@ fn band_bytes(verdict: &Verdict) -> f64 {
     names.iter().find_map(|name| verdict.number(name)).unwrap_or(25e6)
 }
 
-/// Tracks of a band, from wherever both are known.
+/// Returns the number of tracks in a band, from the first place where the sizes of both are known; 20 if there is none.
 fn band_tracks(verdict: &Verdict) -> f64 {
     let places =
         [("band_bytes_md", "track_bytes_md"), ("band_bytes_od", "track_bytes_od"), ("band_bytes_id", "track_bytes_id")];
@@ -245,7 +245,8 @@ fn whole(number: f64) -> String {
     format!("{:.0}", number.max(1.0))
 }
 
-/// A share of the cache's bytes, bands and tracks that a layer keeps beside its cache.
+/// Returns the bytes of the platter for a cache of `cache_bytes` and the space that a layer keeps beside it: 6 % of the
+/// cache, six bands, and 80 MB for tracks.
 fn beside(verdict: &Verdict, cache_bytes: f64) -> f64 {
     cache_bytes * 1.06 + 6.0 * band_bytes(verdict) + 80e6
 }
@@ -273,13 +274,14 @@ fn journal(verdict: &Verdict, platter: &Platter) -> (&'static str, Vec<(&'static
         parameters.push(("packet_writes", whole(writes)));
     }
     if let Some(bytes) = verdict.number("cache_bytes") {
-        // Whole large writes in a packet.
+        // A packet holds a whole number of large writes of 256 KiB.
         let large = (bytes / 262_144.0 / packets).round().max(1.0) * 262_144.0;
         parameters.push(("large_payload", words(&whole(large))));
     }
     match verdict.number("map_merge_every").zip(verdict.number("map_merge_time")) {
         Some((every, time)) => {
-            // There and back over half the drive, unless the cache lies in the middle as well, and a rotation of waiting.
+            // A merge seeks to the map, half a drive away unless the cache lies in the middle as well, and back, and
+            // waits for a rotation.
             let half = if verdict.word("cache_place") == Some("md") { 0.0 } else { way_over_half(verdict) };
             let rest = time - verdict.number("write_latency").unwrap_or(25.0) - 2.0 * half - rotation_ms;
             let turns = rest / (rotation_ms + platter.skew_ns / 1e6);
@@ -319,7 +321,7 @@ fn set_associative(verdict: &Verdict) -> (&'static str, Vec<(&'static str, Strin
 
 fn fully_associative(verdict: &Verdict) -> (&'static str, Vec<(&'static str, String)>, f64) {
     let band = (band_bytes(verdict) / SECTOR_BYTES).round() * SECTOR_BYTES;
-    // A log of a zone is full at the time when those of the others are.
+    // The logs of all zones fill up at the same time, so each has an equal part of the cache.
     let zones = verdict.number("cache_parts").unwrap_or(4.0).max(2.0);
     let zone = (verdict.size_bytes as f64 / zones / band).ceil() * band;
     let log_bands =

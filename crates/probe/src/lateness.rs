@@ -1,8 +1,8 @@
-//! How busy this machine is while a test runs in real time: a thread that does nothing but pause, and sees how much later
-//! than asked its pauses end. What it is kept waiting, answers are kept waiting.
+//! Measures how busy this machine is while a test runs in real time. A thread only sleeps, and records by how much each
+//! sleep is longer than requested. A machine that delays this thread also delays the answers of the drive.
 //!
 //! Invariants:
-//! 1. The thread ends with its owner.
+//! 1. The thread ends when its owner is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,26 +10,26 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_millis(2);
-/// The share of pauses that may end later than is told.
+/// The share of the sleeps whose overshoot is at most the reported one.
 const SHARE: f64 = 0.95;
 
-/// A thread that pauses.
+/// A thread that measures how late sleeps end.
 pub(crate) struct Lateness {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<u64>>>,
 }
 
 impl Lateness {
-    /// Watches from now on; not at all in virtual time.
+    /// Starts the thread; in virtual time it ends at once and measures nothing.
     pub fn watch(is_virtual: bool) -> Lateness {
         let ends = Arc::new(AtomicBool::new(is_virtual));
         let told = ends.clone();
-        // Without the thread nothing is known of lateness, and nothing is doubted.
+        // If the thread cannot be started, the lateness counts as 0, and no result is doubted.
         let thread = std::thread::Builder::new().name("lateness".into()).spawn(move || pause_until(&told)).ok();
         Lateness { ends, thread }
     }
 
-    /// How much later than asked a pause ended, but for one in twenty; nanoseconds.
+    /// Stops the thread and returns the lateness of its sleeps: the 95th percentile, nanoseconds.
     pub fn end(mut self) -> u64 {
         let mut late_ns = self.join();
         late_ns.sort_unstable();

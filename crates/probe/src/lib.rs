@@ -1,11 +1,13 @@
-//! The probe: what is inside this drive? The eleven tests of Aghayev 2015 §4, automated to a verdict.
+//! The probe: finds out how a drive works inside, from the times of its answers. It automates the eleven tests of
+//! Aghayev 2015 §4 and returns a verdict.
 //!
 //! ```text
 //!   Target ◄── experiments (one file each) ──► Series ──► statistics ──► Property {value, confidence, evidence} ──► Verdict
 //! ```
 //!
-//! An experiment sees a [`Target`]: it reads and writes blocks at a queue depth, sleeps, and gets completion times; what is
-//! behind it cannot tell. Every threshold comes from the data. "Cannot tell" is an answer; a wrong answer is a bug.
+//! An experiment reads and writes blocks of a [`Target`] at a queue depth, sleeps, and receives completion times. The
+//! code of an experiment does not depend on the kind of target. Every threshold is derived from the measurements.
+//! "Cannot tell" is a valid result; a wrong result is a bug.
 
 mod advice;
 mod bench;

@@ -1,8 +1,9 @@
-//! Marks: blocks of which single reads tell where they lie, in the cache, in their place, or somewhere new.
+//! Marks: blocks whose read times show where they lie: in the cache, in their home location, or somewhere new.
 //!
-//! Before each block the same far one is read, the anchor. From its end to the block's end passes what the seek takes and
-//! what is left until the block comes by; so the time depends on nothing but where the block lies, and differs between
-//! two places unless they lie at the same angle. A rotation more or less is no difference: a pass just caught or missed.
+//! Before each block, a distant block is read, the anchor. The time from the anchor's end to the block's end is the
+//! seek plus the rotational wait. So the time depends only on where the block lies, and differs between two places
+//! unless they lie at the same angle. Times that differ by exactly one rotation count as equal: the head just caught or
+//! missed a pass.
 
 use crate::bench::{BLOCK_BYTES, Bench};
 use crate::statistics::median;
@@ -11,17 +12,17 @@ use crate::target::{Operation, TargetError};
 /// Blocks and their anchor.
 #[derive(Clone, Debug)]
 pub struct Marks {
-    /// What is read before each.
+    /// Offset of the block that is read before each mark, bytes.
     pub anchor: u64,
-    /// The blocks.
+    /// Offsets of the marks, bytes.
     pub blocks: Vec<u64>,
 }
 
-/// From the end of the anchor to the end of each block, nanoseconds.
+/// Times from the end of the anchor's read to the end of each block's read, nanoseconds.
 pub type Times = Vec<u64>;
 
 impl Marks {
-    /// Marks at `blocks`, with an anchor a good part of the drive away.
+    /// Returns marks at `blocks`, with an anchor that is two fifths of the drive away.
     pub fn new(bench: &Bench<'_>, blocks: Vec<u64>) -> Marks {
         let size = bench.target.size_bytes();
         let first = blocks.iter().min().copied().unwrap_or(0);
@@ -29,25 +30,26 @@ impl Marks {
         Marks { anchor, blocks }
     }
 
-    /// Reads them all.
+    /// Reads all marks.
     pub fn read(&self, bench: &mut Bench<'_>) -> Result<Times, TargetError> {
         let all: Vec<usize> = (0..self.blocks.len()).collect();
         self.read_some(bench, &all)
     }
 
-    /// Reads those with these indices.
+    /// Reads the marks with these indices.
     pub fn read_some(&self, bench: &mut Bench<'_>, indices: &[usize]) -> Result<Times, TargetError> {
         self.read_times(bench, indices, bench.repeats)
     }
 
-    /// Reads them all less often: some times may be wrong.
+    /// Reads all marks with a third of the repeats: some times may be wrong.
     pub fn read_quickly(&self, bench: &mut Bench<'_>) -> Result<Times, TargetError> {
         let all: Vec<usize> = (0..self.blocks.len()).collect();
         self.read_times(bench, &all, bench.repeats.div_ceil(3))
     }
 
     fn read_times(&self, bench: &mut Bench<'_>, indices: &[usize], repeats: usize) -> Result<Times, TargetError> {
-        // In passes over all: what holds this machine up holds up several answers in a row.
+        // In passes over all marks: a disturbance on this machine delays several answers in a row, and would spoil all
+        // repeats of one mark.
         let reads = (0..repeats).flat_map(|_| indices.iter().map(|&index| self.blocks[index]));
         let read = |offset| Operation::read(offset, BLOCK_BYTES);
         let operations: Vec<_> = reads.flat_map(|block| [read(self.anchor), read(block)]).collect();
@@ -58,20 +60,20 @@ impl Marks {
     }
 }
 
-/// Two times that differ by less than so many tolerances may be those of one place, by what they vary.
+/// Two times that differ by less than this many tolerances may still belong to one place, because measurements vary.
 const CLEARLY: f64 = 3.0;
 
-/// Whether two times are clearly not those of one place.
+/// Returns whether two times clearly belong to two different places.
 pub fn is_elsewhere(bench: &Bench<'_>, one: u64, other: u64) -> bool {
     !is_within(bench, one, other, CLEARLY * bench.tolerance)
 }
 
-/// Whether two times are those of one place.
+/// Returns whether two times belong to one place.
 pub fn is_same(bench: &Bench<'_>, one: u64, other: u64) -> bool {
     is_within(bench, one, other, bench.tolerance)
 }
 
-/// The share of blocks put elsewhere that seem to lie where they lay, because it is at the same angle.
+/// Returns the share of moved blocks that seem unmoved, because the new place happens to lie at the same angle.
 pub fn by_chance(bench: &Bench<'_>) -> f64 {
     2.0 * bench.tolerance
 }
@@ -79,12 +81,12 @@ pub fn by_chance(bench: &Bench<'_>) -> f64 {
 fn is_within(bench: &Bench<'_>, one: u64, other: u64, share: f64) -> bool {
     let rotation = bench.rotation_ns();
     let (apart, tolerance) = (one.abs_diff(other) as f64, share * rotation);
-    // What is answered faster than a platter turns lies on none, and has no next pass.
+    // A time far shorter than a rotation does not come from a platter, and has no next pass.
     let turns = one.min(other) as f64 > rotation / 10.0;
     apart < tolerance || (turns && (apart - rotation).abs() < tolerance)
 }
 
-/// For each pair whether it is of one place.
+/// Returns, for each pair of times, whether both belong to one place.
 pub fn same(bench: &Bench<'_>, one: &[u64], other: &[u64]) -> Vec<bool> {
     one.iter().zip(other).map(|(&one, &other)| is_same(bench, one, other)).collect()
 }

@@ -1,9 +1,9 @@
-//! A probe's run: the experiments in order, each only if what is known so far makes it worthwhile. Without a budget the
-//! order is that of the registry; with one, what tells most for its time goes first.
+//! Runs a probe: the experiments in order, each only if the properties known so far make it useful. Without a time
+//! budget, the order is that of the registry. With one, the experiment with most properties per second goes first.
 //!
 //! Invariants:
-//! 1. Each experiment was run, or is named among what was left out, with the reason.
-//! 2. However the run ends, what is known until then is told.
+//! 1. Each experiment either ran, or is listed in the verdict's `left_out` with the reason.
+//! 2. However the run ends, the verdict contains all properties found until then.
 
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
@@ -17,30 +17,32 @@ use crate::target::{Target, TargetError};
 use crate::verdict::{Confidence, Fact, Property, Value, Verdict};
 use crate::watched::{ProbeState, Watched};
 
-/// An experiment takes so many times less than it mostly does where caches are small.
+/// Factor by which an experiment can be faster than its estimate `about_s`, on drives with small caches.
 const LESS: u64 = 4;
 
-/// By how much of a rotation measurements of the same differ, unless it is found that they do by more.
+/// Initial tolerance of measurements: their variation, as a share of a rotation. The rotation experiment raises it if
+/// it finds more.
 const EXACT: f64 = 0.01;
 
-/// A machine whose pauses end later than this, one in twenty of them, is busy: a few hundredths of a rotation.
+/// Lateness of this machine's sleeps, at the 95th percentile, from which it counts as busy, nanoseconds: a few
+/// hundredths of a rotation.
 const LATE_NS: u64 = 300_000;
 
-/// How to probe.
+/// Options of a probe.
 pub struct ProbeOptions<'a> {
-    /// Whether the tests may write: they destroy what the drive holds.
+    /// Whether the tests may write, which destroys the drive's contents.
     pub may_write: bool,
-    /// Only these tests and those they rest on; none given, all.
+    /// Names of the tests to run; the tests that they need run too. Empty for all tests.
     pub only: Vec<String>,
-    /// Time on the target's clock, nanoseconds; a test under way when it is over ends there.
+    /// Time budget on the target's clock, nanoseconds; a test that exceeds it ends early.
     pub budget_ns: u64,
-    /// Seeds the random places.
+    /// Seed of the random offsets.
     pub seed: u64,
-    /// Told how far the probe is, at the beginning of each test and often within; `false` ends the probe.
+    /// Receives the progress, at the beginning of each test and often within; ends the probe by returning `false`.
     pub progress: &'a mut dyn FnMut(&ProbeState<'_>) -> bool,
 }
 
-/// Probes `target`.
+/// Probes `target` and returns the verdict.
 pub fn probe(target: &mut dyn Target, options: &mut ProbeOptions<'_>) -> Verdict {
     let facts = target.facts().into_iter().map(|(name, value)| Fact { name, value }).collect();
     let mut verdict = Verdict {
@@ -82,8 +84,9 @@ pub fn probe(target: &mut dyn Target, options: &mut ProbeOptions<'_>) -> Verdict
     verdict
 }
 
-/// Takes back what cannot be known from a machine that answers late: its own delays are spread as those of a platter are,
-/// so that any drive looks conventional; other findings stand, less sure.
+/// Lowers the confidence of the new properties if this machine was busy, that is, `late_ns` is large. The machine's own
+/// delays are spread like those of a platter, so that any drive looks conventional: the type "conventional" is
+/// withdrawn. Other properties keep their values, with at most medium confidence.
 fn doubt(verdict: &mut Verdict, known: &[Property], late_ns: u64) {
     if late_ns <= LATE_NS {
         return;
@@ -98,7 +101,8 @@ fn doubt(verdict: &mut Verdict, known: &[Property], late_ns: u64) {
     }
 }
 
-/// The experiments that were asked for and are allowed.
+/// Returns the experiments that were requested and are allowed; those that would write without permission go to
+/// `left_out`.
 fn chosen(may_write: bool, only: &[String], verdict: &mut Verdict) -> Vec<&'static Experiment> {
     let mut chosen = Vec::new();
     for experiment in experiments::chosen(only) {
@@ -112,11 +116,13 @@ fn chosen(may_write: bool, only: &[String], verdict: &mut Verdict) -> Vec<&'stat
     chosen
 }
 
-/// Which of `waiting` comes next: of those that would tell something now, and rest on none that still waits, the first;
-/// with a budget, of those that fit into what is left of it the one that tells most for its time.
+/// Returns the index in `waiting` of the experiment to run next. Candidates would tell something now and need no
+/// experiment that still waits. Without a budget, the first candidate is next. With one, the next is the candidate that
+/// fits into the rest of the budget and tells most properties per second.
 fn next_of(waiting: &[&'static Experiment], verdict: &Verdict, budget_ns: u64, watched: &Watched<'_>) -> Option<usize> {
     let left_ns = if budget_ns == u64::MAX { u64::MAX } else { watched.left_ns() };
-    // One that may take less than it mostly does is tried with what is left.
+    // An experiment can be faster than its estimate by the factor `LESS`, so it is tried with a smaller rest of the
+    // budget.
     let fits = |experiment: &Experiment| about_ns(experiment) / LESS <= left_ns;
     let is_able = |experiment: &Experiment| {
         let could_run = |name: &str| {
@@ -132,11 +138,11 @@ fn next_of(waiting: &[&'static Experiment], verdict: &Verdict, budget_ns: u64, w
         return able.next().map(|(index, _)| index);
     }
     let fitting = able.filter(|(_, experiment)| fits(experiment));
-    // The first of equals, as in the registry.
+    // `max_by` returns the last of equals; reversed, that is the first one in the registry.
     fitting.rev().max_by(|a, b| worth(a.1).total_cmp(&worth(b.1))).map(|(index, _)| index)
 }
 
-/// Properties told in a second.
+/// Returns the number of properties that the experiment tells per second of its estimated time.
 fn worth(experiment: &Experiment) -> f64 {
     experiment.tells.len() as f64 / f64::from(experiment.about_s.max(1))
 }

@@ -1,6 +1,6 @@
-//! Small statistics that the inference rests on. No threshold here is a time: all are shares of what was measured.
+//! Statistics for the inference. No threshold here is a time: all are shares of measured values.
 
-/// The value below which a share of `values` lies.
+/// Returns the value below which the share `share` of `values` lies.
 pub fn quantile(values: &[u64], share: f64) -> u64 {
     assert!(!values.is_empty(), "no values have no quantile");
     let mut sorted = values.to_vec();
@@ -8,12 +8,12 @@ pub fn quantile(values: &[u64], share: f64) -> u64 {
     sorted[((sorted.len() - 1) as f64 * share).round() as usize]
 }
 
-/// The middle value.
+/// Returns the median.
 pub fn median(values: &[u64]) -> u64 {
     quantile(values, 0.5)
 }
 
-/// The middle of `values`, which are numbers.
+/// Returns the median of floating-point `values`.
 pub fn middle(values: &[f64]) -> f64 {
     assert!(!values.is_empty(), "no values have no middle");
     let mut sorted = values.to_vec();
@@ -21,16 +21,16 @@ pub fn middle(values: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// The densest narrow band of values.
+/// The narrow range of values that holds more values than any other range of its relative width.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Mode {
-    /// Its middle.
+    /// Median of the values in the range.
     pub center: u64,
-    /// The share of all values in it.
+    /// Share of all values that lie in the range.
     pub share: f64,
 }
 
-/// The band of relative width `width` (0.1: ±5 %) that holds most values.
+/// Returns the range of relative width `width` (0.1: ±5 %) that holds most values.
 pub fn mode(values: &[u64], width: f64) -> Mode {
     assert!(!values.is_empty(), "no values have no mode");
     let mut sorted = values.to_vec();
@@ -48,13 +48,13 @@ pub fn mode(values: &[u64], width: f64) -> Mode {
     Mode { center, share: (best.1 - best.0) as f64 / sorted.len() as f64 }
 }
 
-/// `value` modulo `period`, as the signed distance from the nearest multiple.
+/// Returns `value` modulo `period`, as the signed distance from the nearest multiple.
 pub fn around(value: i64, period: i64) -> i64 {
     let rest = value.rem_euclid(period);
     if rest > period / 2 { rest - period } else { rest }
 }
 
-/// Runs of set flags, over gaps of at most `gap` that are not.
+/// Returns the runs of set flags; a run continues over gaps of at most `gap` unset flags.
 pub fn runs(flags: &[bool], gap: usize) -> Vec<std::ops::Range<usize>> {
     let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
     for index in (0..flags.len()).filter(|&index| flags[index]) {
@@ -66,8 +66,9 @@ pub fn runs(flags: &[bool], gap: usize) -> Vec<std::ops::Range<usize>> {
     runs
 }
 
-/// The index from which on `flags` are set rather than not: that which fewest contradict, and by how much. A flag that is
-/// `certain` contradicts three times, for it is not so by chance.
+/// Returns the index from which on `flags` are set rather than unset, and the weight of the flags that contradict it.
+/// The index is the one with the smallest contradiction. A contradicting flag equal to `certain` counts three times,
+/// because such a flag is not due to chance.
 pub fn change(flags: &[bool], certain: bool) -> (usize, usize) {
     let weight = |flag: bool| if flag == certain { 3 } else { 1 };
     let contradict = |from: usize| {
@@ -77,7 +78,7 @@ pub fn change(flags: &[bool], certain: bool) -> (usize, usize) {
     (0..=flags.len()).map(|from| (from, contradict(from))).min_by_key(|found| found.1).unwrap_or((0, 0))
 }
 
-/// Whether two numbers differ by less than this share of the greater.
+/// Returns whether two numbers differ by at most this share of the greater one.
 pub fn is_near(one: f64, other: f64, share: f64) -> bool {
     (one - other).abs() <= share * one.abs().max(other.abs())
 }
@@ -91,7 +92,8 @@ mod tests {
         let fixed: Vec<u64> = (0..100).map(|index| if index % 10 == 0 { 325_000 } else { 25_000 + index }).collect();
         let found = mode(&fixed, 0.1);
         assert!((0.89..0.91).contains(&found.share) && (25_000..25_100).contains(&found.center), "{found:?}");
-        // Uniform over a rotation: a band of a tenth of its upper end holds no more than a tenth and a bit.
+        // Uniform over a rotation: a range as wide as a tenth of its upper end holds little more than a tenth of the
+        // values.
         let uniform: Vec<u64> = (1..=1000).map(|index| index * 10).collect();
         assert!(mode(&uniform, 0.1).share < 0.11);
     }

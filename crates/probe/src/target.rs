@@ -1,13 +1,14 @@
-//! What is probed: something that reads and writes blocks, and a clock.
+//! Targets of the probe: things that read and write blocks, each with a clock.
 //!
 //! Invariants:
-//! 1. No more operations are under way than the depth asked for; they complete in any order.
+//! 1. No more operations are in flight than the requested depth; they complete in any order.
 //! 2. Times never go back.
 
-/// The most bytes of one operation, whatever the target: what an NBD server takes at least, about, and an experiment needs.
+/// Largest operation for any target, bytes: about the least that every NBD server accepts, and enough for every
+/// experiment.
 pub const OPERATION_BYTES_MAX: u64 = 24 << 20;
 
-/// Which way the bytes go.
+/// Direction of the transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// From the drive.
@@ -16,24 +17,24 @@ pub enum Direction {
     Write,
 }
 
-/// One operation.
+/// A read or a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operation {
     /// Read or write.
     pub direction: Direction,
     /// First byte; a multiple of the sector size.
     pub offset: u64,
-    /// Bytes; a multiple of the sector size.
+    /// Length in bytes; a multiple of the sector size.
     pub bytes: u64,
 }
 
 impl Operation {
-    /// A read.
+    /// Returns a read.
     pub const fn read(offset: u64, bytes: u64) -> Operation {
         Operation { direction: Direction::Read, offset, bytes }
     }
 
-    /// A write.
+    /// Returns a write.
     pub const fn write(offset: u64, bytes: u64) -> Operation {
         Operation { direction: Direction::Write, offset, bytes }
     }
@@ -42,126 +43,129 @@ impl Operation {
 /// A completed operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timed {
-    /// What was asked.
+    /// The operation.
     pub operation: Operation,
-    /// When, nanoseconds on the target's clock.
+    /// Time of submission, nanoseconds on the target's clock.
     pub begin_ns: u64,
-    /// When it was answered.
+    /// Time of completion, nanoseconds on the target's clock.
     pub end_ns: u64,
 }
 
 impl Timed {
-    /// How long it took, nanoseconds.
+    /// Returns the latency, nanoseconds.
     pub fn latency_ns(&self) -> u64 {
         self.end_ns - self.begin_ns
     }
 }
 
-/// Why an operation, or a whole test, did not come to its end.
+/// Why an operation, or a whole test, did not complete.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TargetError {
-    /// The target failed, or will not do what is asked.
+    /// The target failed or refused the operation.
     #[error("{place}: {reason}")]
     Failed {
-        /// The target.
+        /// Name of the target.
         place: String,
-        /// What is wrong and what to do.
+        /// The error, and how to avoid it.
         reason: String,
     },
     /// The target must not be written.
     #[error(transparent)]
     Refused(#[from] imbrex_safety::Refusal),
-    /// The user wants an end.
+    /// The user interrupted the probe.
     #[error("interrupted")]
     Interrupted,
-    /// The time that the user gave is over.
+    /// The user's time budget is over.
     #[error("the budget was spent")]
     BudgetSpent,
 }
 
 impl TargetError {
-    /// A failure of `place`.
+    /// Returns a failure of `place`.
     pub fn failed(place: impl Into<String>, reason: impl Into<String>) -> TargetError {
         TargetError::Failed { place: place.into(), reason: reason.into() }
     }
 }
 
-/// Where the head was, for a drive that can tell: never for inference, only to be shown beside what was measured.
+/// Positions of the head over time, from a drive that can report them. They are shown beside the measurements, and
+/// never used for inference.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeadPath {
-    /// Tracks from the outer to the inner diameter.
+    /// Number of tracks from the outer to the inner diameter.
     pub tracks: u32,
-    /// When a transfer began, nanoseconds on the target's clock, and how many tracks from the outer diameter.
+    /// Points: when a transfer began, nanoseconds on the target's clock, and the number of tracks from the outer
+    /// diameter.
     pub points: Vec<(u64, u32)>,
 }
 
-/// What is known of a target from the beginning.
+/// Fixed facts about a target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct About {
-    /// As the user named it.
+    /// Name, as the user gave it.
     pub name: String,
-    /// Bytes it offers.
+    /// Size, bytes.
     pub size_bytes: u64,
-    /// Bytes of a sector.
+    /// Sector size, bytes.
     pub sector_bytes: u32,
-    /// Whether its clock costs the user no time.
+    /// Whether the clock is virtual: waiting costs the user no time.
     pub is_virtual: bool,
 }
 
-/// Yields operations to be done.
+/// Returns the next operation, or nothing at the end.
 pub type Next<'a> = dyn FnMut() -> Option<Operation> + 'a;
 
-/// Is told of each completed operation; says whether to go on.
+/// Receives each completed operation; returns whether to continue.
 pub type Done<'a> = dyn FnMut(&Timed) -> bool + 'a;
 
-/// What is probed.
+/// A drive, or something like one, that can be probed.
 pub trait Target {
-    /// What is known of it from the beginning; it does not change.
+    /// Returns the fixed facts about the target.
     fn about(&self) -> &About;
 
-    /// Its name, as [`About::name`].
+    /// Returns [`About::name`].
     fn name(&self) -> &str {
         &self.about().name
     }
 
-    /// Its size, as [`About::size_bytes`].
+    /// Returns [`About::size_bytes`].
     fn size_bytes(&self) -> u64 {
         self.about().size_bytes
     }
 
-    /// Its unit, as [`About::sector_bytes`].
+    /// Returns [`About::sector_bytes`].
     fn sector_bytes(&self) -> u32 {
         self.about().sector_bytes
     }
 
-    /// Its clock's kind, as [`About::is_virtual`].
+    /// Returns [`About::is_virtual`].
     fn is_virtual(&self) -> bool {
         self.about().is_virtual
     }
 
-    /// The time now, nanoseconds.
+    /// Returns the time now, nanoseconds.
     fn now_ns(&self) -> u64;
 
-    /// Keeps `depth` of the operations that `next` yields under way until there are no more, or `done`, called for each
-    /// as it completes, says `false`; what is under way then is waited for, and told to `done` as well.
+    /// Performs the operations that `next` returns, `depth` at a time. It calls `done` for each completed operation. It
+    /// ends when `next` returns nothing or `done` returns `false`; operations then in flight are awaited, and passed to
+    /// `done` too.
     fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError>;
 
-    /// Leaves the drive alone for so long.
+    /// Leaves the drive idle for `ns` nanoseconds.
     fn sleep(&mut self, ns: u64) -> Result<(), TargetError>;
 
-    /// What is known of it without measuring, to be shown: model, serial number, caches. Name and value.
+    /// Returns facts to be shown that need no measurement, such as model, serial number and caches: name and value.
     fn facts(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// The head's path since this was last asked, thinned, if the target can tell.
+    /// Returns the positions of the head since the last call, thinned out, if the target can report them.
     fn head_path(&mut self) -> Option<HeadPath> {
         None
     }
 }
 
-/// Performs `operations` and gives their latencies in that order, nanoseconds. At a depth of 1 that is the order of
-/// time.
+/// Performs `operations`, `depth` at a time, and returns them with their times, in order of completion. At a depth of
+/// 1, that is the order of `operations`.
 pub fn latencies(target: &mut dyn Target, depth: usize, operations: &[Operation]) -> Result<Vec<Timed>, TargetError> {
     let mut waiting = operations.iter().copied();
     let mut timed = Vec::with_capacity(operations.len());

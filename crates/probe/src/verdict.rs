@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What a property turned out to be.
+/// The value of a property.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -10,112 +10,112 @@ pub enum Value {
     Number(f64),
     /// A category.
     Word(&'static str),
-    /// The tests that ran do not tell.
+    /// The value cannot be determined from the tests that ran.
     CannotTell,
 }
 
-/// How sure the probe is.
+/// How sure the probe is of a property.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// It is a guess.
+    /// A guess.
     Low,
-    /// It fits, and so might something else.
+    /// The value explains the measurements, and another might as well.
     Medium,
-    /// Nothing else known fits.
+    /// No other known value explains the measurements.
     High,
 }
 
-/// One thing that is now known.
+/// A property of the drive.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Property {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// What it is.
+    /// Value.
     pub value: Value,
     /// Unit of a number.
     pub unit: &'static str,
-    /// How sure the probe is.
+    /// How sure the probe is of the value.
     pub confidence: Confidence,
-    /// Whether the number is a bound: what was asked about is this, or more.
+    /// Whether the number is a lower bound: the true value is this number or more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
-    /// Why, in words.
+    /// The reason, in words.
     pub because: String,
-    /// Names of the series behind it.
+    /// Names of the series that support the value.
     pub evidence: Vec<&'static str>,
 }
 
-/// Measurements behind a property.
+/// A series of measurements, the evidence for a property.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Series {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// What the first column is.
+    /// Meaning of the first column.
     pub x: &'static str,
-    /// What the second is.
+    /// Meaning of the second column.
     pub y: &'static str,
     /// The points.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A fact that the target tells of itself.
+/// A fact that the target reports about itself, such as its model.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Fact {
-    /// Such as `model`.
+    /// Name of the fact, such as `model`.
     pub name: &'static str,
-    /// As the target has it.
+    /// Value, as the target reports it.
     pub value: String,
 }
 
-/// Where the head was while a series was measured: only of drives that can tell.
+/// Positions of the head while a series was measured: only for drives that can report them.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Head {
-    /// The name of the series.
+    /// Name of the series.
     pub series: &'static str,
-    /// Tracks from the outer to the inner diameter.
+    /// Number of tracks from the outer to the inner diameter.
     pub tracks: u32,
-    /// Seconds since the first operation of the series, tracks from the outer diameter.
+    /// Points: seconds since the first operation of the series, and tracks from the outer diameter.
     pub points: Vec<(f64, f64)>,
 }
 
-/// What a probe found.
+/// The findings of a probe.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Verdict {
     /// Schema of this document.
     pub schema: &'static str,
-    /// The target.
+    /// Name of the target.
     pub target: String,
-    /// Bytes it offers.
+    /// Size of the target, bytes.
     pub size_bytes: u64,
-    /// What it tells of itself.
+    /// Facts that the target reports about itself.
     pub facts: Vec<Fact>,
-    /// Whether its clock is that of a simulation.
+    /// Whether the target's clock is that of a simulation.
     pub is_virtual: bool,
-    /// Time spent on the target's clock, nanoseconds.
+    /// Duration of the probe, nanoseconds on the target's clock.
     pub target_ns: u64,
-    /// In the order in which they were found.
+    /// Properties, in the order in which they were found.
     pub properties: Vec<Property>,
-    /// What follows for whoever uses the drive, in plain words.
+    /// Advice to the drive's user, in plain words.
     pub advice: Vec<String>,
-    /// What was left out, and why.
+    /// Tests that did not run or did not finish, each with the reason.
     pub left_out: Vec<String>,
-    /// Why the probe ended before its end, if it did: what is known until then stands.
+    /// Why the probe ended early, if it did; the properties found until then remain valid.
     pub ended: Option<String>,
-    /// Evidence.
+    /// Series of measurements: the evidence.
     pub series: Vec<Series>,
-    /// The head beside the evidence, for emulated drives.
+    /// Positions of the head during the series, for emulated drives.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub heads: Vec<Head>,
 }
 
 impl Verdict {
-    /// A property by name.
+    /// Returns the property called `name`.
     pub fn property(&self, name: &str) -> Option<&Property> {
         self.properties.iter().find(|property| property.name == name)
     }
 
-    /// A property's category.
+    /// Returns the category of the property called `name`.
     pub fn word(&self, name: &str) -> Option<&'static str> {
         match self.property(name)?.value {
             Value::Word(word) => Some(word),
@@ -123,7 +123,7 @@ impl Verdict {
         }
     }
 
-    /// A property's number.
+    /// Returns the number of the property called `name`.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.property(name)?.value {
             Value::Number(number) => Some(number),
@@ -131,7 +131,7 @@ impl Verdict {
         }
     }
 
-    /// Adds a property, in place of one of that name.
+    /// Adds a property; replaces an earlier one of that name.
     pub fn conclude(
         &mut self,
         name: &'static str,
@@ -146,7 +146,7 @@ impl Verdict {
         self.properties.push(Property { name, value, unit, confidence, at_least: false, because, evidence });
     }
 
-    /// Adds a number that is certain, or a bound if `at_least`.
+    /// Adds a number with high confidence: an exact one, or a lower bound if `at_least`.
     pub fn conclude_bound(
         &mut self,
         name: &'static str,

@@ -1,42 +1,43 @@
-//! A target under watch: the same target, ended in good order when the user wants an end or the time is over.
+//! A wrapper around a target that ends the run when the user interrupts the probe or the time budget is over.
 //!
 //! Invariants:
-//! 1. What is under way when it ends is waited for; nothing is begun after that.
-//! 2. No operation reaches the target that does not lie in it, in whole sectors, or is larger than any target takes.
-//! 3. On a target in real time a pause is ended within [`SLICE_NS`].
+//! 1. When the run ends, the operations in flight are awaited, and no operation begins after that.
+//! 2. Every operation that reaches the target lies within the target, covers whole sectors, and has at most
+//!    [`OPERATION_BYTES_MAX`] bytes.
+//! 3. On a target in real time, a pause ends within [`SLICE_NS`] after the user's interrupt or the end of the budget.
 
 use crate::target::{About, Done, HeadPath, Next, OPERATION_BYTES_MAX, Operation, Target, TargetError};
 
-/// How far the probe is.
+/// Progress of the probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProbeState<'a> {
-    /// The test in hand.
+    /// Name of the running test.
     pub test: &'a str,
-    /// Operations done.
+    /// Number of completed operations.
     pub operations: u64,
-    /// Time spent, nanoseconds on the target's clock.
+    /// Time since the probe began, nanoseconds on the target's clock.
     pub spent_ns: u64,
 }
 
-/// The longest part of a pause in real time.
+/// Longest uninterrupted part of a pause in real time, nanoseconds.
 const SLICE_NS: u64 = 100_000_000;
-/// In virtual time the user is told of one operation in so many: they cost next to nothing.
+/// Number of operations between two progress reports in virtual time, where an operation takes next to no real time.
 const TOLD_EVERY: u64 = 256;
 
-/// A target under watch.
+/// A target with progress reports and a time budget.
 pub(crate) struct Watched<'a> {
     target: &'a mut dyn Target,
     progress: &'a mut dyn FnMut(&ProbeState<'_>) -> bool,
     begun_ns: u64,
     budget_ns: u64,
-    /// The test in hand.
+    /// Name of the running test.
     pub test: &'static str,
     operations: u64,
     ending: Option<TargetError>,
 }
 
 impl<'a> Watched<'a> {
-    /// Watches `target` from now on.
+    /// Wraps `target`; the budget begins now.
     pub fn new(
         target: &'a mut dyn Target,
         progress: &'a mut dyn FnMut(&ProbeState<'_>) -> bool,
@@ -46,17 +47,17 @@ impl<'a> Watched<'a> {
         Watched { target, progress, begun_ns, budget_ns, test: "", operations: 0, ending: None }
     }
 
-    /// Time spent, nanoseconds on the target's clock.
+    /// Returns the time since the probe began, nanoseconds on the target's clock.
     pub fn spent_ns(&self) -> u64 {
         self.target.now_ns() - self.begun_ns
     }
 
-    /// What of the budget is left.
+    /// Returns the rest of the budget, nanoseconds.
     pub fn left_ns(&self) -> u64 {
         self.budget_ns.saturating_sub(self.spent_ns())
     }
 
-    /// Tells the user that test `test` begins.
+    /// Reports to the user that test `test` begins.
     pub fn begin(&mut self, test: &'static str) -> Result<(), TargetError> {
         self.test = test;
         self.tell()
@@ -72,7 +73,7 @@ impl<'a> Watched<'a> {
     }
 }
 
-/// Whether `operation` lies in a target of so many bytes and sectors.
+/// Returns whether `operation` covers whole sectors within a target of `size` bytes and is not too large.
 fn fits(operation: &Operation, size: u64, sector: u64) -> bool {
     let Operation { offset, bytes, .. } = *operation;
     let is_whole =
@@ -98,7 +99,7 @@ impl Target for Watched<'_> {
         let (begun_ns, budget_ns, test) = (self.begun_ns, self.budget_ns, self.test);
         let mut refused = None;
         let mut operations = self.operations;
-        // Both closures end the run: one by yielding nothing more, the other by saying so.
+        // Both closures can end the run: `next` by returning nothing more, `done` by returning false.
         let ending = std::cell::RefCell::new(None);
         let (size, sector) = (self.target.size_bytes(), u64::from(self.target.sector_bytes()));
         let progress = &mut self.progress;
@@ -143,7 +144,7 @@ impl Target for Watched<'_> {
             self.target.sleep(whole_ns)?;
             return self.tell();
         }
-        // By the clock, so that what each part takes too long does not add up.
+        // By the clock: otherwise the overshoot of each part of the pause would add up.
         let end_ns = self.target.now_ns().saturating_add(whole_ns);
         loop {
             let left_ns = end_ns.saturating_sub(self.target.now_ns());
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
     use crate::target::Timed;
 
-    /// Takes a millisecond for each operation, one after the other.
+    /// A target that takes a millisecond for each operation, one after the other.
     struct Slow(u64, About);
 
     fn slow(now_ns: u64) -> Slow {
@@ -202,8 +203,8 @@ mod tests {
         }
     }
 
-    /// Reads without end, under a budget of 50 ms, until told of `operations_max`; how it ended, how many were done, and
-    /// how a second run ended.
+    /// Reads without end, with a budget of 50 ms, until progress reports `operations_max` operations. Returns how the
+    /// run ended, the number of completed operations, and how a second run ended.
     fn run(operations_max: u64) -> (Result<(), TargetError>, u64, Result<(), TargetError>) {
         let mut slow = slow(7_000_000);
         let mut progress = |told: &ProbeState<'_>| told.operations < operations_max;

@@ -1,18 +1,18 @@
-//! Numbers as people say them, in what a verdict says.
+//! Formats numbers for people, for the texts of a verdict.
 
 use imbrex_units::quantity;
 
-/// A whole number in groups of three digits: `145,799`.
+/// Formats a whole number in groups of three digits: `145,799`.
 pub fn count(number: f64) -> String {
     quantity::grouped(number.round_ties_even() as u64)
 }
 
-/// A size in bytes, as the table of a verdict has it: `13.3 GiB`, `1.8 MiB`, `26 KiB`.
+/// Formats a size in bytes, as a verdict's table shows it: `13.3 GiB`, `1.8 MiB`, `26 KiB`.
 pub fn size(bytes: f64) -> String {
     quantity::rough_bytes(bytes.round_ties_even() as u64)
 }
 
-/// How many turns of the platter: `2.49 turns of the platter`.
+/// Formats a number of rotations: `2.49 turns of the platter`.
 pub fn turns(rotations: f64) -> String {
     format!("{rotations:.2} turns of the platter")
 }

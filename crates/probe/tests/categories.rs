@@ -1,5 +1,5 @@
-//! Goal: the probe says of every drive that comes with the project what it is, without having seen its profile, and never
-//! calls a drive shingled that is not. Truth: the papers' words on these drives, and their profiles.
+//! Goal: the probe recognizes every drive profile that comes with the project without knowing the profile, and never
+//! calls a drive shingled that is not. Truth: the papers about these drives, and their profiles.
 
 use imbrex_probe::{ProbeOptions, Simulated, Verdict, probe};
 use imbrex_sim::{Drive, DriveSpec};
@@ -47,7 +47,8 @@ fn bands_mapping_and_order_are_found() {
     }
 }
 
-/// Aghayev 2015 table 2, within 2 %, and §4.3.1: half tracks, two tracks beside them, merges every 240th packet.
+/// Aghayev 2015 table 2, within 2 %, and §4.3.1: half tracks, two tracks of out-of-band data, merges every 240th
+/// packet.
 #[test]
 fn the_seagates_cache_is_measured() {
     let found = verdict("seagate-st5000as0011", &["journal"]);
@@ -66,7 +67,8 @@ fn the_seagates_cache_is_measured() {
     about("map_merge_time", 325.0, 0.02);
 }
 
-/// Aghayev 2015 §4.9: strokes of 18 to 20 GiB at the outer, 4 at the inner diameter; conventional drives have none.
+/// Aghayev 2015 §4.9: strokes of 18 to 20 GiB at the outer and 4 GiB at the inner diameter. Conventional drives have
+/// none.
 #[test]
 fn zones_are_told_apart() {
     const GIB: f64 = 1073741824.0;
@@ -89,7 +91,7 @@ fn shingled_drives_are_told_apart() {
         // Aghayev 2015 table 3.
         ("seagate-st5000as0011", "disk", Some("od"), "aggressive"),
         ("seagate-st8000as0011", "disk", Some("od"), "aggressive"),
-        // Public measurements of 2026: the cache is at the inner diameter, cleaned after hours.
+        // Public measurements of 2026: the cache is at the inner diameter, and cleaned after hours.
         ("seagate-st8000as0022", "disk", Some("id"), "late"),
         ("seagate-st8000dm004", "disk", Some("id"), "late"),
     ] {
@@ -108,7 +110,8 @@ fn drives_without_overlap_are_conventional() {
     }
 }
 
-/// Hajkazemi 2019 §2.1: writes to bottoms rewrite their neighbours; §2.2 to §2.4 and §5: layers that move or buffer.
+/// Hajkazemi 2019 §2.1: writes to bottom tracks rewrite their neighbours; §2.2 to §2.4 and §5: layers that move hot
+/// tracks, or buffer.
 #[test]
 fn interlaced_drives_are_told_apart() {
     for (layer, bottoms, hot) in [
@@ -122,13 +125,13 @@ fn interlaced_drives_are_told_apart() {
         let found = verdict(&format!("imr-1t+{layer}"), &[]);
         let facts = (found.word("type"), found.word("bottom_writes"), found.word("hot_tracks"));
         assert_eq!(facts, (Some("interlaced"), Some(bottoms), hot), "{layer}: {:#?}", found.properties);
-        // Groups of 128 tracks of 2 MiB, bottoms and tops.
+        // Groups of 128 tracks of 2 MiB, bottom and top.
         let is_near = near(found.number("stretch_bytes"), 268_435_456.0);
         assert!(bottoms == "buffered" || is_near, "{layer}: {:#?}", found.property("stretch_bytes"));
     }
 }
 
-/// Regions that are smaller than the stretch that a probe writes to: no latency is fixed there, but blocks lie elsewhere.
+/// Cache regions are smaller than the stretch that the probe writes: no latency is fixed there, but blocks move.
 #[test]
 fn a_cache_of_small_parts_is_no_conventional_drive() {
     for size in ["1MiB", "4MiB", "5MiB"] {
@@ -138,7 +141,8 @@ fn a_cache_of_small_parts_is_no_conventional_drive() {
     }
 }
 
-/// Where the cache has just been filled, small regions of it are merged while copies are made: what went home is no copy.
+/// In a cache that has just been filled, small regions are merged while copies are made: a block that was moved home is
+/// no copy.
 #[test]
 #[ignore = "fills 37 GiB: `make test-long`"]
 fn a_full_cache_of_small_regions_is_not_placed_where_its_blocks_went_home() {
@@ -150,14 +154,15 @@ fn a_full_cache_of_small_regions_is_not_placed_where_its_blocks_went_home() {
     );
 }
 
-/// A drive that spares neighbours which hold nothing writes in place until they do, and reads nothing from what is empty.
+/// The drive exploits unused neighbours: it writes in place until they hold data, and reads nothing from unused
+/// sectors.
 #[test]
 fn an_empty_interlaced_drive_is_not_vouched_for() {
     let found = verdict("imr-1t+imr-rmw:skip_dead=on", &["type"]);
     assert!(!matches!(found.word("type"), Some("conventional" | "shingled")), "{:#?}", found.properties);
 }
 
-/// A cache in a thousand sets fills unevenly: what it takes is told, or not for sure.
+/// A cache in a thousand sets fills unevenly: its size must be found, or have a lower confidence.
 #[test]
 #[ignore = "takes a minute: `make test-long`"]
 fn what_a_cache_in_many_sets_takes_is_not_said_for_sure() {

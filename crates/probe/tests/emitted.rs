@@ -1,6 +1,6 @@
-//! Goal: a profile emitted from a verdict is that drive. Method: three workloads that no test of the probe runs, on the drive
-//! and on the emitted profile; the root of the mean square of the horizontal distance between the two distributions of
-//! latencies, as a share of the drive's mean, stays below a tenth.
+//! Goal: a profile emitted from a verdict describes the probed drive. Method: three workloads that no test of the probe
+//! runs, on the drive and on the emitted profile. The root mean square of the horizontal distance between the two
+//! distributions of latencies, as a share of the drive's mean, stays below a tenth.
 
 mod support;
 
@@ -9,7 +9,7 @@ use imbrex_probe::{Operation, Simulated, Target, emit_profile};
 use imbrex_sim::{Drive, DriveSpec};
 use support::{Size, build, draw, probed};
 
-/// Below this the emitted drive is the probed one.
+/// Gap between the distributions below which the emitted drive counts as equal to the probed one.
 const GAP_MAX: f64 = 0.10;
 
 struct Lcg(u64);
@@ -35,8 +35,8 @@ fn perform(target: &mut Simulated, operations: &[Operation], pause_ns: impl Fn(u
     latencies
 }
 
-/// Latencies of three workloads on fresh drives over `bytes`: a burst of random writes; reads and writes, 70 to 30, with
-/// pauses; a stretch written and read in order.
+/// Returns the latencies of three workloads on new drives, within the first `bytes` bytes: a burst of random writes; 70
+/// % reads and 30 % writes with pauses; a stretch written and read sequentially.
 fn latencies(make: &dyn Fn() -> Drive, bytes: u64, burst_writes: usize) -> [Vec<u64>; 3] {
     let mut dice = Lcg(11);
     let mut random = |bytes_each: u64| dice.below(bytes / bytes_each) * bytes_each;
@@ -60,7 +60,7 @@ fn latencies(make: &dyn Fn() -> Drive, bytes: u64, burst_writes: usize) -> [Vec<
     ]
 }
 
-/// The distance between two distributions of as many values, as a share of the first's mean.
+/// Returns the distance between two distributions with equally many values, as a share of the first one's mean.
 fn gap(one: &[u64], other: &[u64]) -> f64 {
     let sorted = |values: &[u64]| {
         let mut values: Vec<f64> = values.iter().map(|&value| value as f64).collect();
@@ -75,7 +75,7 @@ fn gap(one: &[u64], other: &[u64]) -> f64 {
 
 fn check(name: &str, make: &dyn Fn() -> Drive, wrong: &mut Vec<String>) {
     let verdict = probed(&mut Simulated::new(make()));
-    // A burst is what a drive takes before writes wait for cleaning.
+    // The burst must end before writes wait for cleaning.
     let burst_writes =
         verdict.number("cache_writes_4k_depth_1").map_or(2500, |count| (count * 0.8).min(2500.0) as usize);
     let text = emit_profile(&verdict);
@@ -104,7 +104,7 @@ fn an_emitted_profile_answers_as_the_probed_drive() {
         };
         check(name, &make, &mut wrong);
     }
-    // Of each kind some.
+    // Some of each kind.
     for seed in [26, 34, 4, 11, 13, 6, 12, 3, 7, 27, 2, 5, 8] {
         let drawn = draw(seed, Size::Small);
         check(&format!("seed {seed}, {}", drawn.truth.kind), &|| build(&drawn.text), &mut wrong);

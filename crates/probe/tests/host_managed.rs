@@ -1,6 +1,6 @@
-//! Goal: a drive that leaves it to the host to write in order is not called conventional, even where nobody can ask it what
-//! it is. Method: a simulated drive behind a target whose writes destroy what was written in the mebibyte after them, or
-//! which refuses them; everywhere, or everywhere but in its first part.
+//! Goal: a host-managed drive is not called conventional, even if the probe cannot query its kind. Method: a simulated
+//! drive behind a target whose writes destroy the data in the following mebibyte, or which refuses writes; everywhere,
+//! or everywhere but in its first part.
 
 mod support;
 
@@ -13,7 +13,7 @@ const MIB: u64 = 1 << 20;
 
 struct HostManaged {
     inner: Simulated,
-    /// From here on it is as said.
+    /// Offset from which the drive is host-managed.
     from: u64,
     refuses: bool,
     written: BTreeSet<u64>,
@@ -21,7 +21,7 @@ struct HostManaged {
 }
 
 impl HostManaged {
-    /// Whether `operation` goes well, and what it destroys.
+    /// Records `operation` and the blocks that it destroys; returns whether it succeeds.
     fn note(&mut self, operation: &Operation) -> bool {
         let Operation { direction, offset, .. } = *operation;
         if direction == Direction::Read {

@@ -1,8 +1,8 @@
-//! Goal: whatever layer a drive has, the probe says nothing wrong with high confidence, and is right with high confidence as
-//! often as it was when that was counted last. Method: drives drawn at random of each layer in the registry; of layers that
-//! are not in the papers' drives it is only known what kind they are, and how they treat bottoms. `tests/sure.txt` has how
-//! often each question is answered right and surely, of 20 drives of a layer and of 200; `IMBREX_RECORD=1` writes it anew,
-//! `IMBREX_LAYER=name` takes one layer alone and `IMBREX_SEED=n` one seed.
+//! Goal: for every layer, the probe finds nothing wrong with high confidence, and finds as much right with high
+//! confidence as recorded. Method: random drives of each layer in the registry. Of layers that are not used by the
+//! papers' drives, only the kind and the treatment of bottom tracks are known. `tests/sure.txt` records how often each
+//! question is answered right and with high confidence, of 20 drives of a layer and of 200. `IMBREX_RECORD=1` updates
+//! the file, `IMBREX_LAYER=name` selects one layer and `IMBREX_SEED=n` one seed.
 
 mod support;
 
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use imbrex_probe::Confidence;
 use support::{Answer, Size, answers, draw_with, probed_only};
 
-/// Right and sure, right, asked.
+/// Numbers of answers: right with high confidence, right, and all.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     sure: usize,
@@ -22,10 +22,11 @@ struct Tally {
     asked: usize,
 }
 
-/// By layer and question.
+/// Tallies by layer and question.
 type Tallies = BTreeMap<(&'static str, &'static str), Tally>;
 
-/// The tests that a short run gives a layer: of those that fill a drive's cache only where that takes no time to simulate.
+/// Returns the tests of a layer in a short run; empty for all tests. Tests that fill a cache are left out if that takes
+/// long to simulate.
 fn tests_of(layer: &str) -> &'static [&'static str] {
     match layer {
         "s-blocks" | "log-structured" => &["type", "cleaning", "cache-place"],
@@ -33,7 +34,7 @@ fn tests_of(layer: &str) -> &'static [&'static str] {
     }
 }
 
-/// Layers of drives that say themselves what they are are not probed.
+/// Returns the names of the selected layers. Host-managed drives report their kind, and are not probed.
 fn layers() -> Vec<&'static str> {
     let all = imbrex_layer::registry::all();
     let only = std::env::var("IMBREX_LAYER").ok();
@@ -41,7 +42,7 @@ fn layers() -> Vec<&'static str> {
     all.iter().filter(|info| !info.host_managed && is_wanted(info.name)).map(|info| info.name).collect()
 }
 
-/// The answers about a drive of this layer and seed.
+/// Returns the answers about the drive with this layer and seed.
 fn asked(layer: &str, seed: u64, is_whole: bool) -> Vec<Answer> {
     let drawn = draw_with(layer, seed, if seed.is_multiple_of(3) { Size::Fine } else { Size::Small });
     let begun = std::time::Instant::now();
@@ -57,7 +58,7 @@ fn sure_and_wrong(answers: &[Answer]) -> Vec<String> {
     answers.iter().filter(|answer| answer.is_sure && !answer.is_right).map(|answer| answer.text.clone()).collect()
 }
 
-/// The one seed that is asked for.
+/// Returns the single selected seed, if there is one.
 fn only_one() -> Option<u64> {
     std::env::var("IMBREX_SEED").ok().map(|text| text.parse().expect("IMBREX_SEED is a number"))
 }
@@ -95,7 +96,7 @@ fn recorded_path() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sure.txt")
 }
 
-/// What is recorded, by the number of drives, layer and question: right and sure, right, asked.
+/// Returns the recorded counts by number of drives, layer and question: right with high confidence, right, and all.
 fn recorded() -> BTreeMap<(u64, String, String), [usize; 3]> {
     let text = std::fs::read_to_string(recorded_path()).unwrap_or_default();
     (text.lines().filter(|line| !line.starts_with('#')))
@@ -123,7 +124,7 @@ fn record(count: u64, tallies: &Tallies) {
     std::fs::write(recorded_path(), text).expect("the table is written");
 }
 
-/// Probes `count` drives of each layer, and asserts.
+/// Probes `count` drives of each layer, and asserts that the answers are no worse than recorded.
 fn assert_not_mistaken(count: u64, is_whole: bool) {
     let (tallies, wrong) = probe_each(count, is_whole);
     if std::env::var_os("IMBREX_RECORD").is_some() {
@@ -146,7 +147,7 @@ fn assert_not_mistaken(count: u64, is_whole: bool) {
     assert!(rarer.is_empty(), "{}", rarer.join("\n"));
 }
 
-/// Drives beyond those of the short run, of which something was told wrong once, or by which the probe came to grief.
+/// Drives beyond those of the short run for which the probe once found something wrong, or failed.
 const ONCE_WRONG: [(&str, u64); 12] = [
     ("fully-associative", 48),
     ("fully-associative", 51),
@@ -170,11 +171,11 @@ fn drives_once_wrong_are_not_mistaken() {
     }
 }
 
-/// Drives beyond those of the short run on which a question was once left open.
+/// Drives beyond those of the short run for which a question once had no sure answer.
 const ONCE_UNSURE: [(&str, u64, &str); 3] = [
-    // A log that frees less than is written at either end of the drive.
+    // A log that frees less than the test writes at either end of the drive.
     ("fully-associative", 60, "cache_place"),
-    // Sets that are full one by one: of 958 MiB, and of 91 MiB with something in them.
+    // Sets that are full one by one: of 958 MiB, and of 91 MiB with some data at first.
     ("set-associative", 66, "cache_bytes"),
     ("set-associative", 186, "cache_bytes"),
 ];
@@ -188,7 +189,7 @@ fn drives_once_unsure_are_told_surely() {
     }
 }
 
-/// Blocks on a drive that is a log stay where they were written, since that is their place; when it cleans they do not show.
+/// On a drive that is a log, blocks stay where they were written, because that is their place; cleaning does not show.
 #[test]
 fn a_log_is_not_said_to_put_cleaning_off() {
     let text = draw_with("log-structured", 1, Size::Small).text;

@@ -1,6 +1,6 @@
-//! Goal: noise does not mislead the probe. Method: a target that lets every operation take up to 5 % longer and holds one in
-//! a hundred up for up to 100 ms, one after the other as a busy host would: the platter turns on meanwhile. And targets
-//! that are no disk at all: files, page caches, fixed delays.
+//! Goal: noise does not mislead the probe. Method: a target that lengthens every operation by up to 5 %, and delays one
+//! in a hundred by up to 100 ms, one after the other like a busy host, while the platter turns on. Also targets that
+//! are no disks: files, page caches, fixed delays.
 
 mod support;
 
@@ -8,13 +8,13 @@ use imbrex_probe::{About, Direction, Done, Next, Operation, Simulated, Target, T
 use support::noisy::{Lcg, Noise, Noisy};
 use support::{Size, build, draw, faults, probed};
 
-/// Up to 5 % longer, and one in a hundred held up for up to 100 ms.
+/// Up to 5 % longer, and one in a hundred delayed by up to 100 ms.
 const HARSH: Noise = Noise { share: 0.05, held: 0.01, held_ns: 1e8, late_ns: 0.0 };
 
 #[test]
 fn drives_are_read_right_through_noise() {
     let mut wrong = Vec::new();
-    // Of each kind some.
+    // Some of each kind.
     for seed in [26, 34, 4, 11, 29, 6, 12, 3, 7, 27, 5, 35] {
         let drawn = draw(seed, Size::Small);
         let mut target = Noisy::new(Simulated::new(build(&drawn.text)), HARSH, seed);
@@ -26,7 +26,7 @@ fn drives_are_read_right_through_noise() {
     assert!(wrong.is_empty(), "{}", wrong.concat());
 }
 
-/// Something that answers by itself: latencies in nanoseconds by direction, size and chance.
+/// A target without a drive: its latencies in nanoseconds depend on direction, size and chance.
 struct Answering<F: FnMut(&Operation) -> f64> {
     latency_ns: F,
     now_ns: u64,
@@ -59,7 +59,7 @@ impl<F: FnMut(&Operation) -> f64> Target for Answering<F> {
     }
 }
 
-/// How long an operation takes, nanoseconds.
+/// Function that returns the latency of an operation, nanoseconds.
 type Latency = Box<dyn FnMut(&Operation) -> f64>;
 
 #[test]
@@ -67,7 +67,7 @@ fn what_is_no_disk_is_never_called_shingled() {
     let mut dice = Lcg(5);
     let mut other = Lcg(6);
     let mut third = Lcg(7);
-    // A sum of twelve uniform numbers is as good as normal.
+    // The sum of twelve uniform numbers is close to normal.
     let mut normal = move || (0..12).map(|_| dice.unit()).sum::<f64>() - 6.0;
     let transfer = |operation: &Operation| operation.bytes as f64 / 2.0;
     let targets: Vec<(&str, Latency)> = vec![

@@ -1,11 +1,12 @@
-//! Goal: of drives drawn at random the probe finds what is so: categories exactly, sizes within 5 %. Method: the truth
-//! about each follows from its parameters by simple arithmetic (`support`); a drive whose verdict once was wrong stays.
+//! Goal: the probe finds the true properties of random drives: categories exactly, sizes within 5 %. Method: the truth
+//! follows from a drive's parameters by simple arithmetic (`support`). A drive that once had a wrong verdict stays in
+//! the test.
 
 mod support;
 
 use support::{Size, draw, faults, probed_text};
 
-/// Probes the drives of these seeds on as many threads as there are processors; what is wrong with each.
+/// Probes the drives of these seeds on as many threads as there are processors; returns the errors of each.
 fn wrong(seeds: &[u64], size: Size) -> Vec<String> {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let found = std::sync::Mutex::new(Vec::new());
@@ -41,7 +42,7 @@ fn wrong(seeds: &[u64], size: Size) -> Vec<String> {
     found
 }
 
-/// Drives beyond those, of which something was told wrong once.
+/// Seeds beyond the first 200 that once had a wrong verdict.
 const ONCE_WRONG: [u64; 7] = [209, 243, 257, 281, 296, 369, 426];
 
 #[test]
@@ -51,7 +52,7 @@ fn two_hundred_drives_are_known() {
     assert!(wrong.is_empty(), "{} of {} drives:\n{}", wrong.len(), seeds.len(), wrong.concat());
 }
 
-/// Drives of the full range, of which something was told wrong once.
+/// Seeds of the full range that once had a wrong verdict.
 const LARGE_ONCE_WRONG: [u64; 2] = [140, 163];
 
 #[test]
@@ -60,8 +61,8 @@ fn large_drives_once_wrong_are_known() {
     assert!(wrong.is_empty(), "{}", wrong.concat());
 }
 
-/// The full range: terabytes, caches of 1 to 64 GiB, maps of a thousand to a million entries. `IMBREX_DRIVES` is how many,
-/// `IMBREX_SEED` the first.
+/// Tests the full range: terabytes, caches of 1 to 64 GiB, maps of a thousand to a million entries. `IMBREX_DRIVES` is
+/// the number of drives, `IMBREX_SEED` the first seed.
 #[test]
 #[ignore = "takes many minutes: `make probe-nightly`"]
 fn large_drives_are_known() {

@@ -1,6 +1,5 @@
-//! Goal: a drive in real time is known within the hours that an owner gives, though answers come as late as schedulers
-//! have it. Method: drives drawn at random, small enough for real time, on a clock that says it is the wall's; no time
-//! passes.
+//! Goal: the probe recognizes a drive in real time within hours, although schedulers delay the answers. Method: random
+//! drives, small enough for real time, on a virtual clock that claims to be the wall clock.
 
 mod support;
 
@@ -8,7 +7,7 @@ use imbrex_probe::Simulated;
 use support::noisy::{Noise, Noisy};
 use support::{Size, build, draw, faults, probed};
 
-/// What a machine with other work adds to an answer that is passed between two processes.
+/// Delays that a machine with other work adds to an answer passed between two processes.
 const SCHEDULER: Noise = Noise { share: 0.0, held: 0.004, held_ns: 6e6, late_ns: 80_000.0 };
 
 #[test]
@@ -19,14 +18,14 @@ fn tiny_drives_are_known_in_real_time() {
         let mut target = Noisy::new(Simulated::new(build(&drawn.text)), SCHEDULER, seed).in_real_time();
         let verdict = probed(&mut target);
         let mut faults = faults(&drawn.truth, &verdict);
-        // How zones lie shows in ways little longer than others, which lateness may hide.
+        // The layout shows in seeks that are little longer than others, which delays may hide.
         faults.retain(|fault| !fault.starts_with("layout is CannotTell"));
-        // Whoever runs this may be busy, and then no drive is called conventional.
+        // The machine that runs this test may be busy, and then no drive is called conventional.
         faults.retain(|fault| !(fault.starts_with("type is CannotTell") && fault.contains("this machine was busy")));
         if !faults.is_empty() {
             wrong.push(format!("seed {seed}, {}:\n  {}\n", drawn.truth.kind, faults.join("\n  ")));
         }
-        // An hour and a half at most, where the drive cleans when idle; one that does not is filled whole, at its own pace.
+        // At most an hour and a half if the drive cleans when idle; one that does not is filled whole, at its own pace.
         if matches!(verdict.word("cleaning"), None | Some("aggressive")) && drawn.truth.place != Some("several") {
             assert!(verdict.target_ns < 5_400_000_000_000, "seed {seed}: {} s", verdict.target_ns / 1_000_000_000);
         }

@@ -1,18 +1,18 @@
-//! Goal: the invariants of a probe's run. Method: a simulated drive behind a target that notes what reaches it, fails
-//! when told to, and never lets a write through that was not allowed.
+//! Goal: the invariants of a probe's run. Method: a simulated drive behind a target that counts operations, fails at a
+//! given one, and shows writes that were not allowed.
 
 use imbrex_probe::experiments;
 use imbrex_probe::{About, Direction, Done, Next, ProbeOptions, Simulated, Target, TargetError, Verdict, probe};
 use imbrex_sim::{Drive, DriveSpec};
 
-/// A target that notes and fails.
+/// A target that counts operations and can fail.
 struct Noted {
     inner: Simulated,
     writes: u64,
     operations: u64,
-    /// Fails from this operation on.
+    /// Number of the operation from which on the target fails.
     fails_at: u64,
-    /// Which may say that it is smaller than it is.
+    /// Facts about the target; the size may be smaller than that of the drive.
     about: About,
 }
 
@@ -61,7 +61,7 @@ impl Target for Noted {
     }
 }
 
-/// Probes `target` until `goes_on` says no; the verdict, and the tests that began.
+/// Probes `target` until `goes_on` returns false; returns the verdict, and the names of the tests that began.
 fn run(
     target: &mut Noted,
     may_write: bool,
@@ -85,7 +85,7 @@ fn run(
     (verdict, begun)
 }
 
-/// Invariant 1: each experiment began, or is named among what was left out.
+/// Checks invariant 1: each experiment began, or is listed in `left_out`.
 fn assert_all_accounted(verdict: &Verdict, begun: &[String]) {
     for experiment in experiments::all() {
         let has_begun = begun.iter().any(|name| name == experiment.name);
@@ -111,7 +111,7 @@ fn an_interrupted_run_tells_what_is_known() {
         let mut target = Noted::new(DRIVE);
         let (verdict, begun) = run(&mut target, true, u64::MAX, &mut |operations| operations < after);
         assert_eq!(verdict.ended.as_deref(), Some("interrupted"));
-        // In virtual time one operation in 256 is told of.
+        // In virtual time, progress is reported every 256 operations.
         assert!(target.operations <= after + 300, "{} operations after {after}", target.operations);
         assert_all_accounted(&verdict, &begun);
     }
@@ -132,7 +132,7 @@ fn a_budget_is_kept() {
     for budget_s in [0, 5, 60, 400] {
         let mut target = Noted::new(DRIVE);
         let (verdict, begun) = run(&mut target, true, budget_s, &mut |_| true);
-        // What is under way when it is over is waited for.
+        // Operations in flight at the end of the budget are awaited.
         assert!(verdict.target_ns < (budget_s + 5) * 1_000_000_000, "{budget_s}: {}", verdict.target_ns);
         assert!(verdict.ended.is_none());
         assert_all_accounted(&verdict, &begun);

@@ -1,6 +1,6 @@
-//! Goal: targets in real time do what they are asked, where they are asked, with as many operations under way as they
-//! are asked. Method: a server of the test's own that answers only when so many requests have come, the last first; a
-//! file whose bytes are looked at afterwards.
+//! Goal: targets in real time perform the requested operations at the requested offsets and depth. Method: a server in
+//! the test that answers in reverse order, and only when enough requests have arrived; and a file whose bytes are
+//! checked afterwards.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -32,14 +32,14 @@ fn shake_hands(stream: &mut UnixStream) {
         bytes.extend_from_slice(data);
         stream.write_all(&bytes).expect("sent");
     };
-    // An export that knows FUA; then the end of the handshake.
+    // Facts about an export with FUA; then the end of the handshake.
     let facts = [&[0, 0][..], &SIZE.to_be_bytes(), &[0, 0b1001]].concat();
     reply(3, &facts);
     reply(1, &[]);
 }
 
-/// Answers requests once `DEPTH` of them are there, the last first; a request at `bad` fails. Says how many were writes
-/// with FUA.
+/// Answers requests in reverse order once there are `DEPTH` of them; a request at offset `bad` fails. Returns the
+/// number of writes with FUA.
 fn serve(mut stream: UnixStream, bad: u64) -> u64 {
     shake_hands(&mut stream);
     let (mut waiting, mut durable) = (Vec::new(), 0);
@@ -79,7 +79,7 @@ fn run(bad: u64) -> (Result<(), TargetError>, Vec<Timed>, u64) {
     let server = std::thread::spawn(move || serve(listener.accept().expect("a client").0, bad));
     let mut target = Nbd::connect(&format!("nbd+unix:///?socket={}", path.display())).expect("it answers");
     assert_eq!((target.size_bytes(), target.is_read_only()), (SIZE, false));
-    // Whole rounds of the server, so that it answers all.
+    // Whole rounds of the server, so that it answers all requests.
     let mut operations = (0..4 * DEPTH as u64).map(|index| {
         let offset = index * 3 * BLOCK;
         if index % 2 == 0 { Operation::write(offset, BLOCK) } else { Operation::read(offset, BLOCK) }
@@ -106,7 +106,7 @@ fn nbd_requests_are_on_their_way_together_and_answered_in_any_order() {
 
 #[test]
 fn an_error_of_the_server_is_told_with_its_place() {
-    // The first to be answered, so that no other round was begun, which the server would not answer.
+    // The bad request is answered first, so that no other round has begun, which the server would not complete.
     let (outcome, seen, _) = run((DEPTH as u64 - 1) * 3 * BLOCK);
     let said = outcome.expect_err("one fails").to_string();
     assert!(said.contains("reading 4096 bytes at byte 86016") && said.contains("Input/output"), "{said}");
@@ -115,7 +115,7 @@ fn an_error_of_the_server_is_told_with_its_place() {
 
 #[test]
 fn a_file_is_written_where_it_is_asked_and_nowhere_else() {
-    // Beside the program, since folders for temporary files may lie in memory.
+    // In a folder beside the program, because folders for temporary files may lie in memory.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let path = folder.path().join("file");
     std::fs::File::create(&path).and_then(|file| file.set_len(SIZE)).expect("made");

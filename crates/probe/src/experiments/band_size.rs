@@ -1,10 +1,11 @@
-//! Tests 9 and 10: how large is a band, and does it move when it is cleaned? Blocks a mebibyte apart are written in random
-//! order, and cleaning is made to run a little at a time; the blocks that leave the cache together are a band's (Aghayev
-//! 2015 §4.7), and finer ones around its ends tell its size. If each then takes as long to read as before it was written,
-//! it is in its place again: the mapping is static; if not, the band has moved (§4.8).
+//! Tests 9 and 10: how large is a band, and does it move when it is cleaned? Blocks a mebibyte apart are written in
+//! random order, and cleaning is made to run for a short time. The blocks that leave the cache together belong to one
+//! band (Aghayev 2015 §4.7), and finer blocks around its ends show its size. If each block then takes as long to read
+//! as before it was written, it is in its home location again, and the mapping is static; otherwise the band has moved,
+//! and the mapping is dynamic (§4.8).
 //!
-//! A drive that cleans when idle is left alone for as long as one band takes. One that does not is written to in one place
-//! until it has no room and one write waits for cleaning.
+//! A drive that cleans when idle is left idle for as long as one band takes. To make any other drive clean, the test
+//! writes in one place until the cache is full and a write waits for cleaning.
 
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ use crate::statistics::{change, median, runs};
 use crate::target::{Operation, TargetError};
 use crate::verdict::{Confidence, Value, Verdict};
 
-/// Its line in the registry.
+/// The experiment's entry in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "band-size",
     question: "how large is a band, and is the mapping static or dynamic?",
@@ -35,45 +36,46 @@ fn is_idle(verdict: &Verdict) -> Option<&'static str> {
     only_for_cached(verdict).or((!is_known).then_some("whether it cleans when idle is not known"))
 }
 
-/// Blocks of the region, a mebibyte apart.
+/// Number of blocks of the region, a mebibyte apart.
 const BLOCKS: u64 = 256;
-/// Finer blocks around the ends of a band: how many would fit into it.
+/// Density of the finer blocks around the ends of a band: as many as would fit into the band.
 const FINE_OF_BAND: u64 = 160;
-/// Where the bands are measured, as shares of the drive.
+/// Places where bands are measured, as shares of the drive, with the names of the property and of the series.
 const PLACES: [(f64, &str, &str); 3] = [
     (0.01, "band_bytes_od", "blocks cleaned together, outer"),
     (0.5, "band_bytes_md", "blocks cleaned together, middle"),
     (0.997, "band_bytes_id", "blocks cleaned together, inner"),
 ];
-/// Times that cleaning is made to run.
+/// Most times that cleaning is made to run.
 const STEPS: usize = 40;
-/// How far on another region is tried where one told nothing: it may lie over the end of a zone.
+/// Distance to the next region that is tried if one showed nothing, bytes: a region may cover the end of a zone.
 const NEXT_REGION: u64 = 1 << 30;
-/// A block that is elsewhere has moved; one that seems to be where it was may lie at the same angle by chance, so many in a
-/// row where measurements are exact, and where they vary.
+/// Most blocks in a row that may seem unmoved within a moved run, for exact and for varying measurements: a moved block
+/// may lie at its old angle by chance.
 const GAPS: [usize; 2] = [2, 5];
-/// Bands seen whole before one is measured.
+/// Number of bands that must be seen whole before one is measured.
 const BANDS: usize = 3;
-/// A write waits for cleaning if it takes so many rotations: as long as reading and writing a few tracks.
+/// A write waits for cleaning if it takes this many rotations: as long as reading and writing a few tracks.
 const STALL_ROTATIONS: f64 = 14.0;
-/// What is written in one place at most until a write waits, and how often until what was cached before has gone.
+/// Most bytes written in one place until a write waits, and the number of stalls after which the data cached before is
+/// gone.
 const FILL_BYTES_MAX: u64 = 8 << 30;
 const STALLS: usize = 4;
-/// Of the blocks around an end so many bytes lie within the band.
+/// Bytes of the fine blocks around an end that lie within the band.
 const WITHIN_BYTES: u64 = 3 * MIB / 2;
-/// How often the ends of a band are looked at until what is seen fits.
+/// Most attempts to find the ends of a band.
 const ATTEMPTS: u32 = 3;
-/// How often blocks are written again that cannot be told from those in their place.
+/// Most rewrites of blocks whose read times do not differ from those in their home locations.
 const REWRITES: usize = 3;
-/// Tried for how much lies between blocks of different age.
+/// Distances in written data between blocks of different age that are tried, MiB.
 const APART_MIB: [u64; 9] = [90, 66, 48, 40, 32, 26, 20, 15, 11];
 const FILLER_BYTES: u64 = 508 << 10;
 
-/// So many blocks seem to have left by chance.
+/// Most scattered blocks that may seem to have left the cache by chance.
 const SCATTERED_MIN: usize = 4;
-/// A band that is seen again begins and ends where it did, but for such a part of it.
+/// Reciprocal of the part of a band by which its ends may differ in a second measurement.
 const AGAIN_PART: u64 = 64;
-/// Blocks, where they were read before they were written, and after.
+/// Blocks, with their read times before and after they were written.
 struct Region {
     marks: Marks,
     native: Times,
@@ -82,7 +84,7 @@ struct Region {
     filler: Filler,
 }
 
-/// Blocks that were cleaned, and how many of them are where they were before they were written.
+/// Number of blocks that were cleaned, and of those that lie where they lay before they were written.
 #[derive(Default)]
 struct Returned {
     cleaned: usize,
@@ -116,7 +118,7 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// What the places measured so far tell together.
+/// Concludes the band sizes from the places measured so far.
 fn conclude_sizes(bench: &mut Bench<'_>, told: &[Option<Size>]) {
     for ((_, name, series), size) in PLACES.into_iter().zip(told) {
         let (value, because) = match size {
@@ -144,7 +146,7 @@ fn conclude_mapping(bench: &mut Bench<'_>, returned: &Returned) {
     let (value, sure) = match share {
         _ if returned.cleaned < 8 => (Value::CannotTell, Confidence::Low),
         share if share > 0.8 => (Value::Word("static"), Confidence::High),
-        // Blocks that moved lie at the angle of their place by chance alone; in half of them no chance has a part.
+        // Moved blocks lie at their old angle only by chance, which does not explain half of them.
         share if share > 0.5 => (Value::Word("static"), Confidence::Medium),
         share if share < 0.45 => (Value::Word("dynamic"), Confidence::High),
         _ => (Value::CannotTell, Confidence::Low),
@@ -152,7 +154,7 @@ fn conclude_mapping(bench: &mut Bench<'_>, returned: &Returned) {
     bench.verdict.conclude("mapping", value, "", sure, because, &evidence);
 }
 
-/// The size of a band near `offset`.
+/// Returns the size of a band near `offset`.
 fn measure(
     bench: &mut Bench<'_>,
     offset: u64,
@@ -180,13 +182,14 @@ fn measure(
     Ok(None)
 }
 
-/// Whether cleaning is forced by writing in one place over and over, as in [`Filler`].
+/// Returns whether cleaning is forced by repeated writes to one place, as [`Filler`] describes.
 fn is_filled_in_place(bench: &Bench<'_>) -> bool {
     !bench.cleans_when_idle() && bench.verdict.word("cache_place") != Some("several")
 }
 
-/// Whether this band is seen once more: two leave together where what is written lies over the end of one, but not from a
-/// quarter of them.
+/// Returns whether a second measurement, with the writes that force cleaning a quarter of the band aside, shows the
+/// same band. If these writes lie across the border of two bands, both leave the cache together. A quarter of the
+/// measured length aside, the writes lie in only one of them.
 fn leaves_again(
     bench: &mut Bench<'_>,
     offset: u64,
@@ -195,14 +198,15 @@ fn leaves_again(
     band: &Range<u64>,
 ) -> Result<bool, TargetError> {
     let bytes = band.end - band.start;
-    // What is written there reaches from a quarter to one and a half of a mebibyte on.
+    // The writes cover 0.25 to 1.5 MiB behind their offset; this centres them.
     let again = refine(bench, offset, run, apart, -(bytes as i64 / 4) - 7 * MIB as i64 / 8)?;
     let off = |again: Range<u64>| again.start.abs_diff(band.start).max(again.end.abs_diff(band.end));
     Ok(again.is_some_and(|again| off(again) <= bytes / AGAIN_PART))
 }
 
-/// How much is written between a block and those that must be younger, where cleaning has to be forced: more than a band,
-/// so that they lie in different ones of the cache, and less than the cache takes. One, where it need not be.
+/// Returns the amounts to write between the oldest block and the younger ones, bytes, in the order of trial, where
+/// cleaning has to be forced. An amount must exceed a band, so that the blocks lie in different bands of the cache, and
+/// be less than the cache holds. Returns a single 0 for a drive that cleans when idle.
 fn apart_bytes(bench: &Bench<'_>) -> Vec<u64> {
     if bench.cleans_when_idle() {
         return vec![0];
@@ -215,8 +219,8 @@ fn gap(bench: &Bench<'_>) -> usize {
     GAPS[usize::from(bench.repeats > 1)]
 }
 
-/// The runs of blocks that moved together. Between two bands there is room for another, so that those with less between
-/// them are parts of one.
+/// Returns the runs of blocks that moved together. Two bands have room for another between them; so runs with a smaller
+/// gap are parts of one band, and are joined.
 fn bands(newly: &[bool], gap: usize) -> Vec<Range<usize>> {
     let mut bands: Vec<Range<usize>> = Vec::new();
     for run in runs(newly, gap).into_iter().filter(|run| is_band(run, newly)) {
@@ -228,15 +232,16 @@ fn bands(newly: &[bool], gap: usize) -> Vec<Range<usize>> {
     bands
 }
 
-/// Whether most blocks of a region left at one time. Where cleaning was forced, so that the band of the oldest block goes
-/// alone, it took every band that had something beside that block in the cache: a run of blocks may then be as many bands as
-/// happen to lie side by side, and so may what stays. Runs that are alike are single bands all the same.
+/// Returns whether most blocks of a region left the cache at one time. Forced cleaning takes every band with a block
+/// near the oldest block in the cache. A run of moved blocks may then be several bands side by side, and so may a run
+/// of the others. Only runs of equal length are single bands then.
 fn have_most_left(newly: &[bool]) -> bool {
     2 * newly.iter().filter(|newly| **newly).count() > newly.len()
 }
 
-/// Whether many blocks left in groups too small to be bands of blocks a mebibyte apart: then so are the bands, and what seems
-/// to be one are some that lie side by side. Where times vary single blocks seem to have left by chance, and do not count.
+/// Returns whether many blocks left in groups too small to be bands, given the distance of the blocks. Then bands are
+/// that small, and a longer run is several of them side by side. Where times vary, single blocks that seem to have left
+/// do not count.
 fn are_scattered(newly: &[bool], bands: &[Range<usize>], is_exact: bool) -> bool {
     let has_beside = |index: usize| index > 0 && newly[index - 1] || newly.get(index + 1) == Some(&true);
     let counts = |index: &usize| newly[*index] && (is_exact || has_beside(*index));
@@ -245,37 +250,37 @@ fn are_scattered(newly: &[bool], bands: &[Range<usize>], is_exact: bool) -> bool
     outside > SCATTERED_MIN && 4 * outside > left.len()
 }
 
-/// Whether a run is one of blocks that moved together, and not of some that seem to have.
+/// Returns whether the blocks of a run moved together, rather than seem to have by chance.
 fn is_band(run: &Range<usize>, newly: &[bool]) -> bool {
     let moved = newly[run.clone()].iter().filter(|moved| **moved).count();
     moved > 3 && 5 * moved > 3 * run.len()
 }
 
-/// The run that most others are as long as; of several such, the shortest: two bands may leave in one step. Where cleaning
-/// goes on by itself a part of a band may be seen, and one alone is none.
+/// Returns the run with most others of its length; of several, the shortest, because two bands may leave in one step.
+/// On a drive that cleans when idle, a run may be part of a band: if no two of several runs are alike, returns nothing.
 fn single_band(bench: &Bench<'_>, found: &[Range<usize>]) -> Option<Range<usize>> {
     let run = found.iter().max_by_key(|run| (alike(run, found), std::cmp::Reverse(run.len())))?;
     (alike(run, found) > 1 || found.len() == 1 || !bench.cleans_when_idle()).then(|| run.clone())
 }
 
-/// How many runs are as long as this one, itself among them.
+/// Returns the number of runs of the same length, including this one.
 fn alike(run: &Range<usize>, found: &[Range<usize>]) -> usize {
     found.iter().filter(|other| other.len().abs_diff(run.len()) <= 2).count()
 }
 
-/// How long cleaning runs at first, nanoseconds: less than a band takes.
+/// Returns the duration of the first cleaning, nanoseconds: less than a band takes.
 fn first_pause(bench: &Bench<'_>) -> f64 {
     bench.verdict.number("cleaning_time").map_or(1e8, |seconds| seconds * 0.5e9)
 }
 
-/// So many bytes `aside` of the middle from `first` to `last`; in the middle at the whole mebibyte.
+/// Returns the offset `aside` bytes from the middle of `first` and `last`; for 0, the whole mebibyte before the middle.
 fn middle(first: u64, last: u64, aside: i64) -> u64 {
     let middle = (first + last) / 2;
     if aside == 0 { middle / MIB * MIB } else { middle.saturating_add_signed(aside) / BLOCK_BYTES * BLOCK_BYTES }
 }
 
-/// Where the band over the blocks `run` of the region at `offset` begins and ends, by finer blocks around its ends, with what makes it
-/// leave so many bytes `aside` of its middle.
+/// Returns the extent of the band that covers the blocks `run` of the region at `offset`, found by finer blocks around
+/// its ends. The writes that make the band leave the cache are `aside` bytes from its middle.
 fn refine(
     bench: &mut Bench<'_>,
     offset: u64,
@@ -284,7 +289,7 @@ fn refine(
     aside: i64,
 ) -> Result<Option<Range<u64>>, TargetError> {
     let step = (run.len() as u64 * MIB / FINE_OF_BAND / BLOCK_BYTES).max(1) * BLOCK_BYTES;
-    // The end lies before the first block that moved or after the last, and beyond some that seem not to have.
+    // The end lies before the first moved block or after the last one, and beyond some that seem unmoved.
     let reach = (gap(bench) as u64 + 2) * MIB;
     let fine = (reach + WITHIN_BYTES) / step;
     let (first, last) = (offset + run.start as u64 * MIB, offset + (run.end as u64 - 1) * MIB);
@@ -323,8 +328,8 @@ fn refine(
 }
 
 impl Region {
-    /// Reads `blocks`, writes `first` and then them, in random order, and reads them again. What fills the cache goes so many
-    /// bytes `aside` of their middle.
+    /// Reads `blocks`, writes `first`, then writes `blocks` in random order, and reads `blocks` again. The writes that
+    /// fill the cache go `aside` bytes from the middle of `blocks`.
     fn prepare(
         bench: &mut Bench<'_>,
         blocks: Vec<u64>,
@@ -338,8 +343,8 @@ impl Region {
         bench.shuffle(&mut order);
         let mut filler = Filler::of(bench, marks.blocks[0], marks.blocks[marks.blocks.len() - 1], aside);
         if !bench.cleans_when_idle() {
-            // What is left in the cache from before goes first; then one block, and all others much later, so that cleaning
-            // what is oldest then takes the band of that one alone.
+            // First, the older contents of the cache are forced out. Then one block is written, and all others much
+            // later, so that cleaning the oldest data takes only the band of that block.
             for _ in 0..STALLS {
                 if !filler.fill_until_stall(bench)? {
                     break;
@@ -358,7 +363,8 @@ impl Region {
         Ok(region)
     }
 
-    /// Writes those once more that lie in the cache at the angle of their place: it would not show that they left.
+    /// Rewrites the blocks that lie in the cache at the angle of their home locations: their read times would not
+    /// change when they leave the cache.
     fn set_apart(&mut self, bench: &mut Bench<'_>) -> Result<(), TargetError> {
         for _ in 0..REWRITES {
             let is_alike = |&index: &usize| !is_elsewhere(bench, self.native[index], self.cached[index]);
@@ -372,7 +378,8 @@ impl Region {
         Ok(())
     }
 
-    /// Makes cleaning run until some bands have been seen whole; their runs of blocks, and every block that moved.
+    /// Makes cleaning run until some bands have been seen whole; adds their runs to `found`, and every moved block to
+    /// `points`.
     fn look(
         &mut self,
         bench: &mut Bench<'_>,
@@ -391,7 +398,7 @@ impl Region {
                 pause *= 1.3;
             }
             let is_crowded = !bench.cleans_when_idle() && have_most_left(&newly);
-            // What reaches the end of the region may go on beyond it.
+            // A run that reaches the end of the region may continue beyond it.
             let is_whole = |run: &&Range<usize>| run.start > gap && run.end + gap < newly.len();
             let is_sure = |run: &&Range<usize>| !is_crowded || alike(run, &bands) > 1;
             if !are_scattered(&newly, &bands, bench.repeats == 1) {
@@ -412,15 +419,15 @@ impl Region {
         Ok(())
     }
 
-    /// Whether so many steps would have shown something: where cleaning has to be forced, until all that was in this part of
-    /// the cache must have gone, if it is no more than some gibibytes.
+    /// Returns whether `step` steps would have shown a band. Where cleaning has to be forced, also enough must have
+    /// been written to force out all that this part of the cache held, or some gibibytes.
     fn is_in_vain(&self, bench: &Bench<'_>, step: usize) -> bool {
         let cache_bytes = bench.verdict.number("cache_bytes").unwrap_or(0.0) as u64;
         let is_spent = self.filler.pieces * FILLER_BYTES > cache_bytes.min(FILL_BYTES_MAX);
         step >= STEPS && (bench.cleans_when_idle() || is_spent)
     }
 
-    /// Reads those that seem to have moved once more: answers that came late by chance do not so twice.
+    /// Reads the blocks that seem to have moved once more: an answer that was late by chance is not late twice.
     fn look_again(&self, bench: &mut Bench<'_>, newly: &mut [bool]) -> Result<(), TargetError> {
         let seem: Vec<usize> = (0..newly.len()).filter(|&index| newly[index]).collect();
         let times = self.marks.read_some(bench, &seem)?;
@@ -431,13 +438,13 @@ impl Region {
         Ok(())
     }
 
-    /// Whether all blocks have moved, but for some that seem not to have.
+    /// Returns whether all blocks have moved, except for a tenth that may seem unmoved.
     fn has_all_moved(&self) -> bool {
         10 * self.moved.iter().filter(|moved| !**moved).count() <= self.moved.len()
     }
 
-    /// Once all cleaning is over: how many of the blocks that left the cache are where they were before they were written.
-    /// Until then a band may lie where it is kept safe while it is rewritten.
+    /// Counts the cleaned blocks, and those that lie where they lay before they were written, once all cleaning is
+    /// over. Until then, a band may lie in a safe copy while it is rewritten.
     fn note_returned(&self, bench: &mut Bench<'_>, returned: &mut Returned) -> Result<(), TargetError> {
         bench.drain(2 * BLOCKS / 8)?;
         let moved: Vec<usize> = (0..self.moved.len()).filter(|&index| self.moved[index]).collect();
@@ -448,7 +455,8 @@ impl Region {
         Ok(())
     }
 
-    /// Makes cleaning run, for `pause_ns` where it runs when idle; which blocks have left the cache since the last time.
+    /// Makes cleaning run, for `pause_ns` if the drive cleans when idle; returns which blocks have left the cache since
+    /// the last call.
     fn clean_a_little(&mut self, bench: &mut Bench<'_>, pause_ns: f64) -> Result<Vec<bool>, TargetError> {
         if bench.cleans_when_idle() {
             bench.target.sleep((bench.trigger_ns() + pause_ns) as u64)?;
@@ -464,7 +472,8 @@ impl Region {
         for (index, _) in newly.iter().enumerate().filter(|(_, newly)| **newly) {
             self.moved[index] = true;
         }
-        // Of a band that is being rewritten some seem to have stayed, and show only later that they left with the others.
+        // While a band is rewritten, some of its blocks seem unmoved, and show only later that they left with the
+        // others.
         for band in bands(&newly, gap(bench)) {
             self.moved[band].fill(true);
         }
@@ -472,19 +481,19 @@ impl Region {
     }
 }
 
-/// What fills a cache, so that it must clean.
+/// Generator of writes that fill a cache, so that it must clean.
 struct Filler {
-    /// Where the first piece goes, and whether the others go on downwards.
+    /// Offset of the first piece, and whether the next ones have descending offsets.
     at: u64,
     falls: bool,
-    /// Whether every piece goes to a new place: a cache that is shared by a zone is full only of what is not overwritten. A
-    /// cache region belongs to few bands, and is filled by what is written in one of them over and over.
+    /// Whether every piece goes to a new place. A cache that a whole zone shares is filled only by data that is not
+    /// overwritten. A cache region belongs to few bands, and is filled by repeated writes to one of them.
     is_new: bool,
     pieces: u64,
 }
 
 impl Filler {
-    /// What fills the cache of the blocks from `first` to `last`, so many bytes `aside` of the middle.
+    /// Returns a filler for the cache of the blocks from `first` to `last`, at `aside` bytes from their middle.
     fn of(bench: &Bench<'_>, first: u64, last: u64, aside: i64) -> Filler {
         let falls = last > bench.at_share(0.9);
         if !is_filled_in_place(bench) {
@@ -495,7 +504,7 @@ impl Filler {
         Filler { at, falls, is_new: false, pieces: 0 }
     }
 
-    /// The next piece. Pieces do not touch, so that no stream is seen in them.
+    /// Returns the next piece. Pieces do not touch, so that the drive does not detect a sequential stream.
     fn next(&mut self) -> Operation {
         self.pieces += 1;
         let stride = FILLER_BYTES + BLOCK_BYTES;
@@ -507,13 +516,14 @@ impl Filler {
         Operation::write(offset, FILLER_BYTES)
     }
 
-    /// Writes so many bytes.
+    /// Writes `bytes` bytes.
     fn fill(&mut self, bench: &mut Bench<'_>, bytes: u64) -> Result<(), TargetError> {
         let writes: Vec<_> = (0..bytes / FILLER_BYTES).map(|_| self.next()).collect();
         bench.one_by_one(&writes).map(|_| ())
     }
 
-    /// Writes until a write waits for cleaning; whether one did before much more was written than the cache takes.
+    /// Writes until a write waits for cleaning; returns whether one did before the writes clearly exceeded the size of
+    /// the cache.
     fn fill_until_stall(&mut self, bench: &mut Bench<'_>) -> Result<bool, TargetError> {
         let limit = STALL_ROTATIONS * bench.rotation_ns();
         let most = bench.verdict.number("cache_bytes").map_or(FILL_BYTES_MAX, |bytes| (bytes * 1.2) as u64 + 64 * MIB);
@@ -542,7 +552,7 @@ mod tests {
         text.chars().map(|left| left == '#').collect()
     }
 
-    /// Goal: small bands that leave all over a region are none of the size that some of them make up side by side.
+    /// Checks that small bands that leave all over a region are not taken for larger bands where some lie side by side.
     #[test]
     fn bands_of_a_few_blocks_are_seen_to_be_scattered() {
         let one = left(".........########.................##...........................");

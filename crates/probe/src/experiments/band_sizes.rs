@@ -1,38 +1,39 @@
-//! How sure the size of a band is, by what all places where it was measured tell together. What left the cache at one time is a
-//! band, or some bands that lie side by side and left together by chance.
+//! Computes the confidence in a band size from all places where it was measured. The blocks that left the cache at one
+//! time are one band, or several neighbouring bands that left together by chance.
 
 use crate::bench::MIB;
 use crate::statistics::is_near;
 use crate::verdict::Confidence;
 
-/// A single band of few blocks may be two that lie side by side.
+/// Size below which a band that was seen once may be two neighbouring ones, bytes: it covers few blocks.
 const FEW_BLOCKS_BYTES: u64 = 21 * MIB / 2;
-/// Bands of as many tracks are larger at the outer edge, where a track holds no more than so many times what one at the inner
-/// edge does: radii differ by little more than two times.
+/// Largest ratio of the sizes of two bands with equally many tracks. Bands are larger at the outer edge, where a track
+/// holds at most this many times the bytes of one at the inner edge: radii differ by little more than a factor of 2.
 const OUTER_TIMES: f64 = 3.0;
-/// A size is a multiple of another if no more than this is left, and the same if they differ by no more.
+/// Relative error within which one size counts as a multiple of another, or as equal to it.
 const MULTIPLE: f64 = 0.04;
 
-/// What a place tells.
+/// The band size measured at one place.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     pub bytes: u64,
-    /// Bands that were seen to leave.
+    /// Number of bands that were seen to leave the cache.
     pub bands: usize,
 }
 
-/// How sure `size` is, which one of so many places told, where `told` is what those tell that were looked at.
+/// Returns the confidence in `size`, measured at one of `places` places; `told` holds the results of the places
+/// measured so far.
 pub fn confidence(size: Size, told: &[Option<Size>], places: usize) -> Confidence {
     let sizes: Vec<f64> = told.iter().flatten().map(|size| size.bytes as f64).collect();
     let (bytes, is_single) = (size.bytes as f64, size.bands < 2);
     let (least, most) = sizes.iter().fold((bytes, bytes), |(least, most), &size| (size.min(least), size.max(most)));
-    // At each place it was other bands that left: by chance it would not be as many of them everywhere.
+    // Each place had other bands: they would not join in equal numbers everywhere by chance.
     if sizes.len() == places && is_near(least, most, MULTIPLE) {
         return Confidence::High;
     }
     let times = bytes / least;
     let is_multiple = times > 1.5 && (times - times.round()).abs() < MULTIPLE;
-    // Of how many bands it is nobody can say where no other place tells anything.
+    // If no other place has a result, the number of bands in the run is unknown.
     let is_alone = sizes.len() < 2;
     let is_in_doubt = is_single && (size.bytes < FEW_BLOCKS_BYTES || is_multiple);
     if is_alone || is_in_doubt || times > OUTER_TIMES { Confidence::Medium } else { Confidence::High }
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
     use Confidence::{High, Medium};
 
-    /// How sure three places are of what they tell in KiB, and of how many bands they saw.
+    /// Returns the confidence in each of three results, given as KiB and number of bands.
     fn sure(told: [Option<(u64, usize)>; 3]) -> Vec<Confidence> {
         let told = told.map(|told| told.map(|(kib, bands)| Size { bytes: kib << 10, bands }));
         told.iter().flatten().map(|size| confidence(*size, &told, 3)).collect()
@@ -66,7 +67,8 @@ mod tests {
             [High; 3],
             "of tracks of other lengths"
         );
-        // Of two drives whose bands take 1.64 and 1.87 MiB: larger than any track of one drive makes a band.
+        // Results of two drives with bands of 1.64 and 1.87 MiB: the ratio is larger than the tracks of one drive
+        // explain.
         assert_eq!(sure([None, Some((1_696, 2)), Some((35_312, 4))]), [High, Medium]);
         assert_eq!(sure([Some((17_216, 2)), None, Some((1_920, 8))]), [Medium, High]);
     }

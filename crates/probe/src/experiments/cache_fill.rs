@@ -1,11 +1,12 @@
-//! Tests 6, 7 and 8: raw size of the cache, entries of its map, bytes it takes. Small writes one by one fill the raw space,
-//! small ones at depth the map, large ones at depth the payload (Aghayev 2015 §4.6). Which limit ended each follows from
-//! the three together: as many writes in two tests are as many entries of the map; as many packets are the raw space. A
-//! limit that ended none is larger than what was reached.
+//! Tests 6, 7 and 8: raw size of the cache, entries of its map, and bytes of data that it holds. Small writes at depth
+//! 1 fill the raw space, small ones at a high depth the map, large ones at a high depth the payload (Aghayev 2015
+//! §4.6). The limit that ended each test follows from all three: equal numbers of writes in two tests mean that the map
+//! was full; equal numbers of packets mean that the raw space was full. A limit that ended no test is larger than the
+//! value reached.
 //!
-//! A single cache of a drive that cleans when idle is filled from few bands, so that it is soon clean again; any other from
-//! the whole drive. One that never cleans when idle can be filled but once, which gives all three, for such a cache is
-//! mapped by blocks.
+//! A single cache of a drive that cleans when idle is filled from few bands, so that it is soon clean again; any other
+//! from the whole drive. A cache that is never cleaned when idle can be filled only once; that gives all three values,
+//! because such a cache is mapped by blocks.
 
 use super::experiment::{Experiment, only_for_cached};
 use super::filling::{Filled, Spread, fill};
@@ -16,7 +17,7 @@ use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value, Verdict};
 use crate::words;
 
-/// Its line in the registry.
+/// The experiment's entry in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "cache-size",
     question: "how much does the cache take?",
@@ -43,23 +44,24 @@ fn is_idle(verdict: &Verdict) -> Option<&'static str> {
     only_for_cached(verdict).or((!is_known).then_some("whether it cleans when idle is not known"))
 }
 
-/// A cache that was filled from all over the drive takes hours to clean: what asks for a clean one goes first.
+/// Returns the name of the test of the band size, to be run first, if the drive cleans when idle: that test needs a
+/// clean cache, and a cache filled from all over the drive takes hours to clean.
 fn yields_to(verdict: &Verdict) -> Option<&'static str> {
     matches!(verdict.word("cleaning"), Some("aggressive" | "late")).then_some("band-size")
 }
 
-/// Bytes of a large write.
+/// Size of a large write, bytes.
 const LARGE_BYTES: u64 = 64 * BLOCK_BYTES;
-/// Two counts that differ by less than this are of one limit.
+/// Relative difference below which two counts have the same limit.
 const ALIKE: f64 = 0.04;
-/// Bands that a region leaves to be cleaned at most.
+/// Most bands that must be cleaned after a region was written.
 const BANDS: u64 = 400;
 
 const SMALL: &str = "small writes one by one";
 const DEEP: &str = "small writes at depth";
 const LARGE: &str = "large writes at depth";
 
-/// Where writes go, and whether the drive can be emptied between the tests.
+/// Returns the spread of the writes, and whether the drive can be emptied between the tests.
 fn manner(bench: &Bench<'_>) -> (Spread, bool) {
     let is_single = matches!(bench.verdict.word("cache_place"), Some("od" | "md" | "id"));
     match (bench.can_wait_for_cleaning(), is_single) {
@@ -82,7 +84,8 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     bench.drain(BANDS)?;
     let large = filled(bench, LARGE, spread, LARGE_BYTES, DEPTH)?;
     bench.drain(BANDS)?;
-    // Where the cache does not tell how long its tracks are, those of the addresses nearest to it do.
+    // If the times of cached blocks do not show the length of the cache's tracks, the tracks of the addresses nearest
+    // to the cache do.
     let near = bench.verdict.number("cache_near").unwrap_or(0.0) as u64;
     let near = near.min(bench.last_offset(16 * MIB));
     let track = match cache_track(bench)? {
@@ -106,7 +109,8 @@ fn filled(
     Ok(filled)
 }
 
-/// What a track of the cache holds: blocks written at one time lie side by side there, and come by one after the other.
+/// Returns the capacity of a track of the cache, bytes: blocks that are written together lie side by side in the cache,
+/// and pass the head one after the other.
 fn cache_track(bench: &mut Bench<'_>) -> Result<Option<f64>, TargetError> {
     const BYTES: u64 = 6 * BLOCK_BYTES;
     let base = bench.at_share(0.4);
@@ -114,7 +118,7 @@ fn cache_track(bench: &mut Bench<'_>) -> Result<Option<f64>, TargetError> {
     bench.shuffle(&mut offsets);
     let writes: Vec<_> = offsets.iter().map(|&offset| Operation::write(offset, BYTES)).collect();
     latencies(bench.target, DEPTH, &writes)?;
-    // Where single times vary they are taken several times, and farther apart.
+    // If single times vary, they are measured several times, and over longer distances.
     let (passes, apart) = if bench.repeats > 1 { (9, 4) } else { (1, 1) };
     let rotation = bench.rotation_ns() as u64;
     let mut phases = vec![Vec::new(); offsets.len() - apart];
@@ -144,7 +148,7 @@ fn count_of(
     filled.count.map(|count| count as f64)
 }
 
-/// One number that is all three.
+/// Concludes from one number of writes, which stands for all three sizes.
 fn conclude_by_blocks(bench: &mut Bench<'_>, small: Filled) -> Result<(), TargetError> {
     let Some(count) = count_of(bench, "cache_bytes", "B", &small, SMALL) else { return Ok(()) };
     let because = format!(
@@ -156,11 +160,12 @@ fn conclude_by_blocks(bench: &mut Bench<'_>, small: Filled) -> Result<(), Target
     conclude_parts(bench, &small);
     let bytes = Value::Number(count * BLOCK_BYTES as f64);
     bench.verdict.conclude("cache_bytes", bytes, "B", sure, because, &[SMALL]);
-    // After a full cache has been cleaned it is empty, or cleans itself; where it cleans when idle it is given the time.
+    // After the test, the full cache has been cleaned and is empty, or cleans itself; a drive that cleans when idle is
+    // given the time.
     bench.drain(BANDS)
 }
 
-/// Into how many parts it falls that fill at a time: one stall of each, unless stalls went on all the time.
+/// Concludes the number of parts that fill up at one time: one stall for each, unless stalls continued all the time.
 fn conclude_parts(bench: &mut Bench<'_>, small: &Filled) {
     let (parts, sure, told) = if small.is_spread {
         let told = "writes waited now and again all the time, not at one".to_string();
@@ -172,7 +177,7 @@ fn conclude_parts(bench: &mut Bench<'_>, small: &Filled) {
     bench.verdict.conclude("cache_parts", parts, "parts", sure, told, &[SMALL]);
 }
 
-/// Merges of the map: stalls all alike, at even distances.
+/// Looks for merges of the map: stalls of equal length, at even distances.
 fn note_merges(bench: &mut Bench<'_>, small: &Filled) {
     let usual = median(&small.latencies) as f64;
     let full = small.count.unwrap_or(u64::MAX) as usize;
@@ -191,7 +196,7 @@ fn note_merges(bench: &mut Bench<'_>, small: &Filled) {
     bench.verdict.conclude("map_merge_time", Value::Number(cost as f64 / 1e6), "ms", sure, because, &[SMALL]);
 }
 
-/// The distance at which long latencies of one kind follow each other, and how long they are.
+/// Returns the number of writes between stalls of one kind, and the duration of the stalls, nanoseconds.
 fn comb(long: &[(usize, u64)]) -> Option<(usize, u64)> {
     let latencies: Vec<u64> = long.iter().map(|(_, latency)| *latency).collect();
     let kind = (!latencies.is_empty()).then(|| mode(&latencies, 0.2))?;
@@ -213,12 +218,13 @@ fn conclude(bench: &mut Bench<'_>, small: &Filled, deep: &Filled, large: &Filled
     let largely = count_of(bench, "cache_bytes", "B", large, LARGE);
     let rotation_ms = bench.rotation_ns() / 1e6;
     let latency_ms = bench.verdict.number("write_latency").unwrap_or(rotation_ms);
-    // A packet of more than a rotation has something beside the write in it.
+    // A packet of more than a rotation holds records beside the data.
     let is_packed = latency_ms > 1.3 * rotation_ms;
     let same =
         |one: Option<f64>, other: Option<f64>| one.zip(other).is_some_and(|(one, other)| is_near(one, other, ALIKE));
     let by_bytes = |count: Option<f64>, bytes: u64| count.map(|count| count * bytes as f64);
-    // What ended the deep test: a packet takes as many writes as were answered at once; blocks take their bytes.
+    // The raw space ended the test at depth if the packets are as many as in the first test, or, for a cache mapped by
+    // blocks, if the bytes are as many as with large writes.
     let deep_is_raw = if is_packed {
         same(deeply.map(|count| count / deep.at_once.max(1) as f64), singly) && deep.at_once > 1
     } else {
@@ -232,8 +238,8 @@ fn conclude(bench: &mut Bench<'_>, small: &Filled, deep: &Filled, large: &Filled
         let value = Value::Number(count);
         bench.verdict.conclude("cache_writes_4k_depth_1", value, "writes", Confidence::High, because, &[SMALL]);
         if let Some(track) = track.filter(|_| is_packed) {
-            // In half tracks, in which such caches are written.
-            // Of the shortest writes: a late one misses its place and waits a rotation more.
+            // In half tracks, the unit of such caches, and from the shortest writes: a late one misses its place and
+            // waits for another rotation.
             let shortest_ms = quantile(&small.latencies, 0.02) as f64 / 1e6;
             let tracks = (shortest_ms / rotation_ms * 2.0).round() / 2.0;
             let because =

@@ -1,12 +1,12 @@
-//! Test 2: where is the cache? Of a run every other block is written, and lies in the cache; reading it makes the head go
-//! there and back (Aghayev 2015 §4.4). Copies of blocks from both ends of the drive lie side by side where there is one
-//! cache, and apart where there are several. Read in random order the waits for the platter are spread over a rotation, and the
-//! shortest reads that change between cache and place tell how far the head goes; read in order, as the paper does, they
-//! are rounded to whole rotations.
+//! Test 2: where is the persistent cache? Every second block of a run is written, and lies in the cache; reading the
+//! run makes the head go there and back (Aghayev 2015 §4.4). Copies of blocks from both ends of the drive lie side by
+//! side in a single cache, and apart in several. The run is read in random order, so that the rotational waits are
+//! spread evenly, and the shortest reads that change between cache and home location show the length of the seek. In
+//! order, as in the paper, the times would be rounded to whole rotations.
 //!
-//! Invariant: what is read as a copy lies in the cache. A write that waits for cleaning takes home what was written before it,
-//! so all is written again then, into a part of the cache that has just been emptied; where that does not help, the place is
-//! told less surely.
+//! Invariant: a block that is read as a copy lies in the cache. A write that waits for cleaning moves the blocks
+//! written before it home. Then all blocks are written again, into a part of the cache that has just been emptied. If
+//! that does not help, the place has a lower confidence.
 
 use super::experiment::{Experiment, only_for_cached};
 use crate::bench::{BLOCK_BYTES, Bench, DEPTH, MIB};
@@ -14,7 +14,7 @@ use crate::statistics::{median, quantile};
 use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value, Verdict};
 
-/// Its line in the registry.
+/// The experiment's entry in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "cache-place",
     question: "where is the cache?",
@@ -34,40 +34,42 @@ fn is_idle(verdict: &Verdict) -> Option<&'static str> {
         .or((verdict.word("cache_medium") == Some("flash")).then_some("the cache is flash"))
 }
 
-/// What is left in a cache that is never cleaned when idle counts when it is filled.
+/// Returns the name of the test of the cache's size, to be run first, if the drive does not clean when idle: blocks
+/// that this test leaves in the cache would count there.
 fn yields_to(verdict: &Verdict) -> Option<&'static str> {
     let cleans = matches!(verdict.word("cleaning"), Some("aggressive" | "late"));
     (!cleans).then_some("cache-size")
 }
 
-/// Blocks of a run, every other of which is written, and how far apart: over a track or two, for waits of all lengths.
+/// Number of blocks of a run, and their distance: over a track or two, for rotational waits of all lengths.
 const RUN: u64 = 64;
 const STRIDE_BYTES: u64 = 12 * BLOCK_BYTES;
-/// How often the run is read.
+/// Number of reads of the run.
 const PASSES: usize = 6;
-/// The share of the changes that are the shortest: those that just caught the platter.
+/// Quantile of the times that is taken for the shortest one: reads that just reached their pass.
 const SHORTEST: f64 = 0.03;
-/// Ways that differ by less than this share of a rotation are alike.
+/// Share of a rotation by which two seek times of one length may differ.
 const ALIKE: f64 = 0.035;
-/// Places tried between those beside the nearest.
+/// Number of steps between the two neighbours of the nearest place.
 const CLOSER: u64 = 10;
-/// Places at which a run is read, evenly over the drive.
+/// Number of places at which a run is read, spread evenly over the drive.
 const PLACES: usize = 25;
-/// Copies of blocks from either end of the drive lie in one cache if the way between them is less than this share of the
-/// way between the ends; in several, if it is more than the second.
+/// Copies of blocks from both ends of the drive lie in one cache if the seek between them takes less than this share of
+/// a seek between the ends; in several caches, if it takes more than the second share.
 const ONE: f64 = 0.42;
 const SEVERAL: f64 = 0.5;
-/// Pieces written at either end, large enough to lie at all angles; fewer, over half a track, where some of so many always wait
-/// for cleaning: a log that frees a band at a time has room for those until it waits again.
+/// Numbers of pieces written at either end, tried in turn. Many cover all angles; few cover half a track. Few are
+/// needed if some of many always wait for cleaning: a log that frees a band at a time has room for few until it stalls
+/// again.
 const COPIES: [usize; 3] = [40, 20, 10];
-/// How often a way from one end to the other and back is read.
+/// Number of reads of each end in turn.
 const COPIES_PASSES: usize = 120;
 const COPY_BYTES: u64 = 12 * BLOCK_BYTES;
 
-/// A write waited for cleaning if no answer came for so many rotations, and for so many times as long as usual.
+/// A write waited for cleaning if no answer came for this many rotations, and for this many times as long as usual.
 const STALL_ROTATIONS: f64 = 14.0;
 const STALL_TIMES: u64 = 3;
-/// How often all is written, until none of the writes waits for cleaning.
+/// Most attempts to write all blocks without a write that waits for cleaning.
 const WRITES_MAX: usize = 4;
 
 const COPIES_READ: &str = "copies of blocks from either end";
@@ -75,7 +77,7 @@ const RUNS: [&str; 3] =
     ["fragmented read, low addresses", "fragmented read, middle", "fragmented read, high addresses"];
 const WAYS: &str = "way to the cache by address";
 
-/// Writes `bytes` at these offsets until all lie in the cache together; whether they do.
+/// Writes `bytes` bytes at each of these offsets until all lie in the cache together; returns whether they do.
 fn put_into_cache(bench: &mut Bench<'_>, offsets: &[u64], bytes: u64) -> Result<bool, TargetError> {
     let writes: Vec<_> = offsets.iter().map(|&offset| Operation::write(offset, bytes)).collect();
     for _ in 0..WRITES_MAX {
@@ -91,8 +93,8 @@ fn put_into_cache(bench: &mut Bench<'_>, offsets: &[u64], bytes: u64) -> Result<
     Ok(false)
 }
 
-/// The shortest time from cache to place or back, for a run at `offset`, milliseconds, and whether all of the run stayed in the
-/// cache.
+/// Returns the shortest seek time between the cache and a run at `offset`, milliseconds, and whether the whole run
+/// stayed in the cache.
 fn way(bench: &mut Bench<'_>, series: Option<&'static str>, offset: u64) -> Result<(f64, bool), TargetError> {
     let mut written: Vec<u64> = (0..RUN).step_by(2).map(|index| offset + index * STRIDE_BYTES).collect();
     bench.shuffle(&mut written);
@@ -151,7 +153,7 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// The address nearest to the cache, between the places beside the nearest of `points`.
+/// Finds the address nearest to the cache, between the neighbours of the nearest of `points`.
 fn note_nearest(bench: &mut Bench<'_>, points: &[(f64, f64)]) -> Result<(), TargetError> {
     let by_way = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
     let Some(mut nearest) = points.iter().min_by(by_way).copied() else { return Ok(()) };
@@ -170,13 +172,13 @@ fn note_nearest(bench: &mut Bench<'_>, points: &[(f64, f64)]) -> Result<(), Targ
     Ok(())
 }
 
-/// Where blocks at the low and at the high end are.
+/// Returns offsets near the low and the high end of the drive.
 fn ends(bench: &Bench<'_>) -> [u64; 2] {
     [bench.at_share(0.02), bench.at_share(0.97)]
 }
 
-/// Blocks from either end are written in turn and read in random order: the shortest way from the copy of one to that of
-/// another, milliseconds, and whether all of them stayed in the cache.
+/// Writes blocks from both ends in turn and reads them in random order. Returns the shortest seek time from a copy of
+/// one end to a copy of the other, milliseconds, and whether all stayed in the cache.
 fn way_between_copies(bench: &mut Bench<'_>) -> Result<(f64, bool), TargetError> {
     let (mut written, mut is_cached) = (Vec::new(), false);
     for count in COPIES {
@@ -198,7 +200,8 @@ fn way_between_copies(bench: &mut Bench<'_>) -> Result<(f64, bool), TargetError>
     Ok((quantile(&times, SHORTEST) as f64 / 1e6, is_cached))
 }
 
-/// The same for blocks never written near those.
+/// Returns the shortest seek time from one end to the other, nanoseconds, measured with blocks that are not near those
+/// of `way_between_copies`.
 fn way_between_ends(bench: &mut Bench<'_>) -> Result<f64, TargetError> {
     let [low, high] = ends(bench).map(|end| end + 8 * MIB);
     let mut offsets = Vec::new();
@@ -211,7 +214,8 @@ fn way_between_ends(bench: &mut Bench<'_>) -> Result<f64, TargetError> {
     Ok(quantile(&times, SHORTEST) as f64)
 }
 
-/// A single cache has copies from all over the drive side by side, and is where the way to it is the shortest.
+/// Returns the place of the cache. A single cache has copies from both ends side by side, and lies where the seek to it
+/// is shortest.
 fn place_of(ways: &[f64], copies_apart: f64) -> Option<&'static str> {
     if copies_apart > SEVERAL {
         return Some("several");
@@ -220,7 +224,7 @@ fn place_of(ways: &[f64], copies_apart: f64) -> Option<&'static str> {
     (copies_apart < ONE).then_some(third(nearest, ways.len()))
 }
 
-/// Where the place of this number lies, of so many from the low to the high end.
+/// Returns the part of the drive ("od", "md" or "id") in which place number `index` of `places` lies.
 fn third(index: usize, places: usize) -> &'static str {
     match index as f64 / (places - 1) as f64 {
         share if share < 0.27 => "od",
@@ -229,8 +233,8 @@ fn third(index: usize, places: usize) -> &'static str {
     }
 }
 
-/// Whether the cache is as near as anywhere only from `place`: where it is so from all over the drive, as with regions of the
-/// cache so small that few of them were met, the shortest way is the shortest by chance.
+/// Returns whether the seek to the cache is shortest only from `place`. If it is as short from all over the drive, as
+/// with small cache regions of which few were met, the shortest one is chance.
 fn is_nearest_alone(ways: &[f64], alike: f64, place: &str) -> bool {
     let least = ways.iter().copied().fold(f64::INFINITY, f64::min);
     let mut near = (0..ways.len()).filter(|&index| ways[index] <= least + alike);

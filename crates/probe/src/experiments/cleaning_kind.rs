@@ -1,7 +1,7 @@
-//! Test 3: aggressive or lazy cleaning? After a pause a drive that cleans when idle has put a fragmented run back into
-//! its place (Aghayev 2015 §4.5). What it waits for before it begins shows in the head: a block far from the cache that
-//! was read before the pause is read again at its next pass while the head has rested, and later once it has gone to
-//! clean. Halving the pauses between the two finds the time.
+//! Test 3: is cleaning aggressive or lazy? After a pause, a drive that cleans when idle has moved a fragmented run back
+//! to its home location (Aghayev 2015 §4.5). The idle time before cleaning shows in the position of the head. A block
+//! far from the cache is read before and after a pause. It is read at its next pass if the head stayed in place, and
+//! later if the head has left to clean. Bisection between short and long pauses finds the idle time.
 
 use super::experiment::{Experiment, only_for_cached};
 use crate::bench::{BLOCK_BYTES, Bench, DEPTH, MIB};
@@ -10,7 +10,7 @@ use crate::rest::has_moved;
 use crate::target::TargetError;
 use crate::verdict::{Confidence, Value, Verdict};
 
-/// Its line in the registry.
+/// The experiment's entry in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "cleaning",
     question: "does it clean when idle, and after how long?",
@@ -24,23 +24,24 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Pauses tried, seconds. The later ones cost a real drive's owner hours: there the budget ends the test before them.
+/// Pauses tried, seconds. The later ones take hours on a real drive: there, the budget ends the test before them.
 const PAUSES_S: [u64; 4] = [5, 30, 120, 600];
-/// A pause only a virtual clock is given.
+/// A pause that is tried only in virtual time, seconds.
 const LONG_PAUSE_S: u64 = 5 * 3600;
-/// Blocks of the fragmented run, and how far apart: at all angles, so that few are alike before and after by chance.
+/// Number of blocks of the fragmented run, and their distance: they lie at all angles, so that few seem unmoved by
+/// chance.
 const RUN: u64 = 20;
 const STRIDE_BYTES: u64 = 24 * BLOCK_BYTES;
-/// So many of them have moved.
+/// Share of the blocks that must have moved for the run to count as cleaned.
 const MOST: f64 = 0.6;
-/// The pauses between which the drive begins differ by less than this share; where pauses cost nothing, by no more than
-/// so many rotations too.
+/// Relative difference between the longest pause without cleaning and the shortest with cleaning at which the search
+/// ends. In virtual time, the difference must also be at most this many rotations.
 const EXACT: f64 = 0.015;
 const EXACT_ROTATIONS: f64 = 1.2;
 /// Shortest pause tried, nanoseconds.
 const PAUSE_NS_MIN: f64 = 2e7;
-/// How often each pause is tried at most, where measurements are exact and where they vary, and how many decide: some
-/// answers come late for other reasons.
+/// Most trials of a pause, and the number of trials with a moved head that decide: first for exact measurements, then
+/// for varying ones, in which some answers are late for other reasons.
 const VOTES: [u32; 2] = [3, 14];
 const DECIDE: [u32; 2] = [1, 3];
 
@@ -80,8 +81,9 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// That blocks stay where they were written is no cleaning put off where they have no other place: a log of the whole drive has
-/// none. Only what was seen to leave a cache, or a write that waited for it, tells that there is one.
+/// Lowers the confidence in lazy cleaning if no block was seen to leave a cache, and no write waited for cleaning. A
+/// drive that is one log has no home locations, so its blocks stay where they were written, although no cleaning is
+/// due. If the mapping was tested too, the kind of cleaning is withdrawn.
 pub fn doubt_lazy(verdict: &mut Verdict) {
     let has_left = ["band_bytes_od", "band_bytes_md", "band_bytes_id", "cache_bytes"].map(|name| verdict.number(name));
     let is_seen = has_left.iter().any(Option::is_some) || verdict.word("mapping") == Some("static");
@@ -100,7 +102,8 @@ pub fn doubt_lazy(verdict: &mut Verdict) {
     }
 }
 
-/// What it waits for, less than `high` nanoseconds, a pause after which it has cleaned.
+/// Finds the idle time before cleaning; it is shorter than `high` nanoseconds, the pause after which blocks had been
+/// cleaned.
 fn find_trigger(bench: &mut Bench<'_>, high: f64) -> Result<(), TargetError> {
     let mut points = Vec::new();
     let (mut low, mut high, cleaned) = (PAUSE_NS_MIN, high, high);
@@ -108,9 +111,10 @@ fn find_trigger(bench: &mut Bench<'_>, high: f64) -> Result<(), TargetError> {
     let rotation = bench.rotation_ns();
     let most = if bench.target.is_virtual() { EXACT_ROTATIONS * rotation } else { f64::MAX };
     while is_rested && (high / low > 1.0 + EXACT || high - low > most) {
-        // In steps of a like share while the order of magnitude is not known.
+        // The geometric mean is used while the order of magnitude is unknown.
         let pause = if high / low > 4.0 { (high * low).sqrt() } else { (high + low) / 2.0 };
-        // So long that the block is about to come by: a head that rests catches it, one that comes back cannot.
+        // The pause ends shortly before the block passes: a head that stayed in place reads it in time, one that
+        // returns cannot.
         let to_the_pass = ((pause / rotation).round() - 0.2) * rotation;
         let is_to_the_pass = bench.repeats == 1 && to_the_pass > low && to_the_pass < high;
         let pause = if is_to_the_pass { to_the_pass } else { pause };
@@ -142,12 +146,13 @@ fn find_trigger(bench: &mut Bench<'_>, high: f64) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// By how much of a rotation the vote of this number is shifted: where many are cast, as much to either side.
+/// Returns the shift of the pause in trial number `vote`, as a share of a rotation; shifts of varying measurements are
+/// centred on 0.
 fn shift(vote: u32, is_exact: bool) -> f64 {
     (0.31 * f64::from(vote)).fract() - if is_exact { 0.0 } else { 0.5 }
 }
 
-/// Whether the head has gone elsewhere in a pause, with blocks to clean waiting.
+/// Returns whether the head moves during a pause while blocks wait for cleaning.
 fn has_begun(
     bench: &mut Bench<'_>,
     pause_ns: f64,
@@ -158,12 +163,12 @@ fn has_begun(
     let mut votes = [0u32; 2];
     let kind = usize::from(!is_exact);
     while votes[0] + votes[1] < VOTES[kind] && votes[1] < DECIDE[kind] {
-        // The votes are cast at different phases, in which what is near does not come by in time each time.
+        // Each trial has another phase: at a single phase, a head that moved only a little might always return in time.
         let pause_ns = pause_ns + if is_to_the_pass { 0.0 } else { shift(votes[0] + votes[1], is_exact) * rotation };
         let moved = head_has_moved(bench, pause_ns)?;
         points.push((pause_ns / 1e9, f64::from(u8::from(moved))));
         votes[usize::from(moved)] += 1;
-        // A head that rests catches the next pass, unless the answer comes late for another reason.
+        // A head that stayed in place reads the block at its next pass, unless the answer is late for another reason.
         if is_exact && (moved || is_to_the_pass) {
             break;
         }
@@ -175,7 +180,7 @@ fn head_has_moved(bench: &mut Bench<'_>, pause_ns: f64) -> Result<bool, TargetEr
     let area = bench.at_share(0.8);
     let dirty = bench.scattered(area, 256 * MIB, 4);
     bench.write_blocks(DEPTH, &dirty)?;
-    // Far from the blocks, to which the head goes first.
+    // The block is far from the dirty blocks, to which the head goes first.
     let far = bench.at_share(0.05);
     has_moved(bench, far, pause_ns)
 }

@@ -1,6 +1,7 @@
-//! Tests 4 and 5: which cleaning algorithm? Blocks of bands far from each other are written in random order, and a few
-//! more at the end beside the first of them; after a pause some have been cleaned, and which they are tells whether bands
-//! are taken in the order of writing, and whole (Aghayev 2015 §4.5.1). How many they are tells how long a band takes.
+//! Tests 4 and 5: which cleaning algorithm does the drive use? Blocks of distant bands are written in random order,
+//! then a few more beside the first of them. After a pause, some blocks have been cleaned. The set of these blocks
+//! shows whether bands are cleaned in the order of writing, and whole (Aghayev 2015 §4.5.1). Their number shows the
+//! time that a band takes.
 
 use super::experiment::{Experiment, only_for_cached};
 use crate::bench::{BLOCK_BYTES, Bench};
@@ -8,7 +9,7 @@ use crate::marks::{Marks, is_elsewhere, same};
 use crate::target::TargetError;
 use crate::verdict::{Confidence, Value, Verdict};
 
-/// Its line in the registry.
+/// The experiment's entry in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "cleaning-order",
     question: "in which order does it clean, and how long does a band take?",
@@ -27,15 +28,16 @@ fn is_idle(verdict: &Verdict) -> Option<&'static str> {
     only_for_cached(verdict).or((!cleans).then_some("it cleans only when it must, or that is not known"))
 }
 
-/// Bands that get a block, and how many of them get another at the end.
+/// Number of bands with a written block, and of those with a second block written at the end.
 const BANDS: usize = 36;
 const LATE: usize = 9;
-/// Pauses tried.
+/// Number of pauses tried.
 const PAUSES: usize = 16;
-/// First pause beyond what the drive waits for, and how much longer each next one is, nanoseconds.
+/// Length of the first pause beyond the idle time before cleaning, nanoseconds, and the factor from one pause to the
+/// next.
 const PAUSE_NS: f64 = 3e8;
 const LONGER: f64 = 1.6;
-/// Share of the cleaned bands that must be the first of an order for it to be that order.
+/// Share of the cleaned bands that must be the first ones of an order for the drive to use that order.
 const IN_ORDER: f64 = 0.8;
 
 const SERIES: &str = "blocks moved, in the order of writing";
@@ -51,7 +53,8 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     let native = marks.read(bench)?;
     bench.write_blocks(1, &marks.blocks)?;
     let cached = marks.read(bench)?;
-    // One that lies in the cache at the angle of its place does not show that it left.
+    // If a block lies in the cache at the angle of its home location, its read time does not change when it leaves the
+    // cache.
     let shows: Vec<bool> = native.iter().zip(&cached).map(|(&one, &other)| is_elsewhere(bench, one, other)).collect();
     let (mut moved, mut before, mut pause) = (vec![false; marks.blocks.len()], 0, PAUSE_NS);
     let mut order_at = None;
@@ -77,7 +80,7 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     bench.drain(BANDS as u64)
 }
 
-/// A block in each of many bands, and late ones beside the first of them.
+/// Returns a block in each of many bands, in random order, followed by late blocks beside the first of them.
 fn scattered_marks(bench: &mut Bench<'_>) -> Marks {
     let stretch = bench.target.size_bytes() / (BANDS as u64 + 1);
     let mut blocks: Vec<u64> = (0..BANDS as u64)
@@ -94,7 +97,7 @@ fn count(flags: &[bool]) -> usize {
 }
 
 fn conclude_time(bench: &mut Bench<'_>, pause_ns: f64, cleaned: usize, is_all: bool) {
-    // The band in hand when the pause ended is half done, in the mean.
+    // The band that is being cleaned when the pause ends is half done on average.
     let seconds = pause_ns / 1e9 / (cleaned as f64 + 0.5);
     let because = format!("{cleaned} bands with one block each were cleaned in {:.1} s", pause_ns / 1e9);
     let sure = if is_all { Confidence::Low } else { Confidence::High };
@@ -127,7 +130,7 @@ fn conclude_order(bench: &mut Bench<'_>, marks: &Marks, shows: &[bool], moved: O
         (Value::CannotTell, Confidence::Low)
     };
     bench.verdict.conclude("cleaning_order", value, "", sure, because, &[SERIES]);
-    // A late block is cleaned with its band, before others that were written earlier.
+    // A late block is cleaned with its band, before blocks of other bands that were written earlier.
     let late: Vec<usize> = (0..LATE).filter(|&index| shows[index] && shows[BANDS + index]).collect();
     let early = late.iter().filter(|&&index| moved[index]).count();
     let with_band = late.iter().filter(|&&index| moved[index] == moved[BANDS + index]).count();

@@ -1,13 +1,15 @@
-//! Test 1: shingled, interlaced, or neither? Cache on disk or flash?
+//! Test 1: is the drive shingled, interlaced, or neither? Is its cache on disk or flash?
 //!
-//! Random writes to a conventional drive wait for their places to pass; a shingled drive logs them, at a fixed latency each
-//! (Aghayev 2015 §4.3). A cache that is divided over the addresses shows its fixed latency only within one part, so the writes
-//! are made in the first gibibyte, in 8 MiB, and in less. Whatever the latencies say, blocks are read before and after they
-//! are written: those of a conventional drive lie where they lay. On an interlaced drive stretches of addresses are rewritten
-//! in place (tops), and those between cost more or go elsewhere (bottoms, Hajkazemi 2019 §2.1): [`super::interlaced`].
+//! Random writes to a conventional drive wait for their sectors to pass the head. A shingled drive logs them, each at a
+//! fixed latency (Aghayev 2015 §4.3). A cache that is divided over the addresses shows its fixed latency only within
+//! one part, so the test writes in the first gibibyte, in 8 MiB, and in less. Besides the latencies, the test compares
+//! reads of the blocks before and after they are written: the blocks of a conventional drive stay in place. On an
+//! interlaced drive, stretches of addresses that are rewritten in place (top tracks) alternate with stretches where
+//! writes cost more or go elsewhere (bottom tracks, Hajkazemi 2019 §2.1): [`super::interlaced`].
 //!
 //! Invariants:
-//! 1. No drive is called conventional of which a block that was written lies elsewhere, or a write took several rotations.
+//! 1. A drive is not called conventional if a block lies elsewhere after it was written, or if a write took several
+//!    rotations.
 
 use super::experiment::Experiment;
 use super::interlaced::{self, SEVERAL_ROTATIONS};
@@ -19,7 +21,7 @@ use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value};
 use crate::words::turns;
 
-/// Its line in the registry.
+/// The experiment's entry in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "type",
     question: "shingled, interlaced or neither? cache on disk or flash?",
@@ -33,39 +35,42 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// More of the writes than this in a band of a tenth are a fixed latency. Waits that are spread over a rotation put a
-/// tenth there, and twice that where seeks are added.
+/// Share of the writes within a range of relative width 0.1 from which their latency counts as fixed. Waits that are
+/// spread over a rotation put a tenth there, and twice that if seeks are added.
 const FIXED_SHARE: f64 = 0.6;
-/// Answers within this share of a rotation wait for no platter.
+/// Share of a rotation below which an answer cannot have waited for a platter.
 const FAST: f64 = 0.1;
-/// Writes of a look, few because a small cache takes few; and how many more where no latency is fixed.
+/// Number of writes at one place, few because a small cache holds few; and the number of further writes if no latency
+/// is fixed.
 const WRITES: usize = 48;
 const MORE_WRITES: usize = 400;
-/// Blocks were put elsewhere if so many of them lie elsewhere than before, and some were if so many do and so many do not.
+/// Share of moved blocks from which all count as moved. If both the moved and the unmoved ones exceed the second share,
+/// the drive moves some blocks and not others.
 const MOST: f64 = 0.8;
 const MIXED: f64 = 0.2;
-/// Time in which a volatile cache writes back what it has.
+/// Time in which a volatile cache writes its contents back, nanoseconds.
 const PAUSE_NS: u64 = 10_000_000_000;
 
-/// Where blocks are written besides the first gibibyte, which may be the one place that takes them in any order.
+/// Other places where blocks are written, as shares of the drive: the first gibibyte may be the only one that accepts
+/// writes in any order.
 const ELSEWHERE: [f64; 3] = [0.35, 0.65, 0.97];
 const NARROW_BYTES: u64 = 8 * MIB;
-/// Less than a part of any cache that is divided over the addresses.
+/// Ranges smaller than one part of any cache that is divided over the addresses, bytes.
 const NARROWER_BYTES: [u64; 3] = [4 * MIB, MIB, MIB / 4];
 
 const NARROWER: &str = "random writes in 4 MiB or less";
 const FULL: &str = "random writes in 1 GiB that was filled in order";
 const READ_BACK: &str = "reads of blocks just written";
 
-/// What writing at random places showed.
+/// Results of writes at random offsets.
 struct Look {
     name: &'static str,
     offsets: Vec<u64>,
-    /// Without the first, which also seeks.
+    /// Latencies without the first one, which includes a long seek, nanoseconds.
     latencies: Vec<u64>,
-    /// Of each block whether it lies elsewhere than before it was written.
+    /// Whether each block lies elsewhere than before it was written.
     moved: Vec<bool>,
-    /// Of each whether it lies where it lay; of one that is neither it is not clear.
+    /// Whether each block lies where it lay before. A block that is neither moved nor stayed is unclear.
     stayed: Vec<bool>,
 }
 
@@ -74,14 +79,14 @@ impl Look {
         self.moved.iter().filter(|moved| **moved).count() as f64 / self.moved.len() as f64
     }
 
-    /// Whether some blocks lie elsewhere and others in their place, more than seem to by chance where times vary.
+    /// Returns whether some blocks moved and others stayed, more than the variation of times explains.
     fn is_mixed(&self, bench: &Bench<'_>) -> bool {
         let stayed = self.stayed.iter().filter(|stayed| **stayed).count() as f64 / self.stayed.len() as f64;
         self.share_moved() >= MIXED && stayed >= MIXED + 2.0 * by_chance(bench)
     }
 }
 
-/// Writes `count` blocks in `bytes` from `from`, each of which is read before and after.
+/// Writes `count` blocks within `bytes` bytes from `from`; reads each block before and after.
 fn look_at(
     bench: &mut Bench<'_>,
     name: &'static str,
@@ -95,7 +100,7 @@ fn look_at(
     let timed = bench.write_blocks(1, &offsets)?;
     bench.keep(name, &timed);
     let after = read_after_writing(bench, &marks)?;
-    // What is read faster than a platter turns is remembered somewhere, and tells nothing of where it lies.
+    // A read that takes less than a tenth of a rotation is served from memory, and does not show where the block lies.
     let turns = |time: u64| time as f64 > FAST * bench.rotation_ns();
     let moved =
         (before.iter().zip(&after)).map(|(&one, &other)| turns(one) && turns(other) && is_elsewhere(bench, one, other));
@@ -106,8 +111,8 @@ fn look_at(
 
 fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     match look(bench) {
-        // A server or a drive that is gone answers no reads either.
-        // It is concluded already where blocks just written could not be read.
+        // If blocks just written could not be read, `look` has already concluded that the type is unknown. A drive or
+        // server that is gone fails reads too, and then the error is returned.
         Err(TargetError::Failed { .. }) if is_open(bench) => Ok(()),
         Err(TargetError::Failed { reason, .. }) if bench.read_blocks(&[0]).is_ok() => {
             let because = format!("writes are refused, though reads are not ({reason}); {HOST_MANAGED}");
@@ -118,7 +123,7 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     }
 }
 
-/// Whether it is concluded that the type cannot be told.
+/// Returns whether the verdict says that the type cannot be determined.
 fn is_open(bench: &Bench<'_>) -> bool {
     bench.verdict.property("type").is_some_and(|property| property.value == Value::CannotTell)
 }
@@ -156,12 +161,12 @@ fn look(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     }
 }
 
-/// A drive that spares what holds nothing may take writes in place only while it is new: a stretch is filled in order, and
-/// written at random places again.
+/// Fills a stretch in order, and writes it at random offsets again; withdraws the type "conventional" if the drive then
+/// behaves otherwise. A drive that exploits unused sectors may write in place only while it is new.
 fn take_back_if_full(bench: &mut Bench<'_>, gib: u64) -> Result<(), TargetError> {
     let fill: Vec<_> = (0..gib / MIB).map(|index| Operation::write(index * MIB, MIB)).collect();
     latencies(bench.target, 4, &fill)?;
-    // A volatile cache that cannot be switched off is given the time to write it back.
+    // A volatile cache that cannot be switched off needs time to write its contents back.
     bench.target.sleep(PAUSE_NS)?;
     let full = look_at(bench, FULL, 0, gib, 2 * WRITES)?;
     if full.is_mixed(bench) {
@@ -178,8 +183,8 @@ fn take_back_if_full(bench: &mut Bench<'_>, gib: u64) -> Result<(), TargetError>
     Ok(())
 }
 
-/// Blocks lie elsewhere once they are written, though no latency is fixed over wide stretches: each of many parts of the
-/// drive has a cache of its own. Within one part a latency may be fixed.
+/// Concludes that the drive is shingled because blocks moved when they were written, although no latency is fixed over
+/// a wide range: each of many parts of the drive has a cache of its own. Looks for a fixed latency within one part.
 fn conclude_moved(bench: &mut Bench<'_>, wide: &Look) -> Result<(), TargetError> {
     let moved = wide.moved.iter().filter(|moved| **moved).count();
     let because = format!("{moved} of {} blocks lie elsewhere once they were written", wide.moved.len());
@@ -197,8 +202,9 @@ fn conclude_moved(bench: &mut Bench<'_>, wide: &Look) -> Result<(), TargetError>
     Ok(())
 }
 
-/// A drive that leaves it to the host to write in order takes other writes as a conventional one does, or refuses them; what
-/// it takes destroys what lies beside it. So blocks are written elsewhere too, and all are read back.
+/// Writes blocks at other places as well, and reads all `written` blocks back; withdraws the type if some cannot be
+/// read. A host-managed drive serves writes in any order like a conventional one, or refuses them; the writes it
+/// accepts destroy their neighbours.
 fn take_back_if_destroyed(bench: &mut Bench<'_>, mut written: Vec<u64>) -> Result<(), TargetError> {
     for share in ELSEWHERE {
         let area = bench.at_share(share).min(bench.last_offset(NARROW_BYTES));
@@ -209,8 +215,8 @@ fn take_back_if_destroyed(bench: &mut Bench<'_>, mut written: Vec<u64>) -> Resul
     take_back_if_lost(bench, &written)
 }
 
-/// The densest band of latencies: a tenth wide; where it is of answers that wait for no platter, a small part of a rotation,
-/// which what passes them on varies by.
+/// Returns the range of relative width 0.1 that holds most latencies. If most answers wait for no platter, the range is
+/// a tenth of a rotation around the median: the latency of their transport varies by that much.
 fn fixed(bench: &Bench<'_>, latencies: &[u64]) -> Mode {
     let found = mode(latencies, 0.1);
     let (near, rotation) = (median(latencies), bench.rotation_ns());
@@ -229,8 +235,8 @@ fn conclude_fixed(bench: &mut Bench<'_>, fixed: Mode, look: &Look) -> Result<(),
         return Ok(());
     };
     let latency_ms = fixed.center as f64 / 1e6;
-    // Flash answers in a small part of a rotation; a place on a disk that is written synchronously comes by once a
-    // rotation, and what the drive adds to each packet makes it more.
+    // Flash answers in a small part of a rotation. A place on a disk that is written synchronously passes the head once
+    // in a rotation, and the records that the drive adds to each packet make the latency longer.
     let is_fast = latency_ms < rotation_ms / 4.0;
     let is_kept = is_fast && keeps_what_is_written(bench, &look.offsets)?;
     let medium = if is_kept { "flash" } else { "disk" };
@@ -258,7 +264,8 @@ fn conclude_fixed(bench: &mut Bench<'_>, fixed: Mode, look: &Look) -> Result<(),
     }
 }
 
-/// Whether blocks written a while ago are still read faster than a platter turns: a cache of flash has them.
+/// Returns whether blocks, some seconds after they were written, are still read in less than a quarter of a rotation: a
+/// flash cache holds them.
 fn keeps_what_is_written(bench: &mut Bench<'_>, offsets: &[u64]) -> Result<bool, TargetError> {
     bench.target.sleep(PAUSE_NS)?;
     let timed = bench.read_blocks(offsets)?;
@@ -267,13 +274,13 @@ fn keeps_what_is_written(bench: &mut Bench<'_>, offsets: &[u64]) -> Result<bool,
     Ok((median(&latencies) as f64) < bench.rotation_ns() / 4.0)
 }
 
-/// No fixed latency: conventional, if the waits are those of single places on a rotating disk.
+/// Concludes the type if no latency is fixed: conventional, if the latencies are spread over a rotation.
 fn conclude_varying(bench: &mut Bench<'_>, wide: &[u64]) {
     let spread = quantile(wide, 0.9).saturating_sub(quantile(wide, 0.1)) as f64 / 1e6;
     let longest = quantile(wide, 0.95) as f64 / 1e6;
     let (value, confidence, because) = match bench.verdict.number("rotation") {
-        // A write that has to wait for its place takes at most a rotation and a short seek: a rewrite of what it endangers
-        // takes several.
+        // A write in place takes at most a rotation and a short seek. Rewriting the tracks that a write would destroy
+        // takes several rotations.
         Some(rotation) if longest > SEVERAL_ROTATIONS * rotation => (
             Value::CannotTell,
             Confidence::Low,

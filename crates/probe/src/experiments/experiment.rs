@@ -1,4 +1,4 @@
-//! What an experiment is, and for which drives it tells nothing.
+//! The description of an experiment, and the conditions under which an experiment tells nothing.
 
 use crate::bench::Bench;
 use crate::target::TargetError;
@@ -6,29 +6,31 @@ use crate::verdict::Verdict;
 
 /// An experiment, as the registry lists it.
 pub struct Experiment {
-    /// Its name, for `--test`.
+    /// Name, for `--test`.
     pub name: &'static str,
-    /// What it asks.
+    /// The question that the experiment answers.
     pub question: &'static str,
-    /// Number of the test in Aghayev 2015 §4, where it is one of those.
+    /// Number of the test in Aghayev 2015 §4, if it is one of those.
     pub source: &'static str,
-    /// Whether it writes.
+    /// Whether the experiment writes.
     pub writes: bool,
-    /// The experiments that it rests on.
+    /// Names of the experiments whose results it needs.
     pub needs: &'static [&'static str],
-    /// The properties it may tell.
+    /// Names of the properties that it may find.
     pub tells: &'static [&'static str],
-    /// How long it takes on a real drive, about: with a budget, what tells most for its time goes first.
+    /// Estimated duration on a real drive, seconds. With a time budget, the experiment with most properties per second
+    /// goes first.
     pub about_s: u32,
-    /// Why it would tell nothing, given what is known; nothing if it would.
+    /// Returns the reason why the experiment would tell nothing about this drive, or `None` if it would tell something.
     pub is_idle: fn(&Verdict) -> Option<&'static str>,
-    /// Another experiment that is better run before it, given what is known, if that is to be run at all.
+    /// Returns the name of another experiment that should run first, given the known properties, if that one is to run
+    /// at all.
     pub yields_to: fn(&Verdict) -> Option<&'static str>,
-    /// Runs it.
+    /// Runs the experiment.
     pub run: fn(&mut Bench<'_>) -> Result<(), TargetError>,
 }
 
-/// For experiments that concern drives with a cache of their own.
+/// Returns the reason to skip an experiment that needs a drive with a persistent cache, or `None` for a shingled drive.
 pub(super) fn only_for_cached(verdict: &Verdict) -> Option<&'static str> {
     match verdict.word("type") {
         Some("shingled") => None,
@@ -37,7 +39,7 @@ pub(super) fn only_for_cached(verdict: &Verdict) -> Option<&'static str> {
     }
 }
 
-/// For experiments that need a platter to turn.
+/// Returns the reason to skip an experiment that needs a rotating platter, or `None` for a drive with a known rotation.
 pub(super) fn only_for_rotating(verdict: &Verdict) -> Option<&'static str> {
     verdict.number("rotation").is_none().then_some("nothing shows that a disk rotates behind it")
 }

@@ -1,47 +1,49 @@
-//! Writing until the cache is full: until writes wait for cleaning, which shows in latencies far above all before them
-//! (Aghayev 2015 §4.6 looks at the rate, which a drive that frees much at once does not lose).
+//! Writes until the cache is full, that is, until writes wait for cleaning, with latencies far above all earlier ones.
+//! (Aghayev 2015 §4.6 looks at the throughput, which does not drop on a drive that frees much space at once.)
 
 use super::stalls::Watch;
 use crate::bench::{Bench, MIB};
 use crate::target::{Operation, TargetError};
 
-/// Where the writes go.
+/// Distribution of the writes over the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spread {
-    /// All over the drive: every cache takes its share.
+    /// All over the drive: every cache gets its share.
     Whole,
-    /// One region after another, each block once: a single cache fills, and few bands are left to be cleaned.
+    /// One region after another, each block once: a single cache fills up, and few bands need cleaning afterwards.
     Region,
 }
 
-/// What filling showed.
+/// Results of filling the cache.
 #[derive(Debug, Default)]
 pub struct Filled {
-    /// Writes before the cache was full, if it was.
+    /// Number of writes before the cache was full, if it was.
     pub count: Option<u64>,
     /// Latencies of the first writes, nanoseconds, in the order of completion.
     pub latencies: Vec<u64>,
-    /// Writes that were answered at one time, in the middle.
+    /// Median number of writes that were answered together.
     pub at_once: usize,
-    /// Stalls at the time when the cache was full: one of each of its parts.
+    /// Number of stalls at the time when the cache was full: one for each of its parts.
     pub parts: usize,
-    /// What was full when is a guess. Stalls went on all the time, and most of them began long after the first: logs that are
-    /// cleaned a band at a time, some of which held something, or sets so unequal that the first are full again before the last.
-    /// Not so where each of many sets was full once, unless they may be such logs as well.
+    /// Whether `count` is a guess, because stalls continued all the time, and most began long after the first. The
+    /// cache then consists of logs that are cleaned a band at a time and some of which held data before; or of sets so
+    /// unequal that the first are full again before the last. It is no guess if each of many sets was full once, unless
+    /// they may also be such logs.
     pub is_spread: bool,
-    /// The longest stalls, nanoseconds: of how many writes which waited.
+    /// The longest stalls: the number of writes before each, and its duration in nanoseconds.
     pub stalls: Vec<(u64, u64)>,
 }
 
-/// Latencies kept.
+/// Most latencies that are kept.
 const LATENCIES_MAX: usize = 1 << 16;
-/// What a drive is given at most: a cache that takes more than this part of its drive is not looked for.
+/// Most writes to a drive, and the reciprocal of the largest share of the drive that is written: larger caches are not
+/// searched for.
 const WRITES_MAX: u64 = 50_000_000;
 const PART_MAX: u64 = 12;
-/// Bytes of a region.
+/// Size of a region, bytes.
 const REGION_BYTES: u64 = 1 << 30;
 
-/// Offsets of writes.
+/// Generator of the offsets of writes.
 struct Places {
     spread: Spread,
     bytes: u64,
@@ -60,7 +62,7 @@ impl Places {
     fn new(bench: &Bench<'_>, spread: Spread, bytes: u64) -> Places {
         let slots = bench.target.size_bytes() / bytes;
         let region_slots = (REGION_BYTES / bytes).min(slots / 2).max(1);
-        // In the middle of the drive, so that the first region is never that of another test's blocks.
+        // The first region is at a third of the drive, where no other test has written.
         let region = slots / region_slots / 3;
         Places { spread, bytes, slots, region_slots, order: Vec::new(), next: 0, region, section: 0 }
     }
@@ -68,8 +70,8 @@ impl Places {
     fn next(&mut self, random: &mut rand_xoshiro::Xoshiro256StarStar) -> u64 {
         use rand_core::RngCore;
         if self.spread == Spread::Whole {
-            // Multiples of the golden section, modulo one: any part of the drive gets its share at any time, as it would not
-            // of random places, so that caches of parts are full together.
+            // Multiples of the golden section, modulo one: unlike random offsets, they give any part of the drive its
+            // share at any time, so that the parts of a cache are full together.
             self.section = self.section.wrapping_add(GOLDEN);
             return ((u128::from(self.section) * u128::from(self.slots)) >> 64) as u64 * self.bytes;
         }
@@ -125,7 +127,7 @@ pub fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usize) -> 
     Ok(filled)
 }
 
-/// How many writes are answered together, in the middle: packets are more than a rotation apart.
+/// Returns the median number of writes that are answered together: packets are more than half a rotation apart.
 fn at_once(ends: &mut [u64], rotation: f64) -> usize {
     ends.sort_unstable();
     let together = ends.chunk_by(|one, next| ((next - one) as f64) < rotation / 2.0);

@@ -1,16 +1,19 @@
-//! Interlaced drives, by their writes (ours). Every other track is a bottom, which the two tops beside it overlap: a write to a
-//! bottom destroys what they hold, a write to a top destroys nothing (Hajkazemi 2019 §2.1). The drive puts bottoms and tops
-//! at different addresses, group by group, so that stretches of addresses alternate: in the one every write takes a wait, in
-//! the other several rotations, for the neighbours are read and written too; or there writes go to a buffer elsewhere.
+//! Detects interlaced drives by their writes (our own test). Every second track is a bottom track, overlapped by the
+//! two top tracks beside it. A write to a bottom track destroys the data of both top tracks; a write to a top track
+//! destroys nothing (Hajkazemi 2019 §2.1). The drive puts bottoms and tops at different addresses, group by group, so
+//! that two kinds of stretches of addresses alternate. In one kind, a write takes a single rotational wait. In the
+//! other, it takes several rotations, because the neighbours are read and rewritten too; or the drive writes to a
+//! buffer elsewhere.
 //!
-//! Which family the layer is of: bottoms rewritten in place, or buffered; and whether blocks that are written again and again
-//! become cheap, because their tracks are moved.
+//! The test tells the family of the translation layer: bottom tracks are rewritten in place, or buffered. It also tells
+//! whether repeated writes to a block become cheap, because the drive moves hot tracks.
 //!
-//! Does not see: interlaced drives that buffer writes to tops as well, which answer as shingled ones do.
+//! Limit: interlaced drives that buffer writes to top tracks as well are not recognized; they answer like shingled
+//! ones.
 //!
 //! Invariants:
-//! 1. A drive is called interlaced only if at least [`CHANGES_MIN`] changes between the two kinds of stretches were seen, and
-//!    the same addresses were of the same kind a second time.
+//! 1. A drive is called interlaced only if at least [`CHANGES_MIN`] changes between the two kinds of stretches were
+//!    seen, and the addresses showed the same kinds in a second measurement.
 
 use super::experiment::Experiment;
 use super::lost::read_after_writing;
@@ -20,7 +23,7 @@ use crate::statistics::{median, quantile};
 use crate::target::TargetError;
 use crate::verdict::{Confidence, Value};
 
-/// Its line in the registry.
+/// The experiment's entry in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "hot-tracks",
     question: "does an interlaced drive move what is written often?",
@@ -38,25 +41,28 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// A write in its place takes no more rotations than this, with a short seek.
+/// Longest time of a write in place with a short seek, in rotations.
 pub(super) const SEVERAL_ROTATIONS: f64 = 2.5;
-/// Blocks written in a stretch, and the stretches tried from the beginning of the drive: groups may be large.
+/// Number of blocks written in a span, and the spans tried from the beginning of the drive, bytes: track groups may be
+/// large.
 const BLOCKS: usize = 160;
 const SPANS: [u64; 3] = [1 << 30, 1 << 33, 1 << 36];
-/// Changes from the one kind of stretch to the other, at least.
+/// Smallest number of changes from one kind of stretch to the other.
 const CHANGES_MIN: usize = 3;
-/// So many are of the same kind a second time.
+/// Share of the blocks that must be of the same kind in the second measurement.
 const SAME: f64 = 0.95;
-/// Each kind has a good part of the addresses.
+/// Smallest share of the blocks for each kind.
 const EACH: f64 = 0.25;
-/// Few writes take longer than a wait for one's place and less than the rewriting of neighbours; none takes as long as the
-/// rewriting of a band.
+/// Largest share of writes that may take longer than a rotational wait but less than the rewriting of neighbours, or as
+/// long as the rewriting of a band; and the bounds of these times, in rotations.
 const BETWEEN_SHARE: f64 = 0.06;
 const REWRITE_ROTATIONS: (f64, f64) = (2.2, 16.0);
-/// Places looked at to see whether all parts of the drive answer alike, and blocks at each.
+/// Places that are tested to find whether all parts of the drive answer alike, as shares of the drive, and the number
+/// of blocks at each.
 const ELSEWHERE: [f64; 3] = [0.35, 0.65, 0.97];
 const FEW: usize = 8;
-/// Blocks that are written again and again, and how often at most; hot tracks are chosen every ten thousands of writes.
+/// Number of blocks that are written repeatedly, the most writes to them, and the writes in a round. Drives choose hot
+/// tracks every ten thousands of writes.
 const HOT: usize = 4;
 const HOT_WRITES: usize = 60_000;
 const ROUND: usize = 2_000;
@@ -65,7 +71,7 @@ const BY_ADDRESS: &str = "writes by address";
 const MOVED_BY_ADDRESS: &str = "blocks elsewhere once written, by address";
 const HOT_SERIES: &str = "the same few blocks written again and again";
 
-/// Blocks in the order of their addresses, and of each whether it is dear: a bottom.
+/// Blocks in the order of their addresses, and whether each is expensive to write, that is, lies on a bottom track.
 struct Kinds {
     offsets: Vec<u64>,
     dear: Vec<bool>,
@@ -84,14 +90,14 @@ impl Kinds {
         self.changes() >= CHANGES_MIN && (EACH..=1.0 - EACH).contains(&self.share())
     }
 
-    /// Whether `second`, of the same addresses, shows the same stretches: a single block that was late the first time makes
-    /// two changes that are none.
+    /// Returns whether `second`, measured at the same addresses, shows the same stretches. A single block that was late
+    /// in the first measurement makes two spurious changes.
     fn is_shown_again_by(&self, second: &Kinds) -> bool {
         let same = self.dear.iter().zip(&second.dear).filter(|(one, other)| one == other).count();
         second.alternate() && same as f64 >= SAME * self.dear.len() as f64
     }
 
-    /// The middle distance from one change to the next.
+    /// Returns the median distance from one change of kind to the next, bytes.
     fn stretch_bytes(&self) -> u64 {
         let changed = |index: &usize| self.dear[*index] != self.dear[index - 1];
         let at = |index: usize| u64::midpoint(self.offsets[index - 1], self.offsets[index]);
@@ -101,15 +107,15 @@ impl Kinds {
     }
 }
 
-/// Blocks of a span by address, written in random order.
+/// Returns the offsets of random blocks within a span, in ascending order.
 fn chosen(bench: &mut Bench<'_>, span: u64) -> Vec<u64> {
     let mut offsets = bench.scattered(0, span, BLOCKS);
     offsets.sort_unstable();
     offsets
 }
 
-/// The latency of a write to each of `offsets`, in their order; they are written in random order, after one that is not told
-/// because the head came from elsewhere.
+/// Returns the latency of a write to each of `offsets`, in the order of `offsets`. The writes are in random order,
+/// after one whose latency is not returned because it includes a long seek.
 fn write_latencies(bench: &mut Bench<'_>, offsets: &[u64]) -> Result<Vec<u64>, TargetError> {
     let mut order: Vec<usize> = (0..offsets.len()).collect();
     bench.shuffle(&mut order);
@@ -123,14 +129,15 @@ fn write_latencies(bench: &mut Bench<'_>, offsets: &[u64]) -> Result<Vec<u64>, T
     Ok(latencies)
 }
 
-/// Which of `offsets` take the rewriting of neighbours; nothing where times are of more than the two kinds.
+/// Returns which of `offsets` are expensive because neighbours are rewritten; nothing if the times are not of two
+/// kinds.
 fn dear(bench: &mut Bench<'_>, offsets: &[u64]) -> Result<Option<Kinds>, TargetError> {
     let latencies = write_latencies(bench, offsets)?;
     let points = offsets.iter().zip(&latencies).map(|(&offset, &ns)| (offset as f64, ns as f64 / 1e6)).collect();
     bench.keep_points(BY_ADDRESS, "offset_bytes", "latency_ms", points);
     let rotation = bench.rotation_ns();
     let turns: Vec<f64> = latencies.iter().map(|&ns| ns as f64 / rotation).collect();
-    // A seek within a wide span is added to both kinds.
+    // A seek within a wide span is added to the times of both kinds.
     let between = turns.iter().filter(|turns| (REWRITE_ROTATIONS.0..SEVERAL_ROTATIONS).contains(*turns)).count();
     let too_long = turns.iter().filter(|turns| **turns > REWRITE_ROTATIONS.1).count();
     if (between + too_long) as f64 > BETWEEN_SHARE * turns.len() as f64 {
@@ -140,14 +147,15 @@ fn dear(bench: &mut Bench<'_>, offsets: &[u64]) -> Result<Option<Kinds>, TargetE
     Ok(Some(Kinds { offsets: offsets.to_vec(), dear }))
 }
 
-/// When a block is read again: when all were written, or right after it was, before the drive has time to bring it home.
+/// When a block is read again: after all were written, or right after its write, before the drive has time to move it
+/// home.
 #[derive(Clone, Copy)]
 enum Reading {
     Together,
     OneByOne,
 }
 
-/// The times of `offsets` before and after they are written.
+/// Returns the read times of `offsets` before and after they are written.
 fn times(bench: &mut Bench<'_>, offsets: &[u64], reading: Reading) -> Result<(Times, Times), TargetError> {
     let marks = Marks::new(bench, offsets.to_vec());
     let before = marks.read(bench)?;
@@ -161,7 +169,7 @@ fn times(bench: &mut Bench<'_>, offsets: &[u64], reading: Reading) -> Result<(Ti
     Ok((before, after))
 }
 
-/// Which of `offsets` lie elsewhere once they are written.
+/// Returns which of `offsets` lie elsewhere after they were written.
 fn moved(bench: &mut Bench<'_>, offsets: &[u64], reading: Reading) -> Result<Kinds, TargetError> {
     let (before, after) = times(bench, offsets, reading)?;
     let dear: Vec<bool> = before.iter().zip(&after).map(|(&one, &other)| is_elsewhere(bench, one, other)).collect();
@@ -170,7 +178,7 @@ fn moved(bench: &mut Bench<'_>, offsets: &[u64], reading: Reading) -> Result<Kin
     Ok(Kinds { offsets: offsets.to_vec(), dear })
 }
 
-/// Writes each block of `marks`, in random order, and reads it.
+/// Writes each block of `marks`, in random order, and reads it right after.
 fn read_each(bench: &mut Bench<'_>, marks: &Marks) -> Result<Times, TargetError> {
     let mut order: Vec<usize> = (0..marks.blocks.len()).collect();
     bench.shuffle(&mut order);
@@ -183,7 +191,7 @@ fn read_each(bench: &mut Bench<'_>, marks: &Marks) -> Result<Times, TargetError>
     Ok(times)
 }
 
-/// Spans that lie in the drive.
+/// Returns the spans, limited to half the drive.
 fn spans(bench: &Bench<'_>) -> Vec<u64> {
     let size = bench.target.size_bytes() / 2;
     let mut spans: Vec<u64> = SPANS.iter().map(|&span| span.min(size)).collect();
@@ -200,7 +208,7 @@ fn conclude(bench: &mut Bench<'_>, kinds: &Kinds, bottoms: &'static str, because
     bench.verdict.conclude("stretch_bytes", stretch, "B", Confidence::Medium, because, &[series]);
 }
 
-/// Writes take several rotations: it is an interlaced drive if they do in every other stretch of addresses.
+/// Concludes that the drive is interlaced if writes take several rotations in every second stretch of addresses.
 pub(super) fn conclude_rewriting(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     for span in spans(bench) {
         let offsets = chosen(bench, span);
@@ -217,8 +225,8 @@ pub(super) fn conclude_rewriting(bench: &mut Bench<'_>) -> Result<(), TargetErro
     Ok(())
 }
 
-/// Some blocks lie elsewhere once they are written, others where they lay: it is an interlaced drive if they do so in
-/// alternate stretches; whatever else it is, it is not known.
+/// Concludes that the drive is interlaced if blocks lie elsewhere after they were written in every second stretch of
+/// addresses; otherwise that the type is unknown.
 pub(super) fn conclude_buffered(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     let manners = spans(bench).into_iter().flat_map(|span| [(span, Reading::Together), (span, Reading::OneByOne)]);
     for (span, reading) in manners.collect::<Vec<_>>() {
@@ -228,7 +236,8 @@ pub(super) fn conclude_buffered(bench: &mut Bench<'_>) -> Result<(), TargetError
             continue;
         }
         let second = moved(bench, &offsets, reading)?;
-        // Of what is written to a log a second time a few lie at the same angle.
+        // On a drive that logs all writes, a few blocks of the second measurement would lie at their old angle by
+        // chance.
         if first.is_shown_again_by(&second) {
             let because = format!(
                 "in stretches of about {} MiB blocks are written in their place and elsewhere by turns",
@@ -243,7 +252,8 @@ pub(super) fn conclude_buffered(bench: &mut Bench<'_>) -> Result<(), TargetError
     Ok(())
 }
 
-/// A shingled drive logs writes everywhere. Where they stay in their place in other parts of the drive, it is none.
+/// Checks blocks in other parts of the drive. If most of them stay in place when written, the drive is not shingled,
+/// because a shingled drive logs all writes; the verdict is withdrawn.
 pub(super) fn take_back_if_some_stay(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     for share in ELSEWHERE {
         let area = bench.at_share(share).min(bench.last_offset(8 * MIB));
@@ -260,7 +270,8 @@ pub(super) fn take_back_if_some_stay(bench: &mut Bench<'_>) -> Result<(), Target
     Ok(())
 }
 
-/// Writes a few bottoms until they cost no more than tops, or so often that a drive which moves hot tracks would have.
+/// Writes a few blocks on bottom tracks until the writes are as cheap as those to top tracks, or until a drive that
+/// moves hot tracks would have moved them.
 fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     let mut hot = Vec::new();
     for span in spans(bench) {

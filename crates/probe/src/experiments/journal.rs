@@ -1,6 +1,6 @@
-//! The sizes of journal entries (Aghayev 2015 §4.3.1): writes at depth are answered packet by packet, and how long a packet
-//! takes grows with the writes in steps. The steps are the quantum; what the shortest packet takes beside the quanta of its
-//! payload is out-of-band data.
+//! Measures the sizes of journal entries (Aghayev 2015 §4.3.1). Writes at depth are answered packet by packet, and the
+//! time of a packet grows with the size of the writes in steps. A step is the quantum. The time of the shortest packet,
+//! minus the quanta of its payload, is out-of-band data.
 
 use super::experiment::{Experiment, only_for_cached};
 use crate::bench::{BLOCK_BYTES, Bench, DEPTH};
@@ -9,7 +9,7 @@ use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value, Verdict};
 use crate::words::{size, turns};
 
-/// Its line in the registry.
+/// The experiment's entry in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "journal",
     question: "in what sizes is the cache written?",
@@ -30,15 +30,15 @@ fn is_idle(verdict: &Verdict) -> Option<&'static str> {
         .or((!is_packed).then_some("a write takes no more than a turn of the platter: nothing is written beside it"))
 }
 
-/// Sizes of writes, in steps of 2 KiB where sectors allow.
+/// Largest write, KiB, and the step between sizes of writes, bytes, if sectors allow it.
 const KIB_MAX: u64 = 120;
 const STEP_BYTES: u64 = 2048;
-/// Packets of each size, the first of which is not counted.
+/// Number of packets of each size; the first is not counted.
 const PACKETS: usize = 5;
 
 const SERIES: &str = "time of a group of writes by their size";
 
-/// How long packets of writes of `bytes` take, nanoseconds, and how many writes one takes.
+/// Returns the duration of packets of writes of `bytes` bytes, nanoseconds, and the number of writes in a packet.
 fn packets(bench: &mut Bench<'_>, bytes: u64) -> Result<(u64, usize), TargetError> {
     let slots = (1 << 28) / bytes;
     let base = bench.at_share(0.3);
@@ -58,9 +58,9 @@ fn packets(bench: &mut Bench<'_>, bytes: u64) -> Result<(u64, usize), TargetErro
     Ok(largest(&ends).unwrap_or((0, timed.len())))
 }
 
-/// Of packets, when each was answered and how many writes it took: how long the largest take, of which there are several,
-/// and how many writes that is. A drive that takes less than the depth at once, and is served by a host that takes time to
-/// ask for more, writes what was left over as a packet of its own in between.
+/// Returns the median duration of the largest packets of which there are several, and the number of writes in them.
+/// `ends` holds the time of each packet's answers and its number of writes. A drive may accept fewer writes at once
+/// than the depth. If its host then takes time to submit more, the drive writes the rest as a small packet in between.
 fn largest(ends: &[(u64, usize)]) -> Option<(u64, usize)> {
     let times: Vec<(u64, usize)> = ends.windows(2).map(|pair| (pair[1].0 - pair[0].0, pair[1].1)).collect();
     let several = |writes: &usize| times.iter().filter(|(_, other)| other == writes).count() > 1;
@@ -78,7 +78,7 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     let mut used = 0;
     let full = bench.verdict.number("cache_writes_4k_depth_1").unwrap_or(f64::MAX) as usize;
     while bytes <= KIB_MAX << 10 {
-        // The cache must not fill.
+        // The cache must not fill up.
         used += 3 * PACKETS;
         if used > full / 2 {
             bench.drain(32)?;
@@ -105,7 +105,7 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
         because,
         &[SERIES],
     );
-    // Only packets of as many writes each grow with their writes.
+    // The time of a packet grows with the size of its writes only among packets with equally many writes.
     let alike: Vec<_> = points.iter().filter(|point| point.2 == at_once).collect();
     let mut steps: Vec<(u64, f64)> = Vec::new();
     for pair in alike.windows(2) {
@@ -118,7 +118,8 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// `steps`: the size of write before each step, and by how much packets grow there.
+/// Concludes from `steps`: the size of the writes before each step, bytes, and the growth of a packet's time there,
+/// nanoseconds.
 fn conclude(bench: &mut Bench<'_>, at_once: usize, first_ns: u64, steps: &[(u64, f64)]) {
     let rotation = bench.rotation_ns();
     let sizes: Vec<u64> = steps.iter().map(|(_, grown)| *grown as u64).collect();
@@ -135,7 +136,7 @@ fn conclude(bench: &mut Bench<'_>, at_once: usize, first_ns: u64, steps: &[(u64,
     let sure = Confidence::High;
     bench.verdict.conclude("journal_quantum", Value::Number(quantum), "rotations", sure, because, &[SERIES]);
     let because = format!("{at_once} writes reach the next step each {} that they grow", size(middle(&payloads)));
-    // The first step says it most exactly: its writes fill whole quanta.
+    // The first step is the most exact measure: its writes fill whole quanta.
     let quanta = ((steps[0].0 * at_once as u64) as f64 / payload).round().max(1.0);
     let exact = (steps[0].0 as f64 + STEP_BYTES as f64 / 2.0) * at_once as f64 / quanta;
     bench.verdict.conclude("journal_payload", Value::Number(exact), "B", Confidence::Medium, because, &[SERIES]);

@@ -1,19 +1,21 @@
-//! Blocks that were just written and cannot be read: writes beside them destroyed them, so it is for the host to keep order.
+//! Detects blocks that cannot be read although they were just written. Neighbouring writes destroyed them, so the host
+//! must write in order.
 
 use crate::bench::Bench;
 use crate::marks::{Marks, Times};
 use crate::target::TargetError;
 use crate::verdict::{Confidence, Value};
 
-/// What a drive may be that destroys, or refuses.
+/// Explanation for a drive that destroys data or refuses writes: it may be host-managed.
 pub(super) const HOST_MANAGED: &str = "it may be a host-managed drive, which says itself what it is: ask the machine it is in (lsblk -o \
                             NAME,ZONED)";
-/// The writes, as the evidence names them.
+/// Name of the series of scattered writes, in the evidence.
 pub(super) const WIDE: &str = "random writes in 1 GiB";
-/// The same.
+/// Name of the series of writes in a narrow range, in the evidence.
 pub(super) const NARROW: &str = "random writes in 8 MiB";
 
-/// Reads marks that were just written; where that fails the drive is host-managed, as far as can be told.
+/// Reads marks that were just written. If a read fails, checks each mark with [`take_back_if_lost`], and returns the
+/// error.
 pub(super) fn read_after_writing(bench: &mut Bench<'_>, marks: &Marks) -> Result<Times, TargetError> {
     let outcome = marks.read(bench);
     if matches!(outcome, Err(TargetError::Failed { .. })) {
@@ -22,7 +24,7 @@ pub(super) fn read_after_writing(bench: &mut Bench<'_>, marks: &Marks) -> Result
     outcome
 }
 
-/// Blocks that were written and cannot be read were destroyed by the writes beside them.
+/// Withdraws the drive's type if some of the `written` blocks cannot be read: writes beside them destroyed them.
 pub(super) fn take_back_if_lost(bench: &mut Bench<'_>, written: &[u64]) -> Result<(), TargetError> {
     let mut lost = 0;
     for &offset in written {

@@ -1,6 +1,6 @@
-//! How long are tracks, how far apart do they begin, and how long does the arm take? From the phases at which blocks come
-//! by: blocks a fixed distance apart come by as much later as the track is short, and a good deal later where a track ends.
-//! Of a far block, read at many phases, the shortest wait is the way there.
+//! Measures the length of tracks, their skew, and seek times, from the phases at which blocks pass the head. Blocks at
+//! a fixed distance pass later by a fixed time, which is longer on shorter tracks; where a track ends, the skew adds to
+//! it. The seek time to a distant track is the shortest of many reads at different phases.
 
 use super::experiment::{Experiment, only_for_rotating};
 use crate::bench::{BLOCK_BYTES, Bench, DEPTH, MIB};
@@ -8,7 +8,7 @@ use crate::statistics::{around, median, middle};
 use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value};
 
-/// Its line in the registry.
+/// The experiment's entry in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "mechanics",
     question: "how long are tracks, and how long does the arm take?",
@@ -32,17 +32,17 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Blocks read for the length of a track, and how far apart.
+/// Number of blocks read to measure a track; they are `STEP_BYTES` apart.
 const STEPS: u64 = 160;
 const STEP_BYTES: u64 = 64 << 10;
-/// Of blocks farther apart, for measurements that vary: so many steps.
+/// Number of steps between the blocks that are compared if measurements vary.
 const LONG_STEPS: usize = 8;
-/// Phases at which a seek is tried.
+/// Number of phases at which a seek is tried.
 const PHASES: u64 = 96;
-/// Seeks tried, each so many times as far as the one before.
+/// Factor from the distance of one seek to that of the next.
 const FARTHER: f64 = 1.6;
 
-/// Reads at depth.
+/// Number of reads at depth.
 const QUEUED: usize = 248;
 
 const TRACK: &str = "phase by distance";
@@ -74,15 +74,15 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     queue(bench)
 }
 
-/// A track.
+/// Measurements of a track.
 pub(super) struct Track {
-    /// What it holds.
+    /// Capacity of the track, bytes.
     pub(super) bytes: f64,
-    /// How much later the next one begins, if that shows.
+    /// Skew: how much later the next track begins, nanoseconds, if it can be seen.
     pub(super) skew_ns: Option<f64>,
 }
 
-/// The track at `offset`.
+/// Measures the track at `offset`; returns nothing if blocks pass at no fixed distance in time.
 pub(super) fn track(bench: &mut Bench<'_>, offset: u64) -> Result<Option<Track>, TargetError> {
     let rotation = bench.rotation_ns();
     let offsets: Vec<u64> = (0..STEPS).map(|index| offset + index * STEP_BYTES).collect();
@@ -96,7 +96,7 @@ pub(super) fn track(bench: &mut Bench<'_>, offset: u64) -> Result<Option<Track>,
     if bench.repeats > 1 {
         step = exact_step(&timed, rotation, step);
     }
-    // A track holds between 64 KiB and 16 MiB.
+    // A track holds between 64 KiB and about 20 MiB.
     if step < 0.003 * rotation || step > rotation {
         return Ok(None);
     }
@@ -106,14 +106,15 @@ pub(super) fn track(bench: &mut Bench<'_>, offset: u64) -> Result<Option<Track>,
         .map(|&phase| around(phase - step as i64, rotation as i64) as f64)
         .filter(|off| *off > tolerance)
         .collect();
-    // As many steps are off as tracks end among them; otherwise something else is.
+    // As many steps are late as tracks end among them; otherwise something else delays them.
     let ends = STEPS as f64 * STEP_BYTES as f64 / bytes;
     let shows = bench.repeats == 1 && (0.5..1.6).contains(&((off.len() as f64 + 0.5) / (ends + 0.5)));
     let skew_ns = shows.then(|| if off.is_empty() { 0.0 } else { off.iter().sum::<f64>() / off.len() as f64 });
     Ok(Some(Track { bytes, skew_ns }))
 }
 
-/// The phase of a step from blocks several steps apart, whose phase a vague `step` tells to the rotation.
+/// Returns the phase of a step, from blocks several steps apart; the inexact `step` tells the whole rotations between
+/// them.
 fn exact_step(timed: &[crate::Timed], rotation: f64, step: f64) -> f64 {
     let long: Vec<f64> = timed
         .windows(LONG_STEPS + 1)
@@ -126,7 +127,7 @@ fn exact_step(timed: &[crate::Timed], rotation: f64, step: f64) -> f64 {
     middle(&long) / LONG_STEPS as f64
 }
 
-/// What a track holds at `offset`, about: between the places where it was measured.
+/// Returns the capacity of a track at `offset`, bytes: interpolated between the places where it was measured.
 fn track_bytes_at(bench: &Bench<'_>, offset: u64) -> f64 {
     let known = TRACKS.map(|(share, name, _)| bench.verdict.number(name).map(|bytes| (share, bytes)));
     let known: Vec<(f64, f64)> = known.into_iter().flatten().collect();
@@ -142,8 +143,9 @@ fn track_bytes_at(bench: &Bench<'_>, offset: u64) -> f64 {
     }
 }
 
-/// The shortest way from one place to another, nanoseconds: a block at `from` is read, then one near `to`, at phases spread
-/// over a rotation. They are spread twice, from different places, because the skew where a track ends hides some.
+/// Returns the shortest time from one place to another, nanoseconds. A block at `from` is read, then one near `to`, at
+/// phases spread evenly over a rotation. The phases are spread twice, from different places, because the skew at the
+/// end of a track hides some.
 pub(super) fn way(bench: &mut Bench<'_>, from: u64, to: u64, phases: u64) -> Result<f64, TargetError> {
     let track = track_bytes_at(bench, to);
     let half = phases / 2;
@@ -157,13 +159,14 @@ pub(super) fn way(bench: &mut Bench<'_>, from: u64, to: u64, phases: u64) -> Res
     let timed = bench.one_by_one(&reads)?;
     let mut ways: Vec<u64> = timed.chunks(2).map(|pair| pair[1].end_ns.saturating_sub(pair[0].end_ns)).collect();
     ways.sort_unstable();
-    // The shortest of evenly spread waits is half a step above none; where measurements vary, one of the shortest.
+    // The shortest of evenly spread waits is half a step on average. Where measurements vary, one of the shortest is
+    // used.
     let rank = if bench.repeats > 1 { ways.len() / 16 } else { 0 };
     Ok((ways[rank] as f64 - bench.rotation_ns() * (rank as f64 + 0.5) / phases as f64).max(0.0))
 }
 
-/// How much faster scattered reads are done many at once: a drive that chooses among those that wait saves a good part of the
-/// ways, and one that takes them in turn nothing.
+/// Measures how much faster scattered reads are at depth. A drive that reorders its queue saves a good part of the
+/// seeks; one that serves it in order saves nothing.
 fn queue(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     let mut took = [0.0; 2];
     for (took, depth) in took.iter_mut().zip([1, DEPTH]) {
@@ -180,12 +183,12 @@ fn queue(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// Ways from the beginning of the drive to farther and farther places.
+/// Measures the seek times from the beginning of the drive to ever more distant places.
 fn seeks(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     let from = bench.at_share(0.0005);
     let track = bench.verdict.number("track_bytes_od").unwrap_or(1e6);
     let end = bench.last_offset(8 * MIB);
-    // A block at the end of its track has no near ones after it.
+    // A block at the end of a track has no near successor, so the shortest of three is used.
     let mut near = f64::MAX;
     for blocks in [0, 40, 80] {
         let place = from + blocks * BLOCK_BYTES;

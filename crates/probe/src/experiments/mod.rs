@@ -1,5 +1,5 @@
-//! The experiments, one file each, in the order in which they run: cheap before dear, and what the later ones rest on
-//! before them.
+//! The experiments, one file each, in the order in which they run: cheap ones before expensive ones, and each after the
+//! experiments that it needs.
 
 mod band_size;
 mod band_sizes;
@@ -20,7 +20,7 @@ mod zones;
 
 pub use experiment::Experiment;
 
-/// Every experiment.
+/// Returns every experiment.
 pub fn all() -> &'static [&'static Experiment] {
     &[
         &rotation::EXPERIMENT,
@@ -37,7 +37,7 @@ pub fn all() -> &'static [&'static Experiment] {
     ]
 }
 
-/// The experiments named, and those that they rest on; all where none is named.
+/// Returns the named experiments and those that they need; all experiments if none is named.
 pub fn chosen(names: &[String]) -> Vec<&'static Experiment> {
     let mut wanted: Vec<&str> = names.iter().map(String::as_str).collect();
     for experiment in all().iter().rev() {

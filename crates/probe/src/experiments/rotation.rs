@@ -1,5 +1,6 @@
-//! How long is a rotation? One sector read again and again comes by once a rotation. A drive that answers from memory
-//! shows no such period, and one behind a fixed delay shows it for any two sectors: then there is none to tell.
+//! Measures the time of a rotation: a sector that is read repeatedly passes the head once in a rotation. A drive that
+//! answers from memory has no such period. A fixed delay appears between any two sectors, and is not taken for a
+//! rotation.
 
 use super::experiment::Experiment;
 use crate::bench::{BLOCK_BYTES, Bench, MIB};
@@ -7,7 +8,7 @@ use crate::statistics::{middle, mode, quantile};
 use crate::target::TargetError;
 use crate::verdict::{Confidence, Value};
 
-/// Its line in the registry.
+/// The experiment's entry in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "rotation",
     question: "how long is a rotation?",
@@ -21,18 +22,19 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Rotations between these rates are those of disks: 3,000 to 20,000 a minute.
+/// Rotation times of disks, nanoseconds: from 20,000 down to 3,000 rotations per minute.
 const ROTATION_NS: std::ops::RangeInclusive<f64> = 3e6..=20e6;
-/// Reads of one sector.
+/// Number of reads of one sector.
 const READS: usize = 60;
-/// Intervals that differ by less than this share are alike.
+/// Relative width of the range in which intervals count as alike.
 const ALIKE: f64 = 0.12;
-/// Intervals that vary by less than this share of a rotation between their tenths are exact.
+/// Intervals whose 10th and 90th percentiles differ by less than this share of a rotation are exact.
 const EXACT: f64 = 0.001;
-/// Those that vary by less than this differ by chance now and then only: few repeats find it out.
+/// Intervals whose spread is below this share of a rotation deviate only now and then: few repeats suffice.
 const QUIET: f64 = 0.04;
 
-/// The period at which the sector at `offset` comes by, and by how much of it single intervals vary.
+/// Returns the period at which the sector at `offset` passes, nanoseconds, and the spread of single intervals as a
+/// share of it.
 fn period(bench: &mut Bench<'_>, offset: u64) -> Result<Option<(f64, f64)>, TargetError> {
     let timed = bench.read_blocks(&[offset; READS])?;
     bench.keep("re-read", &timed);
@@ -42,7 +44,8 @@ fn period(bench: &mut Bench<'_>, offset: u64) -> Result<Option<(f64, f64)>, Targ
         return Ok(None);
     }
     let spread = (quantile(&intervals[1..], 0.9) - quantile(&intervals[1..], 0.1)) as f64 / found.center as f64;
-    // Over many passes what single ones vary by counts little. A late answer may have missed passes, and stand for itself.
+    // Over many passes, the variation of single ones counts little. After a late answer that missed passes, the median
+    // interval is used.
     let over_many = timed[1..].windows(READS / 2).map(|reads| {
         let whole = (reads[READS / 2 - 1].end_ns - reads[0].end_ns) as f64;
         whole / (whole / found.center as f64).round()
@@ -52,7 +55,7 @@ fn period(bench: &mut Bench<'_>, offset: u64) -> Result<Option<(f64, f64)>, Targ
     Ok(Some((if is_whole { over_many } else { found.center as f64 }, spread)))
 }
 
-/// Whether sectors near `offset`, read in random order, take any time but one.
+/// Returns whether sectors near `offset`, read in random order, have different latencies.
 fn angles_differ(bench: &mut Bench<'_>, offset: u64) -> Result<bool, TargetError> {
     let blocks = bench.scattered(offset, 2 * MIB, READS);
     let timed = bench.read_blocks(&blocks)?;
@@ -61,7 +64,7 @@ fn angles_differ(bench: &mut Bench<'_>, offset: u64) -> Result<bool, TargetError
     Ok(mode(&latencies, ALIKE).share < 0.5)
 }
 
-/// How many periods are not that of the others: a block that lies over the end of a track may take more.
+/// Returns how many periods differ from the median: a block that crosses the end of a track may take longer.
 fn unlike(periods: &[f64]) -> usize {
     periods.iter().filter(|&period| (period / middle(periods) - 1.0).abs() > 0.02).count()
 }
@@ -99,7 +102,7 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
         return Ok(());
     }
     if middle(&spreads) > EXACT {
-        // Single measurements vary: repeat them, and allow for it.
+        // Single measurements vary: repeat them, and raise the tolerance.
         bench.repeats = if middle(&spreads) > QUIET { 7 } else { 3 };
         bench.tolerance = (middle(&spreads) * 0.7).clamp(0.05, 0.15);
     }

@@ -1,44 +1,46 @@
-//! Watching for a full cache: what the times say at which writes waited for cleaning.
+//! Detects a full cache, by the writes that waited for cleaning.
 //!
-//! Merges of the map stall a write as well, but all alike and from the first on. So the cache was full at the first stall
-//! that is longer than every one before it and has more after it before long, or that is longer than any merge can be. A cache
-//! in parts is full part by part: what it takes follows from when each was.
+//! Merges of the map stall a write as well, but their stalls are alike and occur from the beginning. So the cache was
+//! full at the first stall that is longer than every earlier one and is soon followed by another, or that is longer
+//! than any merge. A cache in parts is full part by part; its size follows from the times of all of them.
 
 use crate::statistics::is_near;
 
-/// A stall: so many rotations without an answer, and so many times as long as usual.
+/// A stall: no answer for this many rotations, and for this many times as long as usual.
 const STALL_ROTATIONS: f64 = 14.0;
 const STALL_TIMES: f64 = 3.0;
-/// A stall is another kind than those before it if it is so many times as long.
+/// Factor in duration from which a stall is of another kind than the earlier ones.
 const KIND: f64 = 1.5;
-/// No merge of a map takes so many rotations.
+/// Duration in rotations that no merge of a map reaches.
 const CLEANING_ROTATIONS: f64 = 400.0;
-/// Where a cache takes no more, what other tests left in it counts.
+/// Number of writes up to which a cache counts as small: the data that other tests left in it then matters.
 const SMALL_WRITES: u64 = 130_000;
-/// Times between answers from which it is learned what is usual.
+/// Number of times between answers from which the usual time is computed.
 const GAPS: usize = 64;
-/// Stalls begin long after the first if that is more than this part of all writes before it.
+/// Reciprocal of the part of all writes before the first stall after which another stall counts as long after it.
 const LATE_PART: u64 = 20;
-/// So many sets are many. Each was full once if then no write waits for so many writes, as a part of those before the first wait,
-/// and for so many times as many as between any two waits: waves of logs that free a band at a time are evenly apart.
+/// Smallest number of stalls for a round, in which each set of a cache was full once. After a round, no write waits for
+/// this part of the writes before the first stall (as a reciprocal), and for this many times the longest distance
+/// between two stalls. Logs that free a band at a time are full in waves at even distances, and have no such break.
 const ROUND_MIN: usize = 16;
 const QUIET_PART: u64 = 8;
 const QUIET_TIMES: u64 = 2;
-/// Waves are narrower than the one part of the first of many numbers, and farther apart than the other.
+/// Widths of waves and of the breaks between them, as reciprocal parts of the first of many numbers: waves are
+/// narrower, and breaks wider.
 const WAVE_PART: u64 = 800;
 const BETWEEN_PART: u64 = 80;
-/// Two means of when sets were full that differ by less than this are one.
+/// Relative difference below which two means of the sets' fill times are equal.
 const MEANS_ALIKE: f64 = 0.02;
 
-/// Stalls of a cache in many sets, of which each was full once.
+/// Stalls of a cache in many sets, each of which was full once.
 #[derive(Debug)]
 struct Round {
-    /// Writes that the cache takes.
+    /// Number of writes that the cache holds.
     count: u64,
     sets: usize,
 }
 
-/// A full cache, as in [`super::filling::Filled`].
+/// Description of a full cache; the fields are those of [`super::filling::Filled`].
 #[derive(Debug)]
 pub struct Full {
     pub count: u64,
@@ -46,20 +48,19 @@ pub struct Full {
     pub is_spread: bool,
 }
 
-/// Watches for the stall at which the cache was full. What counts is the time from one answer to the next, whatever the
-/// depth.
+/// Watches for the stall at which the cache was full. It evaluates the time from one answer to the next, at any depth.
 pub struct Watch {
     limit: u64,
     certain: u64,
-    /// Writes seen.
+    /// Number of writes seen.
     pub count: u64,
     last_end: u64,
-    /// Times between answers, for what is usual.
+    /// First times between answers, from which the usual one is computed.
     gaps: Vec<u64>,
     usual: u64,
     longest: u64,
     candidate: Option<(u64, u64)>,
-    /// Of how many writes which waited, and for how long.
+    /// Stalls: the number of writes before each, and its duration in nanoseconds.
     pub stalls: Vec<(u64, u64)>,
 }
 
@@ -78,11 +79,12 @@ impl Watch {
         }
     }
 
-    /// Whether enough was seen after a cache was full at `at`: where what it held before counts, until its parts are full a
-    /// second time; where sets are full one by one, until all were.
+    /// Returns whether enough was seen after a cache was full at `at`. If data from before counts, the parts of the
+    /// cache must be full a second time. If sets are full one by one, all of them must be.
     pub fn is_enough(&self, at: u64) -> bool {
         if at > SMALL_WRITES {
-            // A stall alone is that of a whole cache, or of the first of many sets: then the others' are to come.
+            // A single stall is that of a whole cache, or of the first of many sets; then the stalls of the others
+            // follow.
             let others = self.stalls.iter().map(|(index, _)| *index).find(|&index| index > at + at / 50);
             let from = if self.is_alone(at) { others.unwrap_or(at + at) } else { at };
             let is_over = || self.count > at + at || self.round(at).is_some();
@@ -93,20 +95,22 @@ impl Watch {
         self.count > 3 * at || (self.goes_on(at) && self.count > at + 3 * at / 4) || is_second_over
     }
 
-    /// Whether the stall after `at` writes had no other soon after it.
+    /// Returns whether no other stall followed soon after the one at `at`.
     fn is_alone(&self, at: u64) -> bool {
         self.stalls.iter().filter(|(index, _)| (at..=at + at / 50).contains(index)).count() == 1
     }
 
-    /// Whether most stalls began long after the first, at `at`, so that what lies between, at `count`, is a guess.
+    /// Returns whether most stalls began long after the first, at `at`, so that the size `count`, which lies between,
+    /// is a guess.
     fn is_spread(&self, at: u64, count: u64) -> bool {
         (at > SMALL_WRITES || self.goes_on(at)) && count > at + at / LATE_PART
     }
 
-    /// The sets that were full one by one from `at` on, if all were, and none twice. Alike sets take `s` writes each; the one
-    /// that was full after `t` gets `s / t` of all writes, and all of them together get all: `s` is one by the sum of all `1 / t`,
-    /// and the cache the harmonic mean of the `t`. If the sets differed in what they take, and not in what they get, it would be
-    /// the arithmetic mean: only where these are alike is it known.
+    /// Returns the round of sets that were full one by one from `at` on, if all sets were full, and none twice. Equal
+    /// sets hold `s` writes each. The set that was full after `t` writes gets the share `s / t` of all writes, and all
+    /// shares add up to 1. So `s` is the reciprocal of the sum of all `1 / t`, and the cache holds the harmonic mean of
+    /// the `t`. If the sets differed in size, and not in their shares, the cache would hold the arithmetic mean: the
+    /// size is known only if both means agree.
     fn round(&self, at: u64) -> Option<Round> {
         let (last, _) = *self.stalls.last()?;
         let quiet = self.count - last;
@@ -123,14 +127,14 @@ impl Watch {
             .then_some(Round { count: harmonic.round() as u64, sets: full.len() })
     }
 
-    /// Whether writes stall again when less was written than the cache takes: only a part was emptied then, as where a
-    /// log is cleaned from its end; and not all of a part, as where each is a set.
+    /// Returns whether writes stall again after clearly fewer writes than the cache holds. Then only a part was
+    /// emptied, as when a log is cleaned from its end; a set is emptied as a whole.
     fn goes_on(&self, at: u64) -> bool {
         self.stalls.iter().any(|(index, _)| (at + at / 4..at + 7 * at / 10).contains(index))
     }
 
-    /// What the stalls from `at` on say. Where they may be those of sets that were each full once, and that would be another size,
-    /// it is a guess.
+    /// Returns the conclusion from the stalls from `at` on. It is a guess if they may be a round of sets that implies
+    /// another size.
     pub fn full(&self, at: u64) -> Full {
         let count = self.full_in_the_middle(at);
         let is_spread = self.is_spread(at, count);
@@ -143,9 +147,9 @@ impl Watch {
         Full { count, parts, is_spread: is_spread || is_doubtful }
     }
 
-    /// When all was full. A cache in sets is full set by set: half of them are at the middle one of the stalls, and from
-    /// there to the middle the next time is what they take, whatever they held before. Logs of zones are full at one
-    /// time, but for some that held something before.
+    /// Returns the number of writes when the whole cache was full. A cache in sets is full set by set, and half of them
+    /// are full at the median stall. The distance to the median stall of the next round is the size, whatever the sets
+    /// held before. Logs of zones are full at one time, except those that held data before.
     fn full_in_the_middle(&self, at: u64) -> u64 {
         let stalls: Vec<u64> = self.stalls.iter().map(|(index, _)| *index).filter(|&index| index >= at).collect();
         let (first, second): (Vec<u64>, Vec<u64>) = stalls.iter().partition(|&&index| index < at + at / 2);
@@ -162,7 +166,7 @@ impl Watch {
         mean(&second) - mean(&first)
     }
 
-    /// Takes a completed write; if the cache was full, how many writes before.
+    /// Records a write that completed at `end`; if the cache was full, returns the number of writes before that.
     pub fn see(&mut self, end: u64) -> Option<u64> {
         let before = self.count;
         self.count += 1;
@@ -176,7 +180,8 @@ impl Watch {
             self.usual = crate::statistics::median(&self.gaps);
         }
         if gap < self.limit.max((self.usual as f64 * STALL_TIMES) as u64) {
-            // An answer may be held up by something else, for any time: a little longer than another is no stall then.
+            // Other causes delay answers by arbitrary times: a gap only a little longer than the longest so far is no
+            // stall then.
             self.longest = self.longest.max(gap);
             return None;
         }
@@ -196,15 +201,15 @@ impl Watch {
         None
     }
 }
-/// Whether rising numbers come in waves, narrow and of as many each: logs of which each frees a band at a time are full
-/// together again and again. Sets that are full one by one come in none.
+/// Returns whether ascending numbers come in several narrow waves of equal size. Logs that free a band at a time are
+/// full together repeatedly; sets that are full one by one form no waves.
 fn come_in_waves(numbers: &[u64], narrow: u64) -> bool {
     let waves: Vec<&[u64]> = numbers.chunk_by(|one, next| next - one <= narrow).collect();
     let alike = |wave: &&[u64]| wave.len() == waves[0].len() && wave[wave.len() - 1] - wave[0] <= narrow;
     waves.len() > 1 && waves[0].len() > 2 && waves.iter().all(alike)
 }
 
-/// Whether rising numbers stand in waves with next to none between them: logs are full together, again and again.
+/// Returns whether ascending numbers form waves with few numbers between: logs that are full together repeatedly.
 fn are_waves(numbers: &[u64]) -> bool {
     let beside = |part: u64| -> usize {
         let reach = numbers[0] / part;
@@ -214,8 +219,8 @@ fn are_waves(numbers: &[u64]) -> bool {
     10 * beside(WAVE_PART) > 9 * beside(BETWEEN_PART)
 }
 
-/// Where the first of the densest stretches of rising numbers is, a few hundredths of the first number wide: wider ones
-/// farther on would hold more of the same waves.
+/// Returns the middle of the first of the densest stretches of ascending numbers. A stretch is a fortieth of the first
+/// number wide, at every place: a width that grew with the numbers would hold more of the later waves.
 fn first_dense(numbers: &[u64]) -> Option<u64> {
     let width = numbers.first()? / 40;
     let mut end = 0;
@@ -234,7 +239,8 @@ mod tests {
     use super::super::filling::GOLDEN;
     use super::*;
 
-    /// Goal: what five logs take is told from the first wave of their stalls, though the second and the third come soon.
+    /// Checks that the size of five logs is that of the first wave of their stalls, though the second and third follow
+    /// soon.
     #[test]
     fn logs_that_are_full_in_waves_take_what_lies_between_rounds() {
         let mut watch = Watch::new(10.0);
@@ -243,13 +249,13 @@ mod tests {
             [83_000, 87_400, 91_800, 166_000, 170_400, 174_800, 179_200].into_iter().flat_map(wave).collect();
         watch.count = 193_000;
         assert_eq!(watch.full_in_the_middle(83_000), 83_000);
-        // Sets one by one: from the middle of one round to that of the next.
+        // Sets that are full one by one: from the median of one round to that of the next.
         watch.stalls = (0..15).flat_map(|set| [(80_000 + 800 * set, 1_000), (166_000 + 800 * set, 1_000)]).collect();
         watch.stalls.sort_unstable();
         assert_eq!(watch.full_in_the_middle(80_000), 86_000);
     }
 
-    /// Goal: logs that free a band at a time are full at their first wave, however many come after it.
+    /// Checks that logs that free a band at a time are full at their first wave, however many waves follow.
     #[test]
     fn the_first_of_many_even_waves_is_when_logs_were_full() {
         let mut watch = Watch::new(10.0);
@@ -259,8 +265,8 @@ mod tests {
         assert_eq!(watch.full_in_the_middle(42_077), 42_085);
     }
 
-    /// Goal: a cache in many sets is not taken to be full when the first of them is, long before the others. Method: sets that were
-    /// full late, and have not all been.
+    /// Checks that a cache in many sets does not count as full at its first full set, long before the others. The other
+    /// sets are full late, and not all have been.
     #[test]
     fn the_first_of_many_sets_is_not_the_cache() {
         let mut watch = Watch::new(10.0);
@@ -272,18 +278,18 @@ mod tests {
         watch.count = 280_000;
         assert!(!watch.is_enough(at) && watch.round(at).is_none(), "others may be full soon");
         assert!(watch.is_spread(at, watch.full_in_the_middle(at)), "so that it is not for sure");
-        // A cache that is emptied as a whole is full again when as much was written once more.
+        // A cache that is emptied as a whole is full again after as many writes.
         watch.stalls = vec![(at, 15_700)];
         watch.count = 3 * at;
         assert!(watch.is_enough(at) && !watch.is_spread(at, watch.full_in_the_middle(at)));
-        // One that frees a band at a time stalls again and again: no more need be seen.
+        // A cache that frees a band at a time stalls repeatedly: no more need be seen.
         watch.stalls = (0..54).map(|band| (at + 500 * band, 15_700)).collect();
         watch.count = at + at / 8 + 1;
         assert!(watch.is_enough(at) && !watch.is_spread(at, watch.full_in_the_middle(at)));
     }
 
-    /// When writes all over a drive of so many regions wait, where it has so many sets of `blocks` blocks, some of which hold
-    /// something.
+    /// Returns the stalls of writes all over a drive of `regions` regions, with a cache of `sets` sets of `blocks`
+    /// blocks, some of which hold data at first.
     fn stalls_of_sets(sets: u64, blocks: u64, regions: u64, writes: u64, held: &[u64]) -> Vec<(u64, u64)> {
         let mut fills: Vec<u64> = (0..sets as usize).map(|set| held.get(set).copied().unwrap_or(0)).collect();
         let mut stalls = Vec::new();
@@ -299,8 +305,9 @@ mod tests {
         stalls
     }
 
-    /// Goal: what a cache in many sets takes is told once each of them was full, and not before. Method: 600 sets of 256 blocks, half of
-    /// which have a region more than others, so that they are full before them, and some of which hold something: 153,600 writes.
+    /// Checks that the size of a cache in many sets is known once each was full, and not before. There are 600 sets of
+    /// 256 blocks; half have a region more and are full earlier, and some hold data at first. The cache holds 153,600
+    /// writes.
     #[test]
     fn what_many_sets_take_is_known_when_each_was_full() {
         for (regions, held) in [(12, &[][..]), (25, &[20, 5, 10])] {
@@ -322,7 +329,8 @@ mod tests {
         }
     }
 
-    /// Goal: it is not ended before. Method: as many sets with 25 regions each or one more, which are full long after the first.
+    /// Checks that the watch does not end before all sets were full: 600 sets with 25 or 26 regions each are full long
+    /// after the first.
     #[test]
     fn sets_full_one_by_one_are_watched_until_all_are() {
         let mut watch = Watch::new(10.0);
@@ -339,7 +347,7 @@ mod tests {
         assert!(!full.is_spread && full.parts == 600 && full.count.abs_diff(153_600) < 153_600 / 200, "{full:?}");
     }
 
-    /// Goal: sets that were full twice tell nothing.
+    /// Checks that sets that were full twice give no round.
     #[test]
     fn a_set_that_was_full_twice_is_none_of_a_round() {
         let (mut watch, at) = (Watch::new(10.0), 200_000);
@@ -351,8 +359,8 @@ mod tests {
         assert!(watch.round(at).is_none());
     }
 
-    /// Goal: logs that free a band at a time take what their first wave tells or nothing for sure, whenever one looks. Method: twenty
-    /// logs of two to twelve bands, one of which held something, or each another amount.
+    /// Checks that logs that free a band at a time never seem to hold another size than that of their first wave. There
+    /// are twenty logs of two to twelve bands, of which one held data, or each another amount.
     #[test]
     fn waves_of_logs_that_free_a_band_at_a_time_are_not_taken_for_rounds() {
         const LOG: u64 = 240_000;
@@ -374,8 +382,8 @@ mod tests {
         }
     }
 
-    /// Goal: of sets that take more or less than others it is not known what they take together. Method: from one to almost twice
-    /// as much, all of which get as much.
+    /// Checks that sets of unequal sizes give no round: their sizes vary up to a factor of almost 2, with equal shares
+    /// of the writes.
     #[test]
     fn sets_of_many_sizes_are_no_round() {
         let mut watch = Watch::new(10.0);
@@ -387,8 +395,8 @@ mod tests {
         assert!(watch.round(at).is_some());
     }
 
-    /// Goal: what may be sets that were each full once, or logs that free a band at a time, is a guess where those take other sizes.
-    /// Method: stalls of a drive of 34 sets of 656 blocks, which are 22,304 writes, some of which held something.
+    /// Checks that stalls that may be a round of sets, or logs that free a band at a time, give a guess if the sizes
+    /// differ. The stalls are of 34 sets of 656 blocks, or 22,304 writes, some of which held data.
     #[test]
     fn stalls_that_may_be_of_sets_or_of_logs_are_a_guess() {
         let mut watch = Watch::new(10.0);
@@ -402,7 +410,7 @@ mod tests {
         let round = watch.round(17_899).expect("each was full once");
         assert!(round.sets == 34 && round.count.abs_diff(22_304) < 22_304 / 40, "{round:?}");
         assert!(watch.full(17_899).is_spread);
-        // Seven logs of eight bands that rest after their third wave.
+        // Seven logs of eight bands, which stall no more after their third wave.
         let waves =
             [0, 6_273, 12_530].into_iter().flat_map(|wave| (0..7).map(move |log| (50_109 + wave + 3 * log, 48_100)));
         watch.stalls = waves.collect();
@@ -411,10 +419,10 @@ mod tests {
         assert!(!full.is_spread && full.count.abs_diff(50_109) < 100, "{full:?}");
     }
 
-    /// Goal: answers that something else holds up for any time now and then are no full cache.
+    /// Checks that answers that are delayed now and then by another cause are not taken for a full cache.
     #[test]
     fn answers_held_up_for_any_time_are_not_taken_for_a_full_cache() {
-        // For long less than a stall takes, then a little more.
+        // The delays are shorter than a stall for a long time, then a little longer.
         let longest = |index: u64| if index < 12_000 { 110 } else { 170 };
         let held = |index: u64| if index % 60 == 59 { 20 + index * 37 % longest(index) } else { 10 };
         assert_eq!(full_at((0..20_000).map(held)), None);
@@ -433,7 +441,7 @@ mod tests {
     fn merges_of_the_map_are_not_taken_for_a_full_cache() {
         let merged = |index: u64| if index % 240 == 239 { 325 } else { 25 };
         assert_eq!(full_at((0..5000).map(merged)), None);
-        // From the 3000th on every hundredth write waits for a band.
+        // From the 3000th write on, every hundredth waits for the cleaning of a band.
         let cleaned = |index: u64| if index >= 3000 && index.is_multiple_of(100) { 700 } else { merged(index) };
         assert_eq!(full_at((0..5000).map(cleaned)), Some(3000));
     }

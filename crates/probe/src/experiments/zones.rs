@@ -1,6 +1,7 @@
-//! Test 11: which zones are there? Sequential reads are faster where tracks are longer (Aghayev 2015 §4.9). The paper reads
-//! the whole drive; here places all over it are sampled. Short ways between neighbouring places tell how the zones lie:
-//! where each is one wide stroke over a surface, the head jumps back at the end of every stroke.
+//! Test 11: which recording zones does the drive have? Sequential reads are faster where tracks are longer (Aghayev
+//! 2015 §4.9). The paper reads the whole drive; this test reads samples all over it. Seek times between neighbouring
+//! places show the layout. In a horizontal layout, each zone is one wide stroke over a surface, and the head jumps back
+//! at the end of every stroke.
 
 use super::experiment::{Experiment, only_for_rotating};
 use super::mechanics::way;
@@ -9,7 +10,7 @@ use crate::statistics::middle;
 use crate::target::{Operation, TargetError};
 use crate::verdict::{Confidence, Value};
 
-/// Its line in the registry.
+/// The experiment's entry in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "zones",
     question: "which zones are there, how fast, and how do they lie?",
@@ -23,22 +24,24 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Places sampled, and what is read there, once and twice.
+/// Number of samples, and the size of a sample; each place is read once at that size and once at twice the size.
 const SAMPLES: u64 = 96;
 const SAMPLE_MIB: u64 = 12;
-/// Rates that differ by more than this share are of two zones.
+/// Relative difference of rates above which two samples belong to two zones.
 const STEP: f64 = 0.012;
-/// Windows in which strokes are looked for, as shares of the drive; places in each, and phases tried for each way.
+/// Windows in which strokes are searched, as shares of the drive; number of places in each, and of phases tried for
+/// each seek.
 const WINDOWS: [f64; 5] = [0.0012, 0.005, 0.02, 0.08, 0.3];
 const PLACES: u64 = 36;
-/// Places are at least so far apart: strokes are of thousands of tracks.
+/// Smallest distance between two places, bytes: a stroke has thousands of tracks.
 const STEP_BYTES_MIN: f64 = 32e6;
 const PHASES: u64 = 56;
 
 const RATES: &str = "rate of sequential reads";
 const JUMPS: [&str; 2] = ["ways between neighbours, outer", "ways between neighbours, inner"];
 
-/// Bytes a second, reading in order at `offset`: how much longer twice as much takes from the same angle.
+/// Returns the rate of sequential reads at `offset`, bytes per second. It follows from the additional time that a read
+/// of twice the size takes from the same angle.
 fn rate(bench: &mut Bench<'_>, offset: u64) -> Result<f64, TargetError> {
     let first = Operation::read(offset, BLOCK_BYTES);
     let stretch = |times: u64| Operation::read(offset, times * SAMPLE_MIB * MIB);
@@ -72,7 +75,7 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     layout(bench)
 }
 
-/// Zones among `rates`: how often they change for good.
+/// Returns the number of zones: one more than the number of lasting changes of `rates`.
 fn count_zones(rates: &[f64]) -> usize {
     let (mut zones, mut level) = (1, rates[0]);
     for pair in rates.windows(2) {
@@ -84,7 +87,7 @@ fn count_zones(rates: &[f64]) -> usize {
     zones
 }
 
-/// How zones lie, at the outer and the inner diameter.
+/// Determines the layout of the zones, at the outer and the inner diameter.
 fn layout(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     let size = bench.target.size_bytes() as f64;
     let mut strokes = [None, None];
@@ -98,7 +101,7 @@ fn layout(bench: &mut Bench<'_>) -> Result<(), TargetError> {
             }
         }
     }
-    // Where answers vary, strokes on one side alone may be chance, and so may be that there are none.
+    // If answers vary, strokes on one side only may be chance, and so may be their absence on the other side.
     if bench.repeats > 1 && strokes.iter().flatten().count() == 1 {
         let because = "the way to the next place is that of a stroke back on one side only".to_string();
         bench.verdict.conclude("layout", Value::CannotTell, "", Confidence::Low, because, &JUMPS);
@@ -119,7 +122,8 @@ fn layout(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// The distance between jumps of the head in the places from `begin` on, `step` apart, if there are some.
+/// Returns the distance between jumps of the head among the places from `begin` on, `step` bytes apart, if there are
+/// jumps.
 fn stroke_in(bench: &mut Bench<'_>, begin: f64, step: f64, series: &'static str) -> Result<Option<f64>, TargetError> {
     let at = |index: f64| ((begin + index * step) as u64) / MIB * MIB;
     if step < STEP_BYTES_MIN {
@@ -150,8 +154,8 @@ fn stroke_in(bench: &mut Bench<'_>, begin: f64, step: f64, series: &'static str)
     Ok(Some(ends[1] - ends[0]))
 }
 
-/// Whether jumps so many places apart are those of strokes: alike, or growing and shrinking little by little as tracks do.
-/// Between two zones one jump may be missing, for the head goes on.
+/// Returns whether jumps with these distances, in places, are those of strokes: alike, or gradually growing or
+/// shrinking as tracks do. Between two zones one jump may be missing, because the head moves on in its direction.
 fn are_strokes(gaps: &[usize]) -> bool {
     let is_multiple = |long: usize, short: usize| {
         let strokes = (long as f64 / short as f64).round();
@@ -162,7 +166,7 @@ fn are_strokes(gaps: &[usize]) -> bool {
         || gaps.windows(2).all(|pair| is_multiple(pair[0].max(pair[1]), pair[0].min(pair[1])))
 }
 
-/// The jumps that are there a second time: answers that came late by chance are not.
+/// Returns the jumps that a second measurement shows again: answers that were late by chance are not late twice.
 fn confirmed(
     bench: &mut Bench<'_>,
     jumps: Vec<usize>,
@@ -178,7 +182,7 @@ fn confirmed(
     Ok(confirmed)
 }
 
-/// Where between two places the head jumps.
+/// Returns the offset between `low` and `high` at which the head jumps, by bisection.
 fn jump_in(bench: &mut Bench<'_>, mut low: u64, mut high: u64, limit_ms: f64) -> Result<f64, TargetError> {
     let resolution = ((high - low) / 64).max(4 * MIB);
     while high - low > resolution {

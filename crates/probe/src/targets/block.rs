@@ -1,8 +1,8 @@
 //! A block device or a plain file, in real time: direct access by io_uring.
 //!
-//! The drive's volatile write cache is switched off for the time of the probe where the kernel can do that (SCSI and
-//! SATA), and each write asks to be durable in any case. Read-ahead of the kernel does not touch direct access; it is
-//! set to none all the same, since others may read. The look-ahead of the drive cannot be set from here.
+//! For the duration of the probe, the drive's volatile write cache is off, if the kernel can switch it off (SCSI and
+//! SATA). In any case, each write asks to be durable. The kernel's read-ahead does not affect direct access; it is
+//! switched off anyway, because other processes may read. The drive's look-ahead cannot be switched off from here.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,13 +17,13 @@ use imbrex_safety::survey::busy;
 use imbrex_safety::usage::Device;
 use imbrex_safety::{Survey, open_for_writing};
 
-/// The unit of access to a plain file: what every file system takes.
+/// Unit of access to a plain file, bytes: every file system accepts it.
 const FILE_SECTOR_BYTES: u32 = 4096;
 
 /// A block device or a plain file.
 pub struct Block {
     ring: Ring,
-    /// The same descriptor, to look for users and contents.
+    /// Descriptor of the same open file as the ring's, for queries about users and contents.
     file: File,
     time: RealTime,
     about: About,
@@ -31,15 +31,16 @@ pub struct Block {
     settings: Settings,
 }
 
-/// How to open.
+/// How to open a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// Whether tests will write: then the kernel must say that nobody else uses it.
+    /// Whether tests will write: a block device is then opened exclusively (`O_EXCL`), and opening fails if the device
+    /// is in use.
     pub may_write: bool,
 }
 
 impl Block {
-    /// Opens `path`.
+    /// Opens the device or file `path`.
     pub fn open(path: &Path, access: Access) -> Result<Block, TargetError> {
         let place = path.display().to_string();
         let failed = |reason: String| TargetError::failed(place.clone(), reason);
@@ -72,7 +73,7 @@ impl Block {
         })
     }
 
-    /// Looks for who uses the target and what it holds, through the descriptor by which the tests write.
+    /// Surveys the users and the contents of the target, through the descriptor by which the tests write.
     pub fn survey(&self) -> io::Result<Survey> {
         Survey::of(&self.about.name, &self.file)
     }
@@ -82,17 +83,19 @@ impl Block {
         imbrex_safety::usage::users(&self.file, &[])
     }
 
-    /// The block device, if it is one.
+    /// Returns the block device, or nothing for a plain file.
     pub fn device(&self) -> Option<&Device> {
         self.device.as_ref()
     }
 
-    /// Sets the caches as the tests need them, until the target is dropped. What cannot be set is left.
+    /// Switches read-ahead and the write cache off, until the target is dropped. Settings that cannot be changed stay
+    /// as they are.
     pub fn quieten(&mut self) {
         let Some(device) = &self.device else { return };
         let whole: PathBuf = device.whole_folder();
         self.settings.set(&whole.join("queue/read_ahead_kb"), "0");
-        // Only this file's words reach the drive; `queue/write_cache` would change what the kernel believes, no more.
+        // Only this file changes the drive's cache; `queue/write_cache` changes only the kernel's belief about the
+        // cache.
         if let Some(cache_type) = device.cache_type_file() {
             self.settings.set(&cache_type, "write through");
         }

@@ -1,14 +1,14 @@
-//! What the tests write: bytes that no drive can make smaller, the same at every run.
+//! Generates the data that the tests write: bytes that no drive can compress, equal in every run.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 
-/// Bytes to be written, as many as were ever asked for.
+/// Buffer of data to write, as long as the longest request for data so far.
 #[derive(Debug, Default)]
 pub(super) struct Filler(Vec<u8>);
 
 impl Filler {
-    /// So many of them.
+    /// Returns the first `count` bytes of the data.
     pub fn bytes(&mut self, count: usize) -> &[u8] {
         if self.0.len() < count {
             self.0.resize(count, 0);
@@ -18,7 +18,7 @@ impl Filler {
     }
 }
 
-/// Fills `into` as [`Filler`] does.
+/// Fills `into` with the data of a [`Filler`].
 pub(super) fn fill(into: &mut [u8]) {
     Xoshiro256StarStar::seed_from_u64(0x1b3e).fill_bytes(into);
 }

@@ -1,11 +1,11 @@
-//! An image of ours, in virtual time: reads and writes go to the emulated drive in the file, and its clock says how
-//! long they took. Its volatile cache and look-ahead are off as the tests demand; when it is closed it has them again,
-//! since they are the drive's, not the image's.
+//! An image file of an emulated drive, in virtual time: the emulated drive serves reads and writes, and its clock times
+//! them. Its volatile cache and look-ahead are off while the target is open. This setting is not stored in the image,
+//! so that the next open has both again.
 //!
 //! Invariants:
-//! 1. An image opened to be looked at is not changed.
-//! 2. An image opened to be written is closed in good order when the target is dropped.
-//! 3. It does not fill the file system that it lies on: the probe ends while [`ROOM_BYTES`] are left.
+//! 1. An image opened without permission to write is not changed.
+//! 2. An image opened for writing is shut down cleanly when the target is dropped.
+//! 3. The image does not fill its file system: the probe ends when less than [`ROOM_BYTES`] are free.
 
 use std::path::Path;
 
@@ -18,19 +18,19 @@ use super::virtual_time::{Finished, HEAD_SAMPLES, Machine, VirtualTime, path};
 use crate::target::{About, Direction, Done, HeadPath, Next, Operation, Target, TargetError};
 use imbrex_safety::Survey;
 
-/// What is left on the image's file system for others.
+/// Space that the probe leaves free on the image's file system, bytes.
 const ROOM_BYTES: u64 = 2 << 30;
-/// Bytes written between two looks at what is left.
+/// Number of bytes written between two checks of the free space.
 const LOOK_BYTES: u64 = 64 << 20;
 
-/// The drive, as [`VirtualTime`] wants it.
+/// The emulated drive, as a [`Machine`].
 struct Emulated {
     drive: EmulatedDrive,
     place: String,
-    /// Written since the last look at what is left.
+    /// Number of bytes written since the last check of the free space.
     unlooked_bytes: u64,
     filler: Filler,
-    /// A buffer that came back.
+    /// Buffer of a completed operation, for reuse.
     spare: Vec<u8>,
 }
 
@@ -39,7 +39,7 @@ impl Emulated {
         TargetError::failed(self.place.clone(), error.to_string())
     }
 
-    /// Whether there is room for what the image may grow by until the next look.
+    /// Counts `bytes` as written. After every [`LOOK_BYTES`], returns an error if less than [`ROOM_BYTES`] are free.
     fn check_room(&mut self, bytes: u64) -> Result<(), TargetError> {
         self.unlooked_bytes += bytes;
         if self.unlooked_bytes < LOOK_BYTES {
@@ -53,7 +53,7 @@ impl Emulated {
                               test out, or probe the drive as sim:DRIVE, which needs no room";
                 Err(TargetError::failed(self.place.clone(), reason))
             }
-            // A file system that does not tell fills up, and then writing fails.
+            // If the file system does not report its free space, it may fill up, and then a write fails.
             _ => Ok(()),
         }
     }
@@ -83,7 +83,7 @@ impl Machine for Emulated {
         let mut failure = None;
         let mut spare = None;
         for completion in self.drive.completions() {
-            // A sector that was never whole reads as an error after a time like any other.
+            // A read of a sector that is not whole fails, but takes as long as any other.
             failure = completion.outcome.err().or(failure);
             let (begin_ns, end_ns) = (completion.entry.0, completion.end.0);
             finished.push(Finished { number: completion.tag, begin_ns, end_ns });
@@ -112,7 +112,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Whether `path` begins as an image does.
+    /// Returns whether the file `path` begins like an image.
     pub fn is_one(path: &Path) -> bool {
         let mut magic = [0; imbrex_device::image::MAGIC.len()];
         let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut magic));
@@ -137,12 +137,12 @@ impl Image {
         Ok(Image { drive: VirtualTime::new(machine), about, is_writable: may_write })
     }
 
-    /// Whether the host has to keep rules when it writes.
+    /// Returns whether the drive is host-managed, so that the host must follow rules when it writes.
     pub fn is_host_managed(&self) -> bool {
         self.emulated().drive().layer.is_host_managed()
     }
 
-    /// Looks for what the drive holds.
+    /// Surveys the contents of the drive.
     pub fn survey(&mut self) -> std::io::Result<Survey> {
         self.drive.machine.drive.survey(&self.about.name)
     }
@@ -155,7 +155,7 @@ impl Image {
 impl Drop for Image {
     fn drop(&mut self) {
         if self.is_writable {
-            // What could not be closed is recovered from its journal when it is opened again.
+            // An image that could not be shut down is recovered from its journal at the next open.
             let _ = self.drive.machine.drive.shut_down();
         }
     }

@@ -1,4 +1,5 @@
-//! Targets: what can be probed, one file each; what they share by clock in `virtual_time` and `real_time`.
+//! Targets of the probe, one file each. Targets with a virtual clock share `virtual_time`; those with the wall clock
+//! share `real_time`.
 //!
 //! ```text
 //!  Simulated ─┬─ VirtualTime<Machine>      Nbd ───┬─ RealTime over a Channel

@@ -1,10 +1,10 @@
-//! A block device behind an NBD server, in real time: fixed newstyle, simple replies, as many requests on their way as
-//! the test has. Writes are durable when they are answered (FUA), where the server can, as if the drive's volatile
-//! cache were off.
+//! A block device behind an NBD server, in real time: fixed newstyle, simple replies, as many requests in flight as the
+//! test submits. Writes are durable when they are answered (FUA) if the server supports that, as if the drive's
+//! volatile cache were off.
 //!
 //! Invariants:
-//! 1. A thread of its own takes the replies, so that neither side waits for the other to read.
-//! 2. Whatever a server sends, it makes this side hold no more than one operation's bytes.
+//! 1. A thread of its own receives the replies, so that client and server never both wait for the other to read.
+//! 2. A server can make the client hold no more than the bytes of one operation, whatever it sends.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -22,14 +22,16 @@ use super::real_time::{Answer, Channel, RealTime, sleep};
 use crate::target::{About, Direction, Done, Next, OPERATION_BYTES_MAX, Operation, Target, TargetError};
 use imbrex_safety::Peek;
 
-/// A cookie carries its slot, the bytes that its reply has (31 bits), and whether they are wanted.
+/// Layout of a request's cookie: the slot (32 bits), the length of the reply's data in bytes (31 bits), and whether the
+/// data is kept (1 bit).
 const LENGTH_SHIFT: u32 = 32;
 const WANTED: u64 = 1 << 63;
-/// How long a server may take to shake hands, and to answer: a drive that cleans may stall for minutes.
+/// Time limits for the handshake and for an answer. The latter is long, because a drive that cleans may stall for
+/// minutes.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 const ANSWER_TIME: Duration = Duration::from_secs(600);
 
-/// A connection of either kind.
+/// A connection by TCP or by a Unix socket.
 enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
@@ -63,7 +65,7 @@ impl Stream {
     }
 
     fn shut_down(&self) {
-        // A connection that is gone already needs no end.
+        // Shutting down a closed connection fails, without harm.
         let _ = match self {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
             Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
@@ -96,16 +98,16 @@ impl Write for Stream {
     }
 }
 
-/// A reply as it came.
+/// A reply, as received.
 struct Reply {
     cookie: u64,
     at: Instant,
     error: u32,
-    /// What was read, if it is wanted.
+    /// Data of a read, if the request's cookie asks to keep the data.
     data: Vec<u8>,
 }
 
-/// The way to the server.
+/// The connection to the server.
 struct Connection {
     stream: Stream,
     replies: Receiver<io::Result<Reply>>,
@@ -115,7 +117,7 @@ struct Connection {
     message: Vec<u8>,
 }
 
-/// A served drive.
+/// A drive behind an NBD server.
 pub struct Nbd {
     connection: Connection,
     about: About,
@@ -124,7 +126,7 @@ pub struct Nbd {
 }
 
 impl Nbd {
-    /// Whether `url` is one; the error says what would be.
+    /// Checks whether `url` is the address of an NBD export; the error describes the expected form.
     pub fn check_url(url: &str) -> Result<(), String> {
         NbdUrl::parse(url).map(drop)
     }
@@ -142,7 +144,7 @@ impl Nbd {
         Ok(Nbd { connection, about, export, time: RealTime::new() })
     }
 
-    /// Whether the server refuses writes.
+    /// Returns whether the export is read-only.
     pub fn is_read_only(&self) -> bool {
         self.export.is_read_only
     }
@@ -196,20 +198,21 @@ fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")
 }
 
-/// Whether the other end is gone. Which of these the kernel says depends on what was on its way just then.
+/// Returns whether the error means that the connection is closed. The kernel's choice among these kinds depends on the
+/// data in flight at that moment.
 fn is_hung_up(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     matches!(kind, UnexpectedEof | BrokenPipe | ConnectionReset | ConnectionAborted)
 }
 
-/// `error`, in the same words however the end of the connection was noticed.
+/// Replaces `error` by [`closed`] if it means that the connection is closed, so that all these cases give one message.
 fn or_closed(error: io::Error) -> io::Error {
     if is_hung_up(error.kind()) { closed() } else { error }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // A server that is gone does not hear the farewell.
+        // The disconnect request fails if the server is gone, without harm.
         let _ = self.send(command::DISCONNECT, 0, 0, 0);
         self.stream.shut_down();
         if let Some(reader) = self.reader.take() {
@@ -218,14 +221,14 @@ impl Drop for Connection {
     }
 }
 
-/// Takes replies until the connection ends; the last thing told is why.
+/// Receives replies until the connection ends; the last message in `replies` is the reason.
 fn take_all(stream: Stream, replies: &Sender<io::Result<Reply>>) {
     let mut stream = BufReader::with_capacity(1 << 16, stream);
     let mut scratch = vec![0; 1 << 16];
     loop {
         let reply = take(&mut stream, &mut scratch);
         let ends = reply.is_err();
-        // Nobody listens any more when the connection is being dropped.
+        // There is no receiver any more while the connection is being dropped.
         if replies.send(reply).is_err() || ends {
             return;
         }
@@ -261,7 +264,7 @@ fn take(stream: &mut impl Read, scratch: &mut [u8]) -> io::Result<Reply> {
     Ok(Reply { cookie, at: Instant::now(), error, data })
 }
 
-/// The outcome that a reply's error number tells; they are those of Linux.
+/// Converts a reply's error number, which is one of Linux, to a result.
 fn outcome(error: u32) -> io::Result<()> {
     match error {
         0 => Ok(()),

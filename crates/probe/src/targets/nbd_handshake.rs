@@ -1,16 +1,16 @@
-//! Shaking hands with an NBD server: fixed newstyle, by `GO`, or by `EXPORT_NAME` with servers that do not know it.
+//! Handshake with an NBD server: fixed newstyle, by `GO`, or by `EXPORT_NAME` for servers without `GO`.
 
 use std::io::{self, Read, Write};
 
 use imbrex_nbd::{EXPORT_ZEROES, INIT_MAGIC, OLD_STYLE_MAGIC, OPTION_MAGIC, OPTION_REPLY_BYTES, OPTION_REPLY_MAGIC};
 use imbrex_nbd::{flag, handshake_flag, info, option, put_option, reply};
 
-/// The longest answer to an option that makes sense.
+/// Longest answer to an option that is accepted, bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// The unit of requests to servers that name none.
+/// Block size for servers that report none, bytes.
 const BLOCK_BYTES: u32 = 512;
 
-/// What a server says of an export.
+/// Properties of an export, as reported by the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Export {
     pub size_bytes: u64,
@@ -20,7 +20,7 @@ pub(super) struct Export {
     pub description: Option<String>,
 }
 
-/// Shakes hands for the export called `name`.
+/// Performs the handshake for the export called `name`.
 pub(super) fn run(stream: &mut (impl Read + Write), name: &str) -> io::Result<Export> {
     let greeting: [u8; 18] = read(stream)?;
     let (first, second) = (u64_at(&greeting, 0), u64_at(&greeting, 8));
@@ -42,7 +42,7 @@ pub(super) fn run(stream: &mut (impl Read + Write), name: &str) -> io::Result<Ex
     }
 }
 
-/// By `GO`; nothing, if the server does not know it.
+/// Selects the export by `GO`; returns nothing if the server does not know that option.
 fn go(stream: &mut (impl Read + Write), name: &str) -> io::Result<Option<Export>> {
     let mut data = (name.len() as u32).to_be_bytes().to_vec();
     data.extend_from_slice(name.as_bytes());
@@ -58,7 +58,7 @@ fn go(stream: &mut (impl Read + Write), name: &str) -> io::Result<Option<Export>
         match kind {
             reply::INFO => match (data.get(..2).map(|bytes| u16_at(bytes, 0)), data.len()) {
                 (Some(info::EXPORT), 12) => export = Some(export_of(u64_at(&data, 2), u16_at(&data, 10))),
-                // A unit below a sector is of no use to a drive.
+                // A drive's sector is never smaller than this.
                 (Some(info::BLOCK_SIZE), 14) => block_bytes = u32_at(&data, 2).max(BLOCK_BYTES),
                 (Some(info::DESCRIPTION), _) => description = String::from_utf8(data[2..].to_vec()).ok(),
                 _ => {}

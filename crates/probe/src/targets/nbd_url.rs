@@ -1,20 +1,21 @@
-//! Addresses of NBD servers, as their tools write them: `nbd://HOST[:PORT]/EXPORT`, `nbd+unix:///EXPORT?socket=PATH`.
+//! Addresses of NBD servers, in the form that NBD tools use: `nbd://HOST[:PORT]/EXPORT`,
+//! `nbd+unix:///EXPORT?socket=PATH`.
 
 use std::path::PathBuf;
 
-/// The port of servers that say none.
+/// Port of an address that names none.
 const PORT: u16 = 10809;
 
-/// Where a server listens.
+/// The address at which a server listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Place {
     /// Host and port.
     Tcp(String, u16),
-    /// A socket of this machine.
+    /// Path of a Unix socket.
     Unix(PathBuf),
 }
 
-/// An export of a server.
+/// The address of an export.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct NbdUrl {
     pub place: Place,
@@ -22,7 +23,7 @@ pub(super) struct NbdUrl {
 }
 
 impl NbdUrl {
-    /// Takes `text` apart; the error says what would be right.
+    /// Parses `text`; the error describes the expected form.
     pub fn parse(text: &str) -> Result<NbdUrl, String> {
         let wrong = || "expected nbd://HOST[:PORT]/EXPORT or nbd+unix:///EXPORT?socket=PATH".to_string();
         let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
@@ -44,7 +45,7 @@ impl NbdUrl {
 
 fn tcp(authority: &str) -> Option<Place> {
     let (host, port) = match authority.rsplit_once(':') {
-        // The colons of an address in brackets are its own.
+        // A colon within brackets belongs to an IPv6 address.
         Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()?),
         _ => (authority, PORT),
     };
@@ -52,7 +53,7 @@ fn tcp(authority: &str) -> Option<Place> {
     (!host.is_empty()).then(|| Place::Tcp(host.to_string(), port))
 }
 
-/// `text` with `%20` and its like replaced.
+/// Replaces percent codes such as `%20` in `text`; returns nothing if a code or the result is invalid.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,8 +1,8 @@
-//! What targets in real time share: so many operations under way, and the wall clock.
+//! Code shared by the targets in real time: the wall clock, and a fixed number of operations in flight.
 //!
 //! Invariants:
-//! 1. An operation's time begins just before it is handed over, and ends when its answer is there.
-//! 2. When one fails the others are waited for before the failure is told.
+//! 1. The time of an operation begins just before its submission, and ends when its answer arrives.
+//! 2. If one operation fails, the others in flight are awaited before the failure is returned.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,37 +11,37 @@ use crate::target::{Direction, Done, Next, OPERATION_BYTES_MAX, Operation, Targe
 
 /// An answered operation.
 pub(super) struct Answer {
-    /// As submitted.
+    /// Slot under which the operation was submitted.
     pub slot: usize,
-    /// When the answer was there.
+    /// Time at which the answer arrived.
     pub at: Instant,
-    /// Whether it went well.
+    /// Whether the operation succeeded.
     pub outcome: io::Result<()>,
 }
 
-/// A way to something that reads and writes blocks.
+/// A connection to a device that reads and writes blocks.
 pub(super) trait Channel {
-    /// Hands `operation` over; the answer will name `slot`. Slots are small numbers.
+    /// Submits `operation`; its answer will carry `slot`, a small number.
     fn submit(&mut self, slot: usize, operation: &Operation) -> io::Result<()>;
 
     /// Waits for an answer.
     fn answer(&mut self) -> io::Result<Answer>;
 }
 
-/// The wall clock, and what is under way.
+/// The wall clock, and the operations in flight.
 pub(super) struct RealTime {
     begun: Instant,
-    /// By slot.
+    /// Operations in flight with their start times, by slot.
     under_way: Vec<Option<(Operation, Instant)>>,
 }
 
 impl RealTime {
-    /// A clock that begins now.
+    /// Returns a clock that begins now.
     pub fn new() -> RealTime {
         RealTime { begun: Instant::now(), under_way: Vec::new() }
     }
 
-    /// The time now.
+    /// Returns the time now, nanoseconds since the clock began.
     pub fn now_ns(&self) -> u64 {
         self.ns(Instant::now())
     }
@@ -50,7 +50,7 @@ impl RealTime {
         at.saturating_duration_since(self.begun).as_nanos() as u64
     }
 
-    /// As [`crate::Target::perform`], on `place`.
+    /// Implements [`crate::Target::perform`]; `place` names the target in errors.
     pub fn perform(
         &mut self,
         channel: &mut dyn Channel,
@@ -101,7 +101,7 @@ impl RealTime {
     }
 }
 
-/// As [`crate::Target::sleep`].
+/// Implements [`crate::Target::sleep`].
 pub(super) fn sleep(ns: u64) {
     std::thread::sleep(Duration::from_nanos(ns));
 }
@@ -118,7 +118,7 @@ fn failed(place: &str, operation: &Operation, error: &io::Error) -> TargetError 
 mod tests {
     use super::*;
 
-    /// Answers the latest first; fails what begins at byte `bad`.
+    /// A channel that answers the latest operation first, and fails the one at byte offset `self.1`.
     struct Stack(Vec<(usize, u64)>, u64, usize);
 
     impl Channel for Stack {

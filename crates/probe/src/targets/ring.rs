@@ -1,8 +1,8 @@
-//! Reads and writes of a file by io_uring, past the page cache. The contents are of no interest: all reads land in one
-//! buffer, all writes come from another.
+//! Reads and writes a file by io_uring, without the page cache. The data does not matter: all reads go to one buffer,
+//! and all writes come from another.
 //!
 //! Invariants:
-//! 1. The buffers live as long as the ring, and the ring is empty when it is dropped.
+//! 1. The buffers live as long as the ring, and no operation is in flight when the ring is dropped.
 //! 2. A write is durable when it is answered.
 
 use std::fs::File;
@@ -17,7 +17,7 @@ use super::filler::fill;
 use super::real_time::{Answer, Channel};
 use crate::target::{Direction, OPERATION_BYTES_MAX, Operation};
 
-/// Entries of the ring: the most operations at once.
+/// Entries of the ring: the most operations in flight.
 const ENTRIES: u32 = 256;
 
 /// A ring over a file.
@@ -30,7 +30,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// A ring over `file`, which was opened to go past the page cache.
+    /// Creates a ring over `file`, which must have been opened with `O_DIRECT`.
     pub fn new(file: File, may_write: bool) -> io::Result<Ring> {
         let ring = IoUring::new(ENTRIES).map_err(|error| no_ring(&error))?;
         // Anonymous maps begin at a page, as direct access demands.
@@ -67,10 +67,10 @@ impl Channel for Ring {
                 .rw_flags(libc::RWF_DSYNC)
                 .build(),
         };
-        // The caller keeps an operation to `OPERATION_BYTES_MAX`, the length of the buffers.
+        // The caller limits an operation to `OPERATION_BYTES_MAX`, the length of the buffers.
         assert!(operation.bytes <= OPERATION_BYTES_MAX, "{} bytes at once", operation.bytes);
-        // SAFETY: file and buffers belong to `self` and outlive the operation, by invariant 1; no one looks into the
-        // sink, so that operations may land on top of each other.
+        // SAFETY: the file and the buffers belong to `self` and outlive the operation, by invariant 1. The bytes of the
+        // read buffer are never examined, so that reads may overwrite each other's data.
         #[expect(unsafe_code, reason = "a request to io_uring is one by its nature")]
         let pushed = unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) };
         pushed.map_err(|_| io::Error::other("the ring is full"))?;

@@ -1,19 +1,20 @@
-//! Settings of a device, changed for the time of a probe and put back after it.
+//! Changes settings of a device for the duration of a probe, and restores them afterwards.
 //!
 //! Invariants:
-//! 1. Whatever was set is in [`CHANGED`] until it is put back, so that the program's last moments can do it, too.
+//! 1. Each changed setting is in [`CHANGED`] until it is restored, so that [`restore_all`] can restore it before the
+//!    process ends.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-/// File and former text of everything that is changed now.
+/// Path and former text of each file that is changed now.
 static CHANGED: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
 
-/// Puts everything back: for the last moments of the program, when destructors will not run.
+/// Restores all settings, just before the process ends without running destructors.
 pub fn restore_all() {
     for (path, former) in std::mem::take(&mut *lock()) {
-        // Nothing is left to be done about a file that cannot be written any more.
+        // If the file cannot be written any more, nothing else can be done.
         let _ = std::fs::write(path, former);
     }
 }
@@ -22,15 +23,15 @@ fn lock() -> MutexGuard<'static, BTreeMap<PathBuf, String>> {
     CHANGED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// What was changed for one target; dropped, it is put back.
+/// Settings changed for one target; dropping this restores them.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
-    /// File, former text, text now.
+    /// Path, former text and present text of each changed file.
     changed: Vec<(PathBuf, String, String)>,
 }
 
 impl Settings {
-    /// Writes `text` into `path`, if it is there, says something else and takes it.
+    /// Writes `text` into the file `path`, if the file exists, has another text, and accepts the write.
     pub fn set(&mut self, path: &Path, text: &str) {
         let Ok(former) = std::fs::read_to_string(path) else { return };
         let former = former.trim().to_string();
@@ -45,7 +46,7 @@ impl Settings {
         }
     }
 
-    /// What is changed, in words.
+    /// Returns a description of each changed setting.
     pub fn told(&self) -> Vec<String> {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         self.changed.iter().map(|(path, former, now)| format!("{}: {now} (it was {former})", name(path))).collect()
@@ -55,7 +56,7 @@ impl Settings {
 impl Drop for Settings {
     fn drop(&mut self) {
         for (path, ..) in self.changed.drain(..) {
-            // Taken out once, so that nothing is put back twice.
+            // The entry is removed first, so that no setting is restored twice.
             if let Some(former) = lock().remove(&path) {
                 let _ = std::fs::write(path, former);
             }
@@ -67,7 +68,7 @@ impl Drop for Settings {
 mod tests {
     use super::*;
 
-    /// One test, since what is changed is known to the whole process.
+    /// Tests everything in one function, because `CHANGED` is shared by the whole process.
     #[test]
     fn what_was_set_is_put_back() {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(settings.told(), ["read_ahead_kb: 0 (it was 128)", "cache_type: write through (it was write back)"]);
         drop(settings);
         assert_eq!((read(&first).as_str(), read(&second).as_str()), ("128", "write back"));
-        // The program's last moments.
+        // The process ends before the destructors run.
         let mut settings = Settings::default();
         settings.set(&first, "0");
         restore_all();

@@ -1,4 +1,4 @@
-//! A simulated drive in virtual time: no bytes, its volatile caches off as the tests demand, its look-ahead off.
+//! A simulated drive in virtual time: it stores no data, and its volatile write cache and look-ahead are off.
 
 use imbrex_disk::{Command, SimDuration, SimTime};
 use imbrex_sim::{Drive, Engine, Inbox, IoRecord, Observer, Options, Stepped};
@@ -7,7 +7,7 @@ use imbrex_trace::{Request, When};
 use super::virtual_time::{Finished, HEAD_SAMPLES, Machine, VirtualTime, path};
 use crate::target::{About, Direction, Done, HeadPath, Next, Operation, Target, TargetError};
 
-/// What has completed.
+/// The completed operations that were not collected yet.
 #[derive(Default)]
 struct Completions(Vec<Finished>);
 
@@ -28,7 +28,7 @@ impl Machine for Engine<Inbox, Completions> {
             Direction::Read => Command::read(lba, sectors),
             Direction::Write => Command::write(lba, sectors),
         };
-        // The engine numbers requests from 0, too.
+        // The engine numbers requests from 0 as well, so that its numbers equal those of the caller.
         self.source_mut().push(Request { when: When::At(at), device: 0, command });
         Ok(())
     }
@@ -60,7 +60,7 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// `drive`, as new.
+    /// Returns a target that simulates `drive` from its initial state.
     pub fn new(drive: Drive) -> Simulated {
         let options = Options {
             write_cache_bytes: 0,

@@ -1,9 +1,9 @@
-//! What targets in virtual time share: an emulated drive is stepped no further than the next operation could be
-//! submitted, so that its clock is that of the host.
+//! Code shared by the targets in virtual time: it steps an emulated drive no further than the time of the next possible
+//! submission, so that the drive's clock agrees with the host's.
 //!
 //! Invariants:
 //! 1. The drive is never stepped past a time at which an operation could still be submitted.
-//! 2. What is submitted completes, unless the drive fails: then the target does.
+//! 2. Every submitted operation completes, unless the drive fails: then the target fails.
 
 use std::collections::BTreeMap;
 
@@ -12,38 +12,38 @@ use imbrex_sim::Stepped;
 
 use crate::target::{Done, HeadPath, Next, Operation, TargetError, Timed};
 
-/// Samples kept of a path of the head.
+/// Number of samples kept of the head's path.
 pub(super) const HEAD_SAMPLES: usize = 4096;
 
-/// What an emulated drive finished.
+/// A completed operation of an emulated drive.
 pub(super) struct Finished {
     /// Number of the operation.
     pub number: u64,
-    /// When it entered, nanoseconds.
+    /// Time at which the operation entered the drive, nanoseconds.
     pub begin_ns: u64,
-    /// When it was answered.
+    /// Time of completion, nanoseconds.
     pub end_ns: u64,
 }
 
 /// An emulated drive.
 pub(super) trait Machine {
-    /// Takes an operation that arrives at `at`; operations are numbered from 0 in the order in which they are given.
+    /// Submits an operation that arrives at `at`. Operations are numbered from 0, in the order of submission.
     fn submit(&mut self, at: SimTime, number: u64, operation: &Operation) -> Result<(), TargetError>;
 
-    /// Lets the drive do one thing, unless it would begin after `until`.
+    /// Performs the drive's next action, unless that would begin after `until`.
     fn step(&mut self, until: SimTime) -> Stepped;
 
-    /// Moves what has completed since the last call into `finished`.
+    /// Moves the operations that completed since the last call into `finished`.
     fn finished(&mut self, finished: &mut Vec<Finished>) -> Result<(), TargetError>;
 
-    /// The drive's clock.
+    /// Returns the time on the drive's clock.
     fn now(&self) -> SimTime;
 
-    /// The head's path since the last call; a new one begins.
+    /// Returns the head's path since the last call, and begins a new path.
     fn take_head_path(&mut self) -> Option<HeadPath>;
 }
 
-/// A machine with the host's clock and what is under way.
+/// A drive with the host's clock and the operations in flight.
 pub(super) struct VirtualTime<M> {
     pub machine: M,
     now_ns: u64,
@@ -53,22 +53,22 @@ pub(super) struct VirtualTime<M> {
 }
 
 impl<M: Machine> VirtualTime<M> {
-    /// `machine`, at its time.
+    /// Returns `machine` with a host's clock, which begins at the drive's time.
     pub fn new(mut machine: M) -> VirtualTime<M> {
-        // The first path begins here.
+        // Drops the path so far: the first path begins here.
         machine.take_head_path();
         let now_ns = machine.now().0;
         VirtualTime { machine, now_ns, under_way: BTreeMap::new(), submitted: 0, finished: Vec::new() }
     }
 
-    /// The time now.
+    /// Returns the time now, nanoseconds.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    /// As [`crate::Target::perform`].
+    /// Implements [`crate::Target::perform`].
     pub fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError> {
-        // Whoever looked into the drive before has let its clock go on.
+        // Reads of the drive outside this function, such as a survey, may have advanced its clock.
         self.now_ns = self.now_ns.max(self.machine.now().0);
         let mut goes_on = true;
         loop {
@@ -94,7 +94,7 @@ impl<M: Machine> VirtualTime<M> {
         Ok(())
     }
 
-    /// Tells `done` what has completed; says whether to go on.
+    /// Passes the completed operations to `done`; returns whether to continue.
     fn collect(&mut self, done: &mut Done<'_>) -> Result<bool, TargetError> {
         self.machine.finished(&mut self.finished)?;
         let mut goes_on = true;
@@ -106,7 +106,7 @@ impl<M: Machine> VirtualTime<M> {
         Ok(goes_on)
     }
 
-    /// As [`crate::Target::sleep`].
+    /// Implements [`crate::Target::sleep`].
     pub fn sleep(&mut self, ns: u64) {
         self.now_ns = self.now_ns.saturating_add(ns);
         while self.machine.step(SimTime(self.now_ns)) == Stepped::Worked {}
@@ -114,7 +114,7 @@ impl<M: Machine> VirtualTime<M> {
     }
 }
 
-/// The path that `log` holds.
+/// Returns the path of the head that `log` recorded.
 pub(super) fn path(disk: &SharedDisk, log: Option<&HeadLog>) -> Option<HeadPath> {
     let points = log?.samples().iter().map(|sample| (sample.time.0, sample.radial_track)).collect();
     Some(HeadPath { tracks: disk.geometry.radial_tracks(), points })

@@ -1,8 +1,8 @@
-//! Drives drawn at random, with the truth about each: what can be observed of it, from its parameters by simple arithmetic
-//! and not from the code that runs it.
+//! Draws random drives, with the truth about each: observable properties that follow from its parameters by simple
+//! arithmetic, and not from the code that simulates it.
 //!
 //! Invariants:
-//! 1. A limit that is asked about ends a test by a good margin, or it is said that it ends none.
+//! 1. A limit that a test checks is either reached by a good margin, or marked as beyond reach.
 
 #![allow(dead_code)] // Each test uses a part.
 
@@ -19,30 +19,30 @@ use rand_xoshiro::Xoshiro256StarStar;
 pub const MIB: u64 = 1 << 20;
 const SECTOR: u64 = 512;
 
-/// How large drives are drawn.
+/// Range of the sizes of drives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Size {
-    /// As small ones, with caches of 16 to 64 MiB or of 90 to 300 packets, that clean within seconds or not at all: what can
-    /// be probed in real time.
+    /// Like [`Size::Small`], but with caches of 16 to 64 MiB or of 90 to 300 packets. The drives clean within seconds
+    /// or never when idle, so that they can be probed in real time.
     Tiny,
     /// At most 200 GB, with caches of 64 MiB to 1 GiB.
     Small,
-    /// As small ones, with regions of 1 to 10 MiB.
+    /// Like [`Size::Small`], but with regions of 1 to 10 MiB.
     Fine,
     /// Terabytes, with caches of 1 to 64 GiB, and maps of a thousand to a million entries.
     Full,
 }
 
-/// A number that a probe should find: exactly, or as a bound that no test reached.
+/// A number that a probe should find, exactly or as a lower bound.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Limit {
-    /// It ends a test.
+    /// The limit ends a test, and is found exactly.
     Binds(f64),
-    /// It is this, and no test gets there.
+    /// No test reaches the limit, and the probe finds a lower bound.
     Beyond(f64),
 }
 
-/// What is so.
+/// The true properties of a drive.
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
     pub kind: &'static str,
@@ -59,14 +59,14 @@ pub struct Truth {
     pub raw_bytes: Option<Limit>,
     pub singles: Option<f64>,
     pub merge_every: Option<f64>,
-    /// How an interlaced drive writes to bottoms, and whether it moves hot tracks.
+    /// How an interlaced drive writes to bottom tracks, and whether it moves hot tracks.
     pub bottoms: Option<&'static str>,
     pub hot_tracks: Option<&'static str>,
-    /// Bands at the places where they are measured; there may be two kinds where zones meet.
+    /// Band sizes at the places where they are measured, bytes; there may be two sizes where zones meet.
     pub bands: Vec<(&'static str, Vec<f64>)>,
 }
 
-/// A drive.
+/// A random drive.
 pub struct Drawn {
     pub seed: u64,
     pub text: String,
@@ -84,7 +84,7 @@ impl Dice {
         low + (high - low) * self.unit()
     }
 
-    /// Between bounds, each order of magnitude as often as the other.
+    /// Returns a random number between bounds, uniform on a logarithmic scale.
     fn broadly(&mut self, low: f64, high: f64) -> f64 {
         (low.ln() + (high / low).ln() * self.unit()).exp()
     }
@@ -98,7 +98,7 @@ impl Dice {
     }
 }
 
-/// The platters of a drive.
+/// The geometry and mechanics of a drive.
 struct Platters {
     rotation_ns: u64,
     skew_ns: u64,
@@ -108,7 +108,7 @@ struct Platters {
     settle_ns: u64,
     head_switch_ns: u64,
     horizontal: bool,
-    /// Tracks of a surface and sectors of a track, from the outer to the inner diameter.
+    /// Tracks of a surface and sectors of a track, zone by zone from the outer to the inner diameter.
     zones: Vec<(u64, u64)>,
 }
 
@@ -126,7 +126,7 @@ impl Platters {
         let zones = (0..count).map(|index| (tracks, zone(index))).collect();
         let (shortest_ns, whole_ns) = (dice.between(0.1e6, 0.7e6), dice.between(9e6, 18e6));
         let (settle_ns, head_switch_ns) = (dice.whole(30_000, 250_000), dice.whole(200_000, 700_000));
-        // The next track begins when the head has got there.
+        // The next track begins when the head has arrived there.
         let root = (whole_ns - shortest_ns) / ((tracks * count) as f64).sqrt();
         let skew_ns = ((shortest_ns + 2.0 * root).max(head_switch_ns as f64) as u64) + settle_ns + 30_000;
         Platters { rotation_ns, skew_ns, surfaces, shortest_ns, whole_ns, settle_ns, head_switch_ns, horizontal, zones }
@@ -150,15 +150,15 @@ impl Platters {
         zones[index].1 * SECTOR
     }
 
-    /// Makes all tracks alike.
+    /// Makes all tracks equally long.
     fn flatten(&mut self) {
         let tracks = self.radial_tracks();
         self.zones = vec![(tracks, self.zones[0].1)];
         self.horizontal = false;
     }
 
-    /// The track with which a cache of so many bytes begins at `place`, if it is clear on which side of a change of zones
-    /// that is.
+    /// Returns the length of the tracks at a cache of `cache` bytes at `place`, bytes, if the cache and half as much
+    /// again clearly lie in one zone.
     fn first_track(&self, place: &str, cache: u64) -> Option<u64> {
         let (all, middle) = (self.bytes() as f64, self.radial_tracks() / 2);
         let (mut tracks, mut before) = (0, 0.0);
@@ -179,7 +179,7 @@ impl Platters {
         (first == last).then_some(first as u64)
     }
 
-    /// The zone of the middle diameter.
+    /// Returns the index of the zone at the middle diameter.
     fn middle(&self) -> usize {
         let (half, mut before) = (self.radial_tracks() / 2, 0);
         for (index, (tracks, _)) in self.zones.iter().enumerate() {
@@ -191,7 +191,7 @@ impl Platters {
         self.zones.len() - 1
     }
 
-    /// Tracks' bytes in the zones that a stretch of the drive touches.
+    /// Returns the lengths of the tracks in the zones that a stretch of the drive touches, bytes.
     fn tracks_within(&self, low: f64, high: f64) -> Vec<f64> {
         let (all, mut before, mut found) = (self.bytes() as f64, 0.0, Vec::new());
         for (tracks, sectors) in &self.zones {
@@ -233,7 +233,7 @@ impl Platters {
     }
 }
 
-/// The drive of this seed.
+/// Returns the random drive with this seed.
 pub fn draw(seed: u64, size: Size) -> Drawn {
     let mut dice = Dice(Xoshiro256StarStar::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     let bytes = match size {
@@ -250,7 +250,8 @@ pub fn draw(seed: u64, size: Size) -> Drawn {
     Drawn { seed, text, truth }
 }
 
-/// A drive with this layer. Of layers that only some truths are known of, the kind alone is.
+/// Returns the random drive with this layer and seed. For layers with few known properties, the truth holds only the
+/// kind.
 pub fn draw_with(layer: &str, seed: u64, size: Size) -> Drawn {
     let mut dice = Dice(Xoshiro256StarStar::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     let bytes = dice.broadly(24e9, 190e9);
@@ -266,7 +267,7 @@ pub fn draw_with(layer: &str, seed: u64, size: Size) -> Drawn {
     Drawn { seed, text, truth }
 }
 
-/// A drive whose layer needs no overlap, of which it is only known that it is not conventional.
+/// Returns a drive whose layer works without overlapping tracks; the truth says only that it is not conventional.
 fn flat(layer: &str, dice: &mut Dice, bytes: f64) -> (String, Truth) {
     let platters = Platters::draw(dice, bytes, false);
     let mut text = head(layer);
@@ -292,7 +293,7 @@ fn layer_kind(layer: &str) -> &'static str {
     ["region-rmw", "log-structured", "s-blocks"].into_iter().find(|name| *name == layer).unwrap_or("interlaced")
 }
 
-/// An interlaced drive, full of data.
+/// Returns an interlaced drive that is full of data.
 fn interlaced(layer: &str, dice: &mut Dice, bytes: f64) -> (String, Truth) {
     let rotation_ns = dice.one_of(&[8_333_333, 10_000_000, 10_169_492, 11_111_111]);
     let (surfaces, sectors) = (dice.whole(1, 4), dice.whole(1800, 4400));
@@ -354,7 +355,7 @@ fn conventional(dice: &mut Dice, bytes: f64) -> (String, Truth) {
     (text, base(&platters, "conventional"))
 }
 
-/// Bands of so many tracks, at the places where they are measured.
+/// Returns the sizes of bands of `tracks` tracks, at the places where bands are measured, bytes.
 fn bands_of(platters: &Platters, tracks: u64) -> Vec<(&'static str, Vec<f64>)> {
     [("band_bytes_od", 0.0, 0.08), ("band_bytes_md", 0.43, 0.57), ("band_bytes_id", 0.92, 1.0)]
         .into_iter()
@@ -376,7 +377,8 @@ fn idle(dice: &mut Dice, size: Size) -> (f64, &'static str) {
     }
 }
 
-/// Tracks of a band of 8 to 40 MiB, 64 in full.
+/// Returns the number of tracks of a band of 14 to 40 MiB at the outer diameter, or to 64 MiB for full sizes; at least
+/// 8.
 fn band_tracks(dice: &mut Dice, platters: &Platters, size: Size) -> u64 {
     let outer = (platters.zones[0].1 * SECTOR) as f64;
     let largest = if size == Size::Full { 64.0 } else { 40.0 };
@@ -385,7 +387,7 @@ fn band_tracks(dice: &mut Dice, platters: &Platters, size: Size) -> u64 {
 
 fn journal(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
     let mut platters = Platters::draw(dice, bytes, true);
-    // Between strokes the middle lies where it happens to.
+    // In a horizontal layout, the middle diameter lies at an arbitrary point of a stroke.
     let place = if platters.horizontal { dice.one_of(&["od", "id"]) } else { dice.one_of(&["od", "md", "id"]) };
     let out_of_band = dice.whole(2, 6);
     let packets_wanted = match size {
@@ -401,7 +403,7 @@ fn journal(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
     let track = platters.track_bytes_at(place);
     let tracks = band_tracks(dice, &platters, size);
     let cache_size = raw * track / 2 + track / 8;
-    // What passes in half a rotation without the skew, and a gap.
+    // The capacity that passes in half a rotation, without the skew and a gap.
     let passing = platters.rotation_ns as f64 / (platters.rotation_ns + platters.skew_ns) as f64;
     let inner = (platters.zones[platters.zones.len() - 1].1 * SECTOR) as f64;
     let payload = (inner / 2.0 * passing * dice.between(0.82, 0.93) / 4096.0) as u64 * 4096;
@@ -412,7 +414,7 @@ fn journal(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
     let deep_raw = packets(halves(writes * 4096)) * writes;
     let large_raw = packets(halves(large_writes * 262_144)) * large_writes;
     let singles_raw = packets(1);
-    // The map ends the deep test, all three, or none.
+    // The map ends the deep test, all three tests, or none.
     let (map, ends) = match dice.whole(0, 9) {
         0..=5 => (dice.between(1.3 * singles_raw.max(large_raw) as f64, 0.85 * deep_raw as f64) as u64, 1),
         6..=7 => (dice.between(0.5, 0.85).mul_add(singles_raw.min(large_raw) as f64, 0.0) as u64, 3),
@@ -474,7 +476,7 @@ fn in_place(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
     let tracks = band_tracks(dice, &platters, size);
     let cache = cache_bytes(dice, size);
     let (small, large) = (cache / 4096, cache / 262_144);
-    // The map ends the small tests, all, or none.
+    // The map ends the tests with small writes, all tests, or none.
     let (map, ends) = match dice.whole(0, 5) {
         0..=3 => (dice.broadly((1.5 * large as f64).max(1000.0), 0.8 * small as f64) as u64, 2),
         4 if large > 2600 => (dice.between(0.4, 0.8).mul_add(large as f64, 0.0) as u64, 3),
@@ -502,7 +504,7 @@ fn in_place(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
     (text, truth)
 }
 
-/// A recording without shingles: none, or one that destroys a stretch after what is written.
+/// Returns a recording without shingled tracks: conventional, or one in which a write destroys the sectors after it.
 fn flat_recording(dice: &mut Dice) -> String {
     if dice.unit() < 0.5 {
         "kind = \"conventional\"".into()
@@ -557,7 +559,7 @@ fn fully_associative(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth)
     let log_bands = (cache_bytes(dice, size) / zones / band).max(2);
     let data = (bytes / zones as f64 / band as f64) as u64;
     let guard = 4000 * SECTOR;
-    // A third of a zone more, which is too little for another one.
+    // A third of a zone more, which is too little for another zone.
     let physical = (zones as f64 + 0.3) * (data + log_bands + 1) as f64 * (band + guard) as f64;
     let platters = Platters::draw(dice, physical, false);
     let is_lazy = dice.unit() < 0.4;
@@ -584,7 +586,7 @@ fn fully_associative(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth)
     (text, truth)
 }
 
-/// The drive that a profile's text describes.
+/// Builds the drive that the text of a profile describes.
 pub fn build(text: &str) -> Drive {
     let profile = Profile::parse("drawn.toml", text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let spec = DriveSpec::parse("drawn").expect("the words are right");
@@ -602,27 +604,27 @@ fn probed_with(target: &mut dyn Target, only: &[&str]) -> Verdict {
     probe(target, &mut options)
 }
 
-/// Probes the drive of a profile's text with these tests and those they rest on; none given, all.
+/// Probes the drive of a profile's text with these tests and those that they need; with all tests if `only` is empty.
 pub fn probed_only(text: &str, only: &[&str]) -> Verdict {
     probed_with(&mut Simulated::new(build(text)), only)
 }
 
-/// Probes the drive of a profile's text.
+/// Probes the drive of a profile's text with all tests.
 pub fn probed_text(text: &str) -> Verdict {
     probed(&mut Simulated::new(build(text)))
 }
 
-/// How a question about a drive was answered, beside the truth.
+/// The answer to a question about a drive, compared with the truth.
 pub struct Answer {
     pub question: &'static str,
     pub is_right: bool,
-    /// With high confidence.
+    /// Whether the answer has high confidence.
     pub is_sure: bool,
-    /// What was told and what is so.
+    /// The answer and the truth, in words.
     pub text: String,
 }
 
-/// How each question was answered to which the truth is known.
+/// Returns the answer to each question with a known truth.
 pub fn answers(truth: &Truth, verdict: &Verdict) -> Vec<Answer> {
     let mut answers = words(truth, verdict);
     answers.extend(numbers(truth, verdict));
@@ -654,9 +656,9 @@ fn words(truth: &Truth, verdict: &Verdict) -> Vec<Answer> {
         kind @ ("conventional" | "interlaced") => kind,
         _ => "shingled",
     };
-    // The order may be left open, but not be told wrong.
+    // The probe may leave the order open, but must not find a wrong one.
     let order = truth.order.filter(|_| verdict.word("cleaning_order").is_some());
-    // Nobody waits in real time for what may begin after hours.
+    // In real time, the probe does not wait for cleaning that may begin after hours.
     let is_as_told = |found: Option<&str>, expected: &str| {
         found == Some(expected) || (!verdict.is_virtual && expected == "lazy" && found == Some("lazy or late"))
     };
@@ -708,7 +710,8 @@ fn limits(truth: &Truth, verdict: &Verdict) -> Vec<Answer> {
         .collect()
 }
 
-/// What of `verdict` is not so. That a drive has no order to tell, or neither bottoms nor tops, is for others to ask.
+/// Returns the wrong answers of `verdict`. Properties that the drive does not have, such as an order of cleaning or
+/// bottom tracks, are not checked.
 pub fn faults(truth: &Truth, verdict: &Verdict) -> Vec<String> {
     answers(truth, verdict).into_iter().filter(|answer| !answer.is_right).map(|answer| answer.text).collect()
 }

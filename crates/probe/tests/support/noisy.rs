@@ -1,4 +1,4 @@
-//! A drive whose answers come late, one after the other as a busy host would make them: the platter turns on meanwhile.
+//! A drive with delayed answers, one after the other like those of a busy host, while the platter turns on.
 
 use imbrex_probe::{About, Done, Next, Simulated, Target, TargetError, Timed};
 
@@ -11,15 +11,16 @@ impl Lcg {
     }
 }
 
-/// How late.
+/// Distribution of the delays.
 #[derive(Clone, Copy, Debug)]
 pub struct Noise {
-    /// Each operation takes up to this share longer.
+    /// Largest delay of an operation, as a share of its latency.
     pub share: f64,
-    /// This share of them is held up, for up to so many nanoseconds.
+    /// Share of the operations with a long delay, and the longest such delay, nanoseconds.
     pub held: f64,
     pub held_ns: f64,
-    /// In the mean each is so much later, whatever it takes; nanoseconds, with the long tail of a scheduler.
+    /// Mean of a further delay of each operation, nanoseconds; exponentially distributed, like the long tail of a
+    /// scheduler.
     pub late_ns: f64,
 }
 
@@ -31,7 +32,7 @@ impl Noise {
     }
 }
 
-/// A target whose answers come late.
+/// A target with delayed answers.
 pub struct Noisy {
     inner: Simulated,
     noise: Noise,
@@ -45,7 +46,8 @@ impl Noisy {
         Noisy { inner, noise, dice: Lcg(seed), about }
     }
 
-    /// The same, as if its time were that of the wall: the probe then waits no longer than an owner would.
+    /// Returns the target with a clock that claims to be the wall clock, so that the probe waits no longer than a user
+    /// would.
     pub fn in_real_time(mut self) -> Noisy {
         self.about.is_virtual = false;
         self
