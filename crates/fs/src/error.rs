@@ -1,99 +1,100 @@
-//! What a file system refuses, and what fails below it. One function maps each to the number that Linux has for it.
+//! Errors of file system operations, and of the devices below. [`FsError::errno`] maps each to the error number of
+//! Linux.
 
 use crate::device::DeviceFault;
 
-/// Why an operation was not done. Nothing of it was done then, unless its documentation says otherwise.
+/// Error of an operation. A failed operation changes nothing, unless its documentation says otherwise.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FsError {
     /// No such file or directory.
     #[error("no such file or directory")]
     NotFound,
-    /// The name is taken.
+    /// The name exists already.
     #[error("the name is taken")]
     Exists,
-    /// A directory was needed.
+    /// The operation needs a directory, and the file is none.
     #[error("not a directory")]
     NotDirectory,
-    /// A directory is not what was needed.
+    /// The operation does not apply to directories.
     #[error("is a directory")]
     IsDirectory,
-    /// The directory holds something.
+    /// The directory is not empty.
     #[error("the directory is not empty")]
     NotEmpty,
-    /// No room for data.
+    /// No space left for data.
     #[error("no space left for data")]
     NoSpace,
-    /// No room for metadata: `df -i` shows it.
+    /// No space left for metadata. `df -i` shows the free space for metadata.
     #[error(
         "no space left for metadata, which are names and where files lie (df -i shows it): remove files, or parts of files in many pieces"
     )]
     NoMetadataSpace,
-    /// The disk of the host on which a device lies is full.
+    /// The host's disk on which a device is stored is full.
     #[error("{0}")]
     HostFull(String),
-    /// A name of more than 255 bytes.
+    /// The name has more than 255 bytes.
     #[error("the name is longer than 255 bytes")]
     NameTooLong,
-    /// Larger than a file can be on this store.
+    /// The file would be larger than the maximum size of a file.
     #[error("the file would be larger than this file system can hold in one file")]
     TooLarge,
-    /// What is asked for makes no sense.
+    /// The arguments of the operation are invalid.
     #[error("{0}")]
     Invalid(&'static str),
     /// No such extended attribute.
     #[error("no such extended attribute")]
     NoAttribute,
-    /// The buffer is too small.
+    /// The buffer is too small for the value.
     #[error("the buffer is too small for the value")]
     Range,
-    /// Past the last data (`SEEK_DATA`, `SEEK_HOLE`).
+    /// No data at or after the offset (`SEEK_DATA`, `SEEK_HOLE`).
     #[error("no data at or after this offset")]
     NoData,
-    /// The store cannot do it.
+    /// The store does not support the operation.
     #[error("not supported: {0}")]
     NotSupported(&'static str),
-    /// Who asks may not do it, or nobody may.
+    /// The caller is not permitted to perform the operation, or no caller is.
     #[error("not permitted: {0}")]
     NotPermitted(&'static str),
     /// Access is denied.
     #[error("access denied: {0}")]
     Access(&'static str),
-    /// Mounted read-only.
+    /// The file system is mounted read-only.
     #[error("the file system is mounted read-only")]
     ReadOnly,
-    /// As many names as a file can have.
+    /// The file has the maximum number of links already.
     #[error("the file has as many links as it can have")]
     TooManyLinks,
-    /// The inode is gone.
+    /// The inode was removed.
     #[error("the file is gone")]
     Stale,
-    /// Whoever asked for it wants it no more.
+    /// The caller stopped the task; its results so far remain.
     #[error("stopped; what was done so far stays")]
     Stopped,
-    /// Something of the kind is being done.
+    /// Another task of this kind is running.
     #[error("busy with another such task")]
     Busy,
-    /// What is stored does not match its checksum.
+    /// A block does not match its checksum.
     #[error("block {block} of the data device is damaged: its contents do not match their checksum")]
     Damaged {
-        /// The block, in units of 4 KiB from the start of the device.
+        /// Number of the block, in units of 4 KiB from the start of the device.
         block: u64,
     },
     /// A device failed.
     #[error("{0}")]
     Device(#[from] DeviceFault),
-    /// A device holds no file system of ours, or one that cannot be used.
+    /// A device holds no file system of Imbrex, or one that cannot be used.
     #[error("{place}: {reason}")]
     Format {
-        /// Which device.
+        /// Name of the device or part.
         place: String,
-        /// What is wrong and what to do.
+        /// Description of the problem and of its remedy.
         reason: String,
     },
 }
 
 impl FsError {
-    /// The number by which Linux knows it.
+    /// Returns the error number of Linux (`errno`).
     pub fn errno(&self) -> i32 {
         match self {
             FsError::NotFound => 2,

@@ -11,12 +11,13 @@
 //!                                     strict-append | caveat | log          (log alone)         emulated · real · model
 //! ```
 //!
-//! The core is one piece of deterministic code without threads of its own: an operation is a task of a [`clock`], and so are
-//! the cleaner, the checkpoint and the timer that commits. In virtual time, on emulated drives with their latencies, it is
-//! what tests, power cuts, figures and benchmarks run; the same seed gives the same run, to the byte. Behind FUSE it runs on
-//! the wall clock.
+//! The core is deterministic code without threads of its own. Each operation is a task of the executor in [`clock`]; so
+//! are the cleaner, the checkpoint and the commit timer. Tests, power cuts, figures and benchmarks run the core in
+//! virtual time, on emulated drives with their latencies: the same seed gives the same run, to the byte. Behind FUSE
+//! the core runs on the wall clock.
 //!
-//! What it promises is in `docs/fs/semantics.md`, what lies on the media in `docs/fs/format.md`.
+//! `docs/fs/semantics.md` lists the guarantees of the file system, and `docs/fs/format.md` describes the format on the
+//! media.
 
 pub mod array;
 pub mod clock;

@@ -1,7 +1,7 @@
-//! Goal: ageing leaves the same on a disk in memory, which takes no time, as on an emulated one with its times; nothing
-//! that lives is destroyed by it; and one seed is one run. Method: the same ageing on both, then everything is read.
+//! Goal: ageing gives equal results on a disk in memory, which takes no time, and on an emulated disk with its times;
+//! it destroys no live file; and equal seeds give equal runs. Method: the same ageing on both, then all files are read.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says where
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 use imbrex_device::EmulatedDrive;
 use imbrex_device::drive::{Making, header_of};
@@ -33,7 +33,7 @@ fn in_memory() -> Box<dyn Backend> {
     Box::new(Memory::new(emulated().geometry()))
 }
 
-/// Reads every file; how many bytes there are.
+/// Reads every file; returns the number of bytes.
 async fn read_all(fs: &Fs) -> u64 {
     let (mut directories, mut bytes) = (vec![ROOT], 0);
     while let Some(directory) = directories.pop() {
@@ -59,7 +59,7 @@ fn aged(backend: Box<dyn Backend>, fit: &'static str, asked: Age) -> (Aged, Usag
     let run = async move {
         let made = MakeOptions { uuid: Some(Uuid::from_u128(3)), options, ..MakeOptions::default() };
         make(&data, Some(&metadata), &made, 0).await.unwrap();
-        // Committed one by one: what is free does not depend on how much time has passed.
+        // Each change is committed at once, so that the free space does not depend on the time that has passed.
         let bounds = Bounds { pending_bytes: 1, ..Bounds::default() };
         let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
         let fs = Fs::mount(&own, &[data, metadata], &options).await.unwrap().0;

@@ -1,7 +1,7 @@
-//! Goal: appending to a file that was written before reads nothing from the device, for nobody who reads sees less than is
-//! on it. Method: the blocks that the device was asked for are counted; on the way contents are compared.
+//! Goal: appending to a file that was written before reads nothing from the device, but readers still see all the data
+//! on the device. Method: counts the blocks that are read from the device, and compares contents.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says where
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 use imbrex_fs::core::{Caller, MakeOptions, MountOptions, make};
 use imbrex_fs::device::memory::Memory;
@@ -9,7 +9,7 @@ use imbrex_fs::device::{Geometry, Kind};
 use imbrex_fs::namespace::{REGULAR, ROOT};
 use imbrex_fs::{Bounds, Clock, Device, Fs};
 
-/// Blocks that were read while a file of 10,000 bytes got `rounds` appends of 1,000 bytes, each closed.
+/// Returns the number of blocks read while a file of 10,000 bytes gets `rounds` appends of 1,000 bytes, each closed.
 fn read_while_appending(rounds: usize, bounds: Bounds) -> u64 {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();

@@ -1,6 +1,7 @@
-//! Goal: a file on an array is written in several appends at a time, so that no drive turns in vain between two of them; where one
-//! fails, everything behind it is written elsewhere, and what was acknowledged stays. Method: drives with times in closed form that
-//! turn, in virtual time; and models that refuse a write, lose a zone or die at each of the appends that are under way.
+//! Goal: a file on an array is written in several appends at a time, so that no drive waits for a rotation between two
+//! of them. If one fails, everything behind it is written elsewhere, and acknowledged data is kept. Method: rotating
+//! drives with times in closed form, in virtual time; and models that refuse a write, lose a zone or die at each of the
+//! appends in flight.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -22,7 +23,7 @@ use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
 use timed::{BLOCK_NS, SEEK_NS, Timed};
 
-/// A turn at 7,200 a minute.
+/// A rotation at 7,200 per minute, nanoseconds.
 const TURN_NS: u64 = 8_333_333;
 const TRANSFER_BLOCKS: usize = 20_000;
 
@@ -38,8 +39,8 @@ async fn mount(clock: &Clock, devices: &[Device], bounds: Bounds) -> Result<Fs, 
     Ok(Fs::mount(clock, devices, &options).await?.0)
 }
 
-/// How long it takes until a file is durable that is written in one go to five drives that turn; the writes that the first of them
-/// got, and their blocks.
+/// Returns the time until a file that is written at once to five rotating drives is durable, nanoseconds; the number of
+/// writes to the first drive; and their blocks.
 fn transfer(appends: usize) -> (u64, u64, u64) {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
@@ -50,13 +51,13 @@ fn transfer(appends: usize) -> (u64, u64, u64) {
         let drives: Vec<Device> = counting.into_iter().map(|drive| device(Box::new(drive))).collect();
         let flash = device(Box::new(Memory::new(Geometry { blocks: 4096, kind: Kind::Plain })));
         make(&drives, &flash, None).await;
-        // An append is one command on each drive, and all that there is leaves at once.
+        // An append is one command on each drive, and all appends are submitted at once.
         let bounds = Bounds { appends, piece_blocks: 2048, behind_bytes: u64::MAX, ..Bounds::default() };
         let fs = mount(&own, &[drives, vec![flash]].concat(), bounds).await.unwrap();
         let inode = fs.make_node(ROOT, b"f", REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode;
         fs.write(inode, 0, &vec![7; TRANSFER_BLOCKS * BLOCK_BYTES]).await.unwrap();
         writes.borrow_mut().clear();
-        // Whatever was done last is long over.
+        // All earlier operations are long over.
         own.sleep(100 * TURN_NS).await;
         let began_ns = own.now_ns();
         fs.fsync(inode).await.unwrap();
@@ -72,7 +73,7 @@ fn transfer(appends: usize) -> (u64, u64, u64) {
 #[test]
 fn drives_turn_in_vain_between_appends_only_where_one_is_under_way_at_a_time() {
     let (one_ns, appends, blocks) = transfer(1);
-    // The header of the zone goes with the first.
+    // The zone's header is written with the first append.
     assert!(appends >= 20, "{appends} appends of {TRANSFER_BLOCKS} blocks");
     let transfer_ns = blocks * BLOCK_NS;
     assert_eq!(
@@ -85,25 +86,25 @@ fn drives_turn_in_vain_between_appends_only_where_one_is_under_way_at_a_time() {
     }
 }
 
-/// What befalls a drive at a write.
+/// A fault of a drive at a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
-    /// It refuses that one.
+    /// The drive refuses this write.
     Refused,
-    /// The zone can only be read from then on.
+    /// The zone is read-only from then on.
     ReadOnly,
-    /// Nothing is left of the zone.
+    /// The zone is offline: its data is lost.
     Offline,
-    /// The drive does not answer any more.
+    /// The drive no longer answers.
     Dead,
 }
 
-/// A model to which something happens at the write to a block.
+/// A model with a fault at the write to one block.
 struct Befallen {
     model: Model,
     at: Rc<RefCell<Option<(u64, Fault)>>>,
     refused: Vec<(u64, Outcome)>,
-    /// How often it happened.
+    /// Number of times that the fault occurred.
     times: Rc<Cell<u32>>,
 }
 
@@ -158,7 +159,7 @@ const ZONES: u32 = 12;
 /// Two rows of three data blocks.
 const APPEND_BLOCKS: u64 = 6;
 const LATE_NS: u64 = 1_000_000;
-/// Six appends: a first one, four that are under way at a time, and a last one.
+/// Six appends: a first one, four in flight at a time, and a last one.
 const LONG: usize = 6 * APPEND_BLOCKS as usize * BLOCK_BYTES;
 const BEFORE: usize = APPEND_BLOCKS as usize * BLOCK_BYTES;
 
@@ -186,14 +187,14 @@ async fn compare(fs: &Fs, when: &str) {
     assert_eq!(fs.self_check(), Vec::<String>::new(), "{when}");
 }
 
-/// Writes a file of six appends, `appends` of them at a time, while `fault` befalls drive `drive` at append number `append`.
-/// How many operations that drive had at most.
+/// Writes a file of six appends, `appends` of them at a time, with `fault` on drive `drive` at append number `append`.
+/// Returns the largest number of operations in flight on that drive.
 fn befall(kind: Kind, appends: usize, (drive, append, fault): (usize, u64, Fault)) -> usize {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
     let when = format!("{kind:?}, {appends} at a time: {fault:?} at append {append} on drive {drive}");
     let work = async move {
-        // A drive without zones is cut into 256.
+        // A drive without zones is divided into 256.
         let blocks = ZONE_BLOCKS * if kind == Kind::Plain { 256 } else { u64::from(ZONES) };
         let geometries = vec![Geometry { blocks, kind }; DRIVES].into_iter();
         let flash = Geometry { blocks: 2000, kind: Kind::Plain };
@@ -215,13 +216,13 @@ fn befall(kind: Kind, appends: usize, (drive, append, fault): (usize, u64, Fault
         write(&fs, "long", 2, LONG).await.unwrap_or_else(|error| panic!("{when}: {error}"));
         assert_eq!(times.get(), 1, "{when}: it has come to pass");
         compare(&fs, &when).await;
-        // What was not durable when it was acknowledged is gone.
+        // Data that was acknowledged but not durable is lost here.
         let left: Vec<Contents> = models.iter().map(|model| model.snapshot().cut(|_| false)).collect();
         for missing in (0..=DRIVES).filter(|missing| fault != Fault::Dead || *missing == drive) {
             let when = format!("{when}, then {missing} missing");
             let missing = if missing == DRIVES { vec![] } else { vec![missing] };
             let models: Vec<Model> = left.iter().cloned().map(Model::with).collect();
-            // Of a zone that is gone everything is made of the others, which can do without no further drive.
+            // The data of an offline zone is reconstructed from the other drives, so no further drive may be missing.
             if fault == Fault::Offline && missing.iter().any(|it| *it != drive) {
                 continue;
             }

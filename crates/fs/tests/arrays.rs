@@ -1,7 +1,7 @@
-//! Goal: on arrays whatever was acknowledged is found after a power cut at any moment, with any drives lost that parity may
-//! lose, a drive as it once was, or a block altered: nothing wrong, nothing lost, nothing unnoticed. Method:
-//! `imbrex_fs::verify::cuts`, each state with the next harm of the array's list, also where a file takes an append for every few
-//! blocks and several are under way; mistakes made on purpose must be caught.
+//! Goal: on arrays, all acknowledged data is found after a power cut at any moment. It is also found if as many drives
+//! are lost as parity covers, if a drive is an old copy of itself, or if a block is altered: no wrong data, no loss,
+//! nothing unnoticed. Method: `imbrex_fs::verify::cuts`, where each state gets the next harm of the array's list, also
+//! with short appends of which several are in flight. Deliberate mistakes must be caught.
 
 #[path = "support/sequences.rs"]
 mod sequences;
@@ -13,7 +13,7 @@ use imbrex_fs::verify::trial::{Harm, Trial};
 use imbrex_fs::verify::{Operation, Toy, arrays, in_short_appends, scripts};
 use sequences::{judge_sequences_of_three, setting};
 
-/// Arrays with appends as long as may be, and with short ones.
+/// Returns arrays with the longest appends, and with short ones.
 fn all() -> Vec<Toy> {
     [arrays(), in_short_appends()].concat()
 }
@@ -47,7 +47,8 @@ fn files_written_at_once_are_found_as_promised() {
 
 #[test]
 fn mistakes_made_on_purpose_are_caught() {
-    // Footers are for caveat disks, copies for hot zones: `hot`; what is told of rows is for unmounts: `open_groups`.
+    // Footers are for caveat disks; copies for hot zones, tested in `hot`; records of rows for unmounts, tested in
+    // `open_groups`.
     let is_meant = |it: &Sabotage| {
         let elsewhere = [Sabotage::FooterGivenBackEarly, Sabotage::RowsForgottenLate];
         !elsewhere.contains(it) && !Sabotage::OF_COPIES.contains(it)
@@ -64,7 +65,8 @@ fn mistakes_made_on_purpose_are_caught() {
     }
 }
 
-/// Files of several appends, each drive gone after some numbers of its writes: in the middle of appends that are under way as well.
+/// Checks files of several appends, where each drive dies after various numbers of its writes, also amid appends in
+/// flight.
 #[test]
 fn a_drive_that_dies_while_several_appends_are_under_way_costs_nothing_acknowledged() {
     let write = |path: &str, blocks: usize, seed| Operation::WriteOut(path.into(), 0, blocks * BLOCK_BYTES, seed);
@@ -73,7 +75,7 @@ fn a_drive_that_dies_while_several_appends_are_under_way_costs_nothing_acknowled
         operations.extend([write("a", a, round as u8), Operation::Fsync("a".into()), write("b", b, 9)]);
         operations.push(Operation::Sync);
     }
-    // On what is left another group can be opened: a mirror of two takes no more with one of them gone.
+    // The remaining drives must be enough to open another group: a mirror of two is read-only without one of them.
     let goes_on = |trial: &Trial| trial.parity > 0 && trial.drives > usize::from(trial.parity) + 1;
     for (name, trial) in in_short_appends().into_iter().filter(|(_, trial)| goes_on(trial)) {
         let moments = |drive: usize| (3 + drive as u64..40).step_by(8).map(move |events| (drive, events));

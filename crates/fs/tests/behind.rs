@@ -1,6 +1,6 @@
-//! Goal: what is appended to a file is written while more of it comes, several pieces at a time, and whoever reads, changes or
-//! cuts the file meanwhile finds it as the promises say. Method: a drive with times in closed form ([`timed`]), in virtual time;
-//! sequences of operations chosen at random beside the naive file system, also with power cuts.
+//! Goal: data that is appended to a file is written while more arrives, several pieces at a time, and every reader and
+//! every change of the file meanwhile sees it as documented. Method: a drive with times in closed form ([`timed`]), in
+//! virtual time; random sequences of operations compared with the naive file system, also with power cuts.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -37,14 +37,15 @@ const PIECE_BLOCKS: u64 = 256;
 const PIECE_BYTES: u64 = PIECE_BLOCKS * BLOCK_BYTES as u64;
 const PIECE_NS: u64 = PIECE_BLOCKS * BLOCK_NS;
 
-/// `inner`, counted: the device, and how many operations it has and had at most.
+/// Returns a device over `inner`, with the numbers of operations in flight now and at most.
 fn counted<B: Backend + 'static>(clock: &Clock, inner: B) -> (Device, Rc<Cell<(usize, usize)>>) {
     let counting = Counting::new(inner);
     let at_once = counting.at_once.clone();
     (Device::new(clock, "drive", Box::new(counting)), at_once)
 }
 
-/// A file system with `store` on a timed drive; and how many operations the drive has and had at most.
+/// Returns a file system with `store` on a timed drive, its devices, and the numbers of operations in flight on the
+/// drive now and at most.
 async fn mounted(clock: &Clock, store: &str, bounds: Bounds) -> (Fs, Vec<Device>, Rc<Cell<(usize, usize)>>) {
     let (drive, at_once) = if store == "caveat" {
         let disk = Memory::new(Geometry { blocks: 32 * ZONE_BLOCKS, kind: CAVEAT });
@@ -67,12 +68,12 @@ async fn mount(clock: &Clock, devices: &[Device], bounds: Bounds) -> Fs {
     Fs::mount(clock, devices, &options).await.unwrap().0
 }
 
-/// What a piece of a file is full of: no other file has the same there.
+/// Returns the byte that fills a piece of a file; it differs from file to file.
 fn byte_of(inode: u32, piece: u64) -> u8 {
     (u64::from(inode) * 41 + piece) as u8
 }
 
-/// Makes a file of `pieces` pieces that come `each_ns` after each other.
+/// Makes a file of `pieces` pieces that arrive `each_ns` apart.
 async fn append(fs: &Fs, name: &str, pieces: u64, each_ns: u64) -> u32 {
     let inode = fs.make_node(ROOT, name.as_bytes(), REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode;
     for piece in 0..pieces {
@@ -91,8 +92,8 @@ async fn check(fs: &Fs, inode: u32, pieces: u64) {
     assert_eq!(fs.self_check(), Vec::<String>::new());
 }
 
-/// How long a file of 64 pieces takes that comes as fast as the drive writes, until it is durable; how many operations the drive
-/// had at most; and how many blocks were written.
+/// Writes a file of 64 pieces that arrive as fast as the drive writes. Returns the time until it is durable,
+/// nanoseconds; the most operations in flight on the drive; and the blocks written.
 fn stream(store: &'static str, bounds: Bounds) -> (u64, usize, u64) {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
@@ -114,14 +115,15 @@ fn what_is_appended_is_written_while_more_comes() {
     for store in ["strict-append", "log", "caveat"] {
         let behind = Bounds { behind_bytes: 4 * PIECE_BYTES, ..Bounds::default() };
         let (took_ns, ..) = stream(store, behind);
-        // What came before the first was written, and what came last; a seek to each zone, and records.
+        // Additional time: the pieces before the first write and the last pieces; a seek to each zone; and records.
         assert!(took_ns <= (64 + 8) * PIECE_NS + 20 * SEEK_NS, "{store}: {took_ns} ns");
         let (at_the_end_ns, ..) = stream(store, Bounds { behind_bytes: u64::MAX, ..Bounds::default() });
         assert!(at_the_end_ns >= 128 * PIECE_NS, "{store}: {at_the_end_ns} ns where nothing is written before");
     }
 }
 
-/// Four append, each a piece in six times what the drive takes for one, so that something of one of them always waits.
+/// Four writers append, each a piece in six times the time that the drive takes for one, so that some data always
+/// waits.
 #[test]
 fn what_was_appended_before_is_made_durable_beside_those_who_go_on() {
     const PIECES: u64 = 40;
@@ -172,7 +174,8 @@ fn what_must_lie_in_one_piece_is_written_once_where_it_has_room() {
     assert_eq!(before, once);
 }
 
-/// A file of `pieces` pieces, `each_ns` apart, on a disk with gaps of 2, 6 and 12 pieces: the best fit for it until it is larger.
+/// Writes a file of `pieces` pieces, `each_ns` apart, on a disk with gaps of 2, 6 and 12 pieces: each is the best fit
+/// until the file outgrows it.
 fn outgrow(pieces: u64, each_ns: u64) {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
@@ -210,8 +213,8 @@ fn a_file_that_outgrows_its_room_again_and_again_is_found_whole_and_written_thri
     }
 }
 
-/// A file grows while its drive refuses writes for a time, from any piece on: what was written is told, and once the drive takes
-/// writes again everything is written and found.
+/// Grows a file while its drive refuses writes for some pieces, from piece `from` on. The failure is reported, and once
+/// the drive accepts writes again, everything is written and found.
 fn grow_while_writes_fail(store: &str, from: u64, pieces_refused: u64) {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
@@ -234,7 +237,7 @@ fn grow_while_writes_fail(store: &str, from: u64, pieces_refused: u64) {
         for piece in 0..24 {
             let is_refused = (from..from + pieces_refused).contains(&piece);
             *refused.borrow_mut() = 0..if is_refused { blocks } else { 0 };
-            // Once in a while somebody asks for what was written, which is told to fail, and more is appended.
+            // Now and then an fsync asks for durable data, may fail, and appends continue.
             if piece % 5 == 4 {
                 failures += u64::from(fs.fsync(inode).await.is_err());
             }
@@ -267,8 +270,8 @@ fn a_file_grows_on_once_its_drive_takes_writes_again() {
     }
 }
 
-/// An append waits for room, for the close of a file that was deleted, when its own file loses its name: what is being written
-/// of it is given up, and the append must still find where it was staged.
+/// An append waits for space, until the close of a deleted file, while its own file loses its name. The write-back of
+/// the file is abandoned, and the append must still find its staged data.
 #[test]
 fn an_append_that_waits_outlives_the_name_of_its_file() {
     let clock = Clock::in_virtual_time();
@@ -309,7 +312,7 @@ fn an_append_that_waits_outlives_the_name_of_its_file() {
     clock.forget_all();
 }
 
-/// Operations on two files, most of them appends, whole blocks or not.
+/// Generates operations on two files, most of them appends, of whole blocks or not.
 struct Appends {
     random: Xoshiro256PlusPlus,
     sizes: [u64; 2],
@@ -347,7 +350,7 @@ impl Appends {
             _ => (Operation::Sync, size),
         };
         self.sizes[number] = size;
-        // What fits on a toy.
+        // The limit keeps the files small enough for a toy.
         if size > 40_000 {
             self.sizes[number] = 0;
             return Operation::Truncate(["a", "b"][number].into(), 0);
@@ -380,7 +383,8 @@ fn power_cuts_while_it_is_written_behind_find_what_is_promised() {
     }
 }
 
-/// Does a sequence beside the naive file system on a timed drive, so that writes are under way at each operation.
+/// Performs a sequence on a timed drive, so that writes are in flight at each operation, and compares it with the naive
+/// file system.
 fn compare_beside(store: &'static str, seed: u64, bounds: Bounds) {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();

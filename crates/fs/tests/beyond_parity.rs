@@ -1,6 +1,7 @@
-//! Goal: scrubbing with repair ends where more is damaged than parity makes good, and leaves the store as usable as it was: writes find
-//! the room that there is, and it is unmounted in order. Method: blocks of two drives of arrays that bear the loss of one are altered,
-//! in the same rows, in a store that is half full; what can still be read is told by a model of which blocks were altered.
+//! Goal: a scrub with repair ends although more blocks are damaged than parity can reconstruct. It leaves the store
+//! usable: writes find the free space, and the unmount succeeds. Method: in a half full store, blocks of two drives of
+//! arrays that tolerate the loss of one are altered, in the same rows. A model of the altered blocks tells which files
+//! are readable.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -18,7 +19,7 @@ use imbrex_fs::verify::{Operation, perform};
 use imbrex_fs::{Clock, Fs, FsError};
 
 const ZONE_BLOCKS: u64 = 16;
-/// Polls of tasks in a run, at most: one that ends takes a hundredth of it.
+/// Most polls of tasks in a run: a run that ends takes a hundredth of them.
 const POLLS_MAX: u64 = 50_000_000;
 const FILE_BYTES: usize = 7 * BLOCK_BYTES + 100;
 
@@ -43,7 +44,7 @@ async fn written(fs: &Fs, name: &str, bytes: usize, seed: u8) {
     perform(fs, &write).await.unwrap_or_else(|error| panic!("{name}: {error}; {:?}", fs.statfs()));
 }
 
-/// Which of the files can be read; those that can have the right bytes.
+/// Returns the files that can be read; checks their bytes.
 async fn readable(fs: &Fs, files: u8) -> Vec<u8> {
     let mut readable = Vec::new();
     for number in 0..files {
@@ -58,7 +59,7 @@ async fn readable(fs: &Fs, files: u8) -> Vec<u8> {
 #[test]
 fn what_is_damaged_beyond_parity_is_named_once_and_takes_no_room() {
     for (name, trial) in trials() {
-        // One block in so many is altered, on two drives.
+        // One block in `every` is altered, on two drives.
         for (first, every) in [(1, 1), (2, 3), (1, 7)] {
             let clock = Clock::in_virtual_time();
             let own = clock.clone();
@@ -100,13 +101,13 @@ fn what_is_damaged_beyond_parity_is_named_once_and_takes_no_room() {
                     assert_eq!(sorted(again.lost), sorted(found.lost.clone()), "{name}, round {round}");
                     assert_eq!(readable(&fs, files).await, before, "{name}, round {round}");
                 }
-                // There is as much room as there was.
+                // As much space is free as before.
                 let largest = fs.statfs().free / 4 * 3 * BLOCK_BYTES as u64;
                 for round in 0..4 {
                     written(&fs, "new", largest as usize, round).await;
                     perform(&fs, &Operation::Fsync("new".into())).await.unwrap();
                 }
-                // Where all is rewritten nothing is damaged any more.
+                // If all files are rewritten, nothing is damaged any more.
                 for number in 0..files {
                     written(&fs, &format!("f{number}"), FILE_BYTES, number).await;
                 }
@@ -123,7 +124,7 @@ fn what_is_damaged_beyond_parity_is_named_once_and_takes_no_room() {
     }
 }
 
-/// A drive that cannot read one block.
+/// A drive with one unreadable block.
 struct Scratched {
     model: Model,
     block: Rc<Cell<u64>>,
@@ -158,7 +159,7 @@ impl Backend for Scratched {
     }
 }
 
-/// The bytes of file `number`, which no other has.
+/// Returns the bytes of file `number`, which no other file has.
 fn block_of(number: u64) -> Vec<u8> {
     (number + 1).to_le_bytes().repeat(BLOCK_BYTES / 8)
 }
@@ -170,8 +171,9 @@ async fn written_block(fs: &Fs, number: u64) -> Result<(), FsError> {
     fs.close(inode).await
 }
 
-/// Method: files of a block fill the drive; of the zone with the scratched file all others are deleted, of each other zone half of the
-/// files. So that zone is the one that gains most, and it cannot be emptied; what was deleted in the others must be found again.
+/// Fills the drive with files of a block. Of the zone with the unreadable file, all other files are deleted; of each
+/// other zone, half. So that zone promises the largest gain, but cannot be emptied; the deleted blocks of the others
+/// must become free again.
 #[test]
 fn a_zone_that_cannot_be_read_does_not_keep_the_others_from_being_emptied() {
     let zoned = |conventional| Kind::Zoned { zone_blocks: ZONE_BLOCKS, zones: 24, conventional, active_max: None };
@@ -207,7 +209,7 @@ fn a_zone_that_cannot_be_read_does_not_keep_the_others_from_being_emptied() {
             };
             let files = fill(0).await;
             fs.sync().await.unwrap();
-            // A file in the middle, and where its bytes lie.
+            // A file in the middle, and the place of its bytes.
             let bad = files / 2;
             let contents = rig.contents();
             let place_of = |number: u64| {
@@ -227,7 +229,7 @@ fn a_zone_that_cannot_be_read_does_not_keep_the_others_from_being_emptied() {
             let again = fill(1000).await - 1000;
             assert!(again + 2 * ZONE_BLOCKS >= deleted, "{name}: {again} files, and {deleted} were deleted elsewhere");
             assert!(fs.read(find(&fs, &format!("f{bad}")).unwrap(), 0, 1).await.is_err(), "{name}: it is told");
-            // What was taken before anybody knew of the scratch may have no room in the end.
+            // A file that was accepted before the read error was known may find no space in the end.
             perform(&fs, &Operation::Unlink(format!("f{}", 1000 + again))).await.unwrap();
             fs.sync().await.unwrap();
             fs.unmount().await.unwrap();

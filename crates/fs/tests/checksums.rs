@@ -1,7 +1,7 @@
-//! Goal: whoever reads a file in order waits for few reads of its checksums, and however few pages of them are in memory, and
-//! whoever else uses these, each task finds the ones that belong to its blocks. Method: the reads of the device with the
-//! metadata are counted against a closed form; tasks that read and write at once, on a device that takes its time, with bounds
-//! from one page on: a checksum of another time is an error of a read.
+//! Goal: a sequential reader waits for few reads of checksums. Even if few pages of checksums are in memory and other
+//! tasks use them too, each task gets the checksums of its own blocks. Method: the reads of the metadata device are
+//! compared with a closed form. Tasks read and write concurrently on a device that takes time, with bounds from one
+//! page on: an outdated checksum would be a read error.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -20,7 +20,7 @@ use imbrex_fs::{Bounds, Clock, Device, Fs};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Checksums in a page: `docs/fs/format.md`.
+/// Number of checksums in a page: `docs/fs/format.md`.
 const PAGE_SUMS: u64 = 1020;
 const CAVEAT: Kind = Kind::Caveat { isolation: 4, no_overlap: 2 };
 
@@ -45,7 +45,7 @@ async fn create(fs: &Fs, name: &str) -> u32 {
     fs.make_node(ROOT, name.as_bytes(), REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode
 }
 
-/// How many reads of the metadata a file of so many pages takes that is read in order, a page at a time.
+/// Returns the number of reads of the metadata while a file of `pages` pages is read sequentially, a page at a time.
 fn reads_in_order(pages: u64, checksum_pages: usize) -> u64 {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
@@ -72,9 +72,9 @@ fn reads_in_order(pages: u64, checksum_pages: usize) -> u64 {
 
 #[test]
 fn checksums_are_read_ahead_of_whoever_reads_in_order() {
-    // The file may lie across one page more than it fills: 1, 1, 2, 4, 8 and 16 pages at once are 32.
+    // The file may cross one page more than it fills: 1, 1, 2, 4, 8 and 16 pages at once are 32.
     assert!((5..=6).contains(&reads_in_order(31, 1000)), "{}", reads_in_order(31, 1000));
-    // A page at a time where only one may be in memory.
+    // A page at a time if only one may be in memory.
     assert!(reads_in_order(31, 1) >= 31);
 }
 
@@ -105,8 +105,8 @@ fn reads_write_no_page_of_checksums() {
     }
 }
 
-/// Tasks that rewrite and read files of their own, which share pages of checksums, for `rounds` rounds each, and one that reads
-/// all of them in order, again and again.
+/// Runs tasks that rewrite and read their own files, which share pages of checksums, for `rounds` rounds each, and a
+/// task that reads all of them sequentially, repeatedly.
 fn at_once(seed: u64, checksum_pages: usize, rounds: u64) {
     const TASKS: u64 = 6;
     const FILE_BLOCKS: usize = 1300;

@@ -1,5 +1,6 @@
-//! Goal: a drive or an array that is nearly full is written to ten times over without a refusal while there is room, and holds
-//! what was written. Method: files of several lengths written anew at random, in virtual time, against a list of seeds.
+//! Goal: a nearly full drive or array accepts ten times its capacity in writes without a refusal while space is free,
+//! and keeps the data. Method: files of several lengths are rewritten at random, in virtual time, and compared with a
+//! list of seeds.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -38,7 +39,7 @@ fn trials() -> Vec<(&'static str, Trial)> {
     ]
 }
 
-/// Files, each with the seed and the blocks that it was last written with.
+/// Files, each with the seed and the number of blocks of its last write.
 struct Files {
     all: Vec<(u8, u64)>,
     random: Xoshiro256PlusPlus,
@@ -49,7 +50,7 @@ impl Files {
         self.random.next_u64() % end
     }
 
-    /// Writes file `number` anew with `blocks`.
+    /// Rewrites file `number` with `blocks` blocks.
     async fn write(&mut self, fs: &Fs, name: &str, number: usize, blocks: u64) {
         let (path, seed) = (format!("f{number}"), self.below(250) as u8);
         if number == self.all.len() {
@@ -89,7 +90,7 @@ fn what_is_nearly_full_is_written_to_ten_times_over_without_a_refusal() {
             let mut written = 0;
             while written < 10 * room {
                 let number = files.below(files.all.len() as u64) as usize;
-                // Each keeps its length, so that it stays as full as it is.
+                // Each file keeps its length, so that the drive stays equally full.
                 let blocks = files.all[number].1;
                 files.write(&fs, name, number, blocks).await;
                 written += blocks;

@@ -1,8 +1,9 @@
-//! Goal: the cleaner of the store `log` copies hardly more than a greedy one must, lets writers go on at a steady pace, and
-//! refuses nothing while space is free. Method: a drive with times in closed form that keeps one word of each block; files of
-//! one size deleted and created at random in virtual time; beside it a greedy simulation of zones and files that shares no code.
+//! Goal: the cleaner of the store `log` copies hardly more than a greedy one must, does not stall writers for long, and
+//! refuses nothing while space is free. Method: a drive with times in closed form that keeps one word of each block.
+//! Files of one size are deleted and created at random in virtual time, beside a greedy simulation of zones and files
+//! that shares no code.
 //!
-//! `IMBREX_LONG=1` takes larger drives and longer runs.
+//! `IMBREX_LONG=1` selects larger drives and longer runs.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -18,38 +19,39 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use timed::{SECOND_NS, Timed};
 
-/// What is done to a drive.
+/// A workload and its drive.
 #[derive(Clone, Copy)]
 struct Load {
     zones: u32,
     zone_blocks: u64,
     /// Blocks of a file.
     file_blocks: u64,
-    /// Of what can be filled, in percent.
+    /// Share of the capacity that is filled, percent.
     fill_percent: u64,
-    /// A share of the files that takes nine tenths of the writes, in percent; 100 where all are alike.
+    /// Share of the files that gets nine tenths of the writes, percent; 100 if all files are alike.
     hot_percent: u64,
-    /// Written once the drive is full, in drives: first to become steady, then to be measured.
+    /// Amounts written once the drive is full, in capacities of the drive: first to reach a steady state, then for the
+    /// measurement.
     settling: u64,
     measured: u64,
-    /// Between the end of a write and the next.
+    /// Pause between the end of a write and the next.
     pause_ns: u64,
-    /// Files of another drive: for a load on one that needs no cleaning.
+    /// Number of files, taken from another drive: to run the load on a drive that needs no cleaning.
     files: Option<u64>,
-    /// Which zone is emptied, and how.
+    /// Policy of the cleaner: which zone it empties, and how.
     cleaner: &'static str,
 }
 
-/// What came of it.
+/// Results of a workload.
 #[derive(Debug)]
 struct Came {
-    /// Blocks written to the drive for each of a file, while it was measured.
+    /// Blocks written to the drive per block of a file, during the measurement.
     amplification: f64,
-    /// Blocks that were written for the sake of records, of all that were.
+    /// Share of the written blocks that hold records.
     record_share: f64,
     files: u64,
     rows: u64,
-    /// How long each write took, in order.
+    /// Latencies of the writes, sorted.
     latencies_ns: Vec<u64>,
     status: Status,
 }
@@ -61,7 +63,7 @@ impl Came {
     }
 }
 
-/// Which file is written next.
+/// Returns the file to be written next.
 fn choose(random: &mut Xoshiro256PlusPlus, files: u64, hot_percent: u64) -> u64 {
     let hot = (files * hot_percent / 100).max(1);
     match (hot_percent, random.next_u64() % 10) {
@@ -79,7 +81,7 @@ struct Files {
 }
 
 impl Files {
-    /// Deletes a file, if it is there, and writes another in its place.
+    /// Deletes a file, if it exists, and writes another in its place.
     async fn write(&mut self, slot: usize) -> Result<(), FsError> {
         let old = (slot < self.words.len()).then(|| self.words[slot]);
         if let Some(old) = old {
@@ -109,15 +111,15 @@ impl Files {
     }
 }
 
-/// Blocks for metadata, where they do not matter.
+/// Blocks for metadata, if their number does not matter.
 const METADATA_BLOCKS: u64 = 40_000;
 
-/// A file system on a drive of so many zones of so many blocks.
+/// Makes and mounts a file system on a drive of `shape.0` zones of `shape.1` blocks.
 async fn fresh(clock: &Clock, shape: (u32, u64), cleaner: &str, bounds: Bounds) -> (Fs, Device) {
     fresh_with(clock, METADATA_BLOCKS, shape, cleaner, bounds).await
 }
 
-/// The same, with so many blocks for metadata.
+/// Like [`fresh`], with `metadata_blocks` blocks for metadata.
 async fn fresh_with(
     clock: &Clock,
     metadata_blocks: u64,
@@ -183,8 +185,8 @@ fn run(load: Load) -> Came {
     came
 }
 
-/// A greedy cleaner: zones that hold so many files, one that is written, one that is copied to, one kept back. What it writes for
-/// each file that is written.
+/// Simulates a greedy cleaner with zones for `files_of_zone` files: one zone is written, one receives copies, one is
+/// kept in reserve. Returns the number of files written, copies included, per file of the workload.
 fn greedy(zones: u64, files_of_zone: u64, files: u64, hot_percent: u64, settling: u64, measured: u64) -> f64 {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(99);
     let mut live: Vec<u64> = vec![0; zones as usize];
@@ -253,14 +255,15 @@ fn load() -> Load {
     }
 }
 
-/// What the greedy simulation does with the same files on the same zones, each with `rows` blocks for data.
+/// Runs the greedy simulation with as many files and zones, each with `rows` blocks for data.
 fn greedy_on(load: &Load, came: &Came, rows: u64) -> f64 {
     let turns = |drives: u64| came.files * drives * 100 / load.fill_percent;
     let (settling, measured) = (turns(load.settling), turns(load.measured));
     greedy(u64::from(load.zones) - 1, rows / load.file_blocks, came.files, load.hot_percent, settling, measured)
 }
 
-/// Records are no part of the simulation, so they are taken out of both: of what was written, and of the room that zones have.
+/// Records are not simulated, so they are removed from both sides: from the written blocks, and from the space of the
+/// zones.
 #[test]
 fn small_files_cost_little_more_than_a_greedy_simulation_and_a_hot_and_cold_mix_less() {
     let uniform = load();
@@ -313,7 +316,7 @@ fn a_drive_that_is_nearly_full_refuses_nothing() {
 
 #[test]
 fn cleaning_delays_writers_little() {
-    // A third of what the drive could take, so that there is time for cleaning.
+    // The load is a third of the drive's throughput, so that there is time for cleaning.
     let paced = Load {
         zones: 64,
         zone_blocks: 1024,
@@ -345,7 +348,7 @@ fn cleaning_delays_writers_little() {
     assert!(longest <= SECOND_NS, "{longest} ns");
 }
 
-/// Files that lie in one piece are moved as by any greedy cleaner.
+/// Checks that files in one piece are moved like by any greedy cleaner.
 #[test]
 fn moving_whole_files_costs_no_more_where_files_lie_in_one_piece() {
     let large = Load { file_blocks: 64, settling: 5, measured: 5, cleaner: "files", ..load() };
@@ -354,15 +357,15 @@ fn moving_whole_files_costs_no_more_where_files_lie_in_one_piece() {
     assert!(came.amplification < 2.0, "{:.3}", came.amplification);
 }
 
-/// What changing files block by block comes to.
+/// Results of changing files block by block.
 #[derive(Debug)]
 struct Changed {
-    /// Blocks written to the drive for each of a file.
+    /// Blocks written to the drive per block of a file.
     amplification: f64,
-    /// Pieces that files lie in, and how long reading all of them in order takes.
+    /// Number of pieces of all files, and the time to read all of them sequentially.
     pieces: u64,
     read_ns: u64,
-    /// The longest that a change took.
+    /// Longest time of a change.
     longest_ns: u64,
     files_moved: u64,
 }
@@ -370,8 +373,8 @@ struct Changed {
 const CHANGED_FILES: u64 = 120;
 const CHANGED_BLOCKS: u64 = 128;
 
-/// Files that are larger than the cache, so that what changes of them is written alone, are changed a block at a time, at random;
-/// afterwards they are let alone, and zones emptied by hand.
+/// Changes random blocks of files that are larger than the cache, so that each block is written by itself. Afterwards
+/// nothing is written, and zones are emptied by command.
 fn change(cleaner: &'static str, turns: u64) -> Changed {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
@@ -401,7 +404,7 @@ fn change(cleaner: &'static str, turns: u64) -> Changed {
         }
         fs.sync().await.unwrap();
         let amplification = (drive.traffic().blocks_written - before) as f64 / turns as f64;
-        // Nobody writes: there is time to move what lies in pieces.
+        // Nothing is written now, so there is time to move fragmented files.
         fs.clean(60).await.unwrap();
         fs.sync().await.unwrap();
         let pieces = inodes.iter().map(|inode| fs.extents(*inode).unwrap().len() as u64).sum();
@@ -436,13 +439,15 @@ fn files_that_are_moved_as_a_whole_are_read_in_fewer_pieces() {
     assert_eq!(bands.files_moved, 0);
     assert!(files.files_moved > 0);
     assert!(files.pieces * 2 < bands.pieces && files.read_ns < bands.read_ns, "{files:?}, {bands:?}");
-    // While writers are slowed down files in so many pieces are left alone: no more is written than band by band.
+    // While writers are throttled, files in so many pieces are not moved: no more is written than with moves zone by
+    // zone.
     assert!(files.amplification <= 1.05 * bands.amplification, "{files:?}, {bands:?}");
     assert!(files.longest_ns <= SECOND_NS, "{files:?}");
 }
 
-/// Goal: to empty a zone with many pieces of a file that has many more does not fill the log, whose room a checkpoint needs.
-/// A record names all pieces of its file: 600 of 1,200 pieces, one record each, would be 11 MB for a log of 3 MB.
+/// Checks that emptying a zone with many pieces of a file that has many more does not fill the log, which a checkpoint
+/// needs. A record lists all pieces of its file: one record for each of 600 of 1,200 pieces would be 11 MB, in a log of
+/// 3 MB.
 #[test]
 fn a_file_of_many_pieces_does_not_fill_the_log() {
     const BLOCKS: u64 = 1200;
@@ -455,7 +460,7 @@ fn a_file_of_many_pieces_does_not_fill_the_log() {
             let inode = fs.make_node(ROOT, b"f", REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode;
             fs.open(inode).unwrap();
             let mut words = vec![0; BLOCKS as usize];
-            // All blocks in an order in which no two that follow each other are neighbours; then every third of them again.
+            // All blocks in an order without neighbours in succession; then every third of them again.
             let order = (0..BLOCKS).map(|turn| turn * 7 % BLOCKS);
             for (turn, at) in order.clone().chain(order.step_by(3)).enumerate() {
                 words[at as usize] = turn as u64 + 1;

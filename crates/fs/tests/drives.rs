@@ -1,6 +1,6 @@
-//! Goal: a drive that is replaced, or added, or has altered blocks, costs no file anything, at whatever moment the power is
-//! cut; what cannot be saved is named. Method: small arrays; the power is cut after every write of a replacement, which is then
-//! taken up again, and another drive is lost after it; blocks are altered one by one, or two at a time.
+//! Goal: a drive that is replaced or added, or has altered blocks, costs no file any data, whenever the power is cut;
+//! lost data is named. Method: small arrays. The power is cut after every write of a replacement, which is then
+//! resumed, and another drive is lost after it. Blocks are altered one by one, or two at a time.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -22,12 +22,12 @@ fn bytes_of(number: u8) -> usize {
     3_000 + 3_000 * usize::from(number)
 }
 
-/// The arrays that can lose a drive.
+/// Returns the arrays that tolerate the loss of a drive.
 fn with_parity() -> Vec<(&'static str, Trial)> {
     arrays().into_iter().filter(|(_, trial)| trial.parity > 0).collect()
 }
 
-/// Files of several lengths, of which some were written again and one is gone.
+/// Writes files of several lengths, some of them twice, and returns the contents of the devices.
 fn written(trial: &Trial) -> Vec<Contents> {
     let (clock, own) = (Clock::in_virtual_time(), trial.clone());
     let inner = clock.clone();
@@ -55,7 +55,7 @@ async fn mounted(clock: &Clock, rig: &Rig, missing: &[usize]) -> Result<Fs, FsEr
     Ok(Fs::mount(clock, &rig.devices(clock, missing), &MountOptions::default()).await?.0)
 }
 
-/// Every file, whole.
+/// Reads and compares every file.
 async fn compare(fs: &Fs, when: &str) {
     for number in 0..FILES {
         let inode = find(fs, &format!("f{number}")).unwrap();
@@ -65,17 +65,17 @@ async fn compare(fs: &Fs, when: &str) {
     assert_eq!(fs.self_check(), Vec::<String>::new(), "{when}");
 }
 
-/// Replaces drive `old` by the last device of `rig`, from the beginning or where that was left.
+/// Replaces drive `old` by the last device of `rig`, from the beginning or from where a replacement stopped.
 async fn replace(clock: &Clock, rig: &Rig, old: usize, when: &str) -> Fs {
     let last = rig.models().len() - 1;
     let new = rig.devices(clock, &[]).pop().unwrap();
-    // Before its first block is written the new drive is a stranger.
+    // Before its first block is written, the new drive does not belong to the file system.
     let is_begun = imbrex_fs::core::look(&new).await.is_ok();
     let missing = if is_begun { vec![old] } else { vec![old, last] };
     let fs = mounted(clock, rig, &missing).await.unwrap_or_else(|error| panic!("{when}: {error}"));
     compare(&fs, when).await;
     let replaced = match fs.replace_drive(old as u8, None, false, |_| true).await {
-        // It was done before the power went.
+        // The replacement was complete before the power cut.
         Err(FsError::Invalid(why)) if why.contains("no drive of that number") => return fs,
         Err(FsError::Invalid(_)) => fs.replace_drive(old as u8, Some((&new, NEW)), true, |_| true).await,
         outcome => outcome,
@@ -86,7 +86,7 @@ async fn replace(clock: &Clock, rig: &Rig, old: usize, when: &str) -> Fs {
     fs
 }
 
-/// Replaces drive `old`, with the power cut after every event; gives what each cut left.
+/// Replaces drive `old`; returns the state that a power cut after every event would leave.
 fn cuts(trial: &Trial, contents: &[Contents], old: usize) -> Vec<Vec<Snapshot>> {
     let clock = Clock::in_virtual_time();
     let new = Model::new(trial.geometry).contents();
@@ -115,7 +115,7 @@ fn a_replacement_that_is_cut_anywhere_goes_on_and_gives_back_what_was_lost() {
                 let own = clock.clone();
                 let run = async move {
                     replace(&own, &rig, old, &when).await.unmount().await.unwrap();
-                    // The old one is no part of it any more: another may be lost.
+                    // The old drive is no longer part of the array: another may be lost.
                     for other in (0..drives).filter(|other| *other != old) {
                         let when = format!("{when}, then {other} lost");
                         let fs = mounted(&own, &rig, &[old, other]).await;
@@ -132,7 +132,8 @@ fn a_replacement_that_is_cut_anywhere_goes_on_and_gives_back_what_was_lost() {
 
 const THIRD: Uuid = Uuid::from_u128(0xdef);
 
-/// Puts the last device of `rig` in the place of drive `old`, whose own replacement is gone for good, or goes on with that.
+/// Replaces drive `old` by the last device of `rig`, after the first replacement drive was lost for good; resumes that
+/// if it had begun.
 async fn take_over(clock: &Clock, rig: &Rig, old: usize, missing: &[usize], when: &str) -> Fs {
     let last = rig.models().len() - 1;
     let third = rig.devices(clock, &[]).pop().unwrap();
@@ -150,14 +151,14 @@ async fn take_over(clock: &Clock, rig: &Rig, old: usize, missing: &[usize], when
     fs
 }
 
-/// Whether the replacement of drive `old` is begun and not over.
+/// Returns whether the replacement of drive `old` has begun and is not complete.
 async fn is_under_way(clock: &Clock, rig: &Rig, old: usize, missing: &[usize]) -> bool {
     let fs = mounted(clock, rig, missing).await.unwrap();
     let outcome = fs.replace_drive(old as u8, None, false, |_| true).await;
     matches!(outcome, Err(FsError::Invalid(why)) if why.contains("takes over from it"))
 }
 
-/// Begins with `left`, and judges every cut of another drive taking over; how many there were.
+/// Starts from `left`, and checks every cut while another drive takes over; returns the number of cuts.
 async fn judge_taking_over(
     clock: &Clock,
     (trial, left): (&Trial, &[Contents]),
@@ -169,7 +170,7 @@ async fn judge_taking_over(
         take_over(clock, rig, old, missing, when).await.unmount().await.unwrap();
         for other in (0..trial.drives).filter(|other| *other != old) {
             let when = format!("{when}, then {other} lost");
-            // Nothing of those that were replaced is needed any more.
+            // None of the replaced drives is needed any more.
             let fs = mounted(clock, rig, &[missing, &[old, other]].concat()).await;
             compare(&fs.unwrap_or_else(|error| panic!("{when}: {error}")), &when).await;
         }
@@ -195,7 +196,7 @@ fn a_drive_that_came_and_dies_is_itself_replaced_wherever_that_is_cut() {
             let third = Model::new(trial.geometry).contents();
             let left: Vec<Contents> = snapshot.iter().map(|one| one.cut(|_| true)).chain([third]).collect();
             let new = left.len() - 2;
-            // The drive that leaves answers still, or is gone as well.
+            // The leaving drive still answers, or is lost as well.
             for (number, missing) in [vec![new], vec![new, old]].into_iter().enumerate() {
                 let (clock, own_left, own_trial) = (Clock::in_virtual_time(), left.clone(), trial.clone());
                 let (own, when) = (clock.clone(), format!("{name}, cut after event {event}, without {missing:?}"));
@@ -216,7 +217,7 @@ fn a_drive_that_came_and_dies_is_itself_replaced_wherever_that_is_cut() {
     assert!(judged.iter().all(|events| *events > 100), "{judged:?}");
 }
 
-/// Makes a superblock one of another file system.
+/// Turns a superblock into one of another file system.
 fn make_foreign(block: &mut [u8]) {
     block[16] ^= 1;
     block[12..16].fill(0);
@@ -224,7 +225,7 @@ fn make_foreign(block: &mut [u8]) {
     block[12..16].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// What may come instead of the drive that came, once the power is back.
+/// Checks other devices in the place of the new drive, once the power is back.
 #[test]
 fn after_a_cut_in_a_replacement_a_stranger_is_refused_and_an_earlier_drive_gives_no_wrong_byte() {
     let (mut stale, mut strangers) = (0, 0);
@@ -283,7 +284,7 @@ fn what_is_being_written_when_a_drive_begins_to_leave_is_moved_too() {
         let (own, trial) = (clock.clone(), trial.clone());
         clock.run(async move { fresh(&own, &trial).await.unwrap().1.contents() }).unwrap()
     };
-    // A file that takes several groups, and has none of them before all are written, is begun at each moment.
+    // A file that takes several groups, and has no group before all is written, is begun at each moment.
     for moment in 0..80 {
         let clock = Clock::in_virtual_time();
         let new = Model::new(trial.geometry).contents();
@@ -340,7 +341,7 @@ fn what_is_rebuilt_is_what_files_use() {
     assert_eq!(rebuilt(empty).blocks, 0, "an empty file system has nothing to rebuild");
     let full = rebuilt(written(&trial));
     let blocks: u64 = (0..FILES).map(|number| bytes_of(number).div_ceil(4096) as u64).sum();
-    // Of each group its header and a row of records besides.
+    // Beside the data, each group may have a header and a row of records.
     let most = blocks + 2 * full.groups;
     assert!((blocks / 4..=most).contains(&full.blocks), "{full:?} for {blocks} blocks of files on four drives");
 }
@@ -393,7 +394,7 @@ fn an_added_drive_takes_part_and_more_fits() {
     clock.run(run).unwrap();
 }
 
-/// The devices of an array with one parity, whole, with a spare behind them.
+/// Returns the devices of an array with one parity, complete, with a spare as the last one.
 fn with_spare() -> (Trial, Vec<Contents>) {
     let (_, trial) = with_parity().remove(1);
     let (clock, own) = (Clock::in_virtual_time(), trial.clone());
@@ -412,7 +413,7 @@ fn with_spare() -> (Trial, Vec<Contents>) {
     (trial, contents)
 }
 
-/// Mounted as for use: drives that fail are replaced by spares.
+/// Mounts as in normal use: failed drives are replaced by spares.
 async fn in_use(clock: &Clock, rig: &Rig, missing: &[usize]) -> Fs {
     let options = MountOptions { replaces_by_itself: true, ..MountOptions::default() };
     Fs::mount(clock, &rig.devices(clock, missing), &options).await.unwrap().0
@@ -457,7 +458,7 @@ fn a_drive_that_dies_under_load_is_replaced_by_a_spare_by_itself_also_after_a_cu
         fs.unmount().await.unwrap();
         assert_eq!(rig.broken_rules(), 0);
         let mut begun = 0;
-        // Looking at each takes a minute.
+        // Checking each event would take a minute.
         for (event, snapshot) in rig.take_snapshots().into_iter().enumerate().step_by(9) {
             let when = format!("cut after event {event}");
             let rig = Rig::with(snapshot.iter().map(|one| one.cut(|_| false)).collect());
@@ -469,7 +470,8 @@ fn a_drive_that_dies_under_load_is_replaced_by_a_spare_by_itself_also_after_a_cu
                 begun += 1;
                 until_whole(&own, &fs, &when).await;
             } else {
-                // What was not begun is not: a drive that is missing from the beginning may only be late.
+                // A replacement that had not begun does not start by itself: a drive that is missing at the mount may
+                // only be late.
                 let new = rig.devices(&own, &[]).pop().unwrap();
                 fs.replace_drive(1, Some((&new, NEW)), true, |_| true).await.unwrap();
             }
@@ -510,7 +512,7 @@ fn a_drive_with_a_damaged_superblock_is_done_without_or_told_by_its_second_copy(
     clock.forget_all();
 }
 
-/// Scrubs what `contents` hold; what was found, what a second look finds, and which files cannot be read after it.
+/// Scrubs `contents` with repair; returns the findings, the findings of a second scrub, and the unreadable files.
 fn scrub(contents: Vec<Contents>) -> (Scrubbed, Scrubbed, Vec<u8>) {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
@@ -579,7 +581,7 @@ fn what_is_lost_is_exactly_what_scrub_names() {
     assert!(lost > 0, "two blocks of one row are more than one parity bears");
 }
 
-/// A replacement was begun with one drive, and the power went; another drive is offered.
+/// A replacement was begun with one drive before a power cut; then another drive is offered.
 #[test]
 fn another_drive_is_refused_where_a_replacement_is_under_way() {
     let (name, trial) = with_parity().into_iter().next().unwrap();

@@ -1,8 +1,8 @@
-//! Goal: on emulated drives, with their times, file systems do what a naive one does, keep the rules of their drives, and
-//! do the same device I/O at the same times when run again. Method: operations chosen at random, by several applications
-//! at once; every operation of the device is recorded.
+//! Goal: on emulated drives with their times, file systems behave like a naive one, keep the rules of their drives, and
+//! repeat the same device I/O at the same times in a second run. Method: random operations by several concurrent
+//! applications; every operation of the device is recorded.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says where
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
 use imbrex_sim::{Drive, DriveSpec};
 use uuid::Uuid;
 
-/// What a device was asked, when; and what broke its rules.
+/// Log of a device: its operations with their times, and violations of its rules.
 type Log = Rc<RefCell<(Vec<(u64, Asked)>, Vec<String>)>>;
 
 struct Recorder {
@@ -91,7 +91,7 @@ fn what_is_written_is_read_also_after_mounting_again() {
         let (device, log) = device(&clock, words);
         let own = clock.clone();
         let run = async move {
-            // Little enough of a cache that files are written all the time, by one command of 16 blocks after the other.
+            // The cache is so small that files are written all the time, by commands of 16 blocks.
             let bounds = Bounds {
                 cache_bytes: 200_000,
                 written_blocks: 3,
@@ -126,7 +126,7 @@ fn what_is_written_is_read_also_after_mounting_again() {
     }
 }
 
-/// Several applications at once, each in a directory of its own.
+/// Runs several applications concurrently, each with its own generator of operations.
 fn run_of_many(words: &'static str, options: &'static [(&str, &str)], seed: u64) -> (u64, Vec<(u64, Asked)>) {
     let clock = Clock::in_virtual_time();
     let (device, log) = device(&clock, words);
@@ -139,7 +139,7 @@ fn run_of_many(words: &'static str, options: &'static [(&str, &str)], seed: u64)
             tasks.push(own.spawn(async move {
                 let mut chooser = Chooser::new(seed + application, 200_000);
                 for _ in 0..150 {
-                    // What one makes another may take away: only the end counts here.
+                    // One application may remove a file of another: only the final state counts here.
                     let _ = perform(&fs, &chooser.choose()).await;
                 }
             }));

@@ -1,8 +1,8 @@
-//! Goal: how much of what five drives take in sequence a file on them gets, and that a million files cost no more memory than on one
-//! drive and are found again after a cut. Method: emulated drives, and for the files drives with times in closed form, in virtual
-//! time. `IMBREX_FILES=N` makes another number of files.
+//! Goal: a file on five drives gets nearly their whole sequential throughput; and a million files need no more memory
+//! than on one drive, and are found after a power cut. Method: emulated drives, and for the files drives with times in
+//! closed form, in virtual time. `IMBREX_FILES=N` sets the number of files.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says where
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 use std::rc::Rc;
 
@@ -24,12 +24,13 @@ mod timed;
 use timed::{SECOND_NS, Timed};
 
 const DRIVES: usize = 5;
-/// Of profile strict-append: blocks of a track, and a revolution of 8,333,333 ns with a skew of 1 ms from track to track.
+/// Profile strict-append: blocks of a track, and the time of a track, that is, a rotation of 8,333,333 ns and a skew of
+/// 1 ms.
 const TRACK_BLOCKS: u64 = 256;
 const TRACK_NS: u64 = 9_333_333;
 const CALLER: Caller = Caller { uid: 1000, gid: 1000 };
 
-/// The write cache of a drive as sold (WD Caviar Black 2 TB data sheet).
+/// Write cache of a commercial drive (WD Caviar Black 2 TB data sheet).
 const CACHE_BYTES: u64 = 64 << 20;
 
 fn emulated(number: u128, cache_bytes: u64) -> Box<dyn Backend> {
@@ -41,7 +42,7 @@ fn emulated(number: u128, cache_bytes: u64) -> Box<dyn Backend> {
     Box::new(Emulated::new(drive).unwrap())
 }
 
-/// What `task` comes to on five drives that `drive` makes; it also gets a way to mount them anew.
+/// Runs `task` on five drives made by `drive`; the task also gets a function that mounts them again.
 fn on_five<T: 'static>(
     parity: u8,
     drive: impl Fn(usize) -> Box<dyn Backend> + 'static,
@@ -71,7 +72,7 @@ fn on_five<T: 'static>(
 
 type Mounting = std::pin::Pin<Box<dyn Future<Output = Fs>>>;
 
-/// Shares, in percent, of what the drives with data take, that a file written and read in one go gets.
+/// Returns the throughput of writing and of reading a file in one go, as percentages of the drives with data.
 fn shares(parity: u8, cache_bytes: u64) -> [u64; 2] {
     const BLOCKS: u64 = 256 << 10;
     const MIB_BLOCKS: u64 = 256;
@@ -87,7 +88,7 @@ fn shares(parity: u8, cache_bytes: u64) -> [u64; 2] {
         }
         fs.fsync(inode).await.unwrap();
         let written_ns = clock.now_ns() - began;
-        // Ten requests at a time, as the kernel reads ahead on five drives.
+        // Ten requests at a time, as the kernel's read-ahead does on five drives.
         let began = clock.now_ns();
         let mut reads = std::collections::VecDeque::new();
         for mib in 0..BLOCKS / MIB_BLOCKS {
@@ -121,7 +122,7 @@ fn resident_bytes() -> u64 {
     pages.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap() * 4096
 }
 
-/// In a process of its own: what else runs counts as well.
+/// Must run in a process of its own, because other tests' memory counts as well.
 #[test]
 #[ignore = "takes gigabytes and minutes"]
 fn a_million_files_take_little_memory_and_are_found_after_a_cut() {
@@ -145,7 +146,7 @@ fn a_million_files_take_little_memory_and_are_found_after_a_cut() {
         fs.sync().await.unwrap();
         let clock = fs.clock().clone();
         println!("{files} files in {} s of the drives' time", clock.now_ns() / SECOND_NS);
-        // As after a cut: the log is replayed.
+        // Like after a power cut: the log is replayed.
         drop(fs);
         let (before, began, wall) = (resident_bytes(), clock.now_ns(), std::time::Instant::now());
         let fs = again().await;

@@ -1,5 +1,5 @@
-//! Goal: a full drive refuses writes and nothing else; a damaged block is an error, never other bytes. Method: toys are
-//! filled, emptied and filled again; every block in use is altered, one at a time.
+//! Goal: a full drive refuses writes and nothing else; a damaged block is an error, and never gives other bytes.
+//! Method: toys are filled, emptied and filled again; every used block is altered, one at a time.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -12,7 +12,7 @@ use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, arrays, perform, toys};
 use imbrex_fs::{Clock, Fs, FsError};
 
-/// Writes files of three blocks until there is no room; how many found room.
+/// Writes files of three blocks until there is no space; returns the number of files that had space.
 async fn fill(fs: &Fs, seed: u8) -> usize {
     for number in 0.. {
         let name = format!("f{number}");
@@ -56,7 +56,8 @@ fn what_a_full_drive_took_is_written_and_deleting_always_succeeds() {
     }
 }
 
-/// A file that must lie in one piece is moved when it grows: here there is no room for that, and so nothing to be written.
+/// A file that must lie in one piece is moved when it grows: here there is no space for that, and so nothing may be
+/// left to write.
 #[test]
 fn a_refused_change_of_a_large_file_leaves_nothing_that_cannot_be_written() {
     for (name, trial) in toys().into_iter().chain(arrays()) {
@@ -98,7 +99,7 @@ fn a_full_drive_takes_a_write_at_once_after_a_delete() {
             let broken = model.broken_rules();
             for round in 0..3 {
                 let files = fill(&fs, round).await;
-                // Nobody asks for a commit, and the last file is deleted while it is being written.
+                // There is no commit, and the last file is deleted while it is being written.
                 let last = find(&fs, &format!("f{}", files - 1)).unwrap();
                 fs.open(last).unwrap();
                 let closing = fs.clone();
@@ -108,7 +109,8 @@ fn a_full_drive_takes_a_write_at_once_after_a_delete() {
                     perform(&fs, &Operation::Unlink(format!("f{number}"))).await.unwrap();
                 }
                 let again = fill(&fs, round).await;
-                // Each piece of a caveat disk costs its isolation, and what comes free while it fills comes in more pieces.
+                // Each piece on a caveat disk costs its isolation, and space that becomes free while the disk fills
+                // comes in more pieces.
                 let least = if name.starts_with("caveat") { files - files / 10 } else { files };
                 assert!(again >= least, "{name}, round {round}: {again} files are taken, and {files} were before");
                 for number in 0..=again {
@@ -180,7 +182,7 @@ fn a_damaged_block_is_an_error_and_never_other_bytes() {
                     let Ok((fs, _)) = Fs::mount(&own, &devices, &MountOptions::default()).await else { return 1 };
                     let mut errors = 0;
                     for number in 0..3u8 {
-                        // A log that is damaged ends early, and what came behind it is not there.
+                        // Replay ends at a damaged frame, and later files do not exist.
                         let Ok(inode) = find(&fs, &format!("f{number}")) else { continue };
                         match fs.read(inode, 0, 20_000).await {
                             Ok(bytes) => assert!(
@@ -198,7 +200,7 @@ fn a_damaged_block_is_an_error_and_never_other_bytes() {
     }
 }
 
-/// Files, each committed in a frame of its own; what of them is found with `damaged` in the place of what was left.
+/// Returns the files, each committed in a frame of its own, that are found with `damaged` as the device's contents.
 fn files_found(trial: &Trial, damaged: Vec<Contents>, read_only: bool) -> Result<(Vec<usize>, Option<u64>), FsError> {
     let clock = Clock::in_virtual_time();
     let (own, bounds) = (clock.clone(), Some(trial.bounds));
@@ -239,7 +241,7 @@ fn what_lies_behind_a_damaged_frame_of_the_log_is_not_lost_in_silence() {
                 damaged
             };
             match files_found(&trial, damaged(), false) {
-                // Nothing tells the last frame, damaged, from one that a power cut tore.
+                // A damaged last frame looks like one that was torn by a power cut.
                 Ok((found, None)) => {
                     assert!(found.len() >= FRAMES - 1, "{name}: block {block} costs all but {found:?}")
                 }
@@ -252,7 +254,7 @@ fn what_lies_behind_a_damaged_frame_of_the_log_is_not_lost_in_silence() {
                 Err(_) => {}
             }
         }
-        // A frame before those of the files has the ceiling of generations.
+        // A frame before those of the files holds the ceiling of generations.
         assert_eq!(refused, 1 + FRAMES - 1, "{name}: each frame but the last is known to be damaged");
     }
 }

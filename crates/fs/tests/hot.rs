@@ -1,7 +1,7 @@
-//! Goal: files in the hot zone are those that are read most for their size, or that somebody asked for; what is read of the zone is
-//! what the store has; and neither a power cut at any moment, nor the loss of the zone, costs a byte. Method:
-//! `imbrex_fs::verify::cuts` with zones down to one block and reads between operations; small file systems whose zone is filled,
-//! altered and destroyed; expected contents of the zone follow from how often each file was read.
+//! Goal: the hot zone holds the files with most reads for their size, and those with a hint. Reads from the zone equal
+//! those from the store. Neither a power cut at any moment nor the loss of the zone costs data. Method:
+//! `imbrex_fs::verify::cuts` with zones down to one block and reads between operations; small file systems whose zone
+//! is filled, altered and destroyed. The expected contents of the zone follow from the number of reads of each file.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -44,7 +44,8 @@ fn mistakes_made_on_purpose_are_caught() {
     }
 }
 
-/// Three drives with one parity and room enough, with a zone of so many blocks on each of so many devices.
+/// Returns three drives with one parity and enough space, with a zone of `hot_blocks` blocks on each of `copies`
+/// devices.
 fn array(hot_blocks: u64, copies: usize) -> Trial {
     let kind = Kind::Zoned { zone_blocks: 32, zones: 14, conventional: 0, active_max: None };
     let metadata = vec![Geometry { blocks: 300, kind: Kind::Plain }; copies];
@@ -52,7 +53,7 @@ fn array(hot_blocks: u64, copies: usize) -> Trial {
     Trial { drives: 3, metadata, store: Some("log"), parity: 1, hot_blocks, ..trial }
 }
 
-/// Makes and writes a file of so many blocks; it is durable, and what may come into the zone is there.
+/// Makes and writes a file of `blocks` blocks, makes it durable, and waits for its promotion to the zone.
 async fn write(fs: &Fs, name: &str, blocks: usize) -> Inode {
     let seed = name.as_bytes()[0];
     for operation in [
@@ -66,7 +67,7 @@ async fn write(fs: &Fs, name: &str, blocks: usize) -> Inode {
     find(fs, name).unwrap()
 }
 
-/// Reads a file so often, and gives the zone time after each; whatever it reads is right.
+/// Reads a file `times` times and compares it; waits for promotions after each read.
 async fn read(fs: &Fs, name: &str, blocks: usize, times: usize) {
     let inode = find(fs, name).unwrap();
     for _ in 0..times {
@@ -76,7 +77,7 @@ async fn read(fs: &Fs, name: &str, blocks: usize, times: usize) {
     }
 }
 
-/// Whether a read of the file is one of the zone.
+/// Returns whether a read of the file is served from the zone.
 async fn is_hot(fs: &Fs, name: &str) -> bool {
     let before = fs.status().hot.counters.hits;
     fs.read(find(fs, name).unwrap(), 4095, 1).await.unwrap();
@@ -118,14 +119,14 @@ fn what_is_read_no_more_makes_room_for_what_is() {
         write(&fs, "new", 2).await;
         read(&fs, "new", 2, 2).await;
         assert!(!is_hot(&fs, "new").await, "three reads against eight");
-        // After four half-lives of ten minutes the eight count as half a one, and the three less.
+        // After four half-lives of ten minutes, eight reads count as half a read, and three as less.
         clock.sleep(4 * 600 * 1_000_000_000).await;
         read(&fs, "new", 2, 3).await;
         assert!(is_hot(&fs, "new").await && !is_hot(&fs, "old").await);
     });
 }
 
-/// Heat is kept with the checkpoint of an unmount, and with any other for when the power is cut.
+/// Heat is stored with the checkpoint of an unmount; for a power cut, with any other checkpoint.
 #[test]
 fn what_was_read_most_before_a_mount_still_wins_after_it() {
     for is_cut in [false, true] {
@@ -145,7 +146,7 @@ fn what_was_read_most_before_a_mount_still_wins_after_it() {
             let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &MountOptions::default()).await.unwrap();
             read(&fs, "c", 2, 4).await;
             assert!(is_hot(&fs, "a").await && !is_hot(&fs, "c").await, "four reads now against seven before");
-            // Those of b before the mount count: four, and five more, are more than nine of a.
+            // The reads of b before the mount count: nine in all are more than those of a.
             read(&fs, "b", 2, 6).await;
             assert!(is_hot(&fs, "b").await && !is_hot(&fs, "a").await);
         });
@@ -211,17 +212,17 @@ fn who_asks_for_it_is_in_the_zone_and_who_asks_not_to_is_not() {
     });
 }
 
-/// Says something of a file or directory.
+/// Sets the hint of a file or directory.
 async fn say(fs: &Fs, path: &str, value: &[u8]) {
     fs.set_attribute(find(fs, path).unwrap(), HINT_ATTRIBUTE, value, SetAttribute::Any).await.unwrap();
 }
 
-/// Says nothing of it any more.
+/// Removes the hint of a file or directory.
 async fn say_nothing(fs: &Fs, path: &str) {
     fs.remove_attribute(find(fs, path).unwrap(), HINT_ATTRIBUTE).await.unwrap();
 }
 
-/// Files that are in the zone once it had time for what was said.
+/// Returns the number of files in the zone after time for promotions and evictions.
 async fn files_in_zone(fs: &Fs) -> u64 {
     perform(fs, &Operation::Wait(1)).await.unwrap();
     fs.status().hot.files
@@ -294,7 +295,7 @@ fn no_hint_is_passed_over_however_many_come_at_once() {
             write(&fs, name, 1).await;
         }
         assert_eq!(files_in_zone(&fs).await, 6);
-        // Nothing is written between, for which the next would wait.
+        // No write lies between two hints, so that none waits for another.
         for name in names {
             say(&fs, name, b"never").await;
         }
@@ -320,7 +321,7 @@ fn copies_are_there_after_a_mount_and_are_read_without_being_changed() {
     });
 }
 
-/// Alters whatever lies in the zone on the devices `which` of those with metadata.
+/// Alters all blocks of the zone on the metadata devices `which`.
 fn alter_zone(fs: &Fs, models: &[Model], which: &[usize]) {
     let (first, blocks) = fs.superblock().layout.hot;
     for model in which.iter().map(|copy| &models[3 + copy]) {
@@ -348,7 +349,7 @@ fn a_copy_that_is_damaged_is_never_given_and_made_anew() {
             assert_eq!(fs.scrub_copies(false).await.unwrap(), 0, "it was made anew");
             read(&fs, "a", 3, 1).await;
             assert_eq!(fs.status().hot.counters.damaged, 1);
-            // The blocks of the copy before are free once that is durable.
+            // The blocks of the former copy are free once its removal is durable.
             fs.sync().await.unwrap();
             alter_zone(&fs, rig.models(), &altered);
             assert!(fs.scrub_copies(true).await.unwrap() > 0);
@@ -377,7 +378,7 @@ fn the_loss_of_all_flash_loses_no_file() {
         }
         fs.unmount().await.unwrap();
         assert!(fs.status().hot.files >= 3);
-        // The drives alone, and a new device.
+        // Only the drives, and a new device for metadata.
         let drives = rig.devices(&clock, &[3]);
         let metadata = Device::new(&clock, "new", Box::new(Model::new(trial.metadata[0])));
         let told = salvage(&drives, &metadata, &SalvageOptions::default(), |_| {}).await.unwrap();
@@ -392,7 +393,8 @@ fn the_loss_of_all_flash_loses_no_file() {
 #[test]
 fn a_zone_that_cannot_be_is_refused_with_a_reason() {
     for (trial, word) in [
-        // 10,000 blocks are 39.0625 MiB; with two of the superblock, 11 of checksums, and four times the least log of 16, 39.3633.
+        // 10,000 blocks are 39.0625 MiB. With 2 blocks of superblocks, 11 of checksums, and four times the smallest log
+        // of 16, they are 39.3633 MiB.
         (array(10_000, 1), "a hot zone of 39.06 MiB: give 39.37 MiB or more, or ask for a smaller one"),
         (Trial { store: Some("strict-append"), drives: 1, parity: 0, ..array(6, 1) }, "has no hot zone"),
     ] {
@@ -405,7 +407,8 @@ fn a_zone_that_cannot_be_is_refused_with_a_reason() {
     }
 }
 
-/// The outer part of a conventional disk is where its blocks begin; flash of a hybrid drive may be a device of one zone.
+/// The outer part of a conventional disk is where its blocks begin; flash of a hybrid drive may be a device of one
+/// zone.
 #[test]
 fn the_zone_lies_on_the_outer_part_of_a_disk_or_on_a_device_of_one_conventional_zone() {
     let disk = Geometry { blocks: 2000, kind: Kind::Plain };
@@ -419,7 +422,7 @@ fn the_zone_lies_on_the_outer_part_of_a_disk_or_on_a_device_of_one_conventional_
             let superblock = fs.superblock();
             assert_eq!(superblock.layout.place.first, 0);
             let is_inside = superblock.members[superblock.metadata_members()[0]].role == Role::Both;
-            // Where it is the same disk, files that are not hot lie behind it.
+            // If the zone is on the same disk as the data, files that are not hot lie behind it.
             let end = superblock.layout.place.end();
             assert!(!is_inside || (end < 2000 && superblock.layout.hot.0 + superblock.layout.hot.1 <= end));
         });

@@ -1,7 +1,8 @@
-//! Goal: where the metadata are mirrored, files in the hot zone lie there alone: they take no room in the store, are found whatever
-//! moment the power is cut at and whichever one mirror is lost or damaged, and go out where they are not to be there, but never
-//! where a write would miss the room. Method: `imbrex_fs::verify::cuts` with harm to either mirror, against the naive file
-//! system; small file systems whose mirrors are taken away, altered and given back; expected room follows from the sizes of files.
+//! Goal: with mirrored metadata, files in the hot zone are stored only there. They take no space in the store. They are
+//! found after a power cut at any moment and after the loss or damage of either mirror. They are evicted when they
+//! should not be there, but never if a write would lack the space. Method: `imbrex_fs::verify::cuts` with harm to
+//! either mirror, against the naive file system; small file systems whose mirrors are removed, altered and returned.
+//! The expected space follows from the sizes of the files.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -38,7 +39,7 @@ fn long_sequences_are_found_as_promised_also_where_a_mirror_dies_in_use() {
         for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
             for seed in first..first + count {
                 let operations = scripts::long_with_reads(seed, 120);
-                // What died in use comes back as it was then, or stays away.
+                // A drive that died in use returns as it was then, or stays away.
                 let dying = (0..2).flat_map(|copy| {
                     let harms = vec![Harm::None, Harm::CopyLost(copy), Harm::CopyAltered(copy)];
                     [10 + seed * 13, 70 + seed * 17].map(|events| (Some((trial.drives + copy, events)), harms.clone()))
@@ -54,7 +55,7 @@ fn long_sequences_are_found_as_promised_also_where_a_mirror_dies_in_use() {
     }
 }
 
-/// A small file that is durable once, and then written again and again.
+/// Returns operations on a small file that is durable once, and then rewritten repeatedly.
 fn rewritten() -> Vec<Operation> {
     let write = |seed| Operation::WriteOut("a".into(), 0, 4096, seed);
     let first = [Operation::Create("a".into()), write(1), Operation::Sync];
@@ -64,7 +65,8 @@ fn rewritten() -> Vec<Operation> {
 #[test]
 fn mistakes_made_on_purpose_are_caught() {
     let all = with_files_alone();
-    // One whose zone has room for all files, so that the store has none: what is caught there is caught of the zone.
+    // This zone has space for all files, so that the store has none: a mistake that is caught here was made with the
+    // zone.
     let metadata = vec![Geometry { blocks: 400, kind: Kind::Plain }; 2];
     let of_zone = Trial { hot_blocks: 200, metadata, ..all[0].1.clone() };
     for (sabotage, trials) in Sabotage::OF_FILES_ALONE.into_iter().flat_map(|sabotage| {
@@ -83,7 +85,7 @@ fn mistakes_made_on_purpose_are_caught() {
     }
 }
 
-/// Three drives with one parity and room enough, with a zone of so many blocks on two mirrors.
+/// Returns three drives with one parity and enough space, with a zone of `hot_blocks` blocks on two mirrors.
 fn array(hot_blocks: u64) -> Trial {
     let kind = Kind::Zoned { zone_blocks: 32, zones: 14, conventional: 0, active_max: None };
     let metadata = vec![Geometry { blocks: 300, kind: Kind::Plain }; 2];
@@ -91,7 +93,7 @@ fn array(hot_blocks: u64) -> Trial {
     Trial { drives: DRIVES, metadata, store: Some("log"), parity: 1, hot_blocks, ..trial }
 }
 
-/// Makes and writes a file of so many blocks; it is durable.
+/// Makes and writes a file of `blocks` blocks, and makes it durable.
 async fn write(fs: &Fs, name: &str, blocks: usize) -> Inode {
     for operation in [
         Operation::Create(name.into()),
@@ -103,7 +105,7 @@ async fn write(fs: &Fs, name: &str, blocks: usize) -> Inode {
     find(fs, name).unwrap()
 }
 
-/// Gives the zone time.
+/// Waits for promotions and evictions.
 async fn wait(fs: &Fs) {
     perform(fs, &Operation::Wait(1)).await.unwrap();
     perform(fs, &Operation::Sync).await.unwrap();
@@ -114,7 +116,7 @@ async fn say(fs: &Fs, name: &str, value: &[u8]) {
     wait(fs).await;
 }
 
-/// Reads a file so often; whatever it reads is right.
+/// Reads a file `times` times, and compares it.
 async fn read(fs: &Fs, name: &str, blocks: usize, times: usize) {
     for _ in 0..times {
         let bytes = fs.read(find(fs, name).unwrap(), 0, blocks * 4096).await;
@@ -123,7 +125,7 @@ async fn read(fs: &Fs, name: &str, blocks: usize, times: usize) {
     }
 }
 
-/// Files and blocks that are alone, and blocks of the store that are live.
+/// Returns the number of files and of blocks stored only in the zone, and the number of live blocks in the store.
 fn figures(fs: &Fs) -> (u64, u64, u64) {
     let status = fs.status();
     (status.hot.alone_files, status.hot.alone_blocks, status.usage.live)
@@ -149,7 +151,7 @@ fn a_small_file_goes_to_the_zone_at_once_and_takes_no_room_of_the_store() {
         let reads = fs.status().traffic.reads;
         read(&fs, "a", 3, 1).await;
         assert_eq!((fs.status().traffic.reads, fs.status().hot.counters.hits), (reads, 1));
-        // Rewritten, it stays there; then the zone has no room for both versions.
+        // A rewritten file stays there; then the zone has no space for both versions.
         perform(&fs, &Operation::WriteOut("a".into(), 0, 3 * 4096, b'a')).await.unwrap();
         wait(&fs).await;
         assert_eq!(figures(&fs), (1, 3, 0));
@@ -214,7 +216,7 @@ fn where_the_store_is_full_a_file_stays_and_no_write_misses_its_room() {
         let left = fs.statfs().free;
         say(&fs, "a", b"never").await;
         assert_eq!((figures(&fs).0, fs.statfs().free), (1, left), "it stays, and nobody misses room");
-        // All that is said to be free can be written.
+        // All space that is reported free can be written.
         perform(&fs, &Operation::Create("last".into())).await.unwrap();
         perform(&fs, &Operation::WriteOut("last".into(), 0, left as usize * 4096, 9)).await.unwrap();
         let more = perform(&fs, &Operation::Write("full".into(), (free - 8) * 4096, 4096, 9)).await;
@@ -258,7 +260,7 @@ fn with_one_mirror_lost_files_stay_and_none_goes_alone_until_it_is_whole_again()
     });
 }
 
-/// Alters what lies in the zone on the devices `which` of those with metadata.
+/// Alters all blocks of the zone on the metadata devices `which`.
 fn alter_zone(fs: &Fs, models: &[Model], which: &[usize]) {
     let (first, blocks) = fs.superblock().layout.hot;
     for model in which.iter().map(|copy| &models[DRIVES + copy]) {
@@ -279,7 +281,7 @@ fn what_is_damaged_on_one_mirror_is_made_again_and_on_both_the_file_is_named() {
             let found = fs.scrub_array(false, |_, _| true).await.unwrap();
             assert_eq!((found.metadata_blocks, found.lost.len()), (3, 0));
             if altered == 0 {
-                // The first is read first: what is wrong there is noticed, and mended, by whoever reads.
+                // Reads use the first mirror first: a reader notices its damage and repairs it.
                 read(&fs, "a", 3, 1).await;
                 assert_eq!(fs.status().hot.counters.damaged, 3);
             } else {
@@ -358,7 +360,7 @@ fn the_loss_of_all_flash_loses_files_that_were_there_alone_and_no_others() {
         write(&fs, "b", 2).await;
         write(&fs, "c", 9).await;
         assert_eq!(figures(&fs), (1, 2, 19));
-        // A part of it is written anew in the zone, which has no records.
+        // A part of the file is rewritten in the zone, which has no records for salvage.
         say(&fs, "b", b"never").await;
         say(&fs, "b", b"always").await;
         perform(&fs, &Operation::WriteOut("b".into(), 4096, 4096, 9)).await.unwrap();
@@ -371,7 +373,7 @@ fn the_loss_of_all_flash_loses_files_that_were_there_alone_and_no_others() {
         let (found, _) = Fs::mount(&clock, &devices, &MountOptions::default()).await.unwrap();
         read(&found, "a", 10, 1).await;
         read(&found, "c", 9, 1).await;
-        // It returns as it was when the drives had it last, and not of two times.
+        // The file returns as the drives stored it last, and not as a mixture of two versions.
         read(&found, "b", 2, 1).await;
     });
 }

@@ -1,6 +1,7 @@
-//! Goal: copies are made in the background and are in nobody's way: what is freed meanwhile can be used again at once, a file that
-//! changes meanwhile gets no copy of two times, and no record of a copy is too large for the log. Method: drives with times in
-//! closed form ([`timed`]), in virtual time, so that a copy takes long enough for others to do something; the smallest logs.
+//! Goal: copies to the hot zone are made in the background and hinder no one. Space freed meanwhile can be used at
+//! once, a file that changes meanwhile gets no mixed copy, and no record of a copy is too large for the log. Method:
+//! drives with times in closed form ([`timed`]), in virtual time, so that a copy takes long enough for other
+//! operations; the smallest logs.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -20,10 +21,10 @@ use timed::{BLOCK_NS, SECOND_NS, SEEK_NS, Timed};
 const ZONE_BLOCKS: u64 = 1024;
 const DRIVES: usize = 3;
 
-/// What the drives take: a zone of each bears its superblock, and another has no partner.
+/// Data capacity of the drives: a zone of each holds its superblock, and another has no partner for a group.
 const DATA_BLOCKS: u64 = (DRIVES as u64 * 47 / 2) * (DRIVES as u64 - 1) * (ZONE_BLOCKS - 1);
 
-/// What `task` comes to with a file system on three drives with one parity, with a hot zone and a log of so many blocks.
+/// Runs `task` with a file system on three drives with one parity, with a hot zone and a log of the given blocks.
 fn on<T: 'static>(
     (hot_blocks, log_blocks): (u64, u64),
     bounds: Bounds,
@@ -35,7 +36,7 @@ fn on<T: 'static>(
         let drive = |number| Device::new(&own, &format!("drive {number}"), Box::new(Timed::new(48, ZONE_BLOCKS)));
         let drives: Vec<Device> = (0..DRIVES).map(drive).collect();
         let checksums = Checksums::blocks_for(DATA_BLOCKS + hot_blocks);
-        // Two superblocks; a log is a fourth of what the checkpoints leave.
+        // Two superblocks; the log is a fourth of the space that remains for log and checkpoints.
         let blocks = 2 + checksums + 4 * log_blocks + hot_blocks;
         let metadata = Memory::new(Geometry { blocks, kind: Kind::Plain });
         let metadata = [Device::new(&own, "metadata", Box::new(metadata))];
@@ -55,7 +56,7 @@ async fn create(fs: &Fs, name: &str) -> Inode {
     fs.make_node(ROOT, name.as_bytes(), REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode
 }
 
-/// Makes a file of so many blocks of one byte, which is to be in the zone as soon as it is written.
+/// Makes a file of `blocks` blocks of one byte, to be promoted as soon as it is written.
 async fn wanted(fs: &Fs, name: &str, blocks: u64, byte: u8) -> Inode {
     let inode = create(fs, name).await;
     fs.set_attribute(inode, HINT_ATTRIBUTE, b"always", SetAttribute::Any).await.unwrap();
@@ -67,7 +68,7 @@ fn bytes(blocks: u64, byte: u8) -> Vec<u8> {
     vec![byte; blocks as usize * BLOCK_BYTES]
 }
 
-/// Waits until it is so, a second at most.
+/// Waits until `is_so` returns true, at most a second.
 async fn until(clock: &Clock, is_so: impl Fn() -> bool) {
     let end_ns = clock.now_ns() + SECOND_NS;
     while !is_so() {
@@ -76,7 +77,7 @@ async fn until(clock: &Clock, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Bounds with which a copy is read from the drives, and not from memory.
+/// Returns bounds with which copies are read from the drives, and not from memory.
 fn from_drives() -> Bounds {
     Bounds { written_blocks: 0, ..Bounds::default() }
 }
@@ -97,7 +98,7 @@ fn what_is_freed_while_files_are_copied_can_be_used_at_once() {
         until(&clock, || fs.status().hot.used == FILES * 256).await;
         fs.unlink(ROOT, b"f0").await.unwrap();
         fs.sync().await.unwrap();
-        // A read that was begun before is over in the time of one.
+        // A read that began earlier ends within the time of one read.
         clock.sleep(SEEK_NS + 256 * BLOCK_NS).await;
         assert_eq!(fs.status().hot.counters.came_in, 0, "the copies are still being made");
         assert_eq!(fs.status().usage.freed, 256);
@@ -125,7 +126,7 @@ fn a_file_that_changes_while_it_is_copied_has_no_copy_of_two_times() {
     });
 }
 
-/// The checksums of a file of 17,000 blocks are more than a log of 16 blocks.
+/// The checksums of a file of 17,000 blocks need more than a log of 16 blocks.
 #[test]
 fn a_copy_of_which_there_is_more_to_tell_than_the_log_holds_comes_in() {
     const BLOCKS: u64 = 17_000;
@@ -143,7 +144,7 @@ fn a_copy_of_which_there_is_more_to_tell_than_the_log_holds_comes_in() {
 
 #[test]
 fn what_one_record_tells_of_is_bounded() {
-    // Thirteen bytes for the change, and four for each checksum: a write to the zone is told of by one record.
+    // A record takes 13 bytes for the change and 4 for each checksum; each write to the zone has one record.
     let writes = |hot_record_bytes| {
         let bounds = Bounds { hot_record_bytes, ..from_drives() };
         on((8192, 500), bounds, async |fs: Fs, clock: Clock| {
@@ -161,7 +162,7 @@ fn what_one_record_tells_of_is_bounded() {
 
 #[test]
 fn a_file_in_more_pieces_than_a_record_holds_stays_out() {
-    // Thirteen bytes for the change, and 16 for each piece; two blocks of a frame less 52.
+    // A record takes 13 bytes for the change and 16 for each piece; the largest frame has two blocks less 52 bytes.
     for (hot_record_bytes, pieces_max) in [(1, 1), (13 + 3 * 16, 3), (13 + 4 * 16, 4), (1 << 20, 507)] {
         let bounds = Bounds { hot_record_bytes, ..from_drives() };
         on((8192, 16), bounds, async move |fs: Fs, clock: Clock| {

@@ -1,8 +1,8 @@
-//! Goal: a hot zone on the drives of an array holds copies alone, each whole on one drive, and reads are served from there. A drive that
-//! is lost, stale, altered or replaced costs no more than copies, and never gives a byte of another time; nor does a power cut at any
-//! moment. Method: `imbrex_fs::verify::cuts` with zones down to one block; small arrays whose drives are taken away, put back as they
-//! once were, altered at every block, and replaced. A block of another time with the checksum of the right one, which only the stamp
-//! of its drive betrays, is made by adding the polynomial of the checksum.
+//! Goal: a hot zone on the drives of an array holds only copies, each whole on one drive, and serves reads. A drive
+//! that is lost, stale, altered or replaced costs no more than copies, and never gives outdated bytes; nor does a power
+//! cut at any moment. Method: `imbrex_fs::verify::cuts` with zones down to one block; small arrays whose drives are
+//! removed, restored to an old state, altered at every block, and replaced. An outdated block with the checksum of the
+//! current one is made by adding the polynomial of the checksum: only the stamp of its drive can tell it.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -41,7 +41,8 @@ fn long_sequences_with_reads_are_found_as_promised() {
     judge_long_sequences_with_reads(with_hot_zones_on_drives());
 }
 
-/// What a drive has that dies while copies are written and made durable is no copy that counts, also when it is there again.
+/// Checks that the copies on a drive that dies while copies are written and flushed do not count, even if the drive
+/// returns.
 #[test]
 fn a_drive_that_dies_at_any_moment_costs_nothing_acknowledged() {
     let (_, usual) = with_hot_zones_on_drives().swap_remove(0);
@@ -68,7 +69,7 @@ fn zoned(conventional: u32) -> Geometry {
     Geometry { blocks: 14 * ZONE_BLOCKS, kind }
 }
 
-/// Four drives with one parity, all of whose conventional zones are a hot zone.
+/// Returns four drives with one parity, all of whose conventional zones form a hot zone.
 fn array() -> Trial {
     let metadata = vec![Geometry { blocks: 300, kind: Kind::Plain }];
     let hot_blocks = DRIVES as u64 * PART_BLOCKS;
@@ -84,7 +85,7 @@ fn with_zone<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Clock) -
     })
 }
 
-/// Writes files of so many blocks, `f0` first; they are durable, and those that come into the zone are there.
+/// Writes files of the given numbers of blocks, from `f0` on; makes them durable, and waits for promotions.
 async fn write_files(fs: &Fs, blocks: &[usize]) {
     for (number, count) in blocks.iter().enumerate() {
         let path = format!("f{number}");
@@ -98,7 +99,7 @@ async fn write_files(fs: &Fs, blocks: &[usize]) {
     }
 }
 
-/// Reads all of them, and they are right. Returns how many pieces were read of the zone, and how many of the store.
+/// Reads all files and compares them. Returns the number of pieces read from the zone, and from the store.
 async fn read_files(fs: &Fs, blocks: &[usize], when: &str) -> (u64, u64) {
     let before = fs.status().hot.counters;
     for (number, count) in blocks.iter().enumerate() {
@@ -114,7 +115,7 @@ async fn mount(clock: &Clock, rig: &Rig, missing: &[usize]) -> (Fs, Vec<u8>) {
     mount_as(clock, rig, missing, &MountOptions::default()).await
 }
 
-/// The file system, and the drives whose part of the zone is of another time.
+/// Returns the file system, and the drives whose part of the zone is outdated.
 async fn mount_as(clock: &Clock, rig: &Rig, missing: &[usize], options: &MountOptions) -> (Fs, Vec<u8>) {
     let (fs, mounted) = Fs::mount(clock, &rig.devices(clock, missing), options).await.unwrap();
     perform(&fs, &Operation::Wait(1)).await.unwrap();
@@ -131,7 +132,8 @@ const SIX: [usize; 6] = [3, 5, 2, 4, 1, 3];
 fn each_copy_is_whole_on_one_drive_and_reads_are_served_from_there() {
     with_zone(&array(), async |fs: Fs, rig: Rig, clock: Clock| {
         write_files(&fs, &SIX).await;
-        // The emptiest comes first: 3, 5, 2 and 4 to a drive each, 1 to that with 2, 3 to one of those with 3.
+        // The emptiest part comes first: 3, 5, 2 and 4 go to a drive each, 1 to the one with 2, and 3 to one of those
+        // with 3.
         let used = |fs: &Fs| fs.status().hot_parts.iter().map(|part| part.used).collect::<Vec<u64>>();
         assert_eq!(used(&fs), [6, 5, 3, 4]);
         assert_eq!(standings(&fs), [Standing::Used; DRIVES]);
@@ -171,7 +173,7 @@ fn a_drive_that_is_missing_costs_its_copies_and_is_not_believed_when_it_is_back(
             assert!(status.hot.files >= files - 2);
             read_files(&fs, &SIX, "without it").await;
             fs.unmount().await.unwrap();
-            // What it had has come to other drives, and then a year passes; it is back as it was.
+            // Its copies have gone to other drives; then the drive returns as it was.
             let mut now = rig.contents();
             now[drive] = then[drive].clone();
             let rig = Rig::with(now);
@@ -184,7 +186,7 @@ fn a_drive_that_is_missing_costs_its_copies_and_is_not_believed_when_it_is_back(
     }
 }
 
-/// It went away unnoticed, between two mounts, and each has written since.
+/// The drive was away unnoticed between two mounts, and each mount has written since.
 #[test]
 fn a_drive_that_is_put_back_as_it_was_has_its_copies_dropped() {
     for drive in 0..DRIVES {
@@ -216,7 +218,7 @@ fn a_drive_that_is_put_back_as_it_was_has_its_copies_dropped() {
     }
 }
 
-/// Alters a block so that its CRC-32C stays: the polynomial, its highest power first, is added to it.
+/// Alters a block without changing its CRC-32C: adds the polynomial, with its highest power first.
 fn forge(block: &mut [u8]) {
     let before = crc32c::crc32c(block);
     let polynomial = 1 | 0x82F6_3B78_u64 << 1;
@@ -224,7 +226,8 @@ fn forge(block: &mut [u8]) {
     assert_eq!(crc32c::crc32c(block), before);
 }
 
-/// Puts a drive back as it once was, when a file of one block had another content of the same checksum. What is read of the file then.
+/// Restores a drive to the time when a file of one block had other contents with an equal checksum. Returns whether
+/// reads of the file are right.
 fn read_after_forgery(sabotage: Option<Sabotage>) -> bool {
     with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
         write_files(&fs, &[1]).await;
@@ -260,7 +263,7 @@ fn a_drive_that_dies_in_use_costs_its_copies() {
         with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
             write_files(&fs, &SIX).await;
             rig.models()[drive].fail_after(0);
-            // Read, before anybody knows; then written to.
+            // Files are read before the failure is known; then the drive is written.
             read_files(&fs, &SIX, "dead").await;
             perform(&fs, &Operation::Create("new".into())).await.unwrap();
             for seed in 0..6 {
@@ -331,7 +334,7 @@ fn scrub_repairs_what_is_altered_and_a_stamp_too() {
     });
 }
 
-/// Puts a drive of `geometry` in the place of drive `old`, and mounts it with what is there then.
+/// Replaces drive `old` by a drive of `geometry`, and mounts with the devices of that moment.
 async fn replace(clock: &Clock, rig: &Rig, missing: &mut Vec<usize>, old: usize, geometry: Geometry) -> (Fs, Rig) {
     let rig = Rig::with(rig.contents().into_iter().chain([Contents::new(geometry)]).collect());
     let last = rig.models().len() - 1;
@@ -349,13 +352,13 @@ fn part_of_one(fs: &Fs) -> PartStatus {
     fs.status().hot_parts[1].clone()
 }
 
-/// A drive takes over the part where it has room for it, whatever the one before it had.
+/// Checks that a drive takes over the part if it has space for it, whatever its predecessor had.
 #[test]
 fn after_a_replacement_the_part_is_on_the_new_drive_where_that_has_room() {
     with_zone(&array(), async |fs: Fs, rig: Rig, clock: Clock| {
         write_files(&fs, &SIX).await;
         fs.unmount().await.unwrap();
-        // The devices: four drives, the metadata, then those that come. Drive 4 is device 5.
+        // The devices: four drives, the metadata, then the replacements. Drive 4 is device 5.
         let mut missing = Vec::new();
         let (mut rig, mut at) = (rig, 1);
         for (geometry, has_room) in [(zoned(2), true), (zoned(1), false), (zoned(3), true), (zoned(0), false)] {
@@ -377,7 +380,7 @@ fn after_a_replacement_the_part_is_on_the_new_drive_where_that_has_room() {
             assert_eq!((doubted, part_of_one(&fs).standing), (Vec::new(), expected));
             assert_eq!(read_files(&fs, &SIX, "mounted again").await, (6, 0));
             assert_eq!(fs.scrub_array(false, |_, _| true).await.unwrap().metadata_blocks, 0);
-            // So they do after a mount.
+            // New groups lie behind the part after a mount, too.
             write_files(&fs, &[9, 9, 9, 9, 9, 9]).await;
             write_files(&fs, &SIX).await;
             fs.unmount().await.unwrap();
@@ -389,7 +392,8 @@ fn after_a_replacement_the_part_is_on_the_new_drive_where_that_has_room() {
     });
 }
 
-/// The power is cut after every event of a replacement, which is then done; the hot zone is used, and nothing is wrong.
+/// Checks a power cut after every event of a replacement, which is then completed: the hot zone is used, and no data is
+/// wrong.
 #[test]
 fn a_replacement_that_is_cut_anywhere_goes_on() {
     let clock = Clock::in_virtual_time();
@@ -438,8 +442,8 @@ fn a_replacement_that_is_cut_anywhere_goes_on() {
     done.unwrap();
 }
 
-/// What a user keeps in files, copies of zone headers among it, is not taken for stripe groups; the zone is there afterwards, also on a
-/// drive that came in the place of another, and also when the metadata are lost twice.
+/// Checks that file contents in the zone, copies of zone headers among them, are not taken for stripe groups. The zone
+/// must exist afterwards, also on a replacement drive, and also if the metadata are lost twice.
 #[test]
 fn salvage_takes_the_zone_for_no_group_and_keeps_it() {
     with_zone(&array(), async |fs: Fs, rig: Rig, clock: Clock| {
@@ -491,7 +495,7 @@ async fn read_often(fs: &Fs, inode: Inode) {
     }
 }
 
-/// A header of a zone of the file system, that says that the group begun last was begun later, and lies elsewhere.
+/// Returns a zone header of the file system with a higher sequence: it claims that its group was begun later.
 async fn forged_header(fs: &Fs, rig: &Rig, clock: &Clock) -> Vec<u8> {
     perform(fs, &Operation::Sync).await.unwrap();
     let drive = rig.devices(clock, &[]).swap_remove(0);

@@ -1,6 +1,7 @@
-//! Goal: what the drives and parity have lost is not lost while a copy in the hot zone has it: it is read, scrub tells it from what is
-//! lost, and a repair writes it anew. Method: small arrays with a hot zone on their drives or with the metadata; blocks of the store are
-//! altered beyond parity, or cannot be read; what scrub names is held against reads of each block, of the store alone and of both.
+//! Goal: data that the drives and parity have lost is not lost while a copy in the hot zone holds it: reads get it,
+//! scrub distinguishes it from lost data, and a repair rewrites it. Method: small arrays with a hot zone on their
+//! drives or with the metadata. Blocks of the store are altered beyond parity, or unreadable. The findings of scrub are
+//! compared with reads of each block, from the store alone and from both.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -21,14 +22,15 @@ use sequences::on;
 const DRIVES: usize = 4;
 const ZONE_BLOCKS: u64 = 16;
 const BLOCK: u64 = BLOCK_BYTES as u64;
-/// Blocks of files with a copy, and of one without.
+/// Numbers of blocks of the files with a copy, and of the file without.
 const COPIED: [usize; 5] = [3, 5, 2, 4, 1];
 const WITHOUT: usize = 4;
 
-/// Blocks of files that are lost, and that a copy holds.
+/// Blocks of files that are lost, and that only a copy holds.
 type Named = (Vec<(Inode, u64)>, Vec<(Inode, u64)>);
 
-/// Four drives with one parity, and a hot zone in conventional zones of them, or with the metadata on one device.
+/// Returns arrays of four drives with one parity, and a hot zone in their conventional zones, or with the metadata on
+/// one device.
 fn arrays() -> Vec<(&'static str, Trial)> {
     let kind = |conventional| Kind::Zoned { zone_blocks: ZONE_BLOCKS, zones: 14, conventional, active_max: None };
     let array = |conventional, hot_on, hot_blocks| {
@@ -39,12 +41,12 @@ fn arrays() -> Vec<(&'static str, Trial)> {
     vec![("on drives", array(2, HotOn::Drives, 100)), ("with the metadata", array(0, HotOn::Metadata, 60))]
 }
 
-/// The first block of the store on a drive of these.
+/// Returns the first block of the store on a drive of the array.
 fn first_of(trial: &Trial) -> u64 {
     if trial.hot_on == HotOn::Drives { 2 * ZONE_BLOCKS } else { ZONE_BLOCKS }
 }
 
-/// Files with copies, `f0` first, and one without.
+/// Writes files with copies, from `f0` on, and one without.
 async fn write_files(fs: &Fs) -> Vec<(Inode, usize)> {
     let mut files = Vec::new();
     for (number, count) in COPIED.into_iter().chain([WITHOUT]).enumerate() {
@@ -63,7 +65,8 @@ async fn write_files(fs: &Fs) -> Vec<(Inode, usize)> {
     files
 }
 
-/// The blocks that neither drives nor parity give: those that nothing gives, and those that a copy does. What is given is right.
+/// Returns the blocks that drives and parity cannot give: those that are lost, and those that a copy gives. Checks the
+/// bytes of all others.
 async fn not_in_store(fs: &Fs, files: &[(Inode, usize)]) -> Named {
     let (mut lost, mut held) = (Vec::new(), Vec::new());
     for (number, (inode, count)) in files.iter().enumerate() {
@@ -89,7 +92,7 @@ fn named(mut scrubbed: Scrubbed) -> Named {
     (scrubbed.lost, scrubbed.held_by_copies)
 }
 
-/// Harms the store of each array, and scrubs it: what is named, what is repaired, and what is there then.
+/// Harms the store of each array and scrubs it; checks the findings, the repairs, and the data afterwards.
 fn judge(harm: impl Fn(&Trial, &Rig) + Clone + 'static, loses_all_without: bool) {
     for (name, trial) in arrays() {
         let (harm, own) = (harm.clone(), trial.clone());
@@ -131,7 +134,7 @@ fn what_is_altered_beyond_parity_is_written_anew_from_copies() {
     );
 }
 
-/// Zones of two drives are gone: blocks on others are read, and moved.
+/// Zones of two drives are offline: blocks on other drives are read, and moved.
 #[test]
 fn what_cannot_be_read_beyond_parity_is_written_anew_from_copies() {
     judge(
@@ -149,7 +152,7 @@ fn what_cannot_be_read_beyond_parity_is_written_anew_from_copies() {
     );
 }
 
-/// A copy of which one block is altered gives the others, where the store has lost these.
+/// A copy with one altered block gives its other blocks, if the store has lost those.
 #[test]
 fn of_a_damaged_copy_what_is_whole_is_read() {
     let (_, trial) = arrays().remove(0);
@@ -158,7 +161,7 @@ fn of_a_damaged_copy_what_is_whole_is_read() {
         let files = write_files(&fs).await;
         let (inode, blocks) = files[1];
         let whole = pattern(1, 0, blocks * BLOCK_BYTES);
-        // The first block of the copy, and all of the store but that block.
+        // Alters the first block of the copy, and all blocks of the store but that one.
         let first = &whole[..BLOCK_BYTES];
         for model in &rig.models()[..DRIVES] {
             model.alter(|contents: &mut Contents| {

@@ -1,7 +1,8 @@
-//! Goal: a file is there exactly as long as it has a name, a handle, or a lookup that was not taken back, and holds what was
-//! written to it; no pair of inode number and generation is ever given to two files, also not across unmounts and power cuts. Method:
-//! random operations beside a naive model that counts names, handles and lookups of each pair, with cuts that leave any of the blocks
-//! that were not durable. A toy that is full, or that a cut left without a zone to write to, may refuse writes: this is not about room.
+//! Goal: a file exists exactly as long as it has a name, a handle, or a lookup that was not forgotten, and holds the
+//! data written to it. No pair of inode number and generation is ever given to two files, also not across unmounts and
+//! power cuts. Method: random operations beside a naive model that counts names, handles and lookups of each pair, with
+//! cuts that leave any subset of the blocks that were not durable. A toy that is full, or has no zone left to write
+//! after a cut, may refuse writes: this test is not about space.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -18,19 +19,19 @@ use imbrex_fs::{Clock, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A number and a generation.
+/// An inode number and a generation.
 type Pair = (Inode, u32);
 
 const NAMES: u64 = 6;
 
-/// What the model knows of a file.
+/// The model's view of a file.
 #[derive(Clone, Default, Debug)]
 struct File {
     is_directory: bool,
     names: u64,
     handles: u64,
     lookups: u64,
-    /// The byte that it is filled with, if it was written.
+    /// Byte that the file is filled with, if it was written.
     byte: Option<u8>,
 }
 
@@ -40,7 +41,7 @@ impl File {
     }
 }
 
-/// Names in the uppermost directory, and every file that was ever made.
+/// Names in the root directory, and every file that was ever made.
 #[derive(Default)]
 struct Model {
     names: BTreeMap<String, Pair>,
@@ -69,7 +70,7 @@ impl Model {
         self.files.retain(|_, file| file.is_there());
     }
 
-    /// As after an unmount: names alone keep files.
+    /// Applies an unmount: only names keep files.
     fn unmounted(&mut self) {
         self.files.values_mut().for_each(|file| (file.handles, file.lookups) = (0, 0));
         self.forget_the_gone();
@@ -98,7 +99,7 @@ impl Run {
         format!("n{}", self.below(NAMES))
     }
 
-    /// A file that is there, chosen at random.
+    /// Returns an existing file, chosen at random.
     fn any(&mut self) -> Option<Pair> {
         let count = self.model.files.len() as u64;
         let at = if count > 0 { self.below(count) } else { 0 };
@@ -156,7 +157,7 @@ impl Run {
         }
     }
 
-    /// Links a file that has a name, as the kernel does: never one without.
+    /// Links a file that has a name: the kernel never links one without.
     async fn link(&mut self) {
         let (from, to) = (self.name(), self.name());
         let Some(pair) = self.model.names.get(&from).copied() else { return };
@@ -217,7 +218,8 @@ impl Run {
         }
     }
 
-    /// Cuts the power: of what was not durable anything survives. The model goes on with what is found.
+    /// Cuts the power: any subset of the data that was not durable survives. The model continues with the files that
+    /// are found.
     async fn cut(&mut self) {
         let mut random = self.random.clone();
         self.random.next_u64();
@@ -242,7 +244,7 @@ impl Run {
         }
     }
 
-    /// Unmounts and mounts again; where an unmount finds no room the power goes instead.
+    /// Unmounts and mounts again; if the unmount has no space, cuts the power instead.
     async fn remount(&mut self) {
         if self.fs.unmount().await.is_err() {
             return self.cut().await;
@@ -267,7 +269,7 @@ impl Run {
         }
     }
 
-    /// Compares every file that was there before the step with the model.
+    /// Compares every file that existed before the step with the model.
     async fn compare(&mut self) {
         for (&pair, file) in &self.model.files {
             let found = pair_of(&self.fs, pair.0).ok();
@@ -310,7 +312,7 @@ fn files_are_there_as_long_as_somebody_holds_them_and_no_pair_returns() {
     }
 }
 
-/// As many files, one after the other, as use every number that is free again and again.
+/// Makes so many files, one after the other, that every free number is used repeatedly.
 #[test]
 fn a_number_that_is_used_again_has_another_generation() {
     let (_, trial) = toys().into_iter().next().unwrap();

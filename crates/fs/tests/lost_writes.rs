@@ -1,7 +1,8 @@
-//! Goal: a write of the metadata or data that the host's disk dropped is found, of whatever age: what was acknowledged reads right, or
-//! is an error, and is never other bytes. Where a second copy or parity has it, it reads right. Method: a naive file system does
-//! the same; all blocks of all devices are kept as they were after every write; then one block, or 512 bytes of one, is put back
-//! as it once was, after an unmount in good order and after a cut of the power. Mistakes made on purpose must be found.
+//! Goal: a write of metadata or data that the host's disk dropped is detected, of whatever age. Acknowledged data reads
+//! right or is an error, and is never other bytes; it reads right if a second copy or parity has it. Method: a naive
+//! file system performs the same operations, and all blocks of all devices are kept after every write. Then one block,
+//! or 512 bytes of one, is restored to an earlier state, after a clean unmount and after a power cut. Deliberate
+//! mistakes must be found.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -22,22 +23,22 @@ use imbrex_fs::{Bounds, Clock, Fs, FsError};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// What `IMBREX_FS_LONG` says, for longer runs.
+/// Returns the setting `IMBREX_FS_LONG`, for longer runs.
 fn rounds() -> u64 {
     std::env::var("IMBREX_FS_LONG").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
-/// Harms of one recording.
+/// Number of harms to one recording.
 const HARMS: u64 = 60;
 
-/// A file system at a time at which all that was done is durable.
+/// A moment at which all operations are durable.
 struct Point {
-    /// Snapshots taken until then.
+    /// Number of snapshots taken until then.
     events: usize,
     naive: Naive,
 }
 
-/// A file system with all that it ever was.
+/// A file system with all its earlier states.
 struct Recording {
     snapshots: Vec<Vec<Snapshot>>,
     points: Vec<Point>,
@@ -47,7 +48,7 @@ fn options(trial: &Trial) -> MountOptions {
     MountOptions { bounds: Some(trial.bounds), sabotage: trial.sabotage, ..MountOptions::default() }
 }
 
-/// Does operations chosen by `seed`, with a sync after every few, and unmounts.
+/// Performs operations chosen by `seed`, with a sync after every few, and unmounts.
 async fn record(clock: Clock, trial: Trial, seed: u64) -> Recording {
     let (mut fs, rig) = fresh(&clock, &trial).await.unwrap();
     rig.keep_snapshots();
@@ -78,17 +79,17 @@ fn recorded(trial: &Trial, seed: u64) -> Recording {
     recording
 }
 
-/// What came of a harm.
+/// The effect of a harm.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Outcome {
-    /// It is not mounted for writing, and an error says why.
+    /// The file system is not mounted for writing, and an error gives the reason.
     Refused,
-    /// Something cannot be read.
+    /// Some data cannot be read.
     Unreadable,
     Right,
 }
 
-/// Whether what is mounted is what `naive` is, where it can be read; the error is of what is other.
+/// Compares the readable data of `fs` with `naive`; the error describes the difference.
 async fn compare_readable(fs: &Fs, naive: &Naive) -> Result<Outcome, String> {
     let (found, expected) = (shown(fs).await?, naive.shown());
     if found != expected {
@@ -112,7 +113,7 @@ async fn compare_readable(fs: &Fs, naive: &Naive) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// Mounts what is left, reads all, goes on working, and reads all again.
+/// Mounts the devices, reads all data, performs more operations, and reads all data again.
 async fn look(clock: Clock, trial: Trial, left: Vec<Contents>, naive: Naive) -> Result<Outcome, String> {
     let rig = Rig::with(left);
     let mount = async || Fs::mount(&clock, &rig.devices(&clock, &[]), &options(&trial)).await;
@@ -133,7 +134,7 @@ async fn look(clock: Clock, trial: Trial, left: Vec<Contents>, naive: Naive) -> 
     Ok(outcome.min(again))
 }
 
-/// How much came out how.
+/// Numbers of outcomes.
 #[derive(Clone, Copy, Default, Debug)]
 struct Tally {
     refused: u64,
@@ -141,13 +142,13 @@ struct Tally {
     right: u64,
 }
 
-/// The first blocks of the frames of the log, in order of the device.
+/// Returns the first blocks of the frames of the log, in order of the device.
 fn frames(contents: &Contents) -> Vec<(u64, Vec<u8>)> {
     let blocks = contents.used_blocks().into_iter().filter_map(|block| Some((block, contents.block(block)?.to_vec())));
     blocks.filter(|(_, bytes)| bytes.starts_with(b"Ilog")).collect()
 }
 
-/// Harms `device` of a recording, at its end or at the syncs before, and looks.
+/// Harms `device` of a recording, at its end or at earlier syncs, and checks the effects.
 fn judge(trial: &Trial, seed: u64, device: usize, is_redundant: bool, at_end: bool) -> Result<Tally, String> {
     let recording = recorded(trial, seed);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed ^ (device as u64) << 32);
@@ -160,8 +161,8 @@ fn judge(trial: &Trial, seed: u64, device: usize, is_redundant: bool, at_end: bo
             recording.snapshots[events - 1].iter().map(|snapshot| snapshot.cut(|_| true)).collect()
         };
         let mut left = at(now.events);
-        // After an unmount a block of any age is found. After a cut with one copy of the metadata nothing vouches for the last
-        // frame of the log, so only blocks from before the sync that preceded this frame are rolled back.
+        // After an unmount, a block of any age is detected. After a cut with one copy of the metadata, nothing proves
+        // the last frame of the log. So only blocks from before the sync that preceded this frame are rolled back.
         let of_metadata = left.len() - 1;
         let is_earlier = |point: &&Point| frames(&at(point.events)[of_metadata]) != frames(&left[of_metadata]);
         let before = recording.points[..point].iter().rev().find(is_earlier);
@@ -189,7 +190,7 @@ fn judge(trial: &Trial, seed: u64, device: usize, is_redundant: bool, at_end: bo
     Ok(tally)
 }
 
-/// Every kind of store, each with whether its metadata, and its data, lie on more than one device.
+/// Returns every kind of store, each with whether its metadata, and its data, lie on more than one device.
 fn trials() -> Vec<(String, Trial, bool, bool)> {
     let named = |(name, trial): (&str, Trial)| (name.to_string(), trial);
     let single = toys().into_iter().map(named).map(|(name, trial)| (name, trial, false, false));
@@ -232,8 +233,8 @@ fn a_write_lost_before_the_last_sync_but_one_is_found_or_made_good() {
     judge_all(false);
 }
 
-/// Puts headers of checkpoints back as they were at any time before: at each sync, with all that is durable then, and after an
-/// unmount in good order.
+/// Restores headers of checkpoints to all earlier states: at each sync, with all data durable, and after a clean
+/// unmount.
 fn judge_headers(trial: &Trial, seed: u64) -> Result<Tally, String> {
     let recording = recorded(trial, seed);
     let device = trial.drives + trial.metadata.len() - 1;
@@ -265,7 +266,7 @@ fn judge_headers(trial: &Trial, seed: u64) -> Result<Tally, String> {
 }
 
 fn stores_in_order() -> impl Iterator<Item = (String, Trial)> {
-    // On a caveat disk the blocks of the metadata are numbered otherwise than those of the device.
+    // On a caveat disk, the blocks of the metadata are numbered differently from those of the device.
     let all = trials().into_iter().filter(|(name, _, metadata, _)| !metadata && !name.contains("caveat"));
     all.map(|(name, trial, ..)| (name, trial))
 }
@@ -278,8 +279,8 @@ fn a_lost_header_of_a_checkpoint_is_found() {
     }
 }
 
-/// After an unmount in good order, puts the header of a checkpoint back as it was before, and a block of the log too: what neither of
-/// both alone would hide. The blocks are chosen by `seed`.
+/// After a clean unmount, restores the header of a checkpoint to its earlier state together with a block of the log, a
+/// combination that could hide the harm although neither restoration alone does. The blocks are chosen by `seed`.
 fn judge_pairs(trial: &Trial, seed: u64) -> Result<Tally, String> {
     let recording = recorded(trial, seed);
     let (device, point) = (trial.drives + trial.metadata.len() - 1, recording.points.last().unwrap());
@@ -340,7 +341,7 @@ async fn act(fs: &Fs, naive: &mut Naive, operations: &[Operation]) {
     fs.sync().await.unwrap();
 }
 
-/// Puts one copy back as of an earlier mount. The error says what is wrong then.
+/// Restores one copy to an earlier mount; the error describes a wrong reaction.
 async fn put_back(clock: Clock, trial: Trial, copy: usize) -> Result<(), String> {
     let (own, other) = (trial.drives + copy, trial.drives + 1 - copy);
     let (fs, rig) = fresh(&clock, &trial).await.unwrap();
@@ -401,7 +402,7 @@ fn a_generation_that_is_not_begun_is_caught() {
     assert!(judge_put_back(Some(Sabotage::GenerationNotBegun)).is_err());
 }
 
-/// Zeroed pages of the table of checksums on one copy: the other has them.
+/// Pages of the table of checksums are zeroed on one copy; the other still has them.
 #[test]
 fn pages_of_checksums_that_one_copy_lost_are_taken_from_the_other() {
     for (_, trial) in mirrored() {

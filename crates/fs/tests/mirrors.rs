@@ -1,7 +1,7 @@
-//! Goal: metadata on two devices outlive either of them: whatever was acknowledged is found after a power cut at any moment
-//! with one copy lost, damaged in any block, or as it was when it died in use; a copy of an earlier time is never taken for a
-//! later one, and is brought up to date. Method: `imbrex_fs::verify::cuts`, and small file systems whose copies are taken away
-//! and given back.
+//! Goal: metadata on two devices survive the loss of either. All acknowledged data is found after a power cut at any
+//! moment with one copy lost, damaged in any block, or in its state when it died in use. An outdated copy is never
+//! taken for a newer one, and is brought up to date. Method: `imbrex_fs::verify::cuts`, and small file systems whose
+//! copies are removed and returned.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -38,7 +38,7 @@ fn long_sequences_are_found_as_promised_also_where_a_copy_dies_in_use() {
         for seed in first..first + count {
             let operations = scripts::long(seed, 120);
             let alone = [(None, trial.harms.clone())];
-            // What died in use comes back, or stays away, alone.
+            // A copy that died in use returns or stays away, without a second harm.
             let dying = (0..2).flat_map(|copy| {
                 let harms = vec![Harm::None, Harm::CopyLost(copy), Harm::CopyAltered(copy)];
                 [3 + seed * 7, 60 + seed * 11].map(|events| (Some((trial.drives + copy, events)), harms.clone()))
@@ -53,7 +53,7 @@ fn long_sequences_are_found_as_promised_also_where_a_copy_dies_in_use() {
     }
 }
 
-/// The array with two copies of its metadata.
+/// Returns the array with two copies of its metadata.
 fn array() -> Trial {
     mirrored().remove(1).1
 }
@@ -70,7 +70,7 @@ fn write(seed: u8) -> [Operation; 3] {
     ]
 }
 
-/// Does these on both; what is there already is no error that tells them apart.
+/// Performs operations on both file systems, and checks that both succeed or both fail.
 async fn act(fs: &Fs, naive: &mut Naive, seeds: std::ops::Range<u8>) {
     for operation in seeds.flat_map(write) {
         let (done, expected) = (perform(fs, &operation).await, naive.perform(&operation));
@@ -127,7 +127,7 @@ fn every_altered_block_of_a_copy_is_made_again_from_the_other() {
                 assert_eq!(fs.scrub_copies(false).await, Ok(0), "{when}");
                 fs.unmount().await.unwrap();
                 mended += fs.status().mended_blocks;
-                // What was made again serves without the other.
+                // The repaired copy serves without the other.
                 let other = FIRST + SECOND - copy;
                 let (fs, found) = mount(&clock, &rig, &[other]).await.unwrap_or_else(|error| panic!("{when}: {error}"));
                 assert_eq!(found.missing_copies.len(), 1, "{when}");
@@ -139,7 +139,7 @@ fn every_altered_block_of_a_copy_is_made_again_from_the_other() {
     });
 }
 
-/// An upgrade that is cut anywhere leaves all files, and can be done again.
+/// An upgrade that is cut at any moment keeps all files, and can be repeated.
 #[test]
 fn an_upgrade_that_the_power_ends_loses_nothing_and_goes_on() {
     with_array(|clock, rig, naive| async move {
@@ -156,7 +156,7 @@ fn an_upgrade_that_the_power_ends_loses_nothing_and_goes_on() {
         assert!(snapshots.len() > 20, "{}", snapshots.len());
         for (event, snapshot) in snapshots.iter().enumerate() {
             for survives in [0, 1, 2, 3] {
-                // None of what was on its way, every other write, the others, all.
+                // None of the writes in flight survives, every second one, the others, or all.
                 let left = |block: usize| survives == 3 || (survives > 0 && block % 2 == survives - 1);
                 let left: Vec<Contents> = snapshot.iter().map(|device| device.cut(left)).collect();
                 let look = MountOptions { read_only: true, ..MountOptions::default() };
@@ -177,7 +177,7 @@ fn an_upgrade_that_the_power_ends_loses_nothing_and_goes_on() {
     });
 }
 
-/// What an older program cannot read may be written as soon as it is mounted: so it must refuse from then on.
+/// An upgraded mount may at once write data that an older program cannot read, so the program must refuse from then on.
 #[test]
 fn an_older_format_becomes_the_newest_when_it_is_upgraded() {
     with_array(|clock, rig, mut naive| async move {
@@ -215,7 +215,7 @@ fn an_older_format_becomes_the_newest_when_it_is_upgraded() {
     });
 }
 
-/// A device whose writes take a millisecond, and nothing else any time.
+/// A device whose writes take a millisecond, and all other operations no time.
 struct SlowToWrite {
     inner: Model,
     writes: BTreeMap<u64, u64>,
@@ -254,7 +254,7 @@ impl Backend for SlowToWrite {
     }
 }
 
-/// Scrubbing only reads, and so is done long before the checkpoint that it finds under way.
+/// Scrubbing only reads, and so ends long before the checkpoint in progress.
 #[test]
 fn checkpoints_are_repaired_also_while_one_is_being_written() {
     with_array(|clock, rig, naive| async move {
@@ -290,7 +290,7 @@ fn checkpoints_are_repaired_also_while_one_is_being_written() {
 #[test]
 fn a_copy_that_returns_after_long_is_brought_up_to_date_and_never_taken_for_the_newer() {
     with_array(|clock, rig, mut naive| async move {
-        // The second goes on alone for so long that its log goes round.
+        // The second copy continues without the first for so long that its log wraps around.
         let before = rig.contents()[FIRST].clone();
         for round in 0..3 {
             let (fs, found) = mount(&clock, &rig, &[FIRST]).await.unwrap();
@@ -299,7 +299,7 @@ fn a_copy_that_returns_after_long_is_brought_up_to_date_and_never_taken_for_the_
             fs.unmount().await.unwrap();
         }
         assert_eq!(rig.contents()[FIRST].used_blocks(), before.used_blocks(), "the one that was away was not written");
-        // To look at, the newer is enough, and nothing is written.
+        // A read-only mount needs only the newer copy, and writes nothing.
         let look = MountOptions { read_only: true, ..MountOptions::default() };
         let (fs, found) = Fs::mount(&clock, &rig.devices(&clock, &[]), &look).await.unwrap();
         assert_eq!(found.outdated_copies, ["model 4"]);
@@ -325,7 +325,7 @@ fn copies_that_went_on_without_each_other_are_not_mounted_together() {
         act(&fs, &mut of_first, 10..13).await;
         fs.unmount().await.unwrap();
         let with_first = rig.contents();
-        // The same drives, as if the second had gone on alone from the beginning.
+        // The drives as before, as if the second copy had continued without the first from the beginning.
         let rig = Rig::with(before);
         let (fs, _) = mount(&clock, &rig, &[FIRST]).await.unwrap();
         act(&fs, &mut naive.clone(), 20..22).await;
@@ -363,7 +363,7 @@ fn a_device_is_put_in_the_place_of_a_copy_while_files_are_written() {
         naive = writing.await;
         compare_all(&fs, &naive).await.unwrap();
         fs.unmount().await.unwrap();
-        // The new one alone has everything; what it replaced is no part of it any more.
+        // The new copy holds everything; the replaced one is no longer part of the file system.
         let contents: Vec<Contents> = rig.contents().into_iter().chain([new.contents()]).collect();
         let rig = Rig::with(contents);
         let (fs, found) = mount(&clock, &rig, &[SECOND]).await.unwrap();
@@ -382,7 +382,7 @@ fn a_device_that_dies_while_it_is_brought_up_to_date_harms_nothing() {
         let device = Device::new(&clock, "new", Box::new(new.clone()));
         let error = fs.replace_copy(0, (&device, Uuid::from_u128(1)), true, |_, _| true).await.unwrap_err();
         assert!(error.to_string().contains("new"), "{error}");
-        // Nor does a drive on which a copy cannot be written.
+        // A drive that cannot hold a copy does no harm either.
         let kind = Kind::Zoned { zone_blocks: 16, zones: 40, conventional: 1, active_max: None };
         let zoned = Model::new(Geometry { blocks: 640, kind });
         let device = Device::new(&clock, "zoned", Box::new(zoned.clone()));
@@ -391,7 +391,7 @@ fn a_device_that_dies_while_it_is_brought_up_to_date_harms_nothing() {
         assert_eq!(zoned.events(), 0);
         act(&fs, &mut naive, 10..12).await;
         compare_all(&fs, &naive).await.unwrap();
-        // One that is stopped counts for nothing.
+        // A replacement that was stopped has no effect.
         let device = Device::new(&clock, "other", Box::new(Model::new(Geometry { blocks: 200, kind: Kind::Plain })));
         let stopped = fs.replace_copy(0, (&device, Uuid::from_u128(2)), false, |_, _| false).await;
         assert_eq!(stopped, Err(FsError::Stopped));

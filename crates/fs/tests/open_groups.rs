@@ -1,7 +1,8 @@
-//! Goal: stripe groups whose drives do not tell how far they are written are appended to again after a clean unmount, and after
-//! nothing else: the room that they have left is not lost, and whatever the power is cut in, no block that a file has is written
-//! over. Method: small arrays of drives without zones, and of drives with conventional ones beside others; mounts and unmounts in
-//! turn against one mount that goes on; the power is cut after every event around an unmount, a mount and the first append.
+//! Goal: stripe groups whose drives do not report how far they are written are appended to after a clean unmount, and
+//! only then. Their remaining space is not lost, and a power cut at any moment overwrites no block of a file. Method:
+//! small arrays of drives without zones, and of drives with conventional and other zones. Alternating mounts and
+//! unmounts are compared with one long mount; the power is cut after every event around an unmount, a mount and the
+//! first append.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -23,7 +24,7 @@ use imbrex_fs::{Bounds, Clock, Fs};
 use sequences::on;
 use superblocks::make_older;
 
-/// Arrays of which some drives, or some zones of drives, do not tell how far they are written; and one whose all do.
+/// Returns arrays in which some drives, or some zones, do not report how far they are written; and one in which all do.
 fn toys() -> Vec<Toy> {
     let arrays = arrays();
     let some = Kind::Zoned { zone_blocks: 8, zones: 12, conventional: 6, active_max: None };
@@ -49,7 +50,7 @@ async fn write_one(fs: &Fs, number: usize) {
     perform(fs, &Operation::WriteOut(path, 0, 4096, number as u8)).await.unwrap();
 }
 
-/// Groups that there are, and that could still be opened.
+/// Returns the number of groups, and of those that could still be opened.
 fn groups(fs: &Fs) -> (usize, u64) {
     let status = fs.status();
     (status.zones.len(), status.usage.free_runs)
@@ -84,7 +85,7 @@ fn mounting_and_unmounting_costs_no_room() {
     }
 }
 
-/// Small appends before, between and behind mounts.
+/// Returns small appends before, between and after mounts.
 fn with_mounts(mounts: usize) -> Vec<Operation> {
     let write = |path: &str, blocks: usize, seed: u8| {
         let path = path.to_string();
@@ -98,7 +99,7 @@ fn with_mounts(mounts: usize) -> Vec<Operation> {
     for round in 0..mounts {
         operations.push(Operation::Remount);
         let seed = 10 * round as u8;
-        // What is not durable before the next mount, and what is.
+        // A write that is not durable before the next mount, and one that is.
         let begin = |path: &str, seed| Operation::WriteOut(path.into(), 4096 * (round as u64), 4096, seed);
         operations.push(Operation::Together(vec![begin("a", seed + 2), begin("b", seed + 3)]));
         operations.extend(write(&format!("f{round}"), 2, seed + 4));
@@ -130,7 +131,8 @@ fn appending_before_what_was_told_is_forgotten_is_caught() {
     assert_eq!(caught, [true, true, true, false], "the last array has drives that tell everything");
 }
 
-/// An array with a file in an open group, unmounted in order or not; what its devices hold before that file and with it.
+/// Makes an array with a file in an open group, unmounted cleanly or not; returns the contents of its devices before
+/// and after that file.
 fn with_a_file(in_order: bool) -> (Vec<Contents>, Vec<Contents>) {
     on(&toys()[0].1, async move |fs, rig, _| {
         write_one(&fs, 0).await;
@@ -145,16 +147,16 @@ fn with_a_file(in_order: bool) -> (Vec<Contents>, Vec<Contents>) {
     })
 }
 
-/// Blocks of data of a group of one and of two columns, fifteen rows of them.
+/// Data blocks of a full group of one and of two columns, with fifteen rows.
 const FULL: [u64; 2] = [15, 30];
 
-/// What is found where devices with `contents` are mounted and a file is written.
+/// Results of mounting devices and writing a file.
 struct Found {
-    /// Groups that take more, before that.
+    /// Number of groups before the write that can be appended to.
     open: usize,
-    /// Groups that are opened for the file.
+    /// Number of groups opened for the file.
     opened: usize,
-    /// What the devices hold then, unmounted in order.
+    /// Contents of the devices after a clean unmount.
     after: Vec<Contents>,
 }
 
@@ -219,10 +221,11 @@ fn a_group_is_closed_where_a_drive_of_it_is_missing_or_as_it_once_was() {
         assert!(!is_same(&before[drive], &contents[drive]), "the group lies on each drive");
         let mut stale = contents.clone();
         stale[drive] = before[drive].clone();
-        // What is in the group and has its records on that drive is moved besides, to another group.
+        // Data whose records lie on that drive is also moved to another group.
         let found = with_another_file(&stale, &[]);
         assert!(found.open == 0 && found.opened > 0, "drive {drive} as it once was");
-        // What is opened meanwhile is appended to afterwards; the first one is not, for its rows were forgotten.
+        // Groups opened meanwhile are appended to afterwards; the first one is not, because its record of rows was
+        // removed.
         let found = with_another_file(&contents, &[drive]);
         assert_eq!((found.open, found.opened), (0, 1), "without drive {drive}");
         assert_eq!(with_another_file(&found.after, &[]).open, 1, "drive {drive} is back");

@@ -1,6 +1,7 @@
-//! Goal: docs/fs/operations.md has every message of `imbrex fs check`, `scrub` and `salvage`, and of a mount that is refused or
-//! goes on without a device, and no message that nobody prints. Method: the string literals of the sources that make them are held
-//! against the rows of the page's tables; what stands between the placeholders of a literal must be in one row, in order.
+//! Goal: docs/fs/operations.md lists every message of `imbrex fs check`, `scrub` and `salvage`, and of a mount that is
+//! refused or continues without a device, and no message that is never printed. Method: the string literals of the
+//! sources are compared with the rows of the page's tables. The text between a literal's placeholders must be in one
+//! row, in order.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::path::Path;
 use imbrex_fs::FsError;
 use imbrex_fs::clock::Stalled;
 
-/// The sources of messages, and the functions that are meant where not all of them are.
+/// The sources of messages, with the relevant functions if not all are.
 const SOURCES: [(&str, &[&str]); 46] = [
     ("cli/src/fs/check.rs", &[]),
     ("cli/src/fs/scrub.rs", &[]),
@@ -58,13 +59,13 @@ const SOURCES: [(&str, &[&str]); 46] = [
     ("fs/src/device/emulated.rs", &[]),
 ];
 
-/// A word of `mkfs` and `mount -o` that stands in one of these functions.
+/// A message of `mkfs` and `mount -o` that stands in one of these functions.
 const OF_OTHERS: &str = "cleaner=files is for store log";
 
-/// What literals are arguments of that no user sees: they tell of our own mistakes.
+/// Calls whose string literals no user sees, because they report our own mistakes.
 const OWN_MISTAKES: [&str; 4] = ["assert", ".expect(", "panic!(", "unreachable!("];
 
-/// The text of function `name`, up to the brace that ends it.
+/// Returns the text of function `name`, up to its closing brace.
 fn function<'a>(source: &'a str, name: &str) -> Option<&'a str> {
     let start = source.find(&format!("fn {name}("))?;
     let line = source[..start].rfind('\n').map_or(0, |at| at + 1);
@@ -73,7 +74,7 @@ fn function<'a>(source: &'a str, name: &str) -> Option<&'a str> {
     Some(&source[start..start + end])
 }
 
-/// The string literals of a source that are told to users.
+/// Returns the string literals of a source that users see.
 fn literals(source: &str) -> Vec<String> {
     let code: Vec<&str> = source.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     let code = code.join("\n").replace("'\"'", "' '");
@@ -92,7 +93,7 @@ fn literals(source: &str) -> Vec<String> {
                 '"' => break,
                 '\\' => match chars.next() {
                     Some((_, 'n')) => text.push(' '),
-                    // A literal goes on in the next line.
+                    // A literal continues in the next line.
                     Some((_, '\n')) => text.push_str(" \n"),
                     Some((_, other)) => text.push(other),
                     None => {}
@@ -108,12 +109,12 @@ fn literals(source: &str) -> Vec<String> {
     found
 }
 
-/// Text without marks of code, runs of spaces as one.
+/// Removes code marks from a text, and replaces runs of spaces by one.
 fn plain(text: &str) -> String {
     text.replace('`', "").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What of a literal is the same whatever is put in.
+/// Returns the parts of a literal between its placeholders.
 fn fixed_parts(literal: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut is_inside = false;
@@ -132,7 +133,7 @@ fn fixed_parts(literal: &str) -> Vec<String> {
     parts.filter(|part| part.contains(|char: char| char.is_alphabetic())).collect()
 }
 
-/// A word without what stands around it.
+/// Returns a word without the punctuation around it.
 fn bare(word: &str) -> &str {
     word.trim_matches(|char: char| !char.is_alphanumeric())
 }
@@ -141,7 +142,7 @@ fn words(parts: &[String]) -> usize {
     parts.iter().map(|part| part.split(' ').count()).sum()
 }
 
-/// All that the sources print, in fixed parts; single words apart.
+/// Returns all messages of the sources as lists of fixed parts, and their single words.
 fn told() -> (Vec<Vec<String>>, BTreeSet<String>) {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("it is one of several");
     let mut all: Vec<String> = Vec::new();
@@ -172,7 +173,7 @@ fn told() -> (Vec<Vec<String>>, BTreeSet<String>) {
     (all.iter().filter(is_text).map(|literal| fixed_parts(literal)).collect(), singles)
 }
 
-/// The rows of the page's tables that have a message in their first cell.
+/// Returns the rows of the page's tables that have a message in their first cell.
 fn rows() -> Vec<&'static str> {
     let page = include_str!("../../../docs/fs/operations.md");
     page.lines().filter(|line| line.starts_with("| `") && !line.starts_with("| `imbrex fs ")).collect()

@@ -1,8 +1,8 @@
-//! Goal: any two of the harms that may befall an array, at rest, under load, while a drive is replaced or zones are emptied, give no
-//! wrong byte, leave nothing unnoticed, and lose nothing as long as no stripe has more than m erasures and one copy of the metadata
-//! can be read; what is lost otherwise is what scrub names. Method: small arrays with two copies of their metadata; for each pair
-//! and phase a writer whose files are known, versions and all; the harm is done at moments chosen by a seed. `IMBREX_FS_PAIRS=N`
-//! takes N seeds.
+//! Goal: any two harms to an array, at rest, under load, while a drive is replaced or zones are emptied, give no wrong
+//! byte and go unnoticed nowhere. They lose nothing as long as no stripe has more than m erasures and one copy of the
+//! metadata is readable; otherwise, scrub names exactly the lost data. Method: small arrays with two copies of their
+//! metadata. For each pair of harms and each phase, a writer whose files and versions are known works while the harm
+//! occurs at moments chosen by a seed. `IMBREX_FS_PAIRS=N` runs N seeds.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -25,22 +25,22 @@ use uuid::Uuid;
 
 const FILES: u8 = 6;
 const NEW: Uuid = Uuid::from_u128(0xabc);
-/// The drive that is replaced where one is.
+/// The drive that is replaced in the rebuild phase.
 const OLD: usize = 1;
 const COPIES: usize = 2;
 
-/// What may befall an array.
+/// A harm to an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Harm {
     /// The power is cut.
     Cut,
     /// A drive dies and is gone.
     Lost,
-    /// Two do.
+    /// Two drives die and are gone.
     LostTwo,
     /// A device with a copy of the metadata dies and is gone.
     CopyLost,
-    /// A drive dies, and comes back as it was then.
+    /// A drive dies, and returns in its state at that time.
     Stale,
     /// A block is altered.
     Altered,
@@ -48,7 +48,7 @@ enum Harm {
 
 const HARMS: [Harm; 6] = [Harm::Cut, Harm::Lost, Harm::LostTwo, Harm::CopyLost, Harm::Stale, Harm::Altered];
 
-/// What is going on meanwhile.
+/// The activity during the harm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Rest,
@@ -67,24 +67,24 @@ impl Random {
     }
 }
 
-/// What is done to which devices, and when.
+/// The harms of a run, with their devices and moments.
 #[derive(Default, Debug)]
 struct Doom {
-    /// Devices that die after so many events of theirs.
+    /// Devices that die after this number of their events.
     die: Vec<(usize, u64)>,
-    /// Those of them that are not there afterwards.
+    /// Devices among those in `die` that are absent afterwards.
     gone: BTreeSet<usize>,
-    /// Drives of which something is missing.
+    /// Drives with missing data.
     erased: BTreeSet<usize>,
-    /// Copies of which something is missing.
+    /// Copies of the metadata with missing data.
     copies: BTreeSet<usize>,
-    /// Devices of which a block is altered: before all, or in the end.
+    /// Devices with an altered block, and whether it is altered before the activity or after it.
     altered: Vec<(usize, bool)>,
     altered_blocks: usize,
     is_cut: bool,
 }
 
-/// An array, and where its devices are among the models: drives, then copies, then the drive that comes in the place of one.
+/// An array, with the places of its devices among the models: drives, then copies, then the replacement drive.
 #[derive(Clone)]
 struct Place {
     trial: Trial,
@@ -109,7 +109,7 @@ fn doom_of(place: &Place, pair: [Harm; 2], random: &mut Random) -> Doom {
             Harm::Cut => doom.is_cut = true,
             Harm::Lost | Harm::LostTwo | Harm::Stale => {
                 for _ in 0..drives {
-                    // Another than those that have been chosen.
+                    // A drive that has not been chosen yet.
                     let left: Vec<usize> = (0..place.trial.drives).filter(|it| !doom.erased.contains(it)).collect();
                     let drive = left[random.below(left.len() as u64) as usize];
                     doom.erased.insert(drive);
@@ -140,13 +140,13 @@ fn doom_of(place: &Place, pair: [Harm; 2], random: &mut Random) -> Doom {
 }
 
 impl Doom {
-    /// Whether nothing may be lost.
+    /// Returns whether nothing may be lost.
     fn is_within(&self, place: &Place) -> bool {
         self.erased.len() + self.altered_blocks <= place.parity() && self.copies.len() < COPIES
     }
 }
 
-/// The versions of each file: its seed, and after which events it was acknowledged as durable, if it was.
+/// The versions of each file: its seed, and the number of events after which it was acknowledged as durable, if it was.
 type Versions = BTreeMap<u8, Vec<(u8, Option<u64>)>>;
 
 fn bytes_of(file: u8) -> usize {
@@ -158,7 +158,8 @@ struct Known {
     seeds: Cell<u8>,
 }
 
-/// Writes a new version of a file, and makes it durable if `is_durable`. Whether the file system still takes it.
+/// Writes a new version of a file, and makes it durable if `is_durable`. Returns the file system's error if it no
+/// longer accepts writes.
 async fn write(fs: &Fs, rig: &Rig, known: &Known, file: u8, is_durable: bool) -> Result<(), FsError> {
     let path = format!("f{file}");
     known.seeds.set(known.seeds.get().wrapping_add(1));
@@ -180,7 +181,7 @@ async fn write(fs: &Fs, rig: &Rig, known: &Known, file: u8, is_durable: bool) ->
     Ok(())
 }
 
-/// What goes on in a phase, until it is over or the file system takes no more.
+/// Performs the activity of a phase, until it ends or the file system accepts no more.
 async fn act(place: &Place, phase: Phase, fs: &Fs, rig: &Rc<Rig>, known: &Rc<Known>, seed: u64) -> Result<(), FsError> {
     let clock = fs.clock().clone();
     let (writer, own_rig, own_known) = (fs.clone(), rig.clone(), known.clone());
@@ -204,7 +205,7 @@ async fn act(place: &Place, phase: Phase, fs: &Fs, rig: &Rc<Rig>, known: &Rc<Kno
     writing.await.and(done)
 }
 
-/// Alters the block that lies where `share` of 1,000 of those lie that are used: of two drives often of one row.
+/// Alters the used block at `share` thousandths of all used blocks: on two drives, often blocks of one row.
 fn alter(contents: &mut Contents, share: u64) {
     let blocks = contents.used_blocks();
     if !blocks.is_empty() {
@@ -212,7 +213,7 @@ fn alter(contents: &mut Contents, share: u64) {
     }
 }
 
-/// A file system with files, unmounted; and what is known of them.
+/// Makes a file system with files and unmounts it; returns the devices' contents and the known versions.
 async fn begun(clock: &Clock, place: &Place) -> (Vec<Contents>, Rc<Known>) {
     let known = Rc::new(Known { versions: RefCell::default(), seeds: Cell::new(0) });
     let (fs, rig) = fresh(clock, &place.trial).await.unwrap();
@@ -226,7 +227,7 @@ async fn begun(clock: &Clock, place: &Place) -> (Vec<Contents>, Rc<Known>) {
     (rig.contents().into_iter().chain([new]).collect(), known)
 }
 
-/// What was left of the devices, and how much had been acknowledged by then.
+/// The contents of the devices after the harm, and the number of events until then.
 struct Left {
     contents: Vec<Contents>,
     events: u64,
@@ -241,7 +242,7 @@ async fn harmed(clock: &Clock, place: &Place, phase: Phase, doom: &Doom, seed: u
         alter(&mut contents[*device], share);
     }
     let rig = Rc::new(Rig::with(contents));
-    // At rest nothing is mounted: what dies is gone, or stays as it is.
+    // At rest, nothing is mounted: a device that dies is gone, or stays as it is.
     if phase != Phase::Rest {
         let mounted = Fs::mount(clock, &rig.devices(clock, &[place.new]), &options(place)).await;
         let (fs, _) = mounted.unwrap_or_else(|error| panic!("{doom:?}: all are there: {error}"));
@@ -278,26 +279,26 @@ fn options(place: &Place) -> MountOptions {
     MountOptions { bounds: Some(place.trial.bounds), ..MountOptions::default() }
 }
 
-/// What was counted.
+/// Counts of states and files.
 #[derive(Clone, Copy, Default, Debug)]
 struct Tally {
     states: u64,
-    /// Within the parity and the copies.
+    /// States with harms within the parity and the copies.
     within: u64,
-    /// Beyond: refused as a whole, and mounted.
+    /// States beyond that: refused as a whole, and mounted.
     refused: u64,
     beyond: u64,
     files: u64,
     lost: u64,
     wrong: u64,
     unnoticed: u64,
-    /// Files that lay in the hot zone alone when it was mounted again.
+    /// Files that were stored only in the hot zone at the new mount.
     alone: u64,
-    /// Files with a copy there.
+    /// Files with a copy in the hot zone.
     copies: u64,
 }
 
-/// Reads every file; what is lost. Wrong bytes, and versions older than what was acknowledged, are counted.
+/// Reads every file; returns the lost ones. Counts wrong bytes, and versions older than the acknowledged one.
 async fn read_all(fs: &Fs, left: &Left, is_fresh: bool, tally: &mut Tally) -> BTreeSet<u8> {
     let mut lost = BTreeSet::new();
     for file in 0..FILES {
@@ -326,7 +327,7 @@ async fn read_all(fs: &Fs, left: &Left, is_fresh: bool, tally: &mut Tally) -> BT
     lost
 }
 
-/// The files that the drives with parity do not give, whether they have a copy in the hot zone or not.
+/// Returns the files that the drives with parity cannot give, whether the hot zone has a copy or not.
 async fn gone_from_store(fs: &Fs) -> BTreeSet<u8> {
     let mut gone = BTreeSet::new();
     for file in 0..FILES {
@@ -339,7 +340,7 @@ async fn gone_from_store(fs: &Fs) -> BTreeSet<u8> {
     gone
 }
 
-/// Looks at what is left, goes on with it, and repairs it.
+/// Checks the harmed file system, continues to use it, and repairs it.
 async fn judge(
     clock: &Clock,
     place: &Place,
@@ -375,7 +376,7 @@ async fn judge(
     }
     if is_within && phase == Phase::Rebuild {
         finish_rebuild(&fs, &new).await?;
-        // It may have begun only now.
+        // The replacement may have begun only now.
         if imbrex_fs::core::look(&new).await.is_ok() {
             missing.retain(|device| *device != place.new);
         }
@@ -401,27 +402,27 @@ async fn judge(
     Ok(())
 }
 
-/// A replacement that was begun goes on.
+/// Completes a replacement that had begun.
 async fn finish_rebuild(fs: &Fs, new: &imbrex_fs::Device) -> Result<(), String> {
     match fs.replace_drive(OLD as u8, None, false, |_| true).await {
-        // It was done, or had not begun.
+        // The replacement was complete, or had not begun.
         Err(FsError::Invalid(why)) if why.contains("no drive of that number") => Ok(()),
         Err(FsError::Invalid(why)) if why.contains("is needed") => {
             let replaced = fs.replace_drive(OLD as u8, Some((new, NEW)), true, |_| true).await;
             replaced.map(drop).map_err(|error| format!("replacing: {error}"))
         }
-        // The drive that came is the one that died.
+        // The new drive is the one that died.
         Err(FsError::Invalid(why)) if why.contains("is missing") => Ok(()),
         outcome => outcome.map(drop).map_err(|error| format!("going on with a replacement: {error}")),
     }
 }
 
-/// What scrub names is what cannot be read; what it repairs stays right.
+/// Checks that scrub names exactly the unreadable files, and that its repairs last.
 async fn scrub(fs: &Fs, lost: &BTreeSet<u8>, is_sure: bool, tally: &mut Tally) -> Result<(), String> {
     let scrubbed = match fs.scrub_array(true, |_, _| true).await {
         Ok(scrubbed) => scrubbed,
         Err(error) if is_sure && lost.is_empty() => return Err(format!("scrubbing: {error}")),
-        // Metadata of which no copy is whole, or an array that takes no writes any more.
+        // No copy of the metadata is whole, or the array no longer accepts writes.
         Err(_) => return Ok(()),
     };
     let all = scrubbed.lost.iter().chain(&scrubbed.held_by_copies);
@@ -436,7 +437,7 @@ async fn scrub(fs: &Fs, lost: &BTreeSet<u8>, is_sure: bool, tally: &mut Tally) -
     Ok(())
 }
 
-/// What had been damaged and was not noticed would show where what it would be made of is taken away.
+/// Removes another drive and a copy: damage that went unnoticed shows if the redundancy is needed.
 async fn lose_another(
     clock: &Clock,
     place: &Place,
@@ -469,16 +470,17 @@ fn rig_of(rig: &Rig) -> Rig {
 
 fn places() -> Vec<(&'static str, Place)> {
     let (_, one) = mirrored().remove(1);
-    // Room for all files twice, and for their records, also on the three drives that two lost of five leave.
+    // The space suffices for all files twice, and for their records, also on three drives after the loss of two of
+    // five.
     let kind = Kind::Zoned { zone_blocks: 8, zones: 14, conventional: 0, active_max: None };
     let geometry = Geometry { blocks: 112, kind };
-    // A file of more than a row takes several appends, which are under way together.
+    // A file of more than a row takes several appends, in flight together.
     let options = vec![("append_blocks".to_string(), "3".to_string())];
     let place = |drives, parity| {
         let trial = Trial { drives, parity, geometry, options: options.clone(), ..one.clone() };
         Place { new: trial.drives + COPIES, trial }
     };
-    // Room for some of the files, and for new versions of them.
+    // The zone has space for some of the files, and for new versions of them.
     let with_zone = |place: Place| Place { trial: Trial { hot_blocks: 14, ..place.trial }, ..place };
     let on_drives = |place: Place| {
         let kind = Kind::Zoned { zone_blocks: 8, zones: 14, conventional: 1, active_max: None };

@@ -1,6 +1,6 @@
-//! Goal: whatever moment the power is cut at, and whatever of the writes that were not durable survives, a file system is
-//! found as its promises say. Method: `imbrex_fs::verify::cuts`, over sequences of three operations and long ones chosen
-//! at random, with the usual and with the smallest bounds; mistakes made on purpose must be caught.
+//! Goal: after a power cut at any moment, and whichever non-durable writes survive, a file system is in a documented
+//! state. Method: `imbrex_fs::verify::cuts`, over sequences of three operations and long random ones, with the usual
+//! and with the smallest bounds. Deliberate mistakes must be caught.
 
 use imbrex_fs::Bounds;
 use imbrex_fs::core::Sabotage;
@@ -8,13 +8,13 @@ use imbrex_fs::verify::cuts::{Tally, judge};
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, scripts, toys, with_whole_files};
 
-/// What `IMBREX_FS_…` says, for longer runs: `IMBREX_FS_LONG` long sequences from seed `IMBREX_FS_SEED` on, in those trials whose
-/// names have `IMBREX_FS_TRIAL` in them.
+/// Returns a setting `IMBREX_FS_…` for longer runs: `IMBREX_FS_LONG` long sequences from seed `IMBREX_FS_SEED` on, in
+/// the trials whose names contain `IMBREX_FS_TRIAL`.
 fn setting(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// What the names of toys begin with.
+/// Prefixes of the names of toys.
 const STORES: [&str; 3] = ["strict-append", "caveat", "log"];
 
 fn trials() -> Vec<(String, Trial)> {
@@ -69,7 +69,7 @@ fn files_that_the_cleaner_moves_as_a_whole_are_found_as_promised() {
         for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
             let trial = Trial { random_subsets: 2, ..trial };
             let judged = (first..first + count).map(|seed| {
-                // Zones are emptied again and again.
+                // Zones are emptied repeatedly.
                 let chosen = scripts::long(seed, 100);
                 let operations: Vec<Operation> =
                     chosen.chunks(4).flat_map(|some| [some, &[Operation::Sync, Operation::Clean]].concat()).collect();
@@ -93,8 +93,8 @@ fn files_written_at_once_are_found_as_promised() {
 #[test]
 fn mistakes_made_on_purpose_are_caught() {
     for (store, sabotage) in STORES.into_iter().flat_map(|store| Sabotage::ALL.map(|sabotage| (store, sabotage))) {
-        // Parity is for arrays: `arrays` has that mistake. Footers are for caveat disks, copies for hot zones: `hot`; what is told of
-        // rows is for unmounts: `open_groups`.
+        // Parity is for arrays, tested in `arrays`; footers are for caveat disks; copies for hot zones, tested in
+        // `hot`; records of rows for unmounts, tested in `open_groups`.
         if Sabotage::OF_COPIES.contains(&sabotage) || sabotage == Sabotage::RowsForgottenLate {
             continue;
         }

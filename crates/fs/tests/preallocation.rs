@@ -1,7 +1,8 @@
-//! Goal: room that `fallocate` promised is there. Each block of the range can be written once, whatever others take meanwhile, also
-//! after a mount; it is counted as used until it is written, cut, punched or removed; and reserving takes as long for many blocks as for
-//! one. Method: toys of every store are filled by others between the promise and the writes. Free blocks are held against sums in
-//! closed form, contents against what was written, work against the devices' own counts.
+//! Goal: space reserved by `fallocate` is available. Each block of the range can be written once, whatever other files
+//! take meanwhile, also after a mount. It counts as used until it is written, truncated, punched or removed. Reserving
+//! takes as long for many blocks as for one. Method: toys of every store are filled by other files between the
+//! reservation and the writes. Free blocks are compared with closed sums, contents with the written bytes, and work
+//! with the devices' counts.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -20,7 +21,7 @@ async fn done(fs: &Fs, operation: Operation, name: &str) {
     perform(fs, &operation).await.unwrap_or_else(|error| panic!("{name}: {operation:?}: {error}"));
 }
 
-/// Writes files of a block until there is no room; how many found it.
+/// Writes files of a block until there is no space; returns the number of files that had space.
 async fn fill(fs: &Fs) -> u64 {
     for number in 0.. {
         let file = format!("others{number}");
@@ -40,7 +41,7 @@ async fn remount(clock: &Clock, trial: &Trial, rig: &Rig, fs: Fs) -> Fs {
     Fs::mount(clock, &rig.devices(clock, &[]), &options).await.unwrap().0
 }
 
-/// Whether a store reserves certain blocks: then a promise is for one writing of the file.
+/// Returns whether the store reserves specific blocks: then a reservation covers one write-back of the file.
 fn is_for_one_writing(name: &str) -> bool {
     name.starts_with("caveat")
 }
@@ -76,7 +77,7 @@ fn each_block_that_was_promised_can_be_written_whatever_others_take() {
                 let others = fill(&fs).await;
                 assert!(others > 0, "{name}: there is room for others");
                 fs.sync().await.unwrap();
-                // Out of order, and where the promise is for each block by itself, each made durable by itself.
+                // Out of order; and where each block is reserved by itself, each is made durable by itself.
                 for at in [4, 0, 8, 1, 2, 7, 6, 5, 3] {
                     done(&fs, Operation::Write("promised".into(), at * BYTES, BLOCK_BYTES, 7), name).await;
                     if !is_for_one_writing(name) {
@@ -113,7 +114,7 @@ fn a_promise_ends_where_it_is_cut_punched_or_removed() {
                 let (mut fs, rig) = fresh(clock, &trial).await.unwrap();
                 let before = fs.statfs().free;
                 done(&fs, Operation::Create("promised".into()), name).await;
-                // What lies behind the end is cut by a truncation that shortens.
+                // A truncation that shortens the file removes blocks behind its end.
                 let what = if left == 2 { Allocate::Room } else { Allocate::RoomKeepingSize };
                 let promise = Operation::Allocate("promised".into(), 0, 10 * BYTES, what);
                 done(&fs, promise, name).await;
@@ -122,7 +123,7 @@ fn a_promise_ends_where_it_is_cut_punched_or_removed() {
                 if is_mounted_anew {
                     fs = remount(clock, &trial, &rig, fs).await;
                 }
-                // Where blocks are promised together, they are together promised no more.
+                // Blocks that are reserved together lose their reservation together.
                 let left = if is_for_one_writing(name) { 0 } else { left };
                 assert_eq!(fs.statfs().free, before - left, "{name}: {how}");
                 assert_eq!(fs.self_check(), Vec::<String>::new());
@@ -161,13 +162,13 @@ fn as_little_is_done_for_many_blocks_as_for_one_and_nothing_where_there_is_no_ro
     });
 }
 
-/// A hole of 8 TB takes no more time than one of a block.
+/// Checks that a hole of 8 TB takes no more time than one of a block.
 #[test]
 fn punching_and_zeroing_look_at_what_is_there_alone() {
     on_each(async |clock, name, trial| {
         let (fs, _) = fresh(clock, &trial).await.unwrap();
         if is_for_one_writing(name) {
-            // There a file has no holes.
+            // Files of this store have no holes.
             return;
         }
         done(&fs, Operation::Create("sparse".into()), name).await;

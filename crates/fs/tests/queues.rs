@@ -1,6 +1,6 @@
-//! Goal: a reader beside writers waits no longer than for what is at the device and one write that is overdue; no write waits for
-//! ever beside readers; writes that follow each other go as one; and a file may be larger than all memory for it. Method: drives
-//! with times in closed form ([`timed`]), in virtual time: what is expected is a sum of their seeks and transfers.
+//! Goal: a reader beside writers waits only for the operations at the device and one overdue write; no write waits for
+//! ever beside readers; adjacent writes are merged; and a file may be larger than the memory for it. Method: drives
+//! with times in closed form ([`timed`]), in virtual time: the expected times are sums of seeks and transfers.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 const ZONE_BLOCKS: u64 = 1024;
 const WRITE_BLOCKS: u64 = 256;
-/// What a large write takes, and a read of one block, each with a seek.
+/// Times of a large write, and of a read of one block, each with a seek.
 const WRITE_NS: u64 = SEEK_NS + WRITE_BLOCKS * BLOCK_NS;
 const READ_NS: u64 = SEEK_NS + BLOCK_NS;
 
@@ -40,7 +40,7 @@ fn bytes(blocks: u64) -> Vec<u8> {
     vec![7; blocks as usize * BLOCK_BYTES]
 }
 
-/// How long a read takes that comes just after so many writes, each to a zone of its own.
+/// Returns the latency of a read that arrives just after `writes` writes, each to a zone of its own, nanoseconds.
 fn read_behind(writes: u64, limits: QueueLimits) -> u64 {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
@@ -72,8 +72,8 @@ fn a_read_waits_for_what_is_at_the_device_and_one_overdue_write() {
     assert_eq!(read_behind(8, QueueLimits { depth: 32, ..ONE }), 8 * WRITE_NS - 1 + READ_NS, "nothing waits: no order");
 }
 
-/// Four writers stream, each to zones of its own, and a reader asks every 31 ms: how long its reads took at most, and how many MiB
-/// were written in ten seconds.
+/// Runs four streaming writers, each in zones of its own, and a reader with a read every 31 ms, for three seconds.
+/// Returns the longest latency of a read, nanoseconds, and the number of writes completed.
 fn read_beside_writers(limits: QueueLimits) -> (u64, u64) {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
@@ -110,14 +110,14 @@ fn a_reader_beside_streaming_writers_waits_for_the_deadline_at_most() {
     assert!(longest_ns <= deadline_ns + READ_NS, "{longest_ns} ns");
     let (without_ns, _) = read_beside_writers(QueueLimits { depth: 32, ..ONE });
     assert!(without_ns > deadline_ns + READ_NS, "without a queue {without_ns} ns");
-    // What reads do not take writes have: in three seconds no more than one of both in turn is lost.
+    // Writes get all the time that reads leave: in three seconds, no more than one of each in turn is lost.
     let turns = 3 * SECOND_NS / (31_000_000 + READ_NS);
     let at_least = (3 * SECOND_NS - (turns + 2) * READ_NS) / WRITE_NS - 2;
     assert!(written >= at_least, "{written} writes, and {at_least} are expected");
 }
 
-/// Two readers who never stop, and ten writes that come at once: when the last of these was done, if it was before the readers had
-/// read a thousand times.
+/// Runs two readers without pauses, and ten simultaneous writes. Returns when the last write ended, if that was before
+/// the readers had read a thousand times.
 fn writes_beside_readers(limits: QueueLimits) -> Option<u64> {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
@@ -155,7 +155,8 @@ fn no_write_waits_for_ever_beside_readers() {
     assert_eq!(writes_beside_readers(ONE), None, "with no deadline they do");
     let deadline_ns = SECOND_NS;
     let last_ns = writes_beside_readers(QueueLimits { deadline_ns, ..ONE }).unwrap();
-    // From the deadline on reads and writes take turns; a read is under way then, and one more may go before the first.
+    // After the deadline, reads and writes take turns; a read is in flight then, and one more may precede the first
+    // write.
     let most_ns = deadline_ns + 2 * READ_NS + 10 * WRITE_NS + 9 * READ_NS;
     assert!((deadline_ns..=most_ns).contains(&last_ns), "{last_ns} ns, and {most_ns} are the most");
 }
@@ -173,7 +174,7 @@ fn writes_that_follow_each_other_go_as_one() {
             let device = device.clone();
             own.spawn(async move { device.write(number * 4, bytes(4)).await.unwrap() })
         };
-        // The first goes alone, 64 of the others as one, and 36 as another.
+        // The first is written by itself, 64 of the others as one, and 36 as another.
         let tasks: Vec<_> = (0..101).map(write).collect();
         for task in tasks {
             task.await;
@@ -183,7 +184,7 @@ fn writes_that_follow_each_other_go_as_one() {
         assert_eq!(*operations.borrow(), [4, 256, 144]);
         took_ns
     };
-    // It begins at the head, and goes on where it ended each time: no seek at all.
+    // The writes begin at the head, and each continues where the one before ended: no seek at all.
     assert_eq!(clock.run(task).unwrap(), 404 * BLOCK_NS);
     clock.forget_all();
 }
@@ -198,7 +199,7 @@ fn a_flush_is_not_answered_before_one_that_others_began_for_the_same_write() {
             let device = device.clone();
             own.spawn(async move { device.write(zone * ZONE_BLOCKS, bytes(WRITE_BLOCKS)).await.unwrap() })
         };
-        // The other's flush comes behind its write, and both behind ours.
+        // The other task's flush follows its write, and both follow our write.
         let (ours, _) = (write(1), write(2));
         let other = device.clone();
         own.spawn(async move { other.flush().await.unwrap() });
@@ -211,7 +212,7 @@ fn a_flush_is_not_answered_before_one_that_others_began_for_the_same_write() {
     clock.forget_all();
 }
 
-/// Three drives with one parity, and the blocks of each write to any of them.
+/// Returns a file system on three drives with one parity, and the sizes of all writes to the drives in blocks.
 async fn array(clock: &Clock, bounds: Bounds) -> (Fs, Rc<RefCell<Vec<u64>>>) {
     let operations = Rc::new(RefCell::new(Vec::new()));
     let drive = |number: u32| {
@@ -286,7 +287,7 @@ fn files_larger_than_all_memory_for_them_are_streamed_beside_a_reader() {
     assert!(most_bytes <= CACHE_BYTES + 3 * 128 * BLOCK_BYTES as u64, "{most_bytes} bytes");
 }
 
-/// How many of eight reads a device has at once.
+/// Returns how many of eight reads a device has in flight at most.
 async fn reads_at_once(clock: &Clock, device: &Device, at_once: &Cell<(usize, usize)>) -> usize {
     at_once.set((at_once.get().0, 0));
     let read = |block: u64| {

@@ -1,8 +1,8 @@
-//! Goal: a drive is made again at no less than 80 % of the rate at which the slowest drive writes in sequence, and in time that
-//! is in proportion to what files have on it. Method: emulated drives with their times, in virtual time; the rate is reckoned from
-//! the profile: a track a revolution and a skew.
+//! Goal: a drive is rebuilt at no less than 80 % of the sequential write rate of the slowest drive, and in time
+//! proportional to the data of files on it. Method: emulated drives with their times, in virtual time. The rate follows
+//! from the profile: a track per rotation and skew.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says where
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 use imbrex_device::EmulatedDrive;
 use imbrex_device::drive::{Making, header_of};
@@ -21,7 +21,8 @@ use uuid::Uuid;
 const DRIVES: usize = 4;
 const PARITY: u8 = 1;
 const FILE_BYTES: usize = 1 << 20;
-/// Of profile strict-append: 256 sectors of 4 KiB a track, a revolution of 8,333,333 ns, a skew of 1 ms from track to track.
+/// Profile strict-append: 256 sectors of 4 KiB a track; a rotation of 8,333,333 ns and a skew of 1 ms from track to
+/// track.
 const TRACK_BYTES: f64 = 1_048_576.0;
 const TRACK_NS: f64 = 9_333_333.0;
 
@@ -45,7 +46,7 @@ async fn fill(fs: &Fs, files: u8) {
     fs.sync().await.unwrap();
 }
 
-/// Replaces a drive of an array with so many files; what was done, and the nanoseconds it took.
+/// Replaces a drive of an array with `files` files; returns the result, and the time in nanoseconds.
 fn rebuilt(files: u8) -> (Replaced, u64) {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
@@ -68,7 +69,7 @@ fn rebuilt(files: u8) -> (Replaced, u64) {
             all.iter().enumerate().filter(|(number, _)| *number != 1).map(|(_, it)| it.clone()).collect();
         let (fs, _) = Fs::mount(&own, &left, &MountOptions::default()).await.unwrap();
         let new = device(&own, DRIVES);
-        // After a mount it looks for data without records, in the background: that is not what is measured.
+        // After a mount, it searches for data without records in the background, which is not to be measured.
         own.sleep(SECOND_NS).await;
         let began_ns = own.now_ns();
         let replaced = fs.replace_drive(1, Some((&new, Uuid::from_u128(99))), false, |_| true).await.unwrap();
@@ -93,7 +94,7 @@ fn a_drive_is_made_again_nearly_as_fast_as_it_can_be_written_and_no_longer_than_
         let needed_ns = bytes / TRACK_BYTES * TRACK_NS;
         let share = needed_ns / took_ns as f64;
         println!("{files} files: {replaced:?} in {:.3} s, {:.1} % of the rate", took_ns as f64 / 1e9, share * 100.0);
-        // Each file has a third of itself on each of three drives, and a fourth drive bears parity, in turn.
+        // Each file has a third of its data on each of three drives; the fourth drive holds parity, in turn.
         let held = f64::from(files) * FILE_BYTES as f64 / (DRIVES - usize::from(PARITY)) as f64;
         assert!((0.85..1.25).contains(&(bytes / held)), "{files} files: {bytes} bytes made again of {held}");
         assert!(share >= 0.80, "{files} files: {:.1} % of the slowest drive's rate", share * 100.0);

@@ -1,7 +1,8 @@
-//! Goal: with all metadata destroyed, every file with data in the log comes back as its newest record has it: bytes, name and
-//! directory; also with as many drives lost as there is parity, and with altered blocks; damaged and hostile drives give an error or
-//! fewer files, and never other bytes. Method: random operations on small arrays beside the naive file system; a second,
-//! simple account of what records must say is kept from where files lie after each operation.
+//! Goal: with all metadata destroyed, every file with data in the log returns according to its newest record: bytes,
+//! name and directory. That holds with as many drives lost as there is parity, and with altered blocks. Damaged and
+//! hostile drives give an error or fewer files, and never other bytes. Method: random operations on small arrays beside
+//! the naive file system. A second, simple account of the expected records is kept from the places of files after each
+//! operation.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -24,12 +25,13 @@ use imbrex_fs::{Clock, Device, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Arrays that are large enough that few operations are refused.
+/// Returns arrays that are so large that few operations are refused.
 fn arrays() -> Vec<(&'static str, Trial)> {
     let zoned = Kind::Zoned { zone_blocks: 32, zones: 14, conventional: 0, active_max: None };
     let array = |kind, drives: usize, parity| {
         let metadata = vec![Geometry { blocks: 300, kind: Kind::Plain }];
-        // Zones are emptied where an operation asks for it, or needs it: so names do not change while files are copied.
+        // Zones are emptied only if an operation asks for that or needs it, so that names do not change while files are
+        // copied.
         let options = vec![("clean_below".to_string(), "0".to_string())];
         let trial = Trial::new(Geometry { blocks: 32 * 14, kind }, options);
         Trial { drives, metadata, store: Some("log"), parity, ..trial }
@@ -42,28 +44,28 @@ fn arrays() -> Vec<(&'static str, Trial)> {
     ]
 }
 
-/// What the newest record of a file must say.
+/// The expected newest record of a file.
 #[derive(Clone, Default, Debug)]
 struct Recorded {
     parent: Inode,
     name: String,
     bytes: Vec<u8>,
-    /// The larger, the newer.
+    /// Number of the look; larger is newer.
     turn: u64,
 }
 
-/// What records must say: of files, and of directories.
+/// The expected records of files and of directories.
 #[derive(Default)]
 struct Account {
     files: BTreeMap<Inode, Recorded>,
     directories: BTreeMap<Inode, (Inode, String)>,
-    /// How often it was looked.
+    /// Number of looks.
     turns: u64,
-    /// Where blocks of files lay.
+    /// Places of the blocks of files.
     places: BTreeMap<Inode, BTreeSet<u64>>,
 }
 
-/// The parent, and the name, of every path of a file system.
+/// Returns the parent and the name of every path of a file system.
 async fn names(fs: &Fs) -> BTreeMap<Inode, (Inode, String)> {
     let mut names = BTreeMap::new();
     for path in shown(fs).await.unwrap().keys() {
@@ -74,8 +76,8 @@ async fn names(fs: &Fs) -> BTreeMap<Inode, (Inode, String)> {
 }
 
 impl Account {
-    /// Something was done: files with blocks in new places have new records. A name that is given while it is done is not in
-    /// them, for a file is written before it is renamed.
+    /// Updates the account after an operation: files with blocks in new places have new records. A name given by the
+    /// operation itself is not in them, because a file is written before it is renamed.
     async fn look(&mut self, fs: &Fs, before: &BTreeMap<Inode, (Inode, String)>, renames: bool) {
         let now = names(fs).await;
         self.turns += 1;
@@ -103,7 +105,7 @@ impl Account {
         self.places = places;
     }
 
-    /// Where a file must be found, and whether all of it lies in the log: one that lost its last block has none there.
+    /// Returns the path at which salvage must find a file.
     fn path(&self, inode: Inode) -> String {
         let recorded = &self.files[&inode];
         let (mut path, mut at) = (recorded.name.clone(), recorded.parent);
@@ -153,10 +155,10 @@ impl Chooser {
             16 => Operation::Rename(self.directory(), self.directory()),
             17..=18 => Operation::Rename(path, other),
             19 => Operation::Exchange(path, other),
-            // A name given later than the other, which is taken then.
+            // The new name is given after the old one, which is then removed.
             20 => return vec![Operation::Link(path.clone(), other), Operation::Unlink(path)],
             21..=22 => Operation::Unlink(path),
-            // What is not yet written is in no record, also of a copy.
+            // Changes that are not yet written are in no record, nor in that of a copy, so they are made durable.
             23 => return vec![Operation::Truncate(path.clone(), at), Operation::Fsync(path)],
             24 => {
                 return vec![
@@ -173,7 +175,7 @@ impl Chooser {
     }
 }
 
-/// A random tree, and what records must say of it.
+/// A random tree, and its expected records.
 struct Grown {
     contents: Vec<Contents>,
     account: Account,
@@ -209,7 +211,8 @@ fn grow(trial: &Trial, seed: u64, operations: usize) -> Grown {
     grown
 }
 
-/// Salvages what is left of the drives, those in `missing` apart, to a new device; gives what `look` sees of what is mounted.
+/// Salvages the drives, without those in `missing`, to a new device, and mounts the result; returns the result of
+/// `look`.
 fn salvaged<T: 'static>(
     trial: &Trial,
     contents: Vec<Contents>,
@@ -230,7 +233,7 @@ fn salvaged<T: 'static>(
         let options = MountOptions { bounds: Some(trial.bounds), ..MountOptions::default() };
         let (fs, _) = Fs::mount(&own, &devices, &options).await?;
         let seen = look(fs.clone(), told).await;
-        // It goes on: what is there is changed, and a new file is made.
+        // The file system stays usable: existing data is changed, and a new file is made.
         for operation in [Operation::Create("new".into()), Operation::Write("new".into(), 0, 100, 9), Operation::Sync] {
             match perform(&fs, &operation).await {
                 Ok(()) | Err(FsError::NoSpace) => {}
@@ -245,7 +248,7 @@ fn salvaged<T: 'static>(
     outcome
 }
 
-/// What is to come back of a tree, and how many files cannot.
+/// The files that must return, and the numbers of others.
 struct Expected {
     files: BTreeMap<String, Vec<u8>>,
     without_data: usize,
@@ -256,7 +259,8 @@ fn expected(grown: &Grown) -> Expected {
     let mut files = BTreeMap::new();
     let with_data = grown.account.places.iter().filter(|(_, blocks)| !blocks.is_empty()).map(|(inode, _)| *inode);
     let mut with_data: Vec<Inode> = with_data.collect();
-    // Of two that had a name one after the other the newer has it, and the other's says that it is older.
+    // Of two files that had one name after the other, the newer keeps the name, and the other's name is marked as
+    // older.
     with_data.sort_by_key(|inode| std::cmp::Reverse((grown.account.files[inode].turn, *inode)));
     let (all, mut renamed_since) = (grown.naive.paths(), 0);
     for inode in &with_data {
@@ -269,12 +273,12 @@ fn expected(grown: &Grown) -> Expected {
     Expected { files, without_data: regular.len().saturating_sub(with_data.len()), renamed_since }
 }
 
-/// Compares what came back; how many files of how many.
+/// Compares the salvaged files; returns the number of regular files found.
 async fn compare(fs: &Fs, expected: &BTreeMap<String, Vec<u8>>, when: &str) -> usize {
     assert_eq!(fs.self_check(), Vec::<String>::new(), "{when}");
     let shown = shown(fs).await.unwrap();
     for (path, bytes) in expected {
-        // One whose name a newer file had, that may be deleted by now, says that it is older.
+        // A file whose name a newer file had, possibly deleted since, has a name marked as older.
         let older = path.split(".older-").next().unwrap_or_default().to_string() + ".older-";
         let names = shown.keys().filter(|name| *name == path || name.starts_with(&older));
         let mut is_found = false;
@@ -308,7 +312,8 @@ fn every_file_with_data_in_the_log_comes_back_as_its_newest_record_has_it() {
                 let found = salvaged(&trial, grown.contents.clone(), &missing, async move |fs: Fs, salvaged| {
                     assert_eq!(salvaged.damaged_blocks, 0, "{told}: {salvaged:?}");
                     let found = compare(&fs, &files, &told).await;
-                    // All that there are came back whole: what lacks blocks was deleted, and a part of it emptied since.
+                    // All existing files return whole: a file that lacks blocks was deleted, and a part of it was
+                    // erased since.
                     assert!(salvaged.incomplete.len() <= found - live, "{told}: {salvaged:?}");
                     found
                 });
@@ -326,7 +331,7 @@ fn every_file_with_data_in_the_log_comes_back_as_its_newest_record_has_it() {
     }
 }
 
-/// A tree on a small array, once for all tests of harm.
+/// Grows a tree on a small array with this parity, for the tests of harm.
 fn grown(parity: u8) -> (Trial, Grown) {
     let (_, trial) = arrays().into_iter().find(|(_, trial)| trial.parity == parity).unwrap();
     let grown = grow(&trial, 3, 60);
@@ -397,7 +402,7 @@ fn whatever_lies_on_the_drives_it_ends() {
     assert!(found > 10 && errors > 10, "{found} salvaged, {errors} errors");
 }
 
-/// A unit that tells of the block before it as a file of the forger's.
+/// Returns a unit of records that claims the block before it as a file of a forger.
 fn forged(file_system: u128, sequence: u64, place: u32, before: &[u8]) -> Vec<u8> {
     let file = FileRecord {
         inode: 999,
@@ -436,7 +441,7 @@ fn what_a_user_wrote_is_not_taken_for_a_record() {
             headers.extend(ZoneHeader::decode(&rig.devices(&inner, &[])[0].read(block, 1).await.unwrap()));
         }
         let header = headers.into_iter().find(|header| u64::from(header.group) == zone).unwrap();
-        // Written again the file lies behind where it lay: its second block is a unit for that very place.
+        // A rewritten file lies right behind its old place: its second block is a unit forged for that very place.
         let place = (fs.extents(inode).unwrap()[0].start % 31) as u32 + 3;
         let before = vec![1; 4096];
         let unit = forged(header.file_system.as_u128(), header.layout.sequence, place, &before);

@@ -1,7 +1,8 @@
-//! Goal: a drive that was replaced, and is given again when all metadata are lost, beside the one that took its place or instead of
-//! it, is named and nothing of it is read: what comes back is what comes back without it, with no bytes of another time. Method:
-//! small arrays whose files are written, replaced, deleted and cleaned before and after a drive is replaced; the drive as it was then
-//! is given again, in every place among the others, also while another is missing, and where its replacement was cut short.
+//! Goal: all metadata is lost, and a drive that had been replaced is given to salvage again, beside its replacement or
+//! instead of it. The drive is named, and nothing on it is read: the files are those that return without it, with no
+//! outdated bytes. Method: small arrays whose files are written, replaced, deleted and cleaned before and after a drive
+//! is replaced. The drive as it was then is given again, in every position among the others, also while another is
+//! missing, and after a replacement that was cut short.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -55,16 +56,16 @@ async fn write(fs: &Fs, files: &mut Files, first: usize, seeds: std::ops::Range<
     fs.sync().await.unwrap();
 }
 
-/// An array of which a drive was replaced.
+/// An array in which a drive was replaced.
 struct Replaced {
     files: Files,
-    /// The drives as they are now; the one that came is in the place of the one that was replaced.
+    /// The present drives, with the replacement in the place of the replaced drive.
     now: Vec<Contents>,
-    /// That one.
+    /// The replaced drive.
     old: Contents,
 }
 
-/// Files before a drive is replaced and, unless that `stops` after so many groups, after it.
+/// Makes files before a drive is replaced and, unless the replacement `stops` after a number of groups, after it.
 fn replaced(trial: &Trial, stops: Option<u64>) -> Replaced {
     let (clock, own) = (Clock::in_virtual_time(), trial.clone());
     let inner = clock.clone();
@@ -79,7 +80,7 @@ fn replaced(trial: &Trial, stops: Option<u64>) -> Replaced {
         assert!(outcome.is_ok() || outcome == Err(FsError::Stopped) && stops.is_some(), "{outcome:?}");
         let old = rig.models()[OLD].contents();
         if stops.is_none() {
-            // Some have other bytes now, some are gone, and zones in which both lay are emptied.
+            // Now some files have other bytes, some are deleted, and zones that held both are emptied.
             write(&fs, &mut files, 2, 20..23).await;
             for number in [5, 6] {
                 perform(&fs, &Operation::Unlink(format!("f{number}"))).await.unwrap();
@@ -100,17 +101,17 @@ fn replaced(trial: &Trial, stops: Option<u64>) -> Replaced {
     done
 }
 
-/// What came back.
+/// The result of a salvage.
 struct Back {
     salvaged: Salvaged,
     /// Every file with its bytes.
     files: BTreeMap<String, Vec<u8>>,
-    /// Devices that are named when it is mounted.
+    /// Devices that the mount names as stale.
     stale: Vec<String>,
     missing: Vec<String>,
 }
 
-/// Salvages these drives, by their names, with new metadata, mounts all of them, reads and goes on.
+/// Salvages these drives, given with their names, with new metadata; mounts all of them, reads, and continues to write.
 fn back(trial: &Trial, drives: Vec<(String, Contents)>) -> Back {
     let (clock, trial) = (Clock::in_virtual_time(), trial.clone());
     let own = clock.clone();
@@ -132,7 +133,7 @@ fn back(trial: &Trial, drives: Vec<(String, Contents)>) -> Back {
                 files.insert(path, bytes);
             }
         }
-        // Where there is room with what is missing.
+        // The write may fail for lack of space while drives are missing.
         perform(&fs, &Operation::Create("new".into())).await.unwrap();
         let written = perform(&fs, &Operation::WriteOut("new".into(), 0, BYTES, 90)).await;
         assert!(matches!(written, Ok(()) | Err(FsError::NoSpace)), "{written:?}");
@@ -149,7 +150,7 @@ fn named(contents: &[Contents]) -> Vec<(String, Contents)> {
     contents.iter().enumerate().map(|(number, one)| (format!("drive {number}"), one.clone())).collect()
 }
 
-/// Whether every file is there with its bytes, and every other is one that was deleted.
+/// Checks that every file exists with its bytes, and that every other file is one that was deleted.
 fn check(back: &Back, files: &Files, when: &str) {
     for (path, seed) in files {
         let found = back.files.get(path).unwrap_or_else(|| panic!("{when}: {path} is not there: {:?}", back.salvaged));
@@ -181,7 +182,7 @@ fn a_replaced_drive_beside_the_one_that_took_its_place_is_named_and_not_read() {
     }
 }
 
-/// The one that took its place is missing: that costs no file anything, the old drive given or not.
+/// The replacement is missing: that costs no file anything, with the old drive or without it.
 #[test]
 fn a_replaced_drive_instead_of_the_one_that_took_its_place_gives_no_bytes_of_another_time() {
     for (name, trial) in arrays() {

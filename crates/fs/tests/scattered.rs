@@ -1,8 +1,8 @@
-//! Goal: no record of where a file lies is too large for the log, however scattered the file; what it holds is right at each
-//! length of a record, with the cleaner at work, and after a mount. Method: a log that is smaller than the list of the file's
-//! pieces; contents are compared with a vector of bytes, and the device's writes of metadata are counted.
+//! Goal: no record of a file's extents is too large for the log, however fragmented the file; its contents are right at
+//! each length of a record, with the cleaner at work, and after a mount. Method: a log that is smaller than the list of
+//! the file's pieces. Contents are compared with a vector of bytes, and the writes to the metadata device are counted.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says where
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,8 +29,8 @@ const ZONE_BLOCKS: u64 = 1024;
 const ZONES: u32 = 80;
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
-/// What `task` comes to on a drive of store `log` with a log of so many blocks; it also gets a way to mount it anew, and the
-/// blocks of each write to the metadata.
+/// Runs `task` on a drive of store `log` with a log of `log_blocks` blocks. The task also gets a function that mounts
+/// again, and the sizes of all writes to the metadata in blocks.
 fn on<T: 'static>(
     log_blocks: u64,
     bounds: Bounds,
@@ -86,7 +86,7 @@ async fn assert_is(fs: &Fs, inode: Inode, model: &[u8]) {
     assert_eq!(fs.self_check(), Vec::<String>::new());
 }
 
-/// The pieces of the file, named all at once, take 250 KiB; half the log has 128.
+/// A record of all pieces of the file would take 250 KiB; half the log has 128.
 #[test]
 fn a_file_in_more_pieces_than_the_log_holds_is_written_and_found_again() {
     const PIECES: u64 = 16_000;
@@ -97,7 +97,7 @@ fn a_file_in_more_pieces_than_the_log_holds_is_written_and_found_again() {
         scatter(&fs, inode, (0..PIECES / 8).map(|number| 16 * number), 2, &mut model).await;
         fs.fsync(inode).await.unwrap();
         assert_is(&fs, inode, &model).await;
-        // As after a cut: nothing else is made durable.
+        // Like after a power cut: nothing else is made durable.
         drop(fs);
         let fs = again().await;
         assert_is(&fs, inode, &model).await;
@@ -115,7 +115,7 @@ fn a_file_in_more_pieces_than_the_log_holds_is_written_and_found_again() {
 
 #[test]
 fn a_file_is_right_at_each_size_of_a_record() {
-    // One stretch of one piece, of two, and so on; all of a file's pieces at last.
+    // Records of one piece, of two, and so on; at last one of all the file's pieces.
     for extent_record_bytes in [1, 17 + 16, 17 + 2 * 16, 13 + 40 * 16, 64 << 10] {
         on(500, Bounds { extent_record_bytes, ..Bounds::default() }, async |fs: Fs, again, _| {
             let (inode, mut model) = (create(&fs, "f").await, Vec::new());
@@ -136,7 +136,7 @@ fn a_file_is_right_at_each_size_of_a_record() {
 fn what_one_record_tells_of_is_bounded() {
     let longest = |extent_record_bytes| {
         let bounds = Bounds { extent_record_bytes, pending_bytes: 1, ..Bounds::default() };
-        // A log in which no checkpoint is due: its chunks are longer.
+        // The log is so large that no checkpoint is due, because chunks of checkpoints are longer.
         on(4000, bounds, async |fs: Fs, _, writes: Writes| {
             let (inode, mut model) = (create(&fs, "f").await, Vec::new());
             scatter(&fs, inode, (0..400).map(|number| 2 * number), 1, &mut model).await;
@@ -150,8 +150,8 @@ fn what_one_record_tells_of_is_bounded() {
     assert_eq!([1, 1 << 20].map(longest), [1, 2]);
 }
 
-/// Writes single blocks with holes between them, durable every so often, until that is refused. What was acknowledged, and why no
-/// more was.
+/// Writes single blocks with holes between, with an fsync now and then, until a write is refused. Returns the durable
+/// contents, and the error.
 async fn scatter_until_refused(fs: Fs, inode: Inode) -> (Vec<u8>, FsError) {
     let (mut model, mut acknowledged) = (Vec::new(), Vec::new());
     for block in (0..).step_by(2) {
@@ -161,7 +161,7 @@ async fn scatter_until_refused(fs: Fs, inode: Inode) -> (Vec<u8>, FsError) {
             return (acknowledged, error);
         }
         if block % 1000 == 0 {
-            // What a write was told there is room for has it when it is written out.
+            // A write that was accepted has space when it is written back.
             fs.fsync(inode).await.unwrap();
             acknowledged.clone_from(&model);
         }
@@ -169,7 +169,7 @@ async fn scatter_until_refused(fs: Fs, inode: Inode) -> (Vec<u8>, FsError) {
     unreachable!("it ends with an error")
 }
 
-/// A checkpoint has room for about 24,000 pieces here.
+/// A checkpoint has space for about 24,000 pieces here.
 #[test]
 fn a_file_in_more_pieces_than_the_metadata_hold_is_refused_as_it_is_written() {
     on(64, Bounds::default(), async |fs: Fs, again, _| {
@@ -190,7 +190,7 @@ fn a_file_in_more_pieces_than_the_metadata_hold_is_refused_as_it_is_written() {
         let (used, there) = fs.status().checkpoint;
         assert!(used <= there, "{used} bytes of {there}: a checkpoint has room for what was taken");
         assert_is(&fs, small, &of_small).await;
-        // As after a cut.
+        // Like after a power cut.
         drop(fs);
         let fs = again().await;
         assert_is(&fs, small, &of_small).await;
@@ -205,7 +205,7 @@ fn a_file_in_more_pieces_than_the_metadata_hold_is_refused_as_it_is_written() {
     });
 }
 
-/// Each file is told of in records that fill an eighth of the log; what all of them tell is more than it holds.
+/// The records of each file fill an eighth of the log; those of all files exceed it.
 #[test]
 fn many_scattered_files_are_made_durable_at_the_same_time() {
     on(64, Bounds::default(), async |fs: Fs, again, _| {

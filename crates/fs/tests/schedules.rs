@@ -1,10 +1,10 @@
-//! Goal: whatever the order in which tasks run, each of them comes to an end where room runs out. A writer that waits for room goes
-//! on, or is refused; what was written is there afterwards. Method: writers, deleters, truncaters, allocaters and syncs at once on a
-//! store with hardly any room, with a clock whose order of tasks a seed chooses, and devices whose times it chooses. The bound
-//! on polls of tasks finds those that wake each other for ever, the bound on virtual time those that wait for ever. Contents are
-//! held against what each task knows that it wrote.
+//! Goal: in whatever order tasks run, each of them ends when space runs out. A writer that waits for space continues or
+//! is refused, and the written data is found afterwards. Method: concurrent writers, deleters, truncaters, allocaters
+//! and syncs on a store with hardly any space. A seed chooses the executor's order of tasks and the devices' times. The
+//! bound on polls of tasks detects tasks that wake each other for ever; the bound on virtual time detects tasks that
+//! wait for ever. Contents are compared with the data that each task wrote.
 //!
-//! `IMBREX_SEEDS` runs more seeds, `IMBREX_SEED` one of them.
+//! `IMBREX_SEEDS` runs more seeds, `IMBREX_SEED` a single one.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -27,23 +27,23 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 #[path = "support/devices.rs"]
 mod devices;
 
-/// Polls of tasks in a run, at most: runs that end take less than a hundredth of it.
+/// Most polls of tasks in a run: runs that end take less than a hundredth of them.
 const POLLS_MAX: u64 = 20_000_000;
-/// Virtual time of a run, at most.
+/// Longest virtual time of a run.
 const TIME_NS_MAX: u64 = 2_000 * SECOND_NS;
-/// Service time of an operation, at most.
+/// Longest service time of an operation.
 const OPERATION_NS_MAX: u64 = 3_000_000;
 /// Rounds of each task.
 const ROUNDS: u64 = 6;
 const SEEDS: u64 = 12;
 
-/// What the tasks of a run share.
+/// State that the tasks of a run share.
 #[derive(Clone)]
 struct Run {
     fs: Fs,
     clock: Clock,
     random: Rc<RefCell<Xoshiro256PlusPlus>>,
-    /// Files that are to be there in the end, with their contents.
+    /// Files that must exist in the end, with their contents.
     kept: Rc<RefCell<BTreeMap<String, Vec<u8>>>>,
     refused: Rc<Cell<u64>>,
     served: Rc<Cell<u64>>,
@@ -54,7 +54,8 @@ impl Run {
         self.random.borrow_mut().next_u64() % end
     }
 
-    /// Counts what became of something that needs room; anything but success and "no room" is a failure. Returns whether it was done.
+    /// Counts the outcome of an operation that needs space; errors other than "no space" fail the test. Returns whether
+    /// the operation succeeded.
     fn outcome(&self, what: &str, outcome: Result<(), FsError>) -> bool {
         match outcome {
             Ok(()) => self.served.set(self.served.get() + 1),
@@ -71,13 +72,13 @@ impl Run {
         inode
     }
 
-    /// The kernel tells of a close when it likes: another task does it.
+    /// Closes a file in another task, because the kernel reports a close at any later time.
     fn release(&self, inode: u32) {
         let run = self.clone();
         let late_ns = self.below(3) * 700_000;
         drop(self.clock.spawn(async move {
             run.clock.sleep(late_ns).await;
-            // What was taken is written; a file that was removed meanwhile is not.
+            // Accepted data is written; a file that was removed meanwhile is stale.
             match run.fs.close(inode).await {
                 Ok(()) | Err(FsError::Stale) => {}
                 Err(error) => panic!("a close: {error}"),
@@ -116,7 +117,7 @@ impl Run {
         }
     }
 
-    /// Writes one file again and again, cuts it, lengthens it, allocates and punches.
+    /// Rewrites, truncates, extends, allocates and punches one file repeatedly.
     async fn write_and_cut(self, number: u64, blocks: u64) {
         let name = format!("u{number}");
         let inode = self.create(&name).await;
@@ -178,7 +179,7 @@ impl Run {
         }
     }
 
-    /// Fills the store with files until hardly any room is left.
+    /// Fills the store with files until at most `left` blocks are free.
     async fn fill(&self, left: u64) {
         let mut number = 0;
         while self.fs.statfs().free > left {
@@ -197,7 +198,7 @@ impl Run {
 }
 
 fn bounds(trial: &Trial) -> Bounds {
-    // Much is written, committed and evicted while it comes.
+    // The bounds cause many write-backs, commits and evictions while data arrives.
     Bounds {
         cache_bytes: 48 << 10,
         behind_bytes: 8 << 10,
@@ -209,7 +210,7 @@ fn bounds(trial: &Trial) -> Bounds {
     }
 }
 
-/// Says which run it was that failed.
+/// Prints the name and seed of a run that failed.
 struct Named(&'static str, u64);
 
 impl Drop for Named {
@@ -220,7 +221,7 @@ impl Drop for Named {
     }
 }
 
-/// Runs `seed` on `trial`. Returns how many writes found room, and how many did not.
+/// Runs `seed` on `trial`. Returns the numbers of writes that had space, and that did not.
 fn run(name: &'static str, trial: &Trial, seed: u64) -> (u64, u64) {
     let trial = Trial { bounds: bounds(trial), ..trial.clone() };
     let _named = Named(name, seed);
@@ -234,7 +235,7 @@ fn run(name: &'static str, trial: &Trial, seed: u64) -> (u64, u64) {
             .zip(rig.models())
             .map(|(number, model)| {
                 let mut random = Xoshiro256PlusPlus::seed_from_u64(seed * 31 + number);
-                // One operation in four takes no time, so that tasks meet in the midst of the others' work.
+                // One operation in four takes no time, so that tasks meet in the middle of the others' work.
                 let next_ns = move || match random.next_u64() % 4 {
                     0 => 0,
                     _ => random.next_u64() % OPERATION_NS_MAX,

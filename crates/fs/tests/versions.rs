@@ -1,13 +1,14 @@
-//! Goal: stores of earlier formats live on: they open read-only as they are, are written only after an upgrade, and an upgrade
-//! changes nothing but the format. Method: a store of each kind, kept as the program of that format left it, whose files are
-//! known.
+//! Goal: stores of earlier formats remain usable. They can be mounted read-only unchanged, are written only after an
+//! upgrade, and an upgrade changes nothing but the format. Method: a store of each kind, kept as the program of that
+//! format left it, with known files.
 //!
-//! Each was made with `imbrex fs mkfs` on an image of `strict-append`, on one of `caveat-1g`, and as `--store log --parity 1` on three
-//! files of 48 MiB with two of `--meta-size 4MiB`. It was mounted with `-o time=none`, filled as [`EXPECTED`] tells, unmounted, and
-//! mounted again: `folder/deep/gone` was removed, `edge` renamed to `folder/moved`, 5,000 bytes of `large` from 15,000 on
-//! overwritten and `late` made. After an fsync of them the server was killed, so records of the log lie behind the checkpoint.
+//! Each was made with `imbrex fs mkfs` on an image of `strict-append`, on one of `caveat-1g`, and as `--store log
+//! --parity 1` on three files of 48 MiB with two of `--meta-size 4MiB`. It was mounted with `-o time=none`, filled as
+//! [`EXPECTED`] tells, unmounted, and mounted again. Then `folder/deep/gone` was removed, `edge` renamed to
+//! `folder/moved`, 5,000 bytes of `large` from 15,000 on overwritten, and `late` made. After an fsync of these files
+//! the server was killed, so records of the log lie behind the checkpoint.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says where
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ const FIXTURES: [&[&str]; 3] = [
 enum Entry {
     Folder,
     Link(&'static str),
-    /// Permissions, links, and bytes as runs of one value.
+    /// Permissions, number of links, and bytes as runs of one value.
     File(u32, u32, &'static [(u8, usize)]),
 }
 
@@ -55,7 +56,7 @@ fn unpacked(folder: &Path, names: &[&str]) -> Vec<PathBuf> {
         let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(format!("{name}.img.zst"));
         let path = folder.join(name);
         let bytes = zstd::decode_all(std::fs::File::open(packed).unwrap()).unwrap();
-        // Most of it is zeros, which are left out.
+        // Blocks of zeros are left out, which is most of the file.
         let file = std::fs::File::create(&path).unwrap();
         file.set_len(bytes.len() as u64).unwrap();
         for (number, piece) in bytes.chunks(4096).enumerate().filter(|(_, piece)| piece.iter().any(|byte| *byte != 0)) {
@@ -89,7 +90,7 @@ fn emulated(clock: &Clock, name: &str, drive: EmulatedDrive) -> Device {
     Device::new(clock, name, Box::new(Emulated::new(drive).unwrap()))
 }
 
-/// Mounts what lies at `paths`, and does `work` with it.
+/// Mounts the devices at `paths`, and runs `work` on the file system.
 fn with_mounted<T: 'static>(
     paths: &[PathBuf],
     options: MountOptions,
@@ -108,7 +109,7 @@ fn with_mounted<T: 'static>(
     outcome.unwrap()
 }
 
-/// Every name with what it leads to, bytes as they are.
+/// Returns every path with its mode, number of links, and bytes.
 async fn read_all(fs: &Fs) -> BTreeMap<String, (u32, u32, Vec<u8>)> {
     let (mut found, mut left) = (BTreeMap::new(), vec![(String::new(), ROOT)]);
     while let Some((above, directory)) = left.pop() {
@@ -169,7 +170,7 @@ fn a_store_of_an_older_format_is_read_as_it_is_and_not_written() {
         is_found_as_written(&paths, 8);
         let refused = with_mounted(&paths, MountOptions::default(), async |_, _| ()).unwrap_err().to_string();
         assert!(refused.contains("has format 8") && refused.contains("imbrex fs upgrade"), "{refused}");
-        // A drive that is opened for writing notes that in its image.
+        // An emulated drive that is opened for writing notes that in its image.
         for (path, before) in paths.iter().zip(before).filter(|(path, _)| !is_image(path)) {
             assert!(std::fs::read(path).unwrap() == before, "{} was written", path.display());
         }

@@ -1,7 +1,7 @@
-//! Goal: who waits for what a background task does is told when it cannot be done, and goes on when it can be again. Method: a
-//! device with metadata that refuses to write checkpoints, in virtual time with a limit.
+//! Goal: a task that waits for a background task gets an error if the background task fails, and continues once the
+//! cause is gone. Method: a metadata device that refuses to write checkpoints, in virtual time with a limit.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says where
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 use imbrex_fs::core::{Caller, MakeOptions, MountOptions, make};
 use imbrex_fs::device::memory::Memory;
@@ -20,7 +20,7 @@ use within::within;
 
 const LIMIT_NS: u64 = 1000 * SECOND_NS;
 
-/// Makes empty files, each of them durable, from number `first` on until that is refused: how many, and why no more were.
+/// Makes durable empty files, from number `first` on, until one is refused; returns the number reached, and the error.
 async fn make_until_refused(fs: Fs, first: u64) -> (u64, FsError) {
     for number in first.. {
         let name = format!("f{number}");

@@ -1,14 +1,14 @@
-//! What the data of files lie on, as the core sees it: one device, or an array of them.
+//! Store of file data as the core uses it: one device, or an array of devices.
 
 use super::{Array, ArrayCounters};
 use crate::device::{Device, DeviceFault, Traffic, ZoneState};
 
-/// One device, or an array. Cloning gives another handle of the same.
+/// One device, or an array. A clone is another handle of the same one.
 #[derive(Clone)]
 pub enum Data {
-    /// A device by itself, with its own blocks and zones.
+    /// Single device with its own blocks and zones.
     Drive(Device),
-    /// An array: its stripe groups take the part that zones have on a single device.
+    /// Array of devices: its stripe groups stand for the zones of a single device.
     Array(Array),
 }
 
@@ -21,8 +21,7 @@ impl Data {
         }
     }
 
-    /// Writes `bytes`, whole blocks, from `block` on. On an array whole rows are written, the last one filled up with
-    /// zeros.
+    /// Writes `bytes`, whole blocks, from `block` on. An array writes whole rows and fills the last one with zeros.
     pub async fn write(&self, block: u64, bytes: Vec<u8>) -> Result<(), DeviceFault> {
         match self {
             Data::Drive(device) => device.write(block, bytes).await,
@@ -30,7 +29,7 @@ impl Data {
         }
     }
 
-    /// Makes durable what was written.
+    /// Makes completed writes durable.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
         match self {
             Data::Drive(device) => device.flush().await,
@@ -38,7 +37,7 @@ impl Data {
         }
     }
 
-    /// Empties zone `zone`; on an array that is the number of a stripe group.
+    /// Empties zone `zone`; on an array this is the number of a stripe group.
     pub async fn reset(&self, zone: u32) -> Result<(), DeviceFault> {
         match self {
             Data::Drive(device) => device.reset(zone).await,
@@ -46,7 +45,7 @@ impl Data {
         }
     }
 
-    /// All zones, or stripe groups.
+    /// Returns the states of all zones, or of all stripe groups.
     pub async fn zones(&self) -> Result<Vec<ZoneState>, DeviceFault> {
         match self {
             Data::Drive(device) => device.zones().await,
@@ -54,7 +53,7 @@ impl Data {
         }
     }
 
-    /// Makes block `block` again from parity, so that it matches the checksum `sum`; `None` where that cannot be done.
+    /// Reconstructs block `block` from parity, so that it matches the checksum `sum`; `None` if that is impossible.
     pub async fn recover(&self, block: u64, sum: u32) -> Option<Vec<u8>> {
         match self {
             Data::Drive(_) => None,
@@ -62,7 +61,7 @@ impl Data {
         }
     }
 
-    /// Counts of what was asked of the device, or of all drives together.
+    /// Returns the counts of operations of the device, or of all drives together.
     pub fn traffic(&self) -> Traffic {
         match self {
             Data::Drive(device) => device.traffic(),
@@ -70,7 +69,7 @@ impl Data {
         }
     }
 
-    /// The array, if it is one.
+    /// Returns the array, if there is one.
     pub fn array(&self) -> Option<&Array> {
         match self {
             Data::Drive(_) => None,
@@ -78,7 +77,8 @@ impl Data {
         }
     }
 
-    /// What an array did besides what it was asked: parity, padding, repairs. Zeros for a single device.
+    /// Returns the counts of the array's additional work: parity, padding, repairs. All counts are zero for a single
+    /// device.
     pub fn counters(&self) -> ArrayCounters {
         self.array().map(Array::counters).unwrap_or_default()
     }

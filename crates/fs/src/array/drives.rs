@@ -1,12 +1,12 @@
-//! The drives of an array and their zones: which are free, how far each is written, which drive is not there.
+//! The drives of an array and their zones: the free zones, how far each zone is written, and the missing drives.
 //!
-//! A drive without zones of its own is cut into zones of the array's size, which are appended to as well. How far they
-//! are written is known in memory alone: after a mount nobody knows it.
+//! A drive without zones of its own is divided into zones of the array's size, which are appended to as well. Their
+//! write pointers are known only in memory and are unknown after a mount.
 //!
 //! Invariants:
 //! 1. A zone is free, taken by one group, or bad.
 //! 2. [`Drives::take`] takes the zones of a group from the drives with the most free zones. As long as all open groups
-//!    are as wide as may be, no other choice would leave room for more of them.
+//!    are as wide as possible, no other choice would leave room for more groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,43 +16,44 @@ use super::Belongs;
 use crate::device::{Device, Geometry, Kind, ZoneCondition, ZoneState};
 use crate::format::change::ZoneOf;
 
-/// After more zones than this have failed nothing more is written to a drive.
+/// Failed zones up to which a drive is still written; it is lost for writing after one more.
 const FAILURES_MAX: u32 = 3;
 
-/// A zone.
+/// Zone of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Zone {
-    /// Blocks from its start that can be read, those being written included.
+    /// Readable blocks from the start of the zone on, those being written included.
     pub written: u64,
-    /// Whether the drive itself keeps its pointer: then it must be reset before it is written again.
+    /// Whether the drive itself keeps the write pointer: then the zone must be reset before it is written again.
     pub has_pointer: bool,
-    /// Whether it cannot be written any more.
+    /// Whether the zone can no longer be written.
     pub is_bad: bool,
-    /// Whether nothing of it can be read either.
+    /// Whether the zone can no longer be read either.
     pub is_offline: bool,
 }
 
-/// A drive.
+/// Drive of an array.
 pub struct Drive {
-    /// Its name among devices.
+    /// UUID of the device.
     pub uuid: Uuid,
-    /// The device, if it is there.
+    /// The device, if it is present.
     pub device: Option<Device>,
-    /// Its first zone that belongs to the array.
+    /// First zone of the drive that belongs to the array.
     first: u32,
     zones: Vec<Zone>,
-    /// Where it is missing, and cannot report its zones: those that groups name.
+    /// Zones that groups name, of a missing drive, which cannot report its zones.
     named: BTreeMap<u32, Zone>,
     free: BTreeSet<u32>,
     failures: u32,
-    /// Nothing more is written to it. It may still be read.
+    /// Whether the drive is no longer written. It may still be read.
     is_failing: bool,
-    /// It does not answer at all.
+    /// Whether the drive does not answer at all.
     is_dead: bool,
     belongs: Belongs,
 }
 
-/// The zones that a drive of `geometry` has for an array with zones of `zone_blocks`, its first `first` left out.
+/// Returns how many zones a drive of `geometry` has for an array with zones of `zone_blocks`, without its first `first`
+/// zones.
 pub fn zones_of(geometry: &Geometry, zone_blocks: u64, first: u32) -> u32 {
     let zones = match geometry.kind {
         Kind::Zoned { zones, .. } => u64::from(zones),
@@ -62,8 +63,9 @@ pub fn zones_of(geometry: &Geometry, zone_blocks: u64, first: u32) -> u32 {
 }
 
 impl Drive {
-    /// The drive called `uuid`, whose zones from number `first` on are `states`; none where the drive has no zones itself. One that is
-    /// not there has those that groups name.
+    /// Returns the drive `uuid` with `zones` zones from number `first` on. `states` are all zones that the device
+    /// reports; it is empty for a drive without zones. A missing drive gets its zones later, from the groups that name
+    /// them.
     pub fn new(
         uuid: Uuid,
         device: Option<Device>,
@@ -91,32 +93,32 @@ impl Drive {
         }
     }
 
-    /// The same drive, which belongs to the array as `belongs` says.
+    /// Returns this drive with its relation to the array set to `belongs`.
     pub fn that_belongs(self, belongs: Belongs) -> Drive {
         Drive { belongs, ..self }
     }
 
-    /// Whether it can be written.
+    /// Returns whether the drive can be written: it is present, has not failed and is not being replaced.
     pub fn is_there(&self) -> bool {
         self.device.is_some() && !self.is_lost() && self.belongs == Belongs::Yes
     }
 
-    /// Whether it is away, or has failed, although it belongs to the array or is just being replaced.
+    /// Returns whether the drive is absent or has failed, although it belongs to the array or is being replaced.
     pub fn is_missing(&self) -> bool {
         self.belongs != Belongs::No && (self.device.is_none() || self.is_lost())
     }
 
-    /// Whether it belongs to the array, leaving or not.
+    /// Returns whether the drive belongs to the array, including a drive that is being replaced.
     pub fn belongs_now(&self) -> bool {
         self.belongs != Belongs::No
     }
 
-    /// Whether it was there at the mount and has failed since.
+    /// Returns whether the drive was present at the mount and has failed since.
     pub fn is_lost(&self) -> bool {
         self.is_failing || self.is_dead
     }
 
-    /// A group names a zone of a missing drive; whether no other did.
+    /// Records that a group names a zone of this missing drive. Returns whether no other group did.
     fn name(&mut self, zone: u32) -> bool {
         let none = Zone { written: 0, has_pointer: false, is_bad: false, is_offline: false };
         zone >= self.first && self.named.insert(zone, none).is_none()
@@ -139,14 +141,14 @@ fn zone_of(state: Option<&ZoneState>, zone_blocks: u64) -> Zone {
         (ZoneCondition::Writable, Some(state)) => (true, state.written),
         (ZoneCondition::Full | ZoneCondition::ReadOnly, _) => (true, zone_blocks),
         (ZoneCondition::Offline, _) => (true, 0),
-        // Nobody keeps its pointer: all of it may hold something.
+        // The write pointer is unknown: any block may hold data.
         _ => (false, zone_blocks),
     };
     let is_bad = matches!(condition, ZoneCondition::ReadOnly | ZoneCondition::Offline);
     Zone { written, has_pointer, is_bad, is_offline: condition == ZoneCondition::Offline }
 }
 
-/// The drives of an array.
+/// All drives of an array.
 pub struct Drives {
     parity: usize,
     width_max: usize,
@@ -155,17 +157,17 @@ pub struct Drives {
 }
 
 impl Drives {
-    /// Those `drives`, for groups of up to `width_max` data zones and `parity` besides.
+    /// Returns the set of `drives`, for groups of up to `width_max` data zones and `parity` parity zones.
     pub fn new(parity: usize, width_max: usize, drives: Vec<Drive>) -> Drives {
         Drives { parity, width_max, drives, losses: 0 }
     }
 
-    /// All of them, in order.
+    /// Returns all drives in order of their numbers.
     pub fn all(&self) -> &[Drive] {
         &self.drives
     }
 
-    /// Drive `number`.
+    /// Returns drive `number`.
     pub fn get(&self, number: u8) -> Option<&Drive> {
         self.drives.get(usize::from(number))
     }
@@ -176,37 +178,37 @@ impl Drives {
         (self.drives.len() - 1) as u8
     }
 
-    /// Drive `number` belongs to the array in this way from now on.
+    /// Sets the relation of drive `number` to the array.
     pub fn set_belongs(&mut self, number: u8, belongs: Belongs) {
         self.drives[usize::from(number)].belongs = belongs;
     }
 
-    /// Its device, if it can be written.
+    /// Returns the device of drive `number`, if it can be written.
     pub fn device(&self, number: u8) -> Option<Device> {
         self.get(number).filter(|drive| drive.is_there()).and_then(|drive| drive.device.clone())
     }
 
-    /// Its device, if it can be read: also one that failed when it was written.
+    /// Returns the device of drive `number`, if it can be read: also of a drive that failed only for writing.
     pub fn reader(&self, number: u8) -> Option<Device> {
         self.get(number).filter(|drive| !drive.is_dead).and_then(|drive| drive.device.clone())
     }
 
-    /// A zone, if the drive has it.
+    /// Returns a zone, if the drive has it.
     pub fn zone(&self, at: ZoneOf) -> Option<&Zone> {
         self.get(at.drive)?.zone(at.zone)
     }
 
-    /// The same, to be altered.
+    /// Returns a zone for modification, if the drive has it.
     pub fn zone_mut(&mut self, at: ZoneOf) -> Option<&mut Zone> {
         self.drives.get_mut(usize::from(at.drive))?.zone_mut(at.zone)
     }
 
-    /// How many are not there.
+    /// Returns the number of missing drives.
     pub fn missing(&self) -> usize {
         self.drives.iter().filter(|drive| drive.is_missing()).count()
     }
 
-    /// Free zones that are neither empty nor full.
+    /// Returns the free zones that are neither empty nor full.
     pub fn free_partly_written(&self, zone_blocks: u64) -> Vec<ZoneOf> {
         let mut partly = Vec::new();
         for (number, drive) in self.drives.iter().enumerate() {
@@ -217,7 +219,8 @@ impl Drives {
         partly
     }
 
-    /// Takes a zone for a group; false where it was not free.
+    /// Takes a zone for a group. Returns whether the zone was free or bad; a zone of a missing drive must not be taken
+    /// yet.
     pub fn claim(&mut self, at: ZoneOf) -> bool {
         let Some(drive) = self.drives.get_mut(usize::from(at.drive)) else { return false };
         if drive.device.is_none() {
@@ -227,7 +230,7 @@ impl Drives {
         drive.free.remove(&at.zone) || is_bad
     }
 
-    /// A zone is no group's any more.
+    /// Frees a zone that belongs to no group any more. A bad zone does not become free.
     pub fn give_back(&mut self, at: ZoneOf) {
         let Some(drive) = self.drives.get_mut(usize::from(at.drive)) else { return };
         if drive.device.is_none() {
@@ -237,7 +240,7 @@ impl Drives {
         }
     }
 
-    /// A zone cannot be written any more. Several writes that were under way there are one failure of the drive.
+    /// Marks a zone as bad. Several failed writes to one zone count as one failure of the drive.
     pub fn fail_zone(&mut self, at: ZoneOf) {
         let Some(drive) = self.drives.get_mut(usize::from(at.drive)) else { return };
         drive.free.remove(&at.zone);
@@ -250,7 +253,7 @@ impl Drives {
         self.losses += 1;
     }
 
-    /// Nothing more is written to drive `number`; nothing is read of it either if it `is_dead`.
+    /// Marks drive `number` as lost for writing, and for reading too if `is_dead`.
     pub fn lose(&mut self, number: u8, is_dead: bool) {
         let drive = &mut self.drives[usize::from(number)];
         drive.is_failing = true;
@@ -258,12 +261,12 @@ impl Drives {
         self.losses += 1;
     }
 
-    /// How often a zone or a drive was lost.
+    /// Returns how often a zone or a drive was lost.
     pub fn losses(&self) -> u64 {
         self.losses
     }
 
-    /// How many columns with data a new group has that is as wide as may be; `None` if none can be opened.
+    /// Returns the number of data columns of the widest new group; `None` if no group can be opened.
     fn widest(&self, counts: &[u32]) -> Option<usize> {
         let with_room = counts.iter().filter(|count| **count > 0).count();
         let width = with_room.checked_sub(self.parity)?.min(self.width_max);
@@ -274,25 +277,25 @@ impl Drives {
         self.drives.iter().map(|drive| if drive.is_there() { drive.free.len() as u32 } else { 0 }).collect()
     }
 
-    /// How many zones are free on the drives that are there.
+    /// Returns the number of free zones on the drives that can be written.
     pub fn free_zones(&self) -> u64 {
         self.free_counts().into_iter().map(u64::from).sum()
     }
 
-    /// The data zones of the widest group that could be opened now.
+    /// Returns the number of data zones of the widest group that could be opened now.
     pub fn widest_now(&self) -> Option<usize> {
         self.widest(&self.free_counts())
     }
 
-    /// Whether `keep` groups of `kept_width` data zones could still be opened after one of `width` was.
+    /// Returns whether a group of `width` data zones could be opened, and after it `keep` groups of `kept_width`.
     pub fn can_open(&self, width: usize, keep: u32, kept_width: usize) -> bool {
         let mut counts = self.free_counts();
         take_most_free(&mut counts, width + self.parity)
             && (0..keep).all(|_| take_most_free(&mut counts, kept_width + self.parity))
     }
 
-    /// The widths of all groups that the drives that are there could hold if they were empty, each group as wide as may
-    /// be.
+    /// Returns the widths of all groups that the writable drives could hold if they were empty, each group as wide as
+    /// possible.
     pub fn formable(&self) -> Vec<usize> {
         let usable = |drive: &Drive| drive.zones.iter().filter(|zone| !zone.is_bad).count() as u32;
         let mut counts: Vec<u32> =
@@ -305,12 +308,12 @@ impl Drives {
         widths
     }
 
-    /// The widths of the groups that could be opened now, one after the other, each as wide as may be.
+    /// Returns the widths of the groups that could be opened now one after the other, each as wide as possible.
     pub fn free_groups(&self) -> Vec<usize> {
         self.free_groups_up_to(usize::MAX)
     }
 
-    /// The same, no more than `most` of them.
+    /// Like [`Drives::free_groups`], but returns at most `most` widths.
     pub fn free_groups_up_to(&self, most: usize) -> Vec<usize> {
         let (mut counts, mut widths) = (self.free_counts(), Vec::new());
         while let Some(width) = self.widest(&counts).filter(|_| widths.len() < most) {
@@ -320,8 +323,8 @@ impl Drives {
         widths
     }
 
-    /// Takes a free zone on each of `columns` drives, those with the most free zones; `None` if too few drives have
-    /// any. With every `turn` another drive has the first column, so that parity is spread over the drives.
+    /// Takes a free zone on each of the `columns` drives with the most free zones; `None` if too few drives have any.
+    /// The order of the drives is rotated by `turn`, so that parity is spread over the drives.
     pub fn take(&mut self, columns: usize, turn: u64) -> Option<Vec<ZoneOf>> {
         let mut drives = most_free(&self.free_counts(), columns)?;
         drives.sort_unstable();
@@ -334,14 +337,14 @@ impl Drives {
         Some(taken)
     }
 
-    /// Takes a free zone of drive `number`.
+    /// Takes a free zone of drive `number`; `None` if there is none or the drive cannot be written.
     pub fn take_on(&mut self, number: u8) -> Option<ZoneOf> {
         let drive = self.drives.get_mut(usize::from(number)).filter(|drive| drive.is_there())?;
         drive.free.pop_first().map(|zone| ZoneOf { drive: number, zone })
     }
 }
 
-/// The `columns` drives with the most free zones, if so many have any.
+/// Returns the `columns` drives with the most free zones, if so many have any.
 fn most_free(counts: &[u32], columns: usize) -> Option<Vec<usize>> {
     let mut drives: Vec<usize> = (0..counts.len()).filter(|&drive| counts[drive] > 0).collect();
     drives.sort_by_key(|&drive| (std::cmp::Reverse(counts[drive]), drive));
@@ -369,7 +372,8 @@ mod tests {
         Drives::new(parity, width, zones.iter().enumerate().map(drive).collect())
     }
 
-    /// The most groups of `columns` different drives: as many as `count` for which every drive gives at most `count` zones.
+    /// Returns the largest possible number of groups of `columns` drives: the largest count such that drives that each
+    /// give at most that many zones have enough together.
     fn most_groups(zones: &[u32], columns: u32) -> u32 {
         let fits = |count: &u32| zones.iter().map(|zones| zones.min(count)).sum::<u32>() >= count * columns;
         (0..=zones.iter().sum()).rev().find(fits).unwrap_or(0)
@@ -390,7 +394,7 @@ mod tests {
         }
     }
 
-    /// Writes that were under way at a zone when it failed do not make the drive a lost one; zones that fail one by one do.
+    /// Checks that failed writes in flight to one zone do not cost the drive, but zones that fail one by one do.
     #[test]
     fn a_zone_fails_once_however_many_writes_it_takes_along() {
         let mut all = drives(&[9], 0, 1);

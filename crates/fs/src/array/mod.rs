@@ -1,4 +1,4 @@
-//! An array of 1 to 16 drives (Jin 2014 §II.D.3): zones of several drives appended to together, with parity.
+//! Array of 1 to 16 drives (Jin 2014 §II.D.3): zones of several drives that are appended to together, with parity.
 //!
 //! ```text
 //!   stripe group 7 (3 data, 1 parity)      zone 12 of drive 2 · zone 4 of drive 3 · zone 9 of drive 0 · zone 4 of drive 1
@@ -7,25 +7,27 @@
 //!                       row 1                  block 3            block 4             block 5            parity
 //! ```
 //!
-//! A *stripe group* is k' zones for data and m for parity, each on a drive of its own, chosen by free zones when the group is
-//! opened. The store above sees it as one zone of k' × (zone blocks − 1) blocks: appended to in whole rows, the last one filled
-//! with zeros, and emptied as a whole. Block numbers are group × stride + place in the group, the stride that of the widest
-//! group there can be; so a group of any width has its numbers to itself. Each zone begins with a block that says what it is
-//! ([`zone_header`]), written with the first rows.
+//! A *stripe group* is k' data zones and m parity zones, each on a drive of its own. The drives are chosen by their
+//! free zones when the group is opened. The store above uses the group as one zone of k' × (zone blocks − 1) blocks. It
+//! is appended to in whole rows, the last one filled with zeros, and emptied as a whole. A block number is group ×
+//! stride + position in the group. The stride is that of the widest possible group, so groups of any width have
+//! disjoint block numbers. Each zone begins with a header block that describes it ([`zone_header`]), written with the
+//! first rows.
 //!
-//! Which zones form a group is recorded in the log of the metadata before any record that names data in it; so it is
-//! durable whenever they are. Zones that are in no group may hold anything, and are reset before they are used.
+//! The zones of a group are recorded in the metadata log before any record that names data in the group, so the former
+//! is durable whenever the latter is. Zones that are in no group may hold anything, and are reset before they are used.
 //!
-//! A group that is *sealed* is read, and not appended to until it has been emptied. It is sealed when a drive of it is
-//! missing, when writing to it failed, when its zones are not equally long, or when nobody can know how long they are ([`fill`]).
-//! So what a drive holds of a group never becomes outdated while the drive is away: it is right, or not there.
+//! A *sealed* group is read, and not appended to until it has been emptied. A group is sealed if one of its drives is
+//! missing, a write to it failed, its zones differ in length, or their lengths are unknown ([`fill`]). So the columns
+//! of a group on an absent drive never become outdated: they are right, or missing.
 //!
 //! Invariants:
-//! 1. A row is written once, whole. What was flushed of it is readable while any k' of its columns are.
-//! 2. A drive is lost for writing as soon as it fails to flush; nothing was acknowledged from it alone, unless m is 0.
+//! 1. A row is written once, whole. A flushed row is readable while any k' of its columns are.
+//! 2. A drive is lost for writing as soon as it fails to flush. No acknowledged data were on that drive only, unless m
+//!    is 0.
 //! 3. No zone is in two groups.
-//! 4. Rows that are begun behind others, which may be under way still, reach each drive behind them. When a write of a group
-//!    fails the group is sealed before anything else is begun there.
+//! 4. Rows may be submitted while earlier rows are in flight, and reach each drive after the earlier ones. When a write
+//!    of a group fails, the group is sealed before another write to the group is submitted.
 
 mod data;
 mod drives;
@@ -55,61 +57,63 @@ use crate::format::change::{GroupLayout, ZoneOf};
 use crate::format::superblock::Shape;
 use crate::namespace::Groups;
 
-/// Drives of an array at most.
+/// Largest number of drives of an array.
 pub const DRIVES_MAX: usize = 16;
-/// Parity at most: so many drives of an array may be lost.
+/// Largest number of parity columns: so many drives of an array may be lost.
 pub const PARITY_MAX: u8 = 3;
-/// How often a group is opened elsewhere when opening it fails.
+/// How often opening a group is tried, each time on other zones.
 const ATTEMPTS: u32 = 8;
 
-/// A drive as an array is given it.
+/// Drive as given to [`Array::assemble`].
 pub struct Part {
-    /// Its name among devices.
+    /// UUID of the device.
     pub uuid: Uuid,
-    /// The device, if it is there.
+    /// The device, if it is present.
     pub device: Option<Device>,
-    /// What it was when the array was made.
+    /// Geometry of the drive when the array was made.
     pub geometry: Geometry,
-    /// The first of its zones that belongs to the array.
+    /// First zone of the drive that belongs to the array.
     pub first: u32,
-    /// Whether it belongs to the array, or did.
+    /// Relation of the drive to the array.
     pub belongs: Belongs,
 }
 
-/// Whether a drive belongs to an array.
+/// Relation of a drive to an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Belongs {
-    /// It does.
+    /// The drive belongs to the array.
     Yes,
-    /// It is being replaced: until all of it lies on the other drive, it is read as long as it answers.
+    /// The drive is being replaced: it is read as long as it answers, until all its data are on the other drive.
     Leaving,
-    /// It did once.
+    /// The drive belonged to the array and was replaced.
     No,
 }
 
-/// A stripe group.
+/// Stripe group: its zones, and how far they are written.
 #[derive(Clone, Debug)]
 struct Group {
     layout: GroupLayout,
-    /// Rows that are written, those being written included.
+    /// Number of rows that are written or being written.
     rows: u64,
-    /// Whether its zones have their headers, which are written with the first rows: so no drive turns in vain between them.
+    /// Whether the zones have their headers. They are written together with the first rows, which saves a rotation
+    /// between the two.
     has_headers: bool,
     is_sealed: bool,
-    /// Whether its rows are known from the metadata alone, which still say so: nothing is appended before they do not.
+    /// Whether the number of rows is known only from the metadata. Nothing is appended until that number is durably
+    /// deleted there.
     is_trusted: bool,
 }
 
-/// What the array did besides what it was asked.
+/// Counts of the array's additional work.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ArrayCounters {
     /// Blocks of zeros that filled up rows.
     pub padding_blocks: u64,
-    /// Blocks that were written to zones of parity, the headers with which they begin included.
+    /// Blocks that were written to parity zones, including their headers.
     pub parity_blocks: u64,
-    /// Rows of which something was read that had to be made of the other columns, because a drive did not give it.
+    /// Rows that were read with a column missing, so that blocks had to be reconstructed from the other columns.
     pub degraded_rows: u64,
-    /// Blocks that did not match their checksum and were made of the rest of their row.
+    /// Blocks that did not match their checksum and were reconstructed from the rest of their row.
     pub recovered_blocks: u64,
 }
 
@@ -121,23 +125,27 @@ struct Inner {
     /// Numbers that no group has.
     free_numbers: RefCell<BTreeSet<u32>>,
     sequence: Cell<u64>,
-    /// Given when a drive is lost.
+    /// Occurs when a drive is lost.
     is_short: Signal,
     counters: Cell<ArrayCounters>,
-    /// A mistake made on purpose, for tests: parity is written only when the array is next flushed.
+    /// Parity writes held back until the next flush, if tests inject that fault.
     late_parity: RefCell<Option<Vec<LateWrite>>>,
 }
 
-/// A write that a mistake made on purpose puts off: to a zone, from a block of the device on.
+/// Write that an injected fault holds back: zone, first block of the device, bytes.
 type LateWrite = (ZoneOf, u64, Vec<u8>);
 
-/// The array. Cloning gives another handle of the same.
+/// Array of drives. A clone is another handle of the same array.
 #[derive(Clone)]
 pub struct Array(Rc<Inner>);
 
 impl Array {
-    /// The array of file system `file_system` over `parts`, in their order, with those `groups`. Nothing is written if it
-    /// `is_read_only`; else what they know of rows is to be forgotten, durably, before the first append.
+    /// Assembles the array of file system `file_system` from `parts`, in their order, with the stripe groups `groups`.
+    /// Nothing is written if `is_read_only`. Otherwise the caller must durably delete the rows that `groups` hold
+    /// before the first append.
+    ///
+    /// # Errors
+    /// A group in `groups` does not fit the array, or names a zone that is absent or belongs to another group.
     pub async fn assemble(
         file_system: Uuid,
         shape: Shape,
@@ -172,7 +180,8 @@ impl Array {
         Ok(array)
     }
 
-    /// Enters a group that the metadata name, and takes its zones. `told` is how many rows the metadata say that it has.
+    /// Enters a group that the metadata name, and takes its zones. `told` is the number of rows recorded in the
+    /// metadata.
     fn claim(&self, group: u32, layout: &GroupLayout, told: Option<u32>) -> Result<(), FsError> {
         let inner = &self.0;
         let wrong = |why: String| FsError::format("the metadata", format!("stripe group {group}: {why}"));
@@ -189,7 +198,7 @@ impl Array {
         if let Some(rows) = rows {
             self.set_untold(layout, rows);
         }
-        // One that nothing was written to before the power went is sealed too, and emptied some time.
+        // A group that was empty at a power cut is sealed too; cleaning empties it later.
         let group_now = Group {
             layout: layout.clone(),
             rows: rows.unwrap_or(0),
@@ -207,12 +216,13 @@ impl Array {
         u64::from(at.zone) * self.0.shape.zone_blocks
     }
 
-    /// The name of its file system.
+    /// Returns the UUID of the file system.
     pub fn file_system(&self) -> Uuid {
         self.0.file_system
     }
 
-    /// Whether `group` is written to its end, as each of its drives that is there reports itself.
+    /// Returns whether the zones of `group` on all present drives are written to their ends, by their own write
+    /// pointers.
     pub fn is_full(&self, group: u32) -> bool {
         let Some(layout) = self.layout(group) else { return false };
         let drives = self.0.drives.borrow();
@@ -220,12 +230,12 @@ impl Array {
         there.filter_map(|at| drives.zone(*at)).all(|zone| zone.has_pointer && zone.written >= self.0.shape.zone_blocks)
     }
 
-    /// How its drives are used together.
+    /// Returns the shape of the array: parity, widest group, zone size and number of groups.
     pub fn shape(&self) -> Shape {
         self.0.shape
     }
 
-    /// What it did so far.
+    /// Returns the counts of additional work so far.
     pub fn counters(&self) -> ArrayCounters {
         self.0.counters.get()
     }
@@ -236,28 +246,28 @@ impl Array {
         self.0.counters.set(counters);
     }
 
-    /// What was asked of all its drives.
+    /// Returns the sums of the operations of all drives.
     pub fn traffic(&self) -> Traffic {
         let drives = self.0.drives.borrow();
         let all = drives.all().iter().filter_map(|drive| drive.device.as_ref()).map(Device::traffic);
         all.fold(Traffic::default(), |sum, one| sum.and(&one))
     }
 
-    /// The drives that are not there: their numbers and names.
+    /// Returns the missing drives: number and UUID of each.
     pub fn missing(&self) -> Vec<(u8, Uuid)> {
         let drives = self.0.drives.borrow();
         let missing = drives.all().iter().enumerate().filter(|(_, drive)| drive.is_missing());
         missing.map(|(number, drive)| (number as u8, drive.uuid)).collect()
     }
 
-    /// The drives that went away while it was in use.
+    /// Returns the numbers of the drives that failed while the array was in use.
     pub fn lost(&self) -> Vec<u8> {
         let drives = self.0.drives.borrow();
         let lost = drives.all().iter().enumerate().filter(|(_, drive)| drive.is_lost());
         lost.map(|(number, _)| number as u8).collect()
     }
 
-    /// The fewest zones that any of its drives may have open at a time, if there is a limit.
+    /// Returns the smallest limit of open zones of any drive, if there is one.
     pub fn active_max(&self) -> Option<u32> {
         let limit = |drive: &Drive| match drive.device.as_ref()?.geometry().kind {
             Kind::Zoned { active_max, .. } => active_max,
@@ -266,37 +276,37 @@ impl Array {
         self.0.drives.borrow().all().iter().filter_map(limit).min()
     }
 
-    /// The widths of all groups that its drives could hold, whatever they hold now.
+    /// Returns the widths of all groups that the drives could hold if they were empty.
     pub fn formable(&self) -> Vec<usize> {
         self.0.drives.borrow().formable()
     }
 
-    /// The widths of the groups that could be opened now, each as wide as may be.
+    /// Returns the widths of the groups that could be opened now, each as wide as possible.
     pub fn free_groups(&self) -> Vec<usize> {
         self.0.drives.borrow().free_groups()
     }
 
-    /// The same, no more than `most` of them.
+    /// Like [`Array::free_groups`], but returns at most `most` widths.
     pub fn free_groups_up_to(&self, most: usize) -> Vec<usize> {
         self.0.drives.borrow().free_groups_up_to(most)
     }
 
-    /// Zones that no group has, on the drives that are there.
+    /// Returns the number of zones that no group has, on the drives that can be written.
     pub fn free_zones(&self) -> u64 {
         self.0.drives.borrow().free_zones()
     }
 
-    /// The data zones of the widest group that could be opened now.
+    /// Returns the number of data zones of the widest group that could be opened now.
     pub fn widest_now(&self) -> Option<usize> {
         self.0.drives.borrow().widest_now()
     }
 
-    /// Whether a group of so many data zones could be opened now, and `keep` of `kept_width` after it.
+    /// Returns whether a group of `width` data zones could be opened now, and after it `keep` groups of `kept_width`.
     pub fn can_open(&self, width: usize, keep: u32, kept_width: usize) -> bool {
         !self.0.free_numbers.borrow().is_empty() && self.0.drives.borrow().can_open(width, keep, kept_width)
     }
 
-    /// Each group: its number, where it lies, and how it would report itself if it were a zone.
+    /// Returns the number, layout and state of each group. The state is that of a zone of the group's size.
     pub fn groups(&self) -> Vec<(u32, GroupLayout, ZoneState)> {
         let groups = self.0.groups.borrow();
         groups.iter().map(|(number, group)| (*number, group.layout.clone(), self.state_of(group))).collect()
@@ -310,7 +320,7 @@ impl Array {
         ZoneState { written, condition }
     }
 
-    /// All groups as zones, by number; a number without a group is a zone that is offline.
+    /// Returns the states of all groups as if they were zones, by number. A number without a group is an offline zone.
     pub fn zones(&self) -> Vec<ZoneState> {
         let none = ZoneState { written: 0, condition: ZoneCondition::Offline };
         let mut zones = vec![none; self.0.shape.groups as usize];
@@ -320,8 +330,8 @@ impl Array {
         zones
     }
 
-    /// Opens a group of `width` data zones: its zones are emptied. `None` if there is no room for one; drives and zones that fail are
-    /// left out.
+    /// Opens a group of `width` data zones, whose zones are emptied, and returns its number and layout. Drives and
+    /// zones that fail are avoided. `None` if there is no room for a group.
     pub async fn open(&self, width: usize) -> Option<(u32, GroupLayout)> {
         let columns = width + usize::from(self.0.shape.parity);
         for _ in 0..ATTEMPTS {
@@ -331,7 +341,7 @@ impl Array {
             self.0.sequence.set(sequence);
             self.0.free_numbers.borrow_mut().remove(&number);
             let layout = GroupLayout { sequence, width: width as u8, members };
-            // A drive may have failed, or begun to leave, meanwhile.
+            // A drive may have failed, or a replacement of it may have begun, during the preparation.
             if self.prepare(&layout).await && self.is_complete(&layout) {
                 let group =
                     Group { layout: layout.clone(), rows: 0, has_headers: false, is_sealed: false, is_trusted: false };
@@ -345,7 +355,7 @@ impl Array {
         None
     }
 
-    /// Whether every drive that a group lies on is there.
+    /// Returns whether every drive of a group can be written.
     fn is_complete(&self, layout: &GroupLayout) -> bool {
         let drives = self.0.drives.borrow();
         layout.members.iter().all(|at| drives.get(at.drive).is_some_and(Drive::is_there))
@@ -359,7 +369,7 @@ impl Array {
         all_of(columns.collect()).await.into_iter().all(|is_done| is_done)
     }
 
-    /// Empties a zone; whether that went well.
+    /// Empties a zone, and returns whether that succeeded.
     async fn prepare_zone(&self, at: ZoneOf) -> bool {
         let outcome = self.empty_zone(at).await;
         if outcome.is_err() {
@@ -368,7 +378,7 @@ impl Array {
         outcome.is_ok()
     }
 
-    /// Resets a zone where it must be. Returns its drive.
+    /// Resets a zone if needed. Returns its drive.
     async fn empty_zone(&self, at: ZoneOf) -> Result<Device, DeviceFault> {
         let device = self.0.drives.borrow().device(at.drive);
         let device = device.ok_or_else(|| DeviceFault::new(format!("drive {} is not there", at.drive)))?;
@@ -380,7 +390,7 @@ impl Array {
         Ok(device)
     }
 
-    /// Empties a zone that is to be column `column` of a group, and writes its header.
+    /// Empties a zone that becomes column `column` of a group, and writes its header.
     async fn begin_zone(&self, group: u32, layout: &GroupLayout, column: usize) -> Result<(), DeviceFault> {
         let at = layout.members[column];
         let device = self.empty_zone(at).await?;
@@ -389,7 +399,7 @@ impl Array {
         device.write(self.start_of(at), header).await
     }
 
-    /// The block with which the zone of column `column` begins.
+    /// Returns the header block of the zone of column `column`.
     fn header_of(&self, group: u32, layout: &GroupLayout, column: usize) -> Vec<u8> {
         let names = self.0.drives.borrow();
         let drives =
@@ -406,7 +416,7 @@ impl Array {
         }
     }
 
-    /// Asks a drive, after a write to one of its zones failed, whether the zone is bad or the drive.
+    /// Finds out, after a write to a zone failed, whether the zone or the whole drive has failed, and marks it.
     async fn look_at(&self, at: ZoneOf) {
         let Some(device) = self.0.drives.borrow().device(at.drive) else { return };
         match device.zones().await {
@@ -428,8 +438,8 @@ impl Array {
         }
     }
 
-    /// How often a zone or a drive was lost since it was assembled. Whenever this changes, the room that there is may
-    /// have changed too.
+    /// Returns how often a zone or a drive was lost since the array was assembled. Whenever the number changes, the
+    /// free space may have changed too.
     pub fn losses(&self) -> u64 {
         self.0.drives.borrow().losses()
     }
@@ -439,7 +449,7 @@ impl Array {
         self.0.is_short.next()
     }
 
-    /// Wakes whoever replaces lost drives: a spare has come, for example.
+    /// Wakes the tasks that wait in [`Array::until_short`], for example because a spare was added.
     pub fn tell_short(&self) {
         self.0.is_short.give();
     }
@@ -453,7 +463,7 @@ impl Array {
         }
     }
 
-    /// Empties group `group`: it is gone, its zones are free. A zone that cannot be reset is not used any more.
+    /// Drops group `group` and frees its zones. A zone that cannot be reset is not used any more.
     pub async fn reset(&self, group: u32) -> Result<(), DeviceFault> {
         let layout = {
             let groups = self.0.groups.borrow();
@@ -476,11 +486,11 @@ impl Array {
         Ok(())
     }
 
-    /// Makes durable what was written. A drive that cannot is lost; that is an error only where more are missing than there is
-    /// parity for.
+    /// Makes completed writes durable. A drive that fails to flush is lost; this is an error only if more drives are
+    /// missing than there are parity columns.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
         self.write_late().await?;
-        // A drive that leaves as well: what was written to it before counts.
+        // A drive that is being replaced is flushed, too: it may hold earlier writes.
         let there: Vec<(u8, Device)> = {
             let drives = self.0.drives.borrow();
             let written = drives.all().iter().enumerate().filter(|(_, drive)| drive.belongs_now() && !drive.is_lost());
@@ -507,7 +517,7 @@ impl Array {
 }
 
 async fn drive_of(part: Part, zone_blocks: u64) -> Drive {
-    // One whose zones cannot be told is not there.
+    // A drive that cannot report its zones counts as missing.
     let (device, states) = match part.device {
         Some(device) => match device.zones().await {
             Ok(states) => (Some(device), states),

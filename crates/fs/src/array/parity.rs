@@ -1,20 +1,21 @@
-//! The parity of a row: what is written besides the data, and what is lost found again from the rest.
+//! Parity of a row: computing the parity columns, and reconstructing lost columns from the others.
 //!
-//! One parity column is the XOR of the data (Jin 2014 §II.D.3). More are the recovery shards of the Reed–Solomon code
-//! over GF(2¹⁶) of the crate `reed-solomon-simd` (that of Leopard-RS; Lin, Al-Naffouri, Han and Chung 2016). It codes
-//! each piece of 64 bytes by itself, so coding several rows at once gives the same as coding each. A group with one
-//! data column has copies of it.
+//! One parity column is the XOR of the data (Jin 2014 §II.D.3). More columns are the recovery shards of the
+//! Reed–Solomon code over GF(2¹⁶) of the crate `reed-solomon-simd` (that of Leopard-RS; Lin, Al-Naffouri, Han and Chung
+//! 2016). It codes each piece of 64 bytes independently, so coding several rows at once gives the same result as coding
+//! each row. The parity columns of a group with one data column are copies of it.
 //!
 //! Invariants:
-//! 1. Any `width` columns of a row give the others.
-//! 2. The code is part of the format: a later version of the crate must give the same bytes, which a test checks.
+//! 1. Any `width` columns of a row determine the others.
+//! 2. The code is part of the on-disk format: a later version of the crate must give the same bytes, which a test
+//!    checks.
 
 use std::collections::BTreeMap;
 
-/// A column of a run of rows, by its number: data first, then parity.
+/// Columns of a run of rows, by number: data first, then parity.
 pub type Columns = BTreeMap<usize, Vec<u8>>;
 
-/// The parity columns of these data columns, all of one length, a multiple of 64 bytes.
+/// Returns the parity columns of the columns `data`, all of one length, a multiple of 64 bytes.
 pub fn parity_of(data: &[&[u8]], parity: usize) -> Vec<Vec<u8>> {
     match (data, parity) {
         (_, 0) => Vec::new(),
@@ -35,8 +36,8 @@ fn xor<'a>(mut columns: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     sum
 }
 
-/// The data columns of a row of `width` and `parity`, made of the columns `there` that are left; `None` if they are too
-/// few.
+/// Returns the data columns of rows with `width` data and `parity` parity columns, reconstructed from the readable
+/// columns `there`. `None` if there are fewer than `width`.
 pub fn data_from(width: usize, parity: usize, there: &Columns) -> Option<Vec<Vec<u8>>> {
     if there.len() < width {
         return None;
@@ -62,7 +63,7 @@ pub fn data_from(width: usize, parity: usize, there: &Columns) -> Option<Vec<Vec
     (0..width).map(|column| there.get(&column).or_else(|| lost.get(&column)).cloned()).collect()
 }
 
-/// Column `wanted` of a row, from those that are left.
+/// Returns column `wanted` of rows, reconstructed from the readable columns `there`; `None` if they are too few.
 pub fn column_from(width: usize, parity: usize, there: &Columns, wanted: usize) -> Option<Vec<u8>> {
     let data = data_from(width, parity, there)?;
     if wanted < width {
@@ -88,7 +89,7 @@ mod tests {
         data.into_iter().chain(parity).collect()
     }
 
-    /// Every choice of lost columns, of every width that an array of 16 drives has with up to three of parity.
+    /// Tries every choice of lost columns, of widths up to 7 with up to three parity columns.
     #[test]
     fn any_width_columns_give_the_others() {
         for parity in 0..=3usize {
@@ -115,7 +116,7 @@ mod tests {
         }
     }
 
-    /// By the definition of XOR, and of a mirror.
+    /// Checks one parity column against the definition of XOR, and one data column against that of a mirror.
     #[test]
     fn one_parity_is_the_xor_and_one_column_is_copied() {
         let all = whole(5, 1, 64);
@@ -137,7 +138,7 @@ mod tests {
         }
     }
 
-    /// What drives bear that were written by earlier versions: another code must not pass for this one.
+    /// Checks sums of parity on drives written by earlier versions: another code would be incompatible.
     #[test]
     fn the_code_stays_the_same() {
         let sums = |width, parity| {

@@ -1,4 +1,4 @@
-//! Rows of a stripe group: appended whole, read, and made again of what is left of them.
+//! Rows of a stripe group: appending whole rows, reading, and reconstructing rows with missing columns.
 
 use super::parity::{Columns, column_from, data_from, parity_of};
 use super::{Array, Group, LateWrite};
@@ -7,10 +7,10 @@ use crate::device::{BLOCK_BYTES, Device, DeviceFault};
 use crate::format::change::{GroupLayout, ZoneOf};
 use crate::journal::checksums;
 
-/// What reading a column comes to.
+/// Outcome of reading a column.
 type Read = Result<Vec<u8>, DeviceFault>;
 
-/// A run of rows of a group, of which the blocks from `first` to before `end` are wanted, counted from the first row.
+/// Run of rows of a group. The blocks from `first` to before `end` are requested; both are counted from the first row.
 struct Rows {
     layout: GroupLayout,
     row: u64,
@@ -24,8 +24,8 @@ impl Rows {
         u64::from(self.layout.width)
     }
 
-    /// The rows in which column `column` has blocks that are wanted: the first, counted from the first row, and how
-    /// many.
+    /// Returns the rows in which column `column` has requested blocks: the first, counted from the first row, and their
+    /// number.
     fn rows_of(&self, column: u64) -> (u64, u64) {
         let width = self.width();
         let skipped = u64::from(column < self.first);
@@ -33,7 +33,7 @@ impl Rows {
         (skipped, end.saturating_sub(skipped))
     }
 
-    /// Cuts what is wanted out of the bytes of whole rows.
+    /// Returns the requested blocks out of the bytes of whole rows.
     fn cut(&self, mut bytes: Vec<u8>) -> Vec<u8> {
         bytes.truncate(self.end as usize * BLOCK_BYTES);
         bytes.drain(..self.first as usize * BLOCK_BYTES);
@@ -41,7 +41,7 @@ impl Rows {
     }
 }
 
-/// Bytes that are to be written to a zone.
+/// Write of one column to its zone.
 struct ColumnWrite {
     at: ZoneOf,
     device: Device,
@@ -58,7 +58,10 @@ impl ColumnWrite {
 }
 
 impl Array {
-    /// Which rows `blocks` from `block` on lie in.
+    /// Returns the rows that hold `blocks` from `block` on.
+    ///
+    /// # Errors
+    /// The blocks are in no stripe group, or exceed it.
     fn locate(&self, block: u64, blocks: u64) -> Result<Rows, DeviceFault> {
         let stride = self.0.shape.stride();
         let (group, place) = ((block / stride) as u32, block % stride);
@@ -74,8 +77,8 @@ impl Array {
         Ok(Rows { layout: found.layout.clone(), row, rows: end.div_ceil(width), first, end })
     }
 
-    /// Reads `blocks` from `block` on. What a drive does not give is made of the other columns; whether the bytes are
-    /// right is left to the checksums of whoever asks.
+    /// Reads `blocks` from `block` on. Unreadable columns are reconstructed from the others. The caller verifies the
+    /// bytes by their checksums.
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         let rows = self.locate(block, blocks)?;
         let wanted: Vec<(usize, u64, u64)> = (0..rows.width())
@@ -109,8 +112,8 @@ impl Array {
         Ok(rows.cut(bytes))
     }
 
-    /// All data blocks of `rows`, of which some column cannot be read: in one piece where as many columns as are needed can
-    /// be read for all of them, else row by row.
+    /// Returns all data blocks of `rows`, with unreadable columns reconstructed. It reads all rows at once if enough
+    /// columns are readable in all of them, and otherwise row by row.
     async fn read_degraded(&self, rows: &Rows) -> Result<Vec<u8>, DeviceFault> {
         self.count(|counters| counters.degraded_rows += rows.rows);
         if let Ok(bytes) = self.make_rows(&rows.layout, rows.row, rows.rows).await {
@@ -140,7 +143,7 @@ impl Array {
         Ok(bytes)
     }
 
-    /// Every column of these rows that can be read, and why one could not.
+    /// Returns every readable column of these rows, and the fault of an unreadable one.
     pub(super) async fn read_columns(
         &self,
         layout: &GroupLayout,
@@ -174,7 +177,10 @@ impl Array {
         device.read(self.start_of(at) + 1 + row, rows).await
     }
 
-    /// Whether all columns of a row can be read and agree with its parity.
+    /// Returns whether the columns of a row agree with its parity.
+    ///
+    /// # Errors
+    /// A column cannot be read.
     pub(super) async fn agrees_with_parity(&self, layout: &GroupLayout, row: u64) -> Result<bool, DeviceFault> {
         let (there, fault) = self.read_columns(layout, row, 1).await;
         if let Some(fault) = fault {
@@ -185,7 +191,7 @@ impl Array {
         Ok(there.range(usize::from(layout.width)..).map(|(_, bytes)| bytes).eq(&made))
     }
 
-    /// The drive that zone `at` lies on, if it can be read and the zone has these rows.
+    /// Returns the device of zone `at`, if it can be read and the zone has these rows.
     fn reader_of(&self, at: ZoneOf, row: u64, rows: u64) -> Option<Device> {
         let drives = self.0.drives.borrow();
         let zone = drives.zone(at).filter(|zone| !zone.is_offline);
@@ -193,9 +199,9 @@ impl Array {
         drives.reader(at.drive).filter(|_| reaches)
     }
 
-    /// Appends `bytes`, whole blocks, at `block`, where the group's pointer is; the last row is filled up with zeros. When it
-    /// is first polled the drives have it, so the next may be begun behind it. If a drive fails, the group is sealed, and
-    /// what is under way behind fails too, or is nobody's.
+    /// Appends `bytes`, whole blocks, at `block`, which must be the group's write pointer; the last row is filled with
+    /// zeros. The first poll submits the writes to the drives, so the next append may follow at once. If a drive fails,
+    /// the group is sealed. Appends in flight behind this one fail too, or no record ever names their blocks.
     pub async fn write(&self, block: u64, bytes: Vec<u8>) -> Result<(), DeviceFault> {
         let group = (block / self.0.shape.stride()) as u32;
         let columns = self.begin_append(group, block, bytes)?;
@@ -206,7 +212,7 @@ impl Array {
         let mut first_fault = Ok(());
         for (at, outcome) in places.into_iter().zip(outcomes) {
             if let Err(fault) = outcome {
-                // At once: nothing more is to be begun behind what failed.
+                // Seals before anything is awaited: no write may be submitted behind one that failed.
                 self.seal(group);
                 self.look_at(at).await;
                 first_fault = Err(fault);
@@ -224,7 +230,7 @@ impl Array {
         }
     }
 
-    /// What is to be written to each zone; the pointer of the group is moved behind these rows.
+    /// Returns the write for each zone, and moves the write pointer of the group behind these rows.
     fn begin_append(&self, group: u32, block: u64, mut bytes: Vec<u8>) -> Result<Vec<ColumnWrite>, DeviceFault> {
         let stride = self.0.shape.stride();
         let mut groups = self.0.groups.borrow_mut();
@@ -249,7 +255,7 @@ impl Array {
         found.rows += rows;
         let with_headers = !std::mem::replace(&mut found.has_headers, true);
         let columns = columns_of(&found.layout, &bytes);
-        // A zone of parity has its header in the same write.
+        // The header of a parity zone is part of the same write.
         let parity_blocks = (rows + u64::from(with_headers)) * found.layout.parity() as u64;
         self.count(|counters| {
             counters.padding_blocks += padding_blocks;
@@ -286,14 +292,14 @@ impl Array {
         Ok(writes)
     }
 
-    /// Makes block `block` again from the other columns of its row, so that it matches the checksum `sum`. Other
-    /// columns may be wrong too: every choice of columns is tried that leaves out no more than there is parity for.
-    /// `None` if none of them gives `sum`.
+    /// Reconstructs block `block` from the other columns of its row, so that it matches the checksum `sum`. Other
+    /// columns may be damaged too, so every combination of as many columns as are needed is tried. `None` if none of
+    /// them gives `sum`.
     pub async fn recover(&self, block: u64, sum: u32) -> Option<Vec<u8>> {
         self.recover_as(block, |bytes| checksums::of_block(bytes) == sum).await
     }
 
-    /// The same, with `is_right` in the place of a checksum.
+    /// Like [`Array::recover`], with the test `is_right` in place of a checksum.
     pub async fn recover_as(&self, block: u64, is_right: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
         let rows = self.locate(block, 1).ok()?;
         let (mut there, _) = self.read_columns(&rows.layout, rows.row, 1).await;
@@ -311,7 +317,7 @@ impl Array {
         None
     }
 
-    /// How many rows of a group, from the first on, can be read: as far as enough of its zones reach.
+    /// Returns how many rows of a group, from the first on, are readable: as far as enough of its zones reach.
     pub fn rows_readable(&self, group: u32) -> u64 {
         let Some(layout) = self.layout(group) else { return 0 };
         let drives = self.0.drives.borrow();
@@ -325,7 +331,7 @@ impl Array {
         reached.iter().rev().nth(usize::from(layout.width) - 1).copied().unwrap_or(0)
     }
 
-    /// From now on parity is written late: a mistake that tests of power cuts must catch.
+    /// Makes the array write parity only at the next flush: a fault that tests of power cuts must detect.
     pub(crate) fn make_parity_late(&self) {
         *self.0.late_parity.borrow_mut() = Some(Vec::new());
     }
@@ -339,7 +345,7 @@ impl Array {
         columns
     }
 
-    /// Writes what a mistake made on purpose left unwritten, after what it should have come before.
+    /// Writes the parity that the injected fault held back, after a flush of the data.
     pub(super) async fn write_late(&self) -> Result<(), DeviceFault> {
         let late: Vec<LateWrite> = self.0.late_parity.borrow_mut().as_mut().map(std::mem::take).unwrap_or_default();
         if late.is_empty() {
@@ -362,7 +368,7 @@ impl Array {
     }
 }
 
-/// Puts the blocks of a column where they belong in rows of `width`, from row `row` on.
+/// Copies the blocks of a column to their positions in rows of `width`, from row `row` on.
 fn spread(column_bytes: &[u8], column: usize, row: usize, width: usize, into: &mut [u8]) {
     for (number, block) in column_bytes.chunks(BLOCK_BYTES).enumerate() {
         let at = ((row + number) * width + column) * BLOCK_BYTES;
@@ -370,7 +376,7 @@ fn spread(column_bytes: &[u8], column: usize, row: usize, width: usize, into: &m
     }
 }
 
-/// The columns of whole rows, data and parity.
+/// Returns the columns of whole rows, data and parity.
 pub(super) fn columns_of(layout: &GroupLayout, bytes: &[u8]) -> Vec<Vec<u8>> {
     let width = usize::from(layout.width);
     let blocks: Vec<&[u8]> = bytes.chunks(BLOCK_BYTES).collect();
@@ -384,7 +390,7 @@ pub(super) fn columns_of(layout: &GroupLayout, bytes: &[u8]) -> Vec<Vec<u8>> {
     columns
 }
 
-/// Every choice of `count` out of `numbers`.
+/// Returns every combination of `count` out of `numbers`.
 fn choices(numbers: &[usize], count: usize) -> Vec<Vec<usize>> {
     if count == 0 {
         return vec![Vec::new()];

@@ -1,4 +1,4 @@
-//! Goal: an array gives back what was written to it, whatever drives are lost and blocks are altered within its parity, and
+//! Goal: an array returns the data written to it while the lost drives and altered blocks are within its parity, and
 //! keeps the rules of its drives. Method: operations at random on drives in memory, against a map from block to bytes.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
@@ -22,12 +22,12 @@ const FILE_SYSTEM: Uuid = Uuid::from_u128(77);
 struct Rig {
     models: Vec<Model>,
     shape: Shape,
-    /// What the metadata would say.
+    /// Groups as the metadata would record them.
     namespace: Namespace,
 }
 
 impl Rig {
-    /// Drives in zones and, if `mixed`, every other one without.
+    /// Makes zoned drives; if `mixed`, every second one is conventional.
     fn new(drives: usize, width: u8, parity: u8, mixed: bool) -> Rig {
         let zoned = Kind::Zoned { zone_blocks: ZONE_BLOCKS, zones: 6, conventional: 0, active_max: None };
         let kind = |drive: usize| if mixed && drive % 2 == 1 { Kind::Plain } else { zoned };
@@ -68,7 +68,7 @@ impl Random {
     }
 }
 
-/// Blocks of groups, and where each group is written next.
+/// Expected blocks, and rows and width of each group.
 #[derive(Default)]
 struct Naive {
     blocks: BTreeMap<u64, Vec<u8>>,
@@ -112,7 +112,7 @@ async fn act(rig: &mut Rig, array: &Array, naive: &mut Naive, random: &mut Rando
     }
 }
 
-/// Every run of blocks that was written is read as it was written.
+/// Checks that every run of written blocks is read unchanged.
 async fn compare(array: &Array, naive: &Naive, random: &mut Random) {
     for (&block, bytes) in &naive.blocks {
         let most = (block..).take_while(|at| naive.blocks.contains_key(at)).count() as u64;
@@ -169,7 +169,7 @@ fn what_was_written_is_read_with_any_drives_lost_within_parity() {
     }
 }
 
-/// A group of `width` and `parity` with `blocks` in it, on drives that are all there.
+/// Writes `blocks` to a new group of `width` data columns; no drive is missing. Returns the group and the bytes.
 async fn one_group(clock: &Clock, rig: &mut Rig, width: usize, blocks: u64) -> (u32, Vec<u8>) {
     let array = rig.assemble(clock, &[]).await;
     let (group, layout) = array.open(width).await.unwrap();
@@ -217,7 +217,7 @@ fn a_group_that_missed_something_is_sealed_and_a_drive_that_returns_harms_nothin
         let layout = rig.namespace.groups().all()[&group].clone();
         let state = |array: &Array| array.zones()[group as usize].condition;
         assert_eq!(state(&rig.assemble(&own, &[]).await), ZoneCondition::Writable, "whole and even: it goes on");
-        // One drive is away; what it holds was emptied, and its zones hold something else, as long as before.
+        // One drive is absent. Later it returns with zones of equal length but other contents.
         let away = usize::from(layout.members[0].drive);
         let degraded = rig.assemble(&own, &[away]).await;
         assert_eq!(state(&degraded), ZoneCondition::Full, "with a drive away it takes no more");

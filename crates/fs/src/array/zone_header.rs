@@ -1,5 +1,5 @@
-//! The first block of every zone of an array: which group the zone belongs to, and which part of it. So zones are known
-//! without metadata, and one of an earlier time is not taken for one of now.
+//! First block of every zone of an array: the group of the zone, and its column there. With it zones are recognized
+//! without metadata, and a zone of an earlier time is not taken for a current one.
 
 use uuid::Uuid;
 
@@ -10,26 +10,26 @@ use crate::format::coding::{Decoder, Malformed, seal, unseal};
 const MAGIC: &[u8; 8] = b"imbrexzn";
 const VERSION: u32 = 1;
 
-/// What the block says.
+/// Contents of the header block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ZoneHeader {
-    /// The file system.
+    /// UUID of the file system.
     pub file_system: Uuid,
-    /// The group.
+    /// Number of the group.
     pub group: u32,
-    /// Which column of it this zone is: data first, then parity.
+    /// Column of this zone in the group: data first, then parity.
     pub column: u8,
-    /// Where the group lies.
+    /// Zones of the group.
     pub layout: GroupLayout,
-    /// The drives of its columns, by their names.
+    /// UUIDs of the drives of the columns.
     pub drives: Vec<Uuid>,
-    /// Drives that had been replaced when this was written, by their numbers: so one is known when it comes back, and the metadata
-    /// are lost. Headers of earlier programs name none.
+    /// Numbers of the drives that had been replaced when this header was written. They identify a replaced drive that
+    /// returns after the metadata were lost. Headers of earlier versions list none.
     pub gone: Vec<u8>,
 }
 
 impl ZoneHeader {
-    /// Its block.
+    /// Returns the encoded block.
     pub fn encode(&self) -> Vec<u8> {
         seal(MAGIC, VERSION, |to| {
             to.u128(self.file_system.as_u128());
@@ -41,7 +41,7 @@ impl ZoneHeader {
         })
     }
 
-    /// Reads one; nothing where there is none, or a damaged one.
+    /// Decodes a header; `None` if the block is no valid header.
     pub fn decode(block: &[u8]) -> Option<ZoneHeader> {
         let (version, mut from) = unseal(MAGIC, block)?;
         (version == VERSION).then(|| decode_rest(&mut from).ok())?
@@ -73,7 +73,7 @@ mod tests {
         let layout = GroupLayout { sequence: 1 << 50, width: 16, members };
         let header =
             ZoneHeader { file_system: Uuid::from_u128(5), group: 9, column: 18, layout, drives, gone: Vec::new() };
-        // As many numbers as may be given, each but the last few to a drive that is gone.
+        // The largest possible list of replaced drives.
         let with_gone = ZoneHeader { gone: (0..=249).collect(), ..header.clone() };
         assert_eq!(ZoneHeader::decode(&with_gone.encode()), Some(with_gone));
         let block = header.encode();

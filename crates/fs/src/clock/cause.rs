@@ -1,42 +1,43 @@
-//! What a task works for, so that what devices do for it can be charged to that.
+//! The purpose of a task's work, its cause, so that device time and traffic can be charged to it.
 //!
 //! ```text
 //!   Data ──► Parity · Metadata · Hot · Cleaning · Repair
 //! ```
 //!
 //! Invariants:
-//! 1. Work is for files until something else is named, and what is named first holds for all that is done on the way: the
-//!    records and the parity that cleaning takes are cleaning.
-//! 2. A cause belongs to a piece of work, not to a stretch of time: two tasks whose turns alternate keep theirs.
+//! 1. The cause is [`Cause::Data`] until another one is set. The first other cause holds for all nested work: records
+//!    and parity that cleaning writes are charged to cleaning.
+//! 2. A cause belongs to a future, not to a stretch of time: two tasks that are polled alternately keep their own
+//!    causes.
 
 use std::future::Future;
 
 use super::Clock;
 
-/// What something is done for.
+/// Purpose of a piece of work.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Cause {
-    /// Files are read and written, with the records among their data and what fills up rows.
+    /// Reads and writes of files, including the records among their data and the padding of rows.
     #[default]
     Data,
-    /// Parity of what is written of files.
+    /// Parity of file data.
     Parity,
     /// Log, checkpoints, checksums.
     Metadata,
-    /// Files come into the hot zone.
+    /// Promotion of files into the hot zone.
     Hot,
-    /// Zones are emptied.
+    /// Cleaning of zones.
     Cleaning,
-    /// Drives are replaced, blocks are looked at and made again.
+    /// Replacement of drives, scrub, and repair of blocks.
     Repair,
 }
 
 impl Cause {
-    /// All of them.
+    /// All causes.
     pub const ALL: [Cause; 6] =
         [Cause::Data, Cause::Parity, Cause::Metadata, Cause::Hot, Cause::Cleaning, Cause::Repair];
 
-    /// Its name.
+    /// Returns the lower-case name of the cause.
     pub fn name(self) -> &'static str {
         match self {
             Cause::Data => "data",
@@ -50,12 +51,12 @@ impl Cause {
 }
 
 impl Clock {
-    /// What the task that runs just now works for.
+    /// Returns the cause of the task that is polled just now.
     pub fn cause(&self) -> Cause {
         self.0.cause.get()
     }
 
-    /// Does `work` for `cause`, unless the task already works for another than files.
+    /// Polls `work` with the cause `cause`, unless the task's cause already differs from [`Cause::Data`].
     pub async fn for_cause<T>(&self, cause: Cause, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         std::future::poll_fn(|context| {

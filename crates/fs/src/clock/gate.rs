@@ -1,4 +1,5 @@
-//! What tasks of one thread wait at: a gate that one passes at a time, and a signal that wakes all who wait.
+//! Synchronization of tasks of one thread: a lock that serves waiters in order of arrival, and a signal that wakes all
+//! waiting tasks.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -10,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 #[derive(Default)]
 struct GateState {
     is_held: Cell<bool>,
-    /// Who waits, in order of arrival, each with whether its turn has come.
+    /// Waiting tasks in order of arrival, each with a flag that the lock was passed to it.
     waiting: RefCell<VecDeque<Rc<Turn>>>,
 }
 
@@ -20,23 +21,23 @@ struct Turn {
     waker: RefCell<Option<Waker>>,
 }
 
-/// One task at a time, in order of arrival.
+/// Lock for tasks of one thread. Tasks get it in order of arrival.
 #[derive(Clone, Default)]
 pub struct Gate(Rc<GateState>);
 
 impl Gate {
-    /// Waits for its turn.
+    /// Waits for the lock; the future returns its guard.
     pub fn enter(&self) -> Entering {
         Entering { gate: self.0.clone(), turn: None }
     }
 
-    /// Whether somebody is inside or waits.
+    /// Returns whether a task holds the lock.
     pub fn is_busy(&self) -> bool {
         self.0.is_held.get()
     }
 }
 
-/// Waits at a [`Gate`].
+/// Future of [`Gate::enter`]: waits for the lock.
 pub struct Entering {
     gate: Rc<GateState>,
     turn: Option<Rc<Turn>>,
@@ -67,7 +68,7 @@ impl Drop for Entering {
     fn drop(&mut self) {
         let Some(turn) = self.turn.take() else { return };
         if turn.has_come.get() {
-            // Its turn came and it does not want it any more: the next one's has.
+            // The lock was passed to this waiter, which was dropped before it took the lock.
             pass_on(&self.gate);
         } else {
             self.gate.waiting.borrow_mut().retain(|other| !Rc::ptr_eq(other, &turn));
@@ -75,11 +76,11 @@ impl Drop for Entering {
     }
 }
 
-/// Being inside a [`Gate`]; dropping it lets the next one in.
+/// Guard of a [`Gate`]: its owner holds the lock. Dropping the guard passes the lock to the next waiter.
 pub struct Pass(Rc<GateState>);
 
 impl Pass {
-    /// Whether somebody waits to be let in.
+    /// Returns whether another task waits for the lock.
     pub fn is_wanted(&self) -> bool {
         !self.0.waiting.borrow().is_empty()
     }
@@ -107,41 +108,41 @@ fn pass_on(gate: &GateState) {
 #[derive(Default)]
 struct SignalState {
     times: Cell<u64>,
-    /// The wakers of those who wait, by the number of each wait: one each, however often it is polled, and none once
-    /// the wait is over.
+    /// Wakers of waiting tasks by the number of the wait. A wait has one waker, however often it is polled, and none
+    /// after it has ended.
     waiting: RefCell<BTreeMap<u64, Waker>>,
     waits: Cell<u64>,
 }
 
-/// Something that happens again and again; whoever waits is woken the next time.
+/// Repeatable event. Each occurrence wakes all tasks that wait for it.
 #[derive(Clone, Default)]
 pub struct Signal(Rc<SignalState>);
 
 impl Signal {
-    /// It happens: everybody who waits goes on.
+    /// Reports one occurrence: wakes all waiting tasks.
     pub fn give(&self) {
         self.0.times.set(self.0.times.get() + 1);
-        // Nothing is borrowed meanwhile: what is woken may wait again.
+        // Nothing is borrowed while wakers run: a woken task may wait again.
         let waiting = std::mem::take(&mut *self.0.waiting.borrow_mut());
         waiting.into_values().for_each(Waker::wake);
     }
 
-    /// How often it has happened.
+    /// Returns how often the event has occurred.
     pub fn times(&self) -> u64 {
         self.0.times.get()
     }
 
-    /// Waits for the next time, counted from now.
+    /// Waits for the next occurrence, counted from this call.
     pub fn next(&self) -> Waiting {
         Waiting { signal: self.0.clone(), seen: self.0.times.get(), number: None }
     }
 }
 
-/// Waits for a [`Signal`].
+/// Future of [`Signal::next`]: waits for the next occurrence.
 pub struct Waiting {
     signal: Rc<SignalState>,
     seen: u64,
-    /// Its number among those that wait, once it does.
+    /// Number of this wait in `SignalState::waiting`; set by the first poll that returns pending.
     number: Option<u64>,
 }
 

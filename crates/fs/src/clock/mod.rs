@@ -1,4 +1,4 @@
-//! The core's own clock and its tasks: one thread, any number of tasks, and time that is either virtual or the wall's.
+//! Executor of the core: one thread runs any number of tasks. Its time is either virtual or that of the wall clock.
 //!
 //! ```text
 //!   ready ─► polled, in order ─► waits for: a timer · a device · a gate · another task
@@ -6,15 +6,16 @@
 //!     └──────────────── woken ◄──────────────────────┘
 //! ```
 //!
-//! In virtual time the clock jumps to the earliest timer or device event whenever no task is ready, so the same program
-//! with the same seed does the same at the same times. On the wall clock the same loop waits instead. Whoever has other things
-//! to wait for as well calls [`Clock::go_on`] in a loop of its own.
+//! In virtual time the clock jumps to the earliest timer or device event whenever no task is ready, so a program with a
+//! given seed does the same work at the same times in every run. With the wall clock the same loop waits instead. A
+//! program that also waits for other events calls [`Clock::go_on`] in a loop of its own.
 //!
 //! Invariants:
-//! 1. Tasks that are ready run in the order in which they became so, or in one that a seed chooses; events at one time are
-//!    delivered in the order in which their sources were made.
+//! 1. Ready tasks run in the order in which they became ready, or in an order chosen by a seed. Events at one time are
+//!    delivered in the order in which their sources were added.
 //! 2. The time never goes back.
-//! 3. A task that nothing can ever wake is an error of ours: [`Stalled`] says so, nothing hangs.
+//! 3. If no task is ready and no event can make one ready, that is a bug of the core: [`Stalled`] is returned instead
+//!    of waiting forever.
 
 mod cause;
 mod gate;
@@ -42,21 +43,22 @@ pub const SECOND_NS: u64 = 1_000_000_000;
 /// A boxed future that stays on one thread.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// Something that makes events in time: a device.
+/// Source of events in time, for example a device.
 pub trait Source {
-    /// When its next event is, if there is one; `now` or earlier if it is due.
+    /// Returns the time of its next event in nanoseconds, if there is one; a time of at most `now_ns` means that the
+    /// event is due.
     fn next_event_ns(&self, now_ns: u64) -> Option<u64>;
 
-    /// Delivers what is due at `now_ns`.
+    /// Delivers the events that are due at `now_ns`.
     fn deliver(&self, now_ns: u64);
 
-    /// Returns why it makes no progress with writes, while the disk of its host is full.
+    /// Returns the reason why writes make no progress, if the disk of the source's host is full.
     fn blocked(&self) -> Option<String> {
         None
     }
 }
 
-/// No task can ever go on.
+/// Error of the executor: no task can ever continue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("every task waits for something that will never happen")]
 pub struct Stalled;
@@ -67,33 +69,33 @@ struct Inner {
     timers_made: Cell<u64>,
     now_ns: Cell<u64>,
     sources: RefCell<Vec<Rc<dyn Source>>>,
-    /// Given when a source becomes blocked.
+    /// Occurs when a source becomes blocked.
     blocked_signal: Signal,
-    /// When the wall clock began; none in virtual time.
+    /// Time at which the executor was made, on the wall clock; none in virtual time.
     began: Option<Instant>,
-    /// Wakes the thread that waits for the wall clock.
+    /// Notification that wakes the executor's thread from its wait on the wall clock.
     notify: Arc<Notify>,
-    /// What the task that runs just now works for.
+    /// Cause of the task that is polled just now.
     cause: Cell<Cause>,
 }
 
-/// The clock, its tasks and its sources. Cloning gives another handle of the same.
+/// Executor with its time, its tasks and its sources. A clone is another handle of the same executor.
 #[derive(Clone)]
 pub struct Clock(Rc<Inner>);
 
 impl Clock {
-    /// Virtual time, from 0.
+    /// Returns an executor in virtual time, which starts at 0.
     pub fn in_virtual_time() -> Clock {
         Clock::new(None, None)
     }
 
-    /// Virtual time, from 0, in which `seed` chooses the next of the tasks that are ready: for tests of what may happen in any
-    /// order.
+    /// Returns an executor in virtual time, which starts at 0. `seed` chooses which ready task runs next, so that tests
+    /// cover events that may occur in any order.
     pub fn in_virtual_time_seeded(seed: u64) -> Clock {
         Clock::new(None, Some(seed))
     }
 
-    /// The wall clock, which is 0 now.
+    /// Returns an executor on the wall clock. Its time is 0 now.
     pub fn on_the_wall() -> Clock {
         Clock::new(Some(Instant::now()), None)
     }
@@ -112,18 +114,19 @@ impl Clock {
         }))
     }
 
-    /// Returns what wakes the thread that waits for the wall clock: for a source whose events come from another thread.
+    /// Returns the notification that wakes the executor's thread from its wait, for sources whose events come from
+    /// another thread.
     pub fn notify(&self) -> Arc<Notify> {
         self.0.notify.clone()
     }
 
-    /// The time in nanoseconds since it began.
+    /// Returns the time in nanoseconds since the start of the executor.
     pub fn now_ns(&self) -> u64 {
         self.0.now_ns.get()
     }
 
-    /// Begins a task. It runs when the clock next runs, also if nobody waits for it, and works for what the task works for
-    /// that begins it.
+    /// Starts a task. It runs when the executor runs next, even if its handle is not awaited, and has the cause of the
+    /// task that starts it.
     pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Joined<T> {
         match self.cause() {
             Cause::Data => self.0.tasks.spawn(task),
@@ -134,17 +137,17 @@ impl Clock {
         }
     }
 
-    /// Waits until `ns` from now.
+    /// Waits for `ns` nanoseconds.
     pub fn sleep(&self, ns: u64) -> Sleep {
         self.sleep_until(self.now_ns().saturating_add(ns))
     }
 
-    /// Waits until the time is `ns`.
+    /// Waits until the time is `ns` nanoseconds.
     pub fn sleep_until(&self, ns: u64) -> Sleep {
         Sleep { clock: self.clone(), until_ns: ns, number: None }
     }
 
-    /// Lets every task that is ready now go first.
+    /// Yields until every task that is ready now was polled.
     pub fn yield_now(&self) -> impl Future<Output = ()> {
         let mut has_yielded = false;
         std::future::poll_fn(move |context| {
@@ -157,35 +160,35 @@ impl Clock {
         })
     }
 
-    /// Adds something that makes events; it stays until it is dropped.
+    /// Adds a source of events; it stays until [`Clock::drop_source`] or [`Clock::forget_all`].
     pub fn add_source(&self, source: Rc<dyn Source>) {
         self.0.sources.borrow_mut().push(source);
     }
 
-    /// Drops a source, which makes no events any more.
+    /// Removes a source of events.
     pub fn drop_source(&self, source: &Rc<dyn Source>) {
         self.0.sources.borrow_mut().retain(|other| !Rc::ptr_eq(other, source));
     }
 
-    /// Returns why a source is blocked, if one is.
+    /// Returns the reason why a source is blocked, if one is.
     pub fn blocked(&self) -> Option<String> {
         self.0.sources.borrow().iter().find_map(|source| source.blocked())
     }
 
-    /// Waits until another source becomes blocked, counted from now.
+    /// Waits until a source becomes blocked, counted from this call.
     pub fn next_blocked(&self) -> gate::Waiting {
         self.0.blocked_signal.next()
     }
 
-    /// Tells the tasks that wait for it that a source has become blocked.
+    /// Wakes the tasks that wait in [`Clock::next_blocked`]: a source has become blocked.
     pub fn notify_blocked(&self) {
         self.0.blocked_signal.give();
     }
 
-    /// Spawns `task` and waits for it.
+    /// Spawns `task` and waits for its result.
     ///
     /// # Errors
-    /// A source is blocked; the error says why. A task that has begun continues in the background.
+    /// A source is blocked; the error is the reason. A task that was already spawned continues in the background.
     pub async fn unless_blocked<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Result<T, String> {
         if let Some(reason) = self.blocked() {
             return Err(reason);
@@ -193,10 +196,11 @@ impl Clock {
         self.wait_unless_blocked(self.spawn(task)).await
     }
 
-    /// Waits for `wait`, or until a source is blocked. What is ready at once is taken in either case.
+    /// Waits for `wait`, or until a source is blocked. A result that is ready at once is returned even if a source is
+    /// blocked.
     ///
     /// # Errors
-    /// A source is blocked; the error says why. `wait` was dropped before it was done.
+    /// A source is blocked; the error is the reason. `wait` was dropped before it was done.
     pub async fn wait_unless_blocked<T>(&self, wait: impl Future<Output = T>) -> Result<T, String> {
         let mut wait = pin!(wait);
         let mut blocked = pin!(self.next_blocked());
@@ -217,16 +221,17 @@ impl Clock {
         .await
     }
 
-    /// Drops every task, timer and source. A clock and what runs on it hold each other; whoever is done with both says so.
+    /// Drops every task, timer and source. An executor and its tasks own each other, so they are freed only by this
+    /// call.
     pub fn forget_all(&self) {
-        // Dropping a task may drop timers and make others ready, so nothing is borrowed meanwhile.
+        // Dropping a task may drop timers and make others ready, so nothing is borrowed during the drop.
         self.0.tasks.forget_all();
         drop(std::mem::take(&mut *self.0.timers.borrow_mut()));
         let sources = std::mem::take(&mut *self.0.sources.borrow_mut());
         drop(sources);
     }
 
-    /// Runs until `task` is done, with every other task that is ready meanwhile.
+    /// Drives the executor until `task` is done, and returns the result of `task`. Other ready tasks run as well.
     pub fn run<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Result<T, Stalled> {
         let joined = self.spawn(task);
         loop {
@@ -237,8 +242,8 @@ impl Clock {
         }
     }
 
-    /// Like [`Clock::run`], but gives up after tasks were polled `polls` times. Returns `None` then: tasks wake each other for ever,
-    /// and time does not pass.
+    /// Like [`Clock::run`], but returns `None` after tasks were polled `polls` times in all: then tasks wake each other
+    /// forever, and time does not pass.
     pub fn run_at_most<T: 'static>(
         &self,
         polls: u64,
@@ -255,7 +260,8 @@ impl Clock {
         Ok(joined.take())
     }
 
-    /// Polls what is ready; where nothing is, delivers what is due. It never waits; false where nothing could be done.
+    /// Polls the ready tasks; if there are none, delivers the events that are due. Never waits. Returns false if no
+    /// task ran and none became ready.
     pub fn go_on(&self) -> bool {
         if self.0.tasks.poll_ready() {
             return true;
@@ -265,7 +271,7 @@ impl Clock {
         self.0.tasks.has_ready()
     }
 
-    /// Polls what is ready, or lets time pass until something is.
+    /// Polls the ready tasks, or lets time pass until the next event.
     fn turn(&self) -> Result<(), Stalled> {
         if self.go_on() {
             return Ok(());
@@ -279,12 +285,12 @@ impl Clock {
         Ok(())
     }
 
-    /// Whether a task can go on.
+    /// Returns whether a task is ready.
     pub fn has_ready(&self) -> bool {
         self.0.tasks.has_ready()
     }
 
-    /// Reads the wall clock; virtual time stays.
+    /// Updates the time from the wall clock. Does nothing in virtual time.
     pub fn read_wall(&self) {
         if let Some(began) = self.0.began {
             let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -310,7 +316,7 @@ impl Clock {
         }
     }
 
-    /// When the next timer rings or device answers, if one will.
+    /// Returns the time in nanoseconds of the next timer or event of a source, if there is one.
     pub fn next_event_ns(&self) -> Option<u64> {
         let now_ns = self.now_ns();
         let timer = self.0.timers.borrow().first_key_value().map(|((at, _), _)| *at);
@@ -320,7 +326,7 @@ impl Clock {
     }
 }
 
-/// Waits for a time; made by [`Clock::sleep`].
+/// Future of [`Clock::sleep`]: waits until a time.
 pub struct Sleep {
     clock: Clock,
     until_ns: u64,
@@ -352,7 +358,7 @@ impl Drop for Sleep {
     }
 }
 
-/// Waits until one of two is done, and leaves the other.
+/// Waits until one of two futures is done, and drops the other.
 pub async fn first_of(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
     let (mut one, mut other) = (Box::pin(one), Box::pin(other));
     std::future::poll_fn(move |context| {
@@ -362,7 +368,8 @@ pub async fn first_of(one: impl Future<Output = ()>, other: impl Future<Output =
     .await;
 }
 
-/// Waits until all of them are done; what each came to, in their order. They begin in that order, too.
+/// Waits until all futures are done. Returns their results in the order of `tasks`, in which they are also first
+/// polled.
 pub async fn all_of<'a, T>(tasks: Vec<Pin<Box<dyn Future<Output = T> + 'a>>>) -> Vec<T> {
     let mut tasks: Vec<_> = tasks.into_iter().map(|task| (task, None)).collect();
     std::future::poll_fn(|context| {
@@ -377,8 +384,9 @@ pub async fn all_of<'a, T>(tasks: Vec<Pin<Box<dyn Future<Output = T> + 'a>>>) ->
     tasks.into_iter().map(|(_, outcome)| outcome.expect("all are done")).collect()
 }
 
-/// Futures that go on at the same time, a limited number of them; what each came to is returned in the order in which
-/// they were begun. They go on only while somebody waits for one of them, so none of them may hold what others need.
+/// Limited number of futures that run concurrently and whose results are returned in the order in which they were
+/// started. They are polled only while a caller waits in [`Together::begin`] or [`Together::next`], so none of them may
+/// hold a lock or resource that another task needs.
 pub struct Together<'a, T> {
     most: usize,
     under_way: VecDeque<(Local<'a, T>, Option<T>)>,
@@ -386,22 +394,23 @@ pub struct Together<'a, T> {
 }
 
 impl<'a, T> Together<'a, T> {
-    /// None yet, and at most `most` at a time.
+    /// Returns an empty set for at most `most` futures at a time.
     pub fn new(most: usize) -> Together<'a, T> {
         Together { most: most.max(1), under_way: VecDeque::new(), begun: 0 }
     }
 
-    /// How many were begun so far.
+    /// Returns the number of futures that were started so far.
     pub fn begun(&self) -> u64 {
         self.begun
     }
 
-    /// How many of those were returned.
+    /// Returns the number of futures whose results were returned.
     pub fn returned(&self) -> u64 {
         self.begun - self.under_way.len() as u64
     }
 
-    /// Begins one. Where as many are under way as may be, what the oldest came to is waited for and returned.
+    /// Starts `future`. Returns the result of the oldest future if that is done; waits for it if `most` futures are in
+    /// flight.
     pub async fn begin(&mut self, future: impl Future<Output = T> + 'a) -> Option<T> {
         self.under_way.push_back((Box::pin(future), None));
         self.begun += 1;
@@ -415,7 +424,7 @@ impl<'a, T> Together<'a, T> {
         self.take_first()
     }
 
-    /// Waits for the oldest; nothing where none is under way.
+    /// Waits for the oldest future and returns its result; `None` if none is in flight.
     pub async fn next(&mut self) -> Option<T> {
         self.under_way.front()?;
         std::future::poll_fn(|context| {

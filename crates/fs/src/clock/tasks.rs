@@ -1,8 +1,8 @@
-//! Tasks of one thread, and the queue of those that can go on. The queue has a lock only because a waker may by its type be
-//! called from anywhere.
+//! Tasks of one thread, and the queue of the ready ones. The queue has a lock only because the type of a waker allows
+//! calls from any thread.
 //!
-//! The next task is the one that became ready first. With a seed it is any of those that are ready, chosen by the seed: so tests
-//! see orders that devices and callers bring about only now and then.
+//! The next task is the one that became ready first. With a seed it is any of the ready ones, chosen by the seed, so
+//! that tests see orders that devices and callers cause only rarely.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,19 +15,19 @@ use std::task::{Context, Poll, Wake, Waker};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A task, kept until it is done.
+/// Task, kept until it is done.
 struct Task {
     work: Pin<Box<dyn Future<Output = ()>>>,
     waker: Waker,
 }
 
-/// The queue of tasks that can go on.
+/// Queue of the numbers of ready tasks.
 #[derive(Default)]
 pub(crate) struct Ready(Mutex<VecDeque<usize>>);
 
 impl Ready {
     fn locked(&self) -> std::sync::MutexGuard<'_, VecDeque<usize>> {
-        // Nothing that holds the lock can panic in between; if it did, the queue itself is still whole.
+        // No code that holds the lock can panic in the middle of a change, so the queue is whole even after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -47,18 +47,18 @@ impl Wake for TaskWaker {
     }
 }
 
-/// The tasks.
+/// All tasks of an executor.
 pub(super) struct Tasks {
     tasks: RefCell<Vec<Option<Task>>>,
     free: RefCell<Vec<usize>>,
     ready: Arc<Ready>,
-    /// Chooses the next of the tasks that are ready; without it they run in the order in which they became so.
+    /// Chooses the next ready task at random; without it tasks run in the order in which they became ready.
     chooser: Option<RefCell<Xoshiro256PlusPlus>>,
     polls: Cell<u64>,
 }
 
 impl Tasks {
-    /// No tasks yet. With a seed, which of the ready ones is next is chosen by that.
+    /// Returns an empty set of tasks. If a seed is given, it chooses which ready task runs next.
     pub(super) fn new(seed: Option<u64>) -> Tasks {
         Tasks {
             tasks: RefCell::default(),
@@ -69,12 +69,12 @@ impl Tasks {
         }
     }
 
-    /// How many times a task was polled so far.
+    /// Returns how many times a task was polled so far.
     pub(super) fn polls(&self) -> u64 {
         self.polls.get()
     }
 
-    /// Takes the next of the tasks that are ready.
+    /// Removes the next ready task from the queue and returns its number.
     fn next_ready(&self) -> Option<usize> {
         let mut ready = self.ready.locked();
         let Some(chooser) = self.chooser.as_ref().filter(|_| ready.len() > 1) else { return ready.pop_front() };
@@ -114,7 +114,7 @@ impl Tasks {
         drop(tasks);
     }
 
-    /// Polls the tasks that are ready now; whether there were any.
+    /// Polls the tasks that are ready now. Returns whether there were any.
     pub(super) fn poll_ready(&self) -> bool {
         let count = self.ready.locked().len();
         for _ in 0..count {
@@ -125,7 +125,7 @@ impl Tasks {
     }
 
     fn poll(&self, number: usize) {
-        // A task that is done, or woken twice, may be named once more.
+        // The queue may name a task that is done, or was woken twice.
         let Some(mut task) = self.tasks.borrow_mut()[number].take() else { return };
         let waker = task.waker.clone();
         self.polls.set(self.polls.get() + 1);
@@ -141,13 +141,13 @@ struct Shared<T> {
     waker: RefCell<Option<Waker>>,
 }
 
-/// The result of a task, once it is done. Dropping it leaves the task alone.
+/// Handle of a task, a future of its result. Dropping the handle does not cancel the task.
 pub struct Joined<T> {
     shared: Rc<Shared<T>>,
 }
 
 impl<T> Joined<T> {
-    /// The result, if it is there.
+    /// Takes the result, if the task is done.
     pub fn take(&self) -> Option<T> {
         self.shared.result.borrow_mut().take()
     }

@@ -1,4 +1,5 @@
-//! Goal: tasks run in order, virtual time jumps and never goes back, gates are fair. Method: small programs with known logs.
+//! Goal: tasks run in order, virtual time jumps and never goes back, locks are fair. Method: small programs with known
+//! logs.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -44,7 +45,7 @@ fn a_gate_lets_in_one_at_a_time_in_order_of_arrival_and_skips_who_left() {
             own.sleep(5).await;
         }));
     }
-    // Somebody who waits behind them and gives up.
+    // A task that waits behind the others and gives up.
     let (own, leaver) = (clock.clone(), gate.clone());
     clock.spawn(async move {
         own.yield_now().await;
@@ -66,7 +67,7 @@ fn a_gate_lets_in_one_at_a_time_in_order_of_arrival_and_skips_who_left() {
     assert!(!gate.is_busy());
 }
 
-/// A source that is blocked or not, and makes no events.
+/// A source whose blocked state is set by the test, and that makes no events.
 #[derive(Default)]
 struct Blockable(Cell<bool>);
 
@@ -82,8 +83,8 @@ impl Source for Blockable {
     }
 }
 
-/// A waiter is refused at the moment in which the source is blocked, keeps no place in the queue of the gate, and is let in where
-/// it need not wait. A notification without a blocked source refuses nobody.
+/// A waiter is refused when the source becomes blocked, keeps no place in the queue of the lock, and gets a free lock
+/// at once even if a source is blocked. A notification without a blocked source refuses no waiter.
 #[test]
 fn a_wait_ends_when_a_source_is_blocked() {
     let clock = Clock::in_virtual_time();
@@ -172,12 +173,12 @@ fn futures_go_on_together_and_are_told_in_the_order_in_which_they_began() {
         told.push((together.next().await, own.now_ns()));
         told
     });
-    // The third begins only when the first is over; the second was over long ago.
+    // The third future is started at once but returned only after the second; the second was done long before.
     let expected = [(None, 0), (Some(300), 300), (Some(100), 300), (Some(200), 500), (None, 500), (None, 500)];
     assert_eq!(told, Ok(expected.to_vec()));
 }
 
-/// The order in which five tasks come that are ready at once.
+/// Returns the order in which five tasks run that are ready at once.
 fn order(clock: &Clock) -> Vec<u32> {
     let came = Rc::new(RefCell::new(Vec::new()));
     for number in 0..5 {

@@ -1,10 +1,11 @@
-//! A file that must lie in one piece is written where room is reserved for it while it still comes, so that the device works
-//! meanwhile. What was written counts only when the file has come whole and still has that room: it may have outgrown it.
+//! Early writes: a file that must lie in one piece is written to its reserved room while the program still appends to
+//! it, so that the device works meanwhile. The early writes count only if the file still has that room when it is
+//! written back. A file that outgrew its room is written anew elsewhere.
 //!
 //! Invariants:
-//! 1. A piece is begun only while the room that it goes to is reserved for the file. Others to whom the room goes later
-//!    write to it later, and the device keeps their order.
-//! 2. What was written is as in memory: nothing but appends behind it came since.
+//! 1. An early write begins only while its target is reserved for the file. If the room goes to another file later,
+//!    that file's writes come later, and the device keeps the order.
+//! 2. Blocks written early are equal to the blocks in memory: the file was changed only by appends behind them.
 
 use std::rc::Rc;
 
@@ -17,7 +18,8 @@ use crate::format::change::{Change, Extent, Inode};
 use crate::journal::checksums;
 use crate::store::Run;
 
-/// A piece that is written: whose room it goes to, its first block, its bytes.
+/// Blocks of an early write: generation of the early writes (see [`super::staged::Ahead`]), first block on the device,
+/// first block of the file, bytes.
 struct Piece {
     generation: u64,
     start: u64,
@@ -25,11 +27,11 @@ struct Piece {
     bytes: Vec<u8>,
 }
 
-/// The same when it is written: its checksums.
+/// Result of an early write: generation, first block of the file, checksums of the blocks.
 type Done = Result<(u64, usize, Vec<u32>), DeviceFault>;
 
 impl Fs {
-    /// Whether so much of a file that must lie in one piece was appended and not written that it is worth beginning.
+    /// Returns whether enough appended data of a file that must lie in one piece are unwritten to begin early writes.
     pub(super) fn has_much_to_write_ahead(&self, staged: &Staged) -> bool {
         let whole = staged.whole_size() / BLOCK_BYTES as u64;
         let left = whole.saturating_sub(staged.ahead.begun as u64);
@@ -39,7 +41,8 @@ impl Fs {
             && left >= self.0.bounds.piece_blocks
     }
 
-    /// Writes what was appended, a piece at a time, until there is no whole one or somebody wants to change the file.
+    /// Writes appended data to the reserved room, one piece at a time, until no whole piece is left, another task wants
+    /// to change the file, or the file is removed.
     pub(super) async fn write_ahead(&self, inode: Inode, open: &Rc<Open>) {
         let gate = open.gate.enter().await;
         open.is_ahead.set(true);
@@ -63,7 +66,7 @@ impl Fs {
         Ok((piece.generation, piece.at, sums))
     }
 
-    /// The next piece that can be written where the file has room now.
+    /// Returns the next piece that can be written early to the file's reserved room.
     fn next_ahead(&self, inode: Inode, open: &Open) -> Option<Piece> {
         let is_new = self.0.namespace.borrow().get(inode).is_some_and(|node| node.extents.as_slice().is_empty());
         let mut place = open.staged.borrow_mut();
@@ -83,7 +86,7 @@ impl Fs {
             .filter_map(|(_, block)| block.bytes())
             .for_each(|block| bytes.extend_from_slice(block));
         if bytes.len() < blocks * BLOCK_BYTES {
-            // There is a hole in it.
+            // The piece contains a hole.
             staged.ahead.not_before = u64::MAX;
             return None;
         }
@@ -91,7 +94,8 @@ impl Fs {
         Some(Piece { generation: staged.ahead.generation, start: room.start + at as u64, at, bytes })
     }
 
-    /// Makes the records of what is written already of a file that is to lie at `extents`, in `room`. Returns the checksums.
+    /// Appends the checksum records of the blocks written early, if the file is to lie at `extents`, in `room`. Returns
+    /// their checksums.
     pub(super) async fn take_ahead(&self, open: &Open, extents: &[Extent], room: Run) -> Result<Vec<u32>, FsError> {
         let ahead = open.staged.borrow_mut().as_mut().map(|staged| (staged.ahead.take(), staged.is_appended));
         let (Some((ahead, true)), Some(first)) = (ahead, extents.first()) else { return Ok(Vec::new()) };
@@ -110,7 +114,8 @@ impl Fs {
     }
 }
 
-/// A piece is written, or not: then no more are.
+/// Keeps the checksums of an early write. If the write failed, discards all early writes of the file, and no more
+/// begin.
 fn keep(open: &Open, done: Done) {
     let mut place = open.staged.borrow_mut();
     let Some(staged) = place.as_mut() else { return };

@@ -1,6 +1,7 @@
-//! Files alone in the hot zone ([`crate::hot`]): where the metadata are mirrored on flash, the zone is too, and a file that belongs
-//! there needs no blocks in the store. Its pieces are ordinary ones, with numbers behind those of the data, so reading, checking,
-//! cutting and freeing are the same for all.
+//! Files that are stored only in the hot zone ([`crate::hot`]), without a copy in the store ("alone" in the names
+//! below). If the metadata are mirrored on flash, so is the zone, and a file in it needs no blocks in the store. Its
+//! extents are ordinary ones: their block numbers follow those of the data. So reads, checks, truncation and freeing
+//! need no special case.
 //!
 //! ```text
 //!   small and new ──────────────────────────► alone ──(colder than another, or not to be there)──► copied to the store, recorded
@@ -9,12 +10,14 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A file goes alone only while two copies of the metadata are current, and what it has in the zone was written to all of them.
-//!    Where one is lost afterwards, the file stays and is read from the other.
-//! 2. No record names blocks of the zone before they are durable, and no blocks of the store that hold the contents of such a file
-//!    are used again before the record that frees them is.
-//! 3. A file is moved out only while the store has room to spare, and never takes room that is reserved: where there is none, it stays.
-//! 4. A block that is damaged on one copy is written again from another while a read holds it, so that nobody else has it by then.
+//! 1. A file becomes stored only in the zone while two copies of the metadata are current, and its blocks were written
+//!    to all of them. If one copy is lost later, the file stays and is read from the other.
+//! 2. No record names blocks of the zone before they are durable. Blocks of the store that hold the contents of a file
+//!    moved to the zone are reused only after the record that frees them is durable.
+//! 3. A file is moved out to the store only while the store has room to spare, and never to room reserved for other
+//!    data. Without room it stays.
+//! 4. A block that is damaged on one copy is rewritten from another during a registered read ([`super::releases`]). So
+//!    the block cannot be freed and given to another file before the repair.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -31,35 +34,36 @@ use crate::hot::{Candidate, Hint, Keeping, Verdict};
 use crate::journal::checksums;
 use crate::store::{Held, Run};
 
-/// Files are moved out while so large a share of the store is free besides: a write is to have it.
+/// Divisor of the store's size: a file is moved out only if this share (1/32) of the store stays free for writes.
 const SPARE_SHARE: u64 = 32;
 
-/// What looking at the blocks of files that are alone found.
+/// Damage found by a check of the files that are stored only in the hot zone.
 #[derive(Default, Debug)]
 pub(super) struct Looked {
-    /// Blocks that are damaged on some copy, and whole on another.
+    /// Number of blocks that are damaged on some copy of the metadata and intact on another.
     pub damaged: u64,
-    /// Blocks that no copy has whole: whose, and which of the file.
+    /// Blocks that are intact on no copy: the file, and the block of the file.
     pub lost: Vec<(Inode, u64)>,
 }
 
 impl Core {
-    /// Whether the hot zone lies with the metadata: on drives no file is alone.
+    /// Returns whether the hot zone lies in the metadata area. In a zone on the drives of an array no file is stored
+    /// without a copy.
     fn has_zone_in_metadata(&self) -> bool {
         self.superblock.layout.hot.1 > 0
     }
 
-    /// Whether block `block` is one of a hot zone in which files may be alone.
+    /// Returns whether block `block` belongs to a hot zone in which files may be stored without a copy in the store.
     pub(super) fn is_in_zone(&self, block: u64) -> bool {
         self.has_zone_in_metadata() && block >= self.superblock.hot_base()
     }
 
-    /// Whether files may go alone now.
+    /// Returns whether files may become stored only in the hot zone now.
     pub(super) fn may_be_alone(&self) -> bool {
         self.has_zone_in_metadata() && self.keeping == Keeping::Alone && self.metadata.current_copies() >= 2
     }
 
-    /// The pieces of a file that lie in the zone alone.
+    /// Returns the extents of a file that lie only in the hot zone.
     pub(super) fn pieces_alone(&self, inode: Inode) -> Vec<Extent> {
         if !self.has_zone_in_metadata() {
             return Vec::new();
@@ -69,13 +73,13 @@ impl Core {
         pieces
     }
 
-    /// Blocks of `extents` that lie in the zone.
+    /// Returns the number of blocks of `extents` that lie in the hot zone.
     pub(super) fn blocks_alone(&self, extents: &[Extent]) -> u64 {
         let inside = extents.iter().filter(|extent| self.is_in_zone(extent.start));
         inside.map(|extent| u64::from(extent.blocks)).sum()
     }
 
-    /// The files of which something lies in the zone alone.
+    /// Returns the files that have extents only in the hot zone.
     pub(super) fn files_alone(&self) -> BTreeSet<Inode> {
         if !self.has_zone_in_metadata() {
             return BTreeSet::new();
@@ -83,12 +87,13 @@ impl Core {
         self.owners.borrow().range(self.superblock.hot_base()..).map(|(_, owner)| owner.inode).collect()
     }
 
-    /// Where block `block` of the zone lies in the area of the metadata.
+    /// Returns the position of block `block` of the hot zone in the metadata area, in blocks.
     fn place_in_area(&self, block: u64) -> u64 {
         self.superblock.layout.hot.0 + block - self.superblock.hot_base()
     }
 
-    /// Reads blocks of data, or of the hot zone.
+    /// Reads blocks of the data or of the hot zone. Blocks of the zone that no copy returns are zeros, which match no
+    /// checksum.
     pub(super) async fn read_blocks(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         if self.is_in_zone(block) {
             return Ok(self.metadata.read_what_can_be(self.place_in_area(block), blocks).await);
@@ -96,8 +101,8 @@ impl Core {
         self.data.read(block, blocks).await
     }
 
-    /// Makes block `block` again so that it matches `sum`: from parity, or from another copy of the zone. The file that has it is
-    /// looked at in the background then.
+    /// Reconstructs block `block` so that it matches checksum `sum`: from parity, or from another copy of the hot zone.
+    /// In the second case the file of the block is queued for a check in the background.
     pub(super) async fn make_again(&self, block: u64, sum: u32) -> Option<Vec<u8>> {
         if !self.is_in_zone(block) {
             return self.data.recover(block, sum).await;
@@ -114,7 +119,7 @@ impl Core {
         self.metadata.find(async |area| area.read(at, 1).await.ok().filter(is_right)).await.map(|(bytes, _)| bytes)
     }
 
-    /// What lies in the zone of a file is other than before.
+    /// Updates the counters of the hot zone after the extents of a file have changed from `before` to `after`.
     pub(super) fn note_alone(&self, before: &[Extent], after: &[Extent]) {
         let (was, is) = (self.blocks_alone(before), self.blocks_alone(after));
         if was > 0 || is > 0 {
@@ -127,7 +132,8 @@ impl Core {
 }
 
 impl Fs {
-    /// Blocks of the zone for a file that is about to be written as a whole, where it is to be there alone.
+    /// Allocates blocks of the hot zone for a file that is about to be written as a whole, if the file is to be stored
+    /// only there.
     pub(super) fn room_alone(&self, inode: Inode, work: &Work) -> Option<Vec<Run>> {
         let core = &self.0;
         if !work.is_whole || work.pieces.is_empty() || !core.may_be_alone() || core.is_checkpoint_full() {
@@ -139,8 +145,8 @@ impl Fs {
         if fits { hot.take(candidate.blocks) } else { None }
     }
 
-    /// Writes all of a file to `runs` of the zone, and makes the record; false where the flash does not take it: then it is for the
-    /// store, and the runs are free again.
+    /// Writes all of a file to `runs` of the hot zone, and appends the record. Returns false if the zone cannot take
+    /// the file: `runs` are free again, and the caller writes the file to the store.
     pub(super) async fn write_alone(
         &self,
         inode: Inode,
@@ -166,7 +172,10 @@ impl Fs {
         outcome
     }
 
-    /// Writes blocks of a file to pieces of the zone; stops when nobody can reach the file any more.
+    /// Writes blocks of a file to `extents` of the hot zone.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if the file has neither name, handle nor lookup any more.
     async fn write_pieces_alone(&self, inode: Inode, open: &Rc<Open>, extents: &[Extent]) -> Result<(), FsError> {
         let base = self.0.superblock.hot_base();
         for extent in extents {
@@ -186,14 +195,14 @@ impl Fs {
         Ok(())
     }
 
-    /// Extents in blocks of the zone, as they are numbered behind those of the data.
+    /// Converts `extents` of the hot zone to the numbering in which blocks of the zone follow those of the data.
     fn shifted(&self, mut extents: Vec<Extent>) -> Vec<Extent> {
         extents.iter_mut().for_each(|extent| extent.start += self.0.superblock.hot_base());
         extents
     }
 
-    /// A file whose contents lie at `copy` of the zone, durable and whole, has them there alone from now on; false if the metadata
-    /// have no room for that.
+    /// Records that a file is stored only at `copy` in the hot zone, where its contents are durable and intact. Returns
+    /// false if the metadata have no room for the extents.
     pub(super) fn go_alone(&self, inode: Inode, copy: Vec<Extent>) -> bool {
         let after = joined(self.shifted(copy), self.0.store.band_blocks());
         if self.0.check_pieces_at_most(inode, after.len()).is_err() {
@@ -203,7 +212,8 @@ impl Fs {
         true
     }
 
-    /// Lets a file that is in the zone be as it is to be there: without it, with a copy, or alone. False if it is not in the zone.
+    /// Adapts the place of a file in the hot zone to its hint and the mount's options: not in the zone, copied there,
+    /// or stored only there. Returns false if the file is not in the zone.
     pub(super) async fn settle_inside(&self, candidate: &Candidate) -> Result<bool, FsError> {
         let (core, inode) = (&self.0, candidate.inode);
         let has_copy = core.has_copy(inode);
@@ -219,8 +229,8 @@ impl Fs {
         Ok(has_copy || alone > 0)
     }
 
-    /// The copy of a file in the zone becomes all that there is of it, if it is whole on every copy of the metadata; else it is
-    /// dropped, and made anew.
+    /// Turns the copy of a file in the hot zone into its only contents, if the copy is intact on every copy of the
+    /// metadata. A damaged copy is dropped, and the file is queued for a new one.
     async fn lone_copy(&self, inode: Inode) -> Result<(), FsError> {
         let core = &self.0;
         core.hot.borrow_mut().begin_copy(inode);
@@ -228,10 +238,11 @@ impl Fs {
         let is_same = core.hot.borrow_mut().end_copy(inode) && core.has_copy(inode);
         if is_same && is_whole && core.may_be_alone() {
             let copy = core.copy_of(inode);
-            // Its blocks are not freed, but change hands: a cut between the two records leaves a file without a copy.
+            // Both records leave the blocks of the copy allocated. A power cut between the records leaves a file in the
+            // store without a copy.
             core.record(&[Change::Hot { inode, extents: Vec::new() }]);
             if self.go_alone(inode, copy.clone()) {
-                // It was there already.
+                // The file was in the zone before, so it does not count as an arrival.
                 core.hot.borrow_mut().counters.came_in -= 1;
             } else {
                 core.record(&[Change::Hot { inode, extents: copy }]);
@@ -243,8 +254,9 @@ impl Fs {
         Ok(())
     }
 
-    /// Moves what a file has in the zone alone to the store; blocks that are free when that is durable. None are where the store has
-    /// no room to spare, or the file has changed meanwhile.
+    /// Moves the extents that a file has only in the hot zone to the store. Returns the number of blocks of the zone
+    /// that are free once the move is durable. This is 0 if the store has no room to spare, or if the file has changed
+    /// meanwhile.
     pub(super) async fn move_out(&self, inode: Inode) -> Result<u64, FsError> {
         let core = &self.0;
         let pieces: Pieces = core.pieces_alone(inode).into_iter().map(|extent| (inode, extent)).collect();
@@ -267,8 +279,8 @@ impl Fs {
         }
     }
 
-    /// Looks at every block of files that are alone, on every copy of the metadata. If it `repairs`, what is damaged on one is
-    /// written again from another.
+    /// Reads every block of the files stored only in the hot zone, on every copy of the metadata. If `repairs` is set,
+    /// blocks that are damaged on one copy are rewritten from another.
     pub(super) async fn scrub_alone(&self, repairs: bool) -> Result<Looked, FsError> {
         let mut all = Looked::default();
         for inode in self.0.files_alone() {
@@ -277,7 +289,7 @@ impl Fs {
         Ok(all)
     }
 
-    /// The same of one file.
+    /// Like [`Fs::scrub_alone`], for one file; adds the damage to `looked`.
     pub(super) async fn look_at_alone(&self, inode: Inode, repairs: bool, looked: &mut Looked) -> Result<(), FsError> {
         let core = &self.0;
         let read = core.releases.borrow_mut().begin_read();
@@ -323,7 +335,8 @@ impl Fs {
         Ok(())
     }
 
-    /// Writes blocks that are nobody's from block `at` of the zone on, and makes the record of their checksums.
+    /// Writes blocks that belong to no file yet, from block `at` of the hot zone on, and appends the record of their
+    /// checksums.
     pub(super) async fn write_to_zone(&self, at: u64, bytes: Vec<u8>) -> Result<(), FsError> {
         let core = &self.0;
         let sums: Vec<u32> = bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
@@ -341,7 +354,8 @@ impl Fs {
 }
 
 impl Core {
-    /// Writes contents of files to the zone.
+    /// Writes contents of files to the hot zone, from block `block` on. Block numbers of the zone follow those of the
+    /// data.
     pub(super) async fn write_zone(&self, block: u64, bytes: &[u8]) -> Result<(), FsError> {
         if self.has_parts() {
             return self.write_part(block - self.superblock.hot_base(), bytes).await;

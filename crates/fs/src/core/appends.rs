@@ -1,6 +1,6 @@
-//! A file is written in appends, as much each as the store gives room for at once. The next one is handed to the device while
-//! earlier ones are under way: else the disk turns on between two, and without a write cache comes a whole turn later to where it
-//! goes on.
+//! A file is written in appends. Each append fills one allocation (lease) of the store. The next append is submitted
+//! while earlier ones are in flight. Otherwise the disk would turn on between two appends, and without a write cache
+//! the next one would wait a whole rotation.
 //!
 //! ```text
 //!   left ─► leased ─► at the device ─► over, in order ─► pinned, until the file has it
@@ -8,10 +8,13 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Appends of a file reach the device in the order of their blocks, the next one only when all of the one before is there.
-//! 2. No more are under way than [`super::Bounds::appends`]. With one, each is over before the next is begun.
-//! 3. Nobody waits for room that others have, or that is to be cleaned, who has an append under way.
-//! 4. Where one fails, all that are under way are given up, whatever became of them: the file is written elsewhere.
+//! 1. Appends of a file reach the device in the order of their blocks. An append is submitted only after all writes of
+//!    the append before it.
+//! 2. At most [`super::Bounds::appends`] appends of a file are in flight. If that is 1, each append ends before the
+//!    next one begins.
+//! 3. A file with an append in flight does not wait for room that other files hold or that cleaning must make.
+//! 4. If an append fails, the allocations of all appends in flight are given up, even of those that succeed. The file
+//!    is written elsewhere.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -26,33 +29,35 @@ use crate::format::change::{Extent, Inode};
 use crate::format::record::FileRecord;
 use crate::store::{Held, Lease, Run, Told};
 
-/// An append that is under way.
+/// An append in flight.
 struct Append {
     lease: Lease,
     extents: Vec<Extent>,
-    /// It is over when so many writes of the file are.
+    /// Number of writes of the file that have returned when this append is complete.
     end: u64,
 }
 
-/// What of a file is written, and is no file's yet: the runs are pinned.
+/// Blocks of a file that are written, but that no record assigns to the file yet. The runs are pinned: their zones are
+/// not cleaned.
 #[derive(Default)]
 pub(super) struct Stored {
     pub runs: Vec<Run>,
     pub extents: Vec<Extent>,
 }
 
-/// The appends of a file.
+/// Progress of the appends that write a file.
 struct Appends<'a> {
-    /// Blocks of the file that have no room yet.
+    /// Blocks of the file that are not allocated yet: first block and length of each run.
     left: Vec<(u32, u32)>,
-    /// In order.
+    /// Appends in flight, oldest first.
     under_way: VecDeque<Append>,
     writes: Together<'a, WrittenPiece>,
     stored: Stored,
 }
 
 impl Fs {
-    /// Writes blocks of a file, pieces of it in order. An error comes with what was written before.
+    /// Writes `pieces` of a file (first block and length of each) in order. Returns the blocks written so far, also
+    /// with an error.
     pub(super) async fn write_appends(
         &self,
         inode: Inode,
@@ -60,7 +65,7 @@ impl Fs {
         pieces: &[(u32, u32)],
         record: Option<&Rc<FileRecord>>,
     ) -> (Stored, Result<(), FsError>) {
-        // Where a file is one append it has as many commands at the device as one.
+        // A store without records has only one append of a file in flight, so the commands of one append suffice.
         let at_once = if self.0.store.keeps_records() { self.0.bounds.appends.max(1) } else { 1 };
         let mut appends = Appends {
             left: pieces.to_vec(),
@@ -96,7 +101,7 @@ impl Fs {
         Ok(())
     }
 
-    /// Waits for the oldest appends until so many are left under way.
+    /// Waits for the oldest appends until at most `most` are in flight.
     async fn end_appends_down_to<'a>(&'a self, most: usize, appends: &mut Appends<'a>) -> Result<(), FsError> {
         while appends.under_way.len() > most {
             self.end_first(appends, Ok(())).await?;
@@ -104,10 +109,11 @@ impl Fs {
         Ok(())
     }
 
-    /// Waits until the oldest append is over. It is given up where it failed, or another did, as `outcome` says.
+    /// Waits for the oldest append to complete. If it fails, or `outcome` is an error of an earlier one, its allocation
+    /// is given up.
     async fn end_first(&self, appends: &mut Appends<'_>, mut outcome: Result<(), FsError>) -> Result<(), FsError> {
         let append = appends.under_way.pop_front().expect("whoever waits for one has begun it");
-        // The device has the others too, whatever became of one.
+        // Also after a failed write: the device has the other writes of the append already.
         while appends.writes.returned() < append.end {
             let Some(written) = appends.writes.next().await else { break };
             let recorded = self.record_written(written).await;
@@ -124,7 +130,7 @@ impl Fs {
         Ok(())
     }
 
-    /// Room for as many of the blocks that are left as the store gives at once.
+    /// Allocates as many of the blocks in `appends.left` as the store gives at once.
     async fn next_lease<'a>(
         &'a self,
         open: &Rc<Open>,
@@ -142,7 +148,8 @@ impl Fs {
         self.lease(open, blocks, told).await
     }
 
-    /// Room behind an append that is under way, if it can be had without waiting for others.
+    /// Allocates blocks to follow append `last`, which is in flight. Returns `None` if the allocation would have to
+    /// wait for other tasks.
     async fn lease_behind(&self, open: &Open, last: &Lease, blocks: u64, told: &Told) -> Option<Lease> {
         let core = &self.0;
         core.wrote_ns.set(core.clock.now_ns());
@@ -175,7 +182,7 @@ impl Fs {
     }
 }
 
-/// What is reserved for what is being written.
+/// Takes the reservation of the data that are being written.
 fn take_held(open: &Open) -> Held {
     open.going().borrow_mut().as_mut().map(|staged| std::mem::take(&mut staged.held)).unwrap_or_default()
 }

@@ -1,56 +1,56 @@
-//! Attributes of files, asked for and changed; extended attributes.
+//! Reading and changing the attributes and extended attributes of files.
 
 use super::{Core, Fs};
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Inode, LIST_BYTES};
 use crate::namespace::NAME_BYTES_MAX;
 
-/// Bytes of the value of an extended attribute at most.
+/// Largest value of an extended attribute, in bytes.
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
-/// The attributes of a file, what is not yet written included.
+/// Attributes of a file, including changes that are not written yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attr {
-    /// Its number.
+    /// Inode number of the file.
     pub inode: Inode,
-    /// What is known of it.
+    /// Attributes: mode, owner, size, times.
     pub attributes: Attributes,
-    /// Blocks of 512 bytes that it takes.
+    /// Space that the file takes, in blocks of 512 bytes.
     pub blocks: u64,
 }
 
-/// What is to be changed of a file.
+/// Changes of a file's attributes. An attribute that is `None` stays as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SetAttr {
-    /// Permissions; the type stays.
+    /// Permission bits; the file type does not change.
     pub mode: Option<u32>,
-    /// Owner.
+    /// User ID of the owner.
     pub uid: Option<u32>,
-    /// Group.
+    /// Group ID.
     pub gid: Option<u32>,
-    /// Bytes.
+    /// Size in bytes.
     pub size: Option<u64>,
-    /// Last read, in nanoseconds since 1970.
+    /// Time of the last read, in nanoseconds since 1970.
     pub accessed_ns: Option<i64>,
-    /// Contents last changed.
+    /// Time of the last change of the contents, in nanoseconds since 1970.
     pub modified_ns: Option<i64>,
-    /// Set-user-id and set-group-id are to go, as after a write by somebody else.
+    /// Whether to clear set-user-id, and set-group-id if the group may execute, as a write by another user does.
     pub drops_set_id: bool,
 }
 
-/// How an extended attribute is set.
+/// Condition for setting an extended attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SetAttribute {
-    /// Whether it is there or not.
+    /// The attribute is created or replaced.
     Any,
-    /// It must not be there (`XATTR_CREATE`).
+    /// Creates the attribute; an existing one is an error (`XATTR_CREATE`).
     Create,
-    /// It must be there (`XATTR_REPLACE`).
+    /// Replaces the attribute; a missing one is an error (`XATTR_REPLACE`).
     Replace,
 }
 
 impl Core {
-    /// The attributes of a file, what is not yet written included.
+    /// Returns the attributes of a file, including changes that are not written yet.
     pub fn attr(&self, inode: Inode) -> Result<Attr, FsError> {
         let namespace = self.namespace.borrow();
         let node = namespace.node(inode)?;
@@ -81,12 +81,12 @@ impl Core {
 }
 
 impl Fs {
-    /// What is known of a file.
+    /// Returns the attributes of a file, including changes that are not written yet.
     pub fn attr(&self, inode: Inode) -> Result<Attr, FsError> {
         self.0.attr(inode)
     }
 
-    /// Changes what is known of a file; a size first, for that may fail for want of room.
+    /// Changes attributes of a file. The size is changed first, because that may fail for lack of space.
     pub async fn set_attr(&self, inode: Inode, set: &SetAttr) -> Result<Attr, FsError> {
         let is_shorter = |size| self.0.size_recorded(inode) >= size;
         if set.size.is_some_and(is_shorter) {
@@ -125,19 +125,26 @@ impl Fs {
         core.attr(inode)
     }
 
-    /// The value of an extended attribute.
+    /// Returns the value of an extended attribute of a file.
+    ///
+    /// # Errors
+    /// [`FsError::NoAttribute`] if the file has no attribute `name`.
     pub fn attribute(&self, inode: Inode, name: &[u8]) -> Result<Vec<u8>, FsError> {
         let namespace = self.0.namespace.borrow();
         namespace.node(inode)?.attribute(name).map(<[u8]>::to_vec).ok_or(FsError::NoAttribute)
     }
 
-    /// The names of its extended attributes, in order.
+    /// Returns the names of the extended attributes of a file, in order.
     pub fn attributes(&self, inode: Inode) -> Result<Vec<Vec<u8>>, FsError> {
         let namespace = self.0.namespace.borrow();
         Ok(namespace.node(inode)?.attributes_extended().map(|(name, _)| name.to_vec()).collect())
     }
 
-    /// Sets an extended attribute.
+    /// Sets an extended attribute of a file.
+    ///
+    /// # Errors
+    /// [`FsError::Range`] if `name` is empty or too long, [`FsError::NoSpace`] if `value` is too long.
+    /// [`FsError::Exists`] or [`FsError::NoAttribute`] if `how` does not allow the operation.
     pub async fn set_attribute(
         &self,
         inode: Inode,
@@ -170,7 +177,10 @@ impl Fs {
         self.commit_if_much().await
     }
 
-    /// Removes an extended attribute.
+    /// Removes an extended attribute of a file.
+    ///
+    /// # Errors
+    /// [`FsError::NoAttribute`] if the file has no attribute `name`.
     pub async fn remove_attribute(&self, inode: Inode, name: &[u8]) -> Result<(), FsError> {
         self.0.begin_to_free().await?;
         let core = &self.0;
@@ -187,7 +197,7 @@ impl Fs {
     }
 }
 
-/// The bits that a write by somebody else takes from a mode: set-user-id, and set-group-id where the group may execute.
+/// Returns the mode bits that a write by another user clears: set-user-id, and set-group-id if the group may execute.
 fn dropped_by_write(mode: u32) -> u32 {
     0o4000 | if mode & 0o010 != 0 { 0o2000 } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! What is appended to a file is written while more comes, so that the device works meanwhile.
+//! Write-behind: appended data are written back while the program still appends, so that the device works meanwhile.
 //!
 //! ```text
 //!   appended ─► staged ── much of it ─► leaving ─► written, recorded
@@ -6,12 +6,14 @@
 //!                 └── the next appends
 //! ```
 //!
-//! A file that comes in this way is written in parts and is not moved as a whole, as one larger than the cache. One that must
-//! lie in one piece is written [`super::ahead`].
+//! The file is written in parts and not moved as a whole, like a file larger than the cache. [`super::ahead`] writes
+//! files that must lie in one piece. Field `leaving` of a file holds the data whose write-back is in flight, field
+//! `staged` those that follow.
 //!
 //! Invariants:
-//! 1. What leaves ends at a length that the file had, in whole blocks; nothing but appends behind it comes meanwhile.
-//! 2. What leaves holds its reservation, and what is staged its own.
+//! 1. The data in flight end at a length in whole blocks that the file had. While they are in flight, the file changes
+//!    only by appends behind them.
+//! 2. The data in flight keep their reservation, and the staged data have their own.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -23,12 +25,13 @@ use crate::format::change::Inode;
 use crate::store::Held;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
-/// So many times [`super::Bounds::behind_bytes`] leave at once for each drive that they are spread over, about: whoever wants to cut
-/// the file waits for them, and where they end each drive turns once in vain.
+/// Largest write-back in flight for each drive that the data are spread over, approximately, in units of
+/// [`super::Bounds::behind_bytes`]. A truncation of the file waits for the write-back, which limits its size. At the
+/// end of a write-back each drive loses a rotation, so smaller ones would cost more.
 const AT_ONCE: usize = 4;
 
 impl Fs {
-    /// Begins to write what was appended to a file, if that is much and nobody does.
+    /// Starts a task that writes back appended data of a file, if there are enough of them and no such task runs.
     pub(super) fn write_behind(&self, inode: Inode, open: &Rc<Open>) {
         if open.is_behind.get() || !self.has_much_appended(open) {
             return;
@@ -44,7 +47,7 @@ impl Fs {
             open.is_behind.set(false);
             fs.drop_if_unused(inode);
             fs.forget_if_idle(inode);
-            // What fails is told to whoever asks next: the log remembers.
+            // The error is not lost: the log keeps it for the next caller.
             let _ = fs.commit_if_much().await;
         }));
     }
@@ -61,7 +64,7 @@ impl Fs {
         staged.as_ref().is_some_and(is_much)
     }
 
-    /// Writes what was appended as long as much of it comes.
+    /// Writes back appended data of a file as long as there are enough of them.
     async fn follow(&self, inode: Inode, open: &Rc<Open>) {
         while self.has_much_appended(open) {
             let _gate = open.gate.enter().await;
@@ -71,18 +74,18 @@ impl Fs {
                     return;
                 }
             }
-            // In a box, as wherever files are written.
+            // Boxed, as in `Fs::push`, to keep this future out of those of nearly all operations.
             let outcome = Box::pin(self.push_held(inode, open)).await;
             if outcome.is_err() {
-                // Whoever writes the file next tries again, and is told.
+                // The next write-back of the file tries again, and its caller gets the error.
                 self.take_back(open);
                 return;
             }
         }
     }
 
-    /// Moves what was appended to where it is written from, as far as the file had a length of whole blocks. Whether there
-    /// is anything.
+    /// Moves appended data from `staged` to `leaving`, up to a length in whole blocks that the file had. Returns
+    /// whether there are data to write now.
     fn let_leave(&self, inode: Inode, open: &Open) -> bool {
         let core = &self.0;
         let Some(committed) = core.namespace.borrow().get(inode).map(|node| node.attributes.size) else { return false };
@@ -101,10 +104,10 @@ impl Fs {
                 staged.blocks.append(rest);
                 return false;
             }
-            // It has what it needs already: at worst it keeps more.
+            // The reservation covers these blocks already. If it cannot be made smaller, it stays too large.
             let _ = core.store.reserve(&mut staged.held, staged.blocks.with_bytes());
         } else {
-            // Both parts have what they need: it was reserved for all of it.
+            // The reservation covers both parts: it was made for all of the data.
             held.blocks = rest.with_bytes().min(staged.held.blocks);
             staged.held.blocks -= held.blocks;
         }
@@ -130,7 +133,7 @@ impl Fs {
         true
     }
 
-    /// What could not be written waits again, with what was appended since.
+    /// Merges data whose write-back failed into `staged`, which holds the data appended since.
     fn take_back(&self, open: &Open) {
         let Some(leaving) = open.leaving.borrow_mut().take() else { return };
         let mut place = open.staged.borrow_mut();
@@ -144,7 +147,7 @@ impl Fs {
     }
 }
 
-/// Takes the first `most` of these lengths away; the last of those.
+/// Removes the first `most` of `sizes`. Returns the last of those removed, or 0 if there are none.
 fn first_sizes(sizes: &mut VecDeque<u64>, most: usize) -> u64 {
     let count = sizes.len().min(most);
     sizes.drain(..count).next_back().unwrap_or_default()

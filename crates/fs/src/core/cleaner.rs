@@ -1,19 +1,19 @@
-//! The cleaner (Singh 2014 §2.2.3): copies what is live out of a zone, and resets it.
+//! The cleaner (Singh 2014 §2.2.3): copies the live blocks of a zone elsewhere, and resets the zone.
 //!
-//! It holds nobody up: pieces of files are copied, and a file that still has its piece afterwards gets the copy in its
-//! place; where the file was changed meanwhile the copy is dead. A zone is reset once the records of all its copies are
+//! The cleaner locks no file. It copies extents, and assigns a copy to its file if the file still has that extent
+//! afterwards. If the file has changed meanwhile, the copy is dead. A zone is reset once the records of all copies are
 //! durable.
 //!
-//! Zones are emptied when hardly any is left to be written, and otherwise only while nobody writes: the later a zone is
-//! emptied, the more of it is dead. Before there is none left at all, writers are slowed down to the pace of the
-//! cleaner.
+//! If hardly any blocks are left to be written, zones are cleaned at once, otherwise only while no task writes: the
+//! later a zone is cleaned, the more of its blocks are dead. Before all zones are used up, writers are slowed down to
+//! the pace of the cleaner.
 //!
-//! With the policy `files` (Jin 2014 §II.D.2, the file-based approach) files that have a piece in the zone are copied as a whole, one
-//! after the other in their own order, as far as there is room for that: afterwards they lie in one piece, and what they had
-//! elsewhere is dead there.
+//! With the policy `files` (Jin 2014 §II.D.2, the file-based approach) files with an extent in the zone are copied as a
+//! whole, one after the other in the order of their blocks, as far as there is room. Afterwards each of them lies in
+//! one piece, and its former blocks in other zones are dead.
 //!
-//! All pieces of a zone are copied as one run: written in large appends, it fills up a row of an array once, and no writer
-//! takes the room that is kept back for the cleaner between two of them.
+//! All extents of a zone are copied as one run, in large appends. So the last row of an array is padded only once, and
+//! no writer takes the room reserved for the cleaner between two appends.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,28 +26,29 @@ use crate::format::change::{Extent, Inode};
 use crate::format::record::Piece;
 use crate::store::{Held, Lease, Run, Victim};
 
-/// Pieces of files, in the order in which they are copied, with whose each is.
+/// Extents of files in the order in which they are copied, each with the inode of its file.
 pub(super) type Pieces = Vec<(Inode, Extent)>;
 
-/// Pieces of a file by their place in it, each with where its copy lies.
+/// Extents of one file by their first block in the file, each with the extents of its copy.
 type Copies = BTreeMap<u32, (Extent, Vec<Extent>)>;
 
-/// How often the cleaner tries another zone when a device fails, before it gives up.
+/// Number of zones that the cleaner tries before it gives up, if a device fails each time.
 const ATTEMPTS: u32 = 16;
-/// The store is idle when nobody has written to it for so long.
+/// Time since the last write after which the store counts as idle.
 const IDLE_NS: u64 = 1_000_000_000;
-/// A write is slowed down by no more than this.
+/// Longest delay of a write.
 const DELAY_NS_MAX: u64 = 250_000_000;
-/// Blocks of a file that are written at once, about: the rest is slowed down when its turn comes.
+/// Largest number of blocks for which a write is delayed at once, about an allocation. Later allocations of the file
+/// have delays of their own.
 const LEASE_BLOCKS: u64 = 1024;
-/// How long the cleaner waits for readers before it looks again.
+/// Interval at which the cleaner checks whether the readers of a zone have finished.
 const READERS_NS: u64 = 100_000;
 
 impl Fs {
-    /// Cleans whenever the store wants it, until the file system is over.
+    /// Cleans zones whenever the store asks for it, until the file system is unmounted.
     pub(super) async fn clean_when_needed(self) {
         let core = self.0.clone();
-        // What could not be moved is where it was, and the next mount looks again.
+        // After an error the blocks without records stay where they are, and the next mount looks for them again.
         let _ = self.find_unrecorded().await;
         while !core.is_over.get() {
             let _ = self.move_unrecorded().await;
@@ -66,13 +67,13 @@ impl Fs {
         }
     }
 
-    /// Whether nobody has written for a while.
+    /// Returns whether no task has written to the store for [`IDLE_NS`].
     fn is_idle(&self) -> bool {
         self.0.clock.now_ns() >= self.0.wrote_ns.get().saturating_add(IDLE_NS)
     }
 
-    /// Delays a write of `blocks`. The less room is left, the longer the delay, so that writers are down to the pace at
-    /// which the cleaner makes room before there is none.
+    /// Delays a write of `blocks` blocks. The less room is left, the longer the delay. So writers are down to the pace
+    /// at which the cleaner makes room before all room is used up.
     pub(super) async fn slow_down(&self, blocks: u64) {
         let core = &self.0;
         core.wrote_ns.set(core.clock.now_ns());
@@ -86,7 +87,7 @@ impl Fs {
         }
     }
 
-    /// Empties zones until none would gain anything, or `zones` are emptied. Returns how many were.
+    /// Empties up to `zones` zones, as long as that makes room. Returns the number of zones emptied.
     pub async fn clean(&self, zones: u64) -> Result<u64, FsError> {
         self.0.begin_task().await?;
         let all = async {
@@ -99,7 +100,7 @@ impl Fs {
         self.0.clock.for_cause(Cause::Cleaning, all).await
     }
 
-    /// Empties one zone, or another where a device fails meanwhile; false where none was worth it.
+    /// Empties one zone. If a device fails meanwhile, tries other zones. Returns whether a zone was emptied.
     async fn clean_one_or_next(&self) -> Result<bool, FsError> {
         let mut outcome = self.clean_one().await;
         for _ in 1..ATTEMPTS {
@@ -111,16 +112,16 @@ impl Fs {
         outcome
     }
 
-    /// Empties one zone; false where none was worth it.
+    /// Empties one zone. Returns false if no zone is worth it, or if there is no room for the live blocks.
     async fn clean_one(&self) -> Result<bool, FsError> {
         let _pass = self.0.cleaning.enter().await;
         self.clean_one_held().await
     }
 
-    /// The same, with the gate of cleaning held.
+    /// Like [`Fs::clean_one`]; the caller holds the lock [`Core::cleaning`].
     pub(super) async fn clean_one_held(&self) -> Result<bool, FsError> {
         let core = &self.0;
-        // What is freed by records that are not durable yet would be copied in vain.
+        // Blocks whose freeing records are not durable yet count as live, which would mislead the choice of the zone.
         if core.releases.borrow().last_record().is_some() {
             self.commit_before_reuse().await?;
         }
@@ -131,12 +132,13 @@ impl Fs {
         if self.clean_zone(victim).await? {
             return Ok(true);
         }
-        // What is kept back for copies may lie on drives that have failed since.
+        // The room reserved for copies may lie on drives that have failed since, so the zone that needs the least room
+        // is tried.
         let Some(victim) = core.store.easiest_victim() else { return Ok(false) };
         self.clean_zone(victim).await
     }
 
-    /// Empties a zone; false where there was no room for what is live in it.
+    /// Empties a zone. Returns false if there was no room for its live blocks.
     async fn clean_zone(&self, victim: Victim) -> Result<bool, FsError> {
         let core = &self.0;
         let began_ns = core.clock.now_ns();
@@ -146,7 +148,7 @@ impl Fs {
             other => other,
         };
         if matches!(emptied, Ok(true)) {
-            // How fast it makes room, the latest zones most.
+            // Nanoseconds for each block of room gained: a moving average, in which the latest zones count most.
             let gained = victim.run.blocks.saturating_sub(victim.live).max(1);
             let ns = (core.clock.now_ns() - began_ns) / gained;
             let before = core.gain_ns.get();
@@ -161,7 +163,7 @@ impl Fs {
         emptied
     }
 
-    /// Copies what is live; false where there was no room for all of it.
+    /// Copies the live blocks of a zone elsewhere. Returns false if there was no room for all of them.
     async fn copy_out(&self, victim: &Victim) -> Result<bool, FsError> {
         if self.0.store.budget_for_files(victim).is_some() {
             self.copy_whole_files(victim).await?;
@@ -174,14 +176,15 @@ impl Fs {
             match self.copy(&pieces).await? {
                 Copied::Nothing => return Ok(false),
                 Copied::All => from = behind,
-                // What a file has of it now is copied anew.
+                // The extents that the changed files still have in the zone are copied again.
                 Copied::Changed(start) => from = start,
             }
         }
     }
 
-    /// Copies files as a whole that have something in the zone, those with the least elsewhere first, as far as the store allows
-    /// at the time. What has changed meanwhile, or had no room, is left for its pieces to be copied.
+    /// Copies files with blocks in the zone as a whole, those with the fewest blocks elsewhere first, as far as the
+    /// store's budget allows. Skips files that have changed meanwhile, and stops when there is no room.
+    /// [`Fs::copy_out`] copies the remaining extents in the zone afterwards.
     async fn copy_whole_files(&self, victim: &Victim) -> Result<(), FsError> {
         let core = &self.0;
         let row_blocks = core.store.row_blocks(victim.run.start);
@@ -191,7 +194,7 @@ impl Fs {
             if extents.len() > budget.pieces || core.extents_of(inode) != extents {
                 continue;
             }
-            // Its last row is filled up.
+            // The last row of the copy is padded.
             copied += elsewhere + row_blocks;
             if copied > budget.blocks {
                 return Ok(());
@@ -200,7 +203,7 @@ impl Fs {
             let pieces: Pieces = extents.into_iter().map(|extent| (inode, extent)).collect();
             match self.copy(&pieces).await? {
                 Copied::All => self.join(inode),
-                // What was copied of it is dead already.
+                // The file has changed, so the blocks of its copy are dead already.
                 Copied::Changed(_) => copied += blocks,
                 Copied::Nothing => return Ok(()),
             }
@@ -208,12 +211,12 @@ impl Fs {
         Ok(())
     }
 
-    /// The files that have something in the zone and lie in several pieces, with their blocks in other zones, those with the
-    /// fewest of these first. One that lies here alone moves as a whole with the pieces of the others.
+    /// Returns the files with blocks in the zone that lie in several pieces, each with its number of blocks in other
+    /// zones, the fewest first. A file in one piece is not listed, because it moves as a whole anyway.
     fn files_in_pieces(&self, victim: &Victim) -> Vec<(u64, Inode, Vec<Extent>)> {
         let inside = self.pieces_in(victim.run.start, victim.run.end());
         let inodes: BTreeSet<Inode> = inside.iter().map(|(inode, _)| *inode).collect();
-        // What lies in the hot zone is none of the cleaner's business.
+        // The cleaner does not move blocks of the hot zone.
         let is_in_store = |extents: &[Extent]| self.0.blocks_alone(extents) == 0;
         let is_inside = |extent: &Extent| (victim.run.start..victim.run.end()).contains(&extent.start);
         let file = |inode: Inode| {
@@ -227,7 +230,7 @@ impl Fs {
         files
     }
 
-    /// Joins the pieces of a file that was copied as a whole, where they follow each other on the device.
+    /// Joins those extents of a file copied as a whole that follow each other on the device, and records the result.
     fn join(&self, inode: Inode) {
         let core = &self.0;
         core.counters.borrow_mut().files_moved += 1;
@@ -236,7 +239,7 @@ impl Fs {
         self.record_extents(inode, None, &after);
     }
 
-    /// The pieces of files that begin at block `from` or behind it, and before `end`.
+    /// Returns the extents of files that begin at block `from` of the device or behind it, and before `end`.
     fn pieces_in(&self, from: u64, end: u64) -> Pieces {
         let core = &self.0;
         let owners = core.owners.borrow();
@@ -248,7 +251,8 @@ impl Fs {
         owners.range(from..end).map(piece).collect()
     }
 
-    /// Copies pieces of files to one run, or several if no zone has room for all, and lets the files have the copies.
+    /// Copies extents of files to one run, or to several if no zone has room for all, and assigns the copies to the
+    /// files.
     pub(super) async fn copy(&self, pieces: &Pieces) -> Result<Copied, FsError> {
         let copied = self.copy_to_room(pieces, None).await;
         if matches!(copied, Ok(Copied::All | Copied::Changed(_))) {
@@ -258,7 +262,8 @@ impl Fs {
         copied
     }
 
-    /// The same, to room that is reserved, or to what is kept back for the cleaner.
+    /// Like [`Fs::copy`], to the room in `reserved`, or if that is `None`, to the room kept back for the cleaner. Does
+    /// not count the blocks as cleaned.
     pub(super) async fn copy_to_room(
         &self,
         pieces: &Pieces,
@@ -280,7 +285,7 @@ impl Fs {
                 other => other.map(|_| None),
             };
             let Ok(Some(runs)) = outcome else {
-                // What was copied so far is no file's.
+                // The blocks copied so far belong to no file.
                 core.store.unpin(&written);
                 written.iter().for_each(|run| core.store.free(*run));
                 return outcome.map(|_| Copied::Nothing);
@@ -300,7 +305,7 @@ impl Fs {
         let mut changed = BTreeSet::new();
         let mut outcome = Ok(());
         for (inode, copies) in by_record {
-            // A record may name all pieces of its file: many such records would fill the log.
+            // A record may name all extents of its file: many records of that size would fill the log.
             if outcome.is_ok() {
                 outcome = core.log.room().await;
             }
@@ -317,8 +322,8 @@ impl Fs {
         Ok(first.map_or(Copied::All, Copied::Changed))
     }
 
-    /// Copies to `lease` what comes behind the first `done` blocks of `pieces`. Returns the runs that it lies in now,
-    /// which are pinned.
+    /// Copies the blocks of `pieces` behind the first `done` blocks to allocation `lease`. Returns the runs of the
+    /// copy, which are pinned.
     async fn copy_to(&self, pieces: &Pieces, done: u64, lease: Lease) -> Result<Vec<Run>, FsError> {
         let core = &self.0;
         let mut behind = done;
@@ -336,8 +341,8 @@ impl Fs {
         Ok(runs)
     }
 
-    /// Copies to run `to` what comes behind the first `done` blocks of `pieces`, with the checksums it has: a block
-    /// that is damaged, and cannot be made again, stays known as damaged.
+    /// Copies the blocks of `pieces` behind the first `done` blocks to run `to`, with their checksums. A damaged block
+    /// that cannot be reconstructed keeps its checksum, so its copy counts as damaged too.
     async fn copy_run(&self, pieces: &Pieces, done: u64, to: Run, lease: &Lease) -> Result<(), FsError> {
         let piece_blocks = self.0.piece_blocks_at(to.start);
         let (mut next, mut all_sums) = (0, Vec::new());
@@ -360,8 +365,8 @@ impl Fs {
         Ok(())
     }
 
-    /// Puts copies in the place of what they were made of where the file still has that; else it frees
-    /// them, and adds where the piece began to `changed`.
+    /// Replaces extents of a file by their copies where the file still has the extents. Otherwise frees the copy, and
+    /// adds the first block of the extent on the device to `changed`.
     fn take_copies(&self, inode: Inode, mut copies: Copies, changed: &mut BTreeSet<u64>) {
         let core = &self.0;
         let before =
@@ -390,7 +395,7 @@ impl Fs {
         copies.iter().for_each(|copy| self.0.store.free(run(copy)));
     }
 
-    /// Makes the records durable that free blocks, and frees them.
+    /// Makes the records that free blocks durable, and frees these blocks.
     async fn commit_before_reuse(&self) -> Result<(), FsError> {
         let core = &self.0;
         if core.sabotage != Some(Sabotage::ReuseBeforeRecord) {
@@ -400,12 +405,13 @@ impl Fs {
         Ok(())
     }
 
-    /// Resets a zone that nothing live is in any more, once that is durable.
+    /// Resets a zone without live blocks, once the records that moved its blocks are durable and its readers have
+    /// finished.
     async fn empty(&self, victim: &Victim) -> Result<bool, FsError> {
         let core = &self.0;
         self.commit_before_reuse().await?;
         while core.store.live_in(victim.zone) > 0 {
-            // Somebody still reads what was copied.
+            // Readers still use blocks that have moved.
             core.clock.sleep(READERS_NS).await;
             self.free_released();
         }
@@ -417,25 +423,26 @@ impl Fs {
     }
 }
 
-/// What came of copying pieces of files.
+/// Result of copying extents of files.
 pub(super) enum Copied {
-    /// Their files have the copies.
+    /// All copies are assigned to their files.
     All,
-    /// One file or more had changed; the first such piece began at this block.
+    /// At least one file had changed. The number is the first block, on the device, of the first extent that was not
+    /// replaced.
     Changed(u64),
-    /// There was no room.
+    /// There was no room, and no file got a copy.
     Nothing,
 }
 
-/// Runs that copies were written to, one after the other.
+/// Runs that copies were written to, in the order of the copied extents.
 struct Runs<'a> {
     runs: &'a [Run],
-    /// Blocks of the first of them that were handed out already.
+    /// Number of blocks of the first run that are assigned to extents already.
     skipped: u64,
 }
 
 impl Runs<'_> {
-    /// Where the next piece was copied to.
+    /// Returns the extents of the copy of `extent`, which is the next one in the order of copying.
     fn next(&mut self, extent: Extent) -> Vec<Extent> {
         let (mut copies, mut at, mut left) = (Vec::new(), extent.at, extent.blocks);
         while left > 0 {
@@ -451,7 +458,7 @@ impl Runs<'_> {
     }
 }
 
-/// The same as parts of so many pieces at most.
+/// Splits `copies` into parts of at most `pieces` extents.
 fn in_parts(mut copies: Copies, pieces: usize) -> Vec<Copies> {
     let mut parts = Vec::new();
     while let Some(next) = copies.keys().nth(pieces).copied() {
@@ -462,7 +469,7 @@ fn in_parts(mut copies: Copies, pieces: usize) -> Vec<Copies> {
     parts
 }
 
-/// What is left of `pieces` behind their first `blocks`.
+/// Returns the rest of `pieces` behind their first `blocks` blocks.
 fn behind(pieces: &[Piece], blocks: u64) -> Vec<Piece> {
     let (mut left, mut skipped) = (Vec::new(), blocks);
     for piece in pieces {
@@ -475,7 +482,7 @@ fn behind(pieces: &[Piece], blocks: u64) -> Vec<Piece> {
     left
 }
 
-/// Where the `count` blocks lie that come behind the first `done` of `pieces`.
+/// Returns the runs in which `count` blocks of `pieces` lie, behind the first `done` blocks.
 fn runs_behind(pieces: &Pieces, done: u64, count: u64) -> Vec<Run> {
     let (mut runs, mut behind, mut left) = (Vec::new(), done, count);
     for (_, extent) in pieces {
@@ -492,12 +499,13 @@ fn runs_behind(pieces: &Pieces, done: u64, count: u64) -> Vec<Run> {
 }
 
 impl Core {
-    /// Where a file lies; nowhere if it is gone.
+    /// Returns the extents of a file, or none if the file does not exist any more.
     pub(super) fn extents_of(&self, inode: Inode) -> Vec<Extent> {
         self.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default()
     }
 
-    /// The piece of its file that is said to begin at block `start` of the device, if it does.
+    /// Returns the extent of file `owner.inode` that begins at block `owner.at` of the file, if it begins at block
+    /// `start` of the device.
     pub(super) fn extent_at(&self, owner: Owner, start: u64) -> Option<Extent> {
         let namespace = self.namespace.borrow();
         let found = namespace.get(owner.inode)?.extents.beginning_at(owner.at).copied();

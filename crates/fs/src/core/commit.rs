@@ -1,4 +1,4 @@
-//! What makes changes last: commits, checkpoints, the timer.
+//! Durability of changes: commits, checkpoints, and the tasks that start them.
 
 use super::{Core, Fs, Sabotage};
 use crate::clock::first_of;
@@ -7,25 +7,26 @@ use crate::format::change::{Change, HEAT_BYTES, Inode};
 use crate::format::superblock::Witness;
 use crate::journal::checkpoint::Writer;
 
-/// Names of a directory that are described at once.
+/// Names of a directory that are added to a checkpoint at a time.
 const NAMES_AT_ONCE: usize = 1024;
-/// Files that are described at once.
+/// Files that are added to a checkpoint at a time.
 const FILES_AT_ONCE: usize = 256;
-/// No more than this share of a checkpoint is for the heat of files, and no more than half of what is free in it.
+/// Divisor of the size of a checkpoint: the heat of files takes at most this share (1/16), and at most half of the free
+/// bytes.
 const HEAT_SHARE: u64 = 16;
-/// Files whose heat is told at once.
+/// Largest number of files in a [`Change::Heat`] of a checkpoint.
 const HEAT_AT_ONCE: usize = 1024;
-/// How often a checkpoint is written that has no room because of what changes meanwhile.
+/// Number of attempts to write a checkpoint that has no room because of changes made meanwhile.
 const CHECKPOINT_ATTEMPTS: u32 = 8;
 
-/// The two checkpoints.
+/// State of the two slots for checkpoints.
 #[derive(Clone, Copy, Debug)]
 pub struct Checkpoints {
-    /// The number of the newest one that is valid.
+    /// Number of the newest valid checkpoint.
     pub number: u64,
-    /// Which slot it is in.
+    /// Slot of the newest valid checkpoint: 0 or 1.
     pub slot: usize,
-    /// Whether one is being written.
+    /// Whether a checkpoint is being written.
     pub is_running: bool,
 }
 
@@ -36,7 +37,7 @@ impl Core {
 }
 
 impl Fs {
-    /// Makes a file durable: what it holds, how long it is, and every name that was given or taken before.
+    /// Makes a file durable: its contents, its length, and all changes of names made before the call.
     pub async fn fsync(&self, inode: Inode) -> Result<(), FsError> {
         if self.0.is_read_only {
             return Ok(());
@@ -49,7 +50,7 @@ impl Fs {
         self.spawn_unless_full(written).await?
     }
 
-    /// Makes everything durable that was done before this is called, whatever others do meanwhile.
+    /// Makes all changes durable that were made before the call, whatever other tasks change meanwhile.
     pub async fn sync(&self) -> Result<(), FsError> {
         if self.0.is_read_only {
             return Ok(());
@@ -80,8 +81,8 @@ impl Fs {
         outcome
     }
 
-    /// Commits where many records wait. Where the log has no room just now, or the host's disk is full, they wait longer: nobody
-    /// asked for it.
+    /// Commits if many bytes of records wait. If the log has no room now, or the host's disk is full, the records wait
+    /// longer, because no caller asked for the commit.
     pub(super) async fn commit_if_much(&self) -> Result<(), FsError> {
         let log = &self.0.log;
         if log.pending_bytes() < self.0.bounds.pending_bytes {
@@ -93,7 +94,7 @@ impl Fs {
         outcome.flatten().or_else(|_| log.check())
     }
 
-    /// Gives the store what is free now.
+    /// Returns blocks to the store and the hot zone whose freeing records are durable and whose readers have finished.
     pub(super) fn free_released(&self) {
         let core = &self.0;
         let durable = core.log.durable();
@@ -104,8 +105,8 @@ impl Fs {
         }
     }
 
-    /// Takes a checkpoint: all of the namespace, while changes go on. Nothing is done where one is being taken. Whoever waits for
-    /// room in the log is told where it fails.
+    /// Takes a checkpoint of all of the namespace, while changes go on. Does nothing if a checkpoint is being taken
+    /// already. If the checkpoint fails, operations that wait for room in the log get the error.
     pub async fn checkpoint(&self) -> Result<(), FsError> {
         let core = &self.0;
         {
@@ -124,8 +125,9 @@ impl Fs {
         outcome
     }
 
-    /// What changes while it is written may be in it twice, as it was and as it is: so it is tried again where it had no room and
-    /// should have. The fuller the log, the less changes meanwhile.
+    /// Writes a checkpoint, and repeats that if it has no room although the namespace would fit: an object that changes
+    /// meanwhile may be in the checkpoint twice, in its old and its new state. The fuller the log, the fewer changes
+    /// are made meanwhile.
     async fn write_checkpoint_that_fits(&self) -> Result<(), FsError> {
         for attempt in 1..CHECKPOINT_ATTEMPTS {
             self.0.check_checkpoint_room()?;
@@ -137,7 +139,8 @@ impl Fs {
         self.write_checkpoint(false).await
     }
 
-    /// The same, of all that was done before this is called: one that is being written already may not have seen it.
+    /// Like [`Fs::checkpoint`], of all changes made before the call: a checkpoint that is being written already may
+    /// lack some of them.
     pub(super) async fn checkpoint_from_now_on(&self) -> Result<(), FsError> {
         let core = &self.0;
         while core.checkpoint.borrow().is_running {
@@ -146,7 +149,7 @@ impl Fs {
         self.checkpoint().await
     }
 
-    /// The heat of files is left out where there is no room for it.
+    /// Writes a checkpoint; the heat of files is a part of it if `with_heat` is set.
     async fn write_checkpoint(&self, with_heat: bool) -> Result<(), FsError> {
         let core = &self.0;
         core.record_store();
@@ -164,7 +167,8 @@ impl Fs {
         writer.finish(files).await?;
         core.checksums.write_back().await?;
         if !validates_early {
-            // Every change that it may have seen is durable before it counts (invariant 3 of the journal).
+            // Every change that the checkpoint may contain is durable before the checkpoint is valid (invariant 3 of
+            // the journal).
             core.log.commit_for_checkpoint(core.log.made(), &core.data).await?;
             area.flush().await?;
         }
@@ -173,7 +177,7 @@ impl Fs {
             let mut checkpoint = core.checkpoint.borrow_mut();
             (checkpoint.number, checkpoint.slot) = (header.number, next);
         }
-        // Frames that it makes superfluous are kept until the superblocks vouch for it.
+        // The log keeps frames that this checkpoint replaces until the superblocks name the checkpoint.
         area.witness(Witness { checkpoint: header.number, frame: core.log.durable_frame(), is_closed: false }).await?;
         core.counters.borrow_mut().checkpoints += 1;
         core.log.release(place);
@@ -183,7 +187,7 @@ impl Fs {
 
     async fn describe_all(&self, writer: &mut Writer) -> Result<(), FsError> {
         let core = &self.0;
-        // Groups come first: what lies in them is told of after.
+        // Stripe groups come first, because the extents of files lie in them.
         let rest = core.namespace.borrow().describe_rest();
         writer.add(&rest).await?;
         let mut next: Inode = 0;
@@ -209,7 +213,7 @@ impl Fs {
         }
     }
 
-    /// How hot files are, the hottest first, as far as there is room.
+    /// Adds the heat of files to a checkpoint, the hottest first, as far as there is room.
     async fn describe_heat(&self, writer: &mut Writer) -> Result<(), FsError> {
         let core = &self.0;
         if !core.has_hot_zone() {
@@ -234,8 +238,8 @@ impl Fs {
         Ok(())
     }
 
-    /// Takes checkpoints when the log fills, until the file system is over. One that fails is tried again when something asks for
-    /// room or becomes durable.
+    /// Takes checkpoints when the log fills, until the file system is unmounted. After a failure, the next request for
+    /// room or the next commit starts another attempt.
     pub(super) async fn take_checkpoints(self) {
         let core = self.0.clone();
         while !core.is_over.get() {
@@ -247,14 +251,15 @@ impl Fs {
             if !is_due || is_running {
                 first_of(first_of(short, room), first_of(committed, over)).await;
             } else if self.checkpoint().await.is_err() {
-                // What failed was told to those who wait, which is a signal too.
+                // The failure has given `has_room` to wake the operations that wait. That signal must not start another
+                // attempt.
                 first_of(core.log.is_short.next(), first_of(core.log.committed.next(), core.over.next())).await;
             }
         }
     }
 
-    /// Commits, and writes what was changed long ago, again and again: nobody tells a file system in user space of
-    /// `sync(2)`.
+    /// Commits records, and writes back files changed long ago, at regular intervals until unmounted: the kernel does
+    /// not report `sync(2)` to a file system in user space.
     pub(super) async fn commit_on_time(self) {
         let core = self.0.clone();
         while !core.is_over.get() {
@@ -265,16 +270,16 @@ impl Fs {
                     break;
                 }
             }
-            // A write that fails gives its zone up; the next tells whoever asks.
+            // A failed write gives up its zone. If the next attempt fails too, its caller gets the error.
             let _ = self.write_records().await;
-            // What fails is told to whoever asks next: the log remembers. Where it has no room just now it may have later.
+            // The log keeps a permanent error for the next caller. If it only has no room now, it may have some later.
             if self.commit_all().await.is_err() && core.log.check().is_err() {
                 return;
             }
         }
     }
 
-    /// Writes everything, takes a checkpoint, and ends. Whoever still holds files open loses them.
+    /// Writes everything, takes a checkpoint, and ends all tasks. Files that are still open cannot be used any more.
     pub async fn unmount(&self) -> Result<(), FsError> {
         let outcome = self.unmount_in_order().await;
         self.0.is_over.set(true);
@@ -289,7 +294,7 @@ impl Fs {
         self.forget_everything();
         // Staged data would be lost if an unmount were refused on a full disk of the host, so it waits.
         self.write_everything().await?;
-        // What the cleaner has under way leaves records too, and it begins nothing more.
+        // Cleaning in progress leaves records, too. With the lock held, no new cleaning begins.
         let _pass = self.0.cleaning.enter().await;
         self.write_records().await?;
         self.tell_rows();

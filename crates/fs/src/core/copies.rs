@@ -1,8 +1,8 @@
-//! Copies of the metadata that come back, or come in the place of others, and are brought up to date while the file
-//! system is in use.
+//! Copies of the metadata that were absent for some time, or that replace others, and are brought up to date while the
+//! file system is in use.
 //!
-//! A copy counts only once all of it was copied, and what was written meanwhile too. If the power is cut before, it is
-//! copied anew.
+//! A copy is current only once all metadata were copied to it, including those written meanwhile. After a power cut
+//! before that, copying starts anew.
 
 use uuid::Uuid;
 
@@ -14,26 +14,29 @@ use crate::format::superblock::{Member, Role};
 use crate::store::Run;
 
 impl Fs {
-    /// Brings copies up to date that were away when the file system was last in use.
+    /// Brings the copies of the metadata up to date that were absent when the file system was last in use.
     pub(super) async fn bring_copies_up_to_date(self) {
         let core = self.0.clone();
         let goes_on = |_, _| !core.is_over.get();
-        // What fails is told to whoever writes next; the copy stays what it is.
+        // After an error the copy stays outdated, and the next task that writes gets the error.
         if core.metadata.bring_up_to_date(goes_on).await.is_ok_and(|copies| copies > 0) {
-            // What has a copy in the hot zone may be there alone from now on.
+            // Files with a copy in the hot zone may be stored only there from now on.
             self.review_hot();
         }
     }
 
-    /// Reads on every copy those metadata that are not read otherwise: superblocks, the checksums of data, the contents
-    /// of the hot zone. Returns how many of their blocks are damaged on some copy. If it `repairs`, these are written
-    /// again from another copy, and two new checkpoints take the place of log and checkpoints; a page of checksums that
-    /// no copy has whole is an error then.
+    /// Reads, on every copy, the metadata that normal operation does not read: superblocks, checksums of data, contents
+    /// of the hot zone. Returns the number of their blocks that are damaged on some copy. If `repairs` is set, damaged
+    /// blocks are rewritten from another copy, and two new checkpoints replace the log and the old checkpoints.
+    ///
+    /// # Errors
+    /// With `repairs`, a page of checksums that is intact on no copy.
     pub async fn scrub_copies(&self, repairs: bool) -> Result<u64, FsError> {
         self.scrub_metadata(repairs, &mut Vec::new()).await
     }
 
-    /// The same; adds blocks of files alone in the hot zone that no copy has whole to `lost`.
+    /// Like [`Fs::scrub_copies`]. Adds blocks of files stored only in the hot zone that are intact on no copy to
+    /// `lost`.
     pub(super) async fn scrub_metadata(&self, repairs: bool, lost: &mut Vec<(Inode, u64)>) -> Result<u64, FsError> {
         let core = &self.0;
         if repairs {
@@ -55,8 +58,13 @@ impl Fs {
         Ok(damaged)
     }
 
-    /// Puts `device`, called `uuid`, in the place of copy `slot` of the metadata: it gets all that the others have. `told` is
-    /// called with the blocks that are copied and those in all, and says whether to go on.
+    /// Replaces copy `slot` of the metadata by `device` with UUID `uuid`: copies all metadata to it. Calls `told` with
+    /// the numbers of blocks copied and to be copied in all; `told` returns whether to continue. Returns the number of
+    /// blocks that a copy needs on its device.
+    ///
+    /// # Errors
+    /// [`FsError::Invalid`] if copy `slot` does not exist or has no device of its own, [`FsError::Busy`] if a copy is
+    /// outdated, [`FsError::Stopped`] if `told` returned false.
     pub async fn replace_copy(
         &self,
         slot: usize,
@@ -82,7 +90,7 @@ impl Fs {
             super::make::refuse_used(device).await?;
         }
         super::make::erase(device).await?;
-        // What only the copy that leaves has whole is given to the others before.
+        // Blocks that are intact only on the copy to be replaced are first written to the others.
         self.scrub_alone(true).await?;
         device.set_queue_limits(self.0.bounds.queue);
         let member = Member { uuid, role: Role::Metadata, geometry: device.geometry() };

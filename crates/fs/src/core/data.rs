@@ -1,4 +1,4 @@
-//! The contents of files: read, written, cut, allocated, sought.
+//! The contents of files: reads, writes, truncation, allocation, search for data and holes.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,27 +17,27 @@ use crate::store::Run;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 
-/// What `fallocate` is to do.
+/// Operations of `fallocate`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Allocate {
-    /// Reserve room, and make sure that the file is so long.
+    /// Reserves room, and extends the file to the end of the range if it is shorter.
     Room,
-    /// Reserve room; the file stays as long as it is.
+    /// Reserves room; the length of the file does not change.
     RoomKeepingSize,
-    /// Make a hole.
+    /// Makes a hole.
     PunchHole,
-    /// Make it zeros; the file may become longer.
+    /// Makes zeros; a shorter file is extended to the end of the range.
     Zeros,
-    /// Make it zeros; the file stays as long as it is.
+    /// Makes zeros; the length of the file does not change.
     ZerosWithin,
 }
 
-/// What `lseek` looks for.
+/// Targets of `lseek`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Seek {
     /// Data.
     Data,
-    /// A hole; there is one behind every file.
+    /// A hole; every file ends with one.
     Hole,
 }
 
@@ -72,22 +72,22 @@ impl Contents<'_> {
     }
 }
 
-/// What came of making blocks again.
+/// Result of reconstructing damaged blocks.
 #[derive(Default)]
 pub(super) struct Mended {
-    /// Those that could not be made.
+    /// Blocks that could not be reconstructed.
     pub lost: Vec<u64>,
-    /// Those that neither the drives nor parity gave, and a copy in the hot zone did.
+    /// Blocks taken from a copy in the hot zone, because neither the drives nor parity gave them.
     pub from_copies: Vec<u64>,
 }
 
 impl Fs {
-    /// Reads up to `length` bytes from `offset` on; fewer at the end of the file.
+    /// Reads up to `length` bytes from byte `offset` of a file on, fewer at the end of the file.
     pub async fn read(&self, inode: Inode, offset: u64, length: usize) -> Result<Vec<u8>, FsError> {
         self.read_from(inode, offset, length, true).await
     }
 
-    /// The same, always from the store and never from a copy in the hot zone, whatever the store does not give: for checks.
+    /// Like [`Fs::read`], but without copies in the hot zone, even if the store does not give the data: for checks.
     pub async fn read_stored_only(&self, inode: Inode, offset: u64, length: usize) -> Result<Vec<u8>, FsError> {
         self.read_from(inode, offset, length, false).await
     }
@@ -117,7 +117,7 @@ impl Fs {
         Ok(bytes)
     }
 
-    /// Reads blocks of a file as they are now: from memory, from the device, or zeros.
+    /// Reads blocks of a file in their current state: from memory or from the device, zeros in holes.
     async fn read_blocks(&self, inode: Inode, first: u64, blocks: u64, takes_copies: bool) -> Result<Vec<u8>, FsError> {
         let mut bytes = vec![0; blocks as usize * BLOCK_BYTES];
         loop {
@@ -129,7 +129,8 @@ impl Fs {
                     self.read_stored(inode, at, piece, takes_copies).await?;
                 }
             }
-            // What was in memory may have been written meanwhile, behind what was read already.
+            // A write-back that has ended meanwhile took blocks out of memory after their old contents were read: read
+            // again.
             if open.as_ref().map(|open| open.pushes.get()) == pushes {
                 if let Some(open) = open {
                     overlay(&open, first, &mut bytes);
@@ -139,8 +140,8 @@ impl Fs {
         }
     }
 
-    /// Reads blocks of a file from the device, with their checksums; zeros where nothing is stored. What it does not give is taken
-    /// from a copy in the hot zone if the read `takes_copies`.
+    /// Reads stored blocks of a file, checked by their checksums; zeros where nothing is stored. If `takes_copies` is
+    /// set, blocks that the device does not give are read from a copy in the hot zone.
     pub(super) async fn read_stored(
         &self,
         inode: Inode,
@@ -155,14 +156,15 @@ impl Fs {
         loop {
             let before = extents(self)?;
             let outcome = self.read_extents(&before, first, into, takes_copies).await;
-            // The cleaner may have moved it, or somebody cut it: then what was read is not to be trusted.
+            // The cleaner may have moved the blocks, or a truncation removed them: then the bytes read may be wrong.
             if extents(self)? == before {
                 return outcome;
             }
         }
     }
 
-    /// Pieces are read some at a time: what reads on behind them comes to the device behind all of them.
+    /// Reads `extents` into `into`, which begins with block `first` of the file. Several reads are in flight at a time,
+    /// so a reader that continues behind these extents reaches the device after all of them.
     async fn read_extents(
         &self,
         extents: &[Extent],
@@ -184,14 +186,17 @@ impl Fs {
                 outcome = outcome.and(put(places.pop_front(), read));
             }
         }
-        // None is left under way: blocks become free when their readers are over.
+        // No read is left in flight: blocks become free when their readers have finished.
         while let Some(read) = reads.next().await {
             outcome = outcome.and(put(places.pop_front(), read));
         }
         outcome
     }
 
-    /// Reads a run of the data device and compares it with its checksums.
+    /// Reads a run, and checks it by its checksums. Damaged blocks are reconstructed.
+    ///
+    /// # Errors
+    /// [`FsError::Damaged`] with the first block that cannot be reconstructed.
     async fn read_run(&self, run: Run, takes_copies: bool) -> Result<Vec<u8>, FsError> {
         let read = self.0.releases.borrow_mut().begin_read();
         let outcome = self.read_run_mended(run, takes_copies).await;
@@ -202,8 +207,8 @@ impl Fs {
         mended.lost.first().map_or(Ok(bytes), |block| Err(FsError::Damaged { block: *block }))
     }
 
-    /// The same as [`Fs::read_run_as_it_is`], with damaged blocks made again from parity, or another copy; also from a copy in the hot
-    /// zone if it `takes_copies`.
+    /// Like [`Fs::read_run_as_it_is`], but reconstructs damaged blocks from parity or another copy of the metadata. If
+    /// `takes_copies` is set, copies in the hot zone are used, too.
     pub(super) async fn read_run_mended(
         &self,
         run: Run,
@@ -219,7 +224,8 @@ impl Fs {
         Ok((bytes, sums, mended))
     }
 
-    /// The bytes of a run of which something cannot be read, block by block: that is taken from copies in the hot zone.
+    /// Reads a run block by block, because it cannot be read as a whole. Unreadable blocks are taken from copies in the
+    /// hot zone.
     async fn read_each(&self, run: Run) -> Result<(Vec<u8>, Vec<u32>, Mended), FsError> {
         let sums = self.0.checksums.get(run.start, run.blocks).await?;
         let (mut bytes, mut mended) = (Vec::with_capacity(run.blocks as usize * BLOCK_BYTES), Mended::default());
@@ -235,7 +241,7 @@ impl Fs {
         Ok((bytes, sums, mended))
     }
 
-    /// Makes those blocks of a run again that do not match their checksums, among those that `are_meant`.
+    /// Reconstructs the blocks in `bytes` that do not match their checksums `sums`, if `are_meant` is true for them.
     pub(super) async fn mend(
         &self,
         run: Run,
@@ -265,7 +271,7 @@ impl Fs {
         mended
     }
 
-    /// The bytes of a run, and what their checksums should be.
+    /// Returns the bytes of a run as they were read, and the checksums that they should have.
     pub(super) async fn read_run_as_it_is(&self, run: Run) -> Result<(Vec<u8>, Vec<u32>), FsError> {
         let sums = self.0.checksums.get(run.start, run.blocks).await?;
         let mut bytes = Vec::with_capacity(run.blocks as usize * BLOCK_BYTES);
@@ -278,12 +284,16 @@ impl Fs {
         Ok((bytes, sums))
     }
 
-    /// Writes `bytes` at `offset`: in memory, until they are pushed. All of it or nothing.
+    /// Writes `bytes` at byte `offset` of a file, in memory; a later write-back stores them. An error leaves the file
+    /// unchanged.
     pub async fn write(&self, inode: Inode, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
         self.write_contents(inode, offset, Contents::Bytes(bytes)).await
     }
 
-    /// Like [`Fs::write`]; whole blocks are kept without a copy. `offset` is a multiple of a block then.
+    /// Like [`Fs::write`]; whole blocks are kept without a copy.
+    ///
+    /// # Panics
+    /// If `contents` are whole blocks and `offset` is not a multiple of the block size.
     pub async fn write_contents(&self, inode: Inode, offset: u64, contents: Contents<'_>) -> Result<(), FsError> {
         self.0.begin().await?;
         let length = contents.length();
@@ -296,7 +306,7 @@ impl Fs {
         if let Some(reason) = self.0.clock.blocked() {
             return Err(FsError::HostFull(reason));
         }
-        // Before anything of this write is done: what cannot be written out is no reason to forget half of it.
+        // Before this write changes anything: a failed write-back of other data must not interrupt it halfway.
         self.evict().await?;
         let open = self.open_or_new(inode);
         let _passes = self.0.wait_unless_full(enter_to_write(&open, offset)).await?;
@@ -315,7 +325,7 @@ impl Fs {
         }
     }
 
-    /// The same, with the file's gate held.
+    /// Like [`Fs::write_contents`], for bytes `offset` to `end`; the caller holds the file's lock.
     async fn write_staged(
         &self,
         inode: Inode,
@@ -355,8 +365,8 @@ impl Fs {
         Ok(())
     }
 
-    /// The stored blocks that a change of bytes `offset` to `end` needs in memory: those it changes in part, and the
-    /// last one of the file if it becomes longer, since what lies behind the old end there must become zeros.
+    /// Returns the stored blocks that a change of bytes `offset` to `end` needs in memory: blocks changed in part, and
+    /// the last block of a file that becomes longer, because its bytes behind the old end must become zeros.
     async fn edges(
         &self,
         inode: Inode,
@@ -392,7 +402,7 @@ impl Fs {
         Ok(edges)
     }
 
-    /// Makes sure that there is a place in memory for what changes of a file.
+    /// Ensures that `open.staged` has a place for changes of the file.
     fn stage(&self, inode: Inode, open: &Open) {
         let mut staged = open.staged.borrow_mut();
         if staged.is_some() {
@@ -411,7 +421,7 @@ impl Fs {
         });
     }
 
-    /// Makes a file `size` bytes long.
+    /// Sets the length of a file to `size` bytes.
     pub(super) async fn truncate(&self, inode: Inode, size: u64) -> Result<(), FsError> {
         self.check_regular(inode)?;
         if size > SIZE_MAX {
@@ -447,7 +457,7 @@ impl Fs {
         Ok(())
     }
 
-    /// It needs no room, and cannot fail for want of it.
+    /// Shortens a file to `size` bytes. This takes no room, so it cannot fail for lack of it.
     fn shorten(&self, inode: Inode, open: &Open, size: u64) -> Result<(), FsError> {
         let core = &self.0;
         let end = size.div_ceil(BYTES);
@@ -476,7 +486,7 @@ impl Fs {
         Ok(())
     }
 
-    /// Allocates, punches or zeroes bytes `offset` to `offset + length`.
+    /// Applies operation `what` of `fallocate` to bytes `offset` to `offset + length`.
     pub async fn allocate(&self, inode: Inode, offset: u64, length: u64, what: Allocate) -> Result<(), FsError> {
         self.0.begin().await?;
         if length == 0 {
@@ -493,15 +503,15 @@ impl Fs {
         }
         let mut next = offset;
         while next < end {
-            // A refusal here leaves the pieces before as they are: a range is not zeroed atomically.
+            // An error here leaves earlier pieces zeroed: the operation is not atomic.
             self.evict().await?;
-            // What was in memory may have been written, and forgotten, since the piece before.
+            // The staged data may have been written back, and the entry in `Core::open` removed, since the last piece.
             let open = self.open_or_new(inode);
             let done = {
                 let _passes = self.0.wait_unless_full(open.enter()).await?;
                 // Blocks that are neither stored nor in memory read as zeros already.
                 next = self.next_there(inode, &open, next, end);
-                // A piece at a time, so that no more is in memory than may be.
+                // One piece at a time, to bound the bytes in memory.
                 let to = end.min((next / BYTES + self.0.bounds.piece_blocks) * BYTES);
                 let done = self.zero_piece(inode, &open, next, to, what).await;
                 if done.is_err() && self.0.attr(inode)?.attributes.size > before {
@@ -516,9 +526,9 @@ impl Fs {
         Ok(())
     }
 
-    /// Reserves room for what is to be kept of bytes `offset` to `end`, or gives up what was.
+    /// Reserves room for bytes `offset` to `end`, or releases preallocated room if the bytes become a hole.
     async fn allocate_room(&self, inode: Inode, (offset, end): (u64, u64), what: Allocate) -> Result<(), FsError> {
-        // Which blocks are reserved depends on all of the file.
+        // A store that reserves certain blocks chooses them by all of the file, so the staged data are written first.
         let is_written_first = what != Allocate::PunchHole && self.0.store.reserves_places();
         if is_written_first {
             self.push_unless_full(inode).await?;
@@ -526,7 +536,7 @@ impl Fs {
         let open = self.open_or_new(inode);
         let _passes = self.0.wait_unless_full(open.enter()).await?;
         if is_written_first {
-            // Mostly nothing is left of it.
+            // Writes back data that were staged since; mostly there are none.
             self.push_held(inode, &open).await?;
         }
         let within = (offset, end.min(self.0.attr(inode)?.attributes.size));
@@ -545,7 +555,7 @@ impl Fs {
         }
     }
 
-    /// The first byte from `from` on, up to `end`, that is stored or in memory.
+    /// Returns the first byte from `from` on that is stored or in memory, or `end` if there is none before it.
     fn next_there(&self, inode: Inode, open: &Open, from: u64, end: u64) -> u64 {
         let (first, last) = (from / BYTES, end.div_ceil(BYTES));
         let namespace = self.0.namespace.borrow();
@@ -556,8 +566,8 @@ impl Fs {
         found.map_or(end, |at| from.max(u64::from(at) * BYTES))
     }
 
-    /// Makes those blocks of bytes `offset` to `end` zeros, or holes, that are stored or in memory. Those that are so in part have
-    /// these bytes made zeros.
+    /// Turns bytes `offset` to `end` into zeros or holes, in blocks that are stored or in memory. Blocks that lie in
+    /// the range only in part keep their other bytes.
     async fn zero_piece(
         &self,
         inode: Inode,
@@ -608,7 +618,10 @@ impl Fs {
         Ok(())
     }
 
-    /// The first data, or the first hole, at or behind `offset`.
+    /// Returns the position of the first data, or of the first hole, at or behind `offset`.
+    ///
+    /// # Errors
+    /// [`FsError::NoData`] if `offset` is not before the end of the file, or if there are no data behind it.
     pub fn seek(&self, inode: Inode, offset: u64, what: Seek) -> Result<u64, FsError> {
         let size = self.0.attr(inode)?.attributes.size;
         if offset >= size {
@@ -634,7 +647,8 @@ impl Fs {
     }
 }
 
-/// Whether there is data in block `at` of a file of `end` blocks, and up to which block that is so at least.
+/// Returns whether block `at` of a file of `end` blocks holds data, and the end of a range from there on in which all
+/// blocks do, or none does.
 fn piece_at(staged: Option<&Blocks>, extents: &Extents, at: u64, end: u64) -> (bool, u64) {
     if let Some(block) = staged.and_then(|staged| staged.get(at as u32)) {
         return (matches!(block, Block::Bytes(_)), at + 1);
@@ -648,11 +662,12 @@ fn piece_at(staged: Option<&Blocks>, extents: &Extents, at: u64, end: u64) -> (b
     }
 }
 
-/// Waits until a write at byte `offset` may change the file: at once behind what is being written.
+/// Waits until a write at byte `offset` may change the file. A write behind data in flight does not wait for their
+/// write-back.
 async fn enter_to_write(open: &Open, offset: u64) -> (Option<Pass>, Pass) {
     if open.goes_on_at(offset) {
         let appends = open.appends.enter().await;
-        // That may have ended, or failed, meanwhile.
+        // The write-back may have ended, or failed, meanwhile.
         if open.goes_on_at(offset) {
             return (None, appends);
         }
@@ -661,7 +676,7 @@ async fn enter_to_write(open: &Open, offset: u64) -> (Option<Pass>, Pass) {
     (Some(gate), appends)
 }
 
-/// Puts what is in memory of a file over what was read of it from block `first` on.
+/// Replaces bytes read from the device, from block `first` of the file on, by the file's blocks in memory.
 fn overlay(open: &Open, first: u64, bytes: &mut [u8]) {
     for staged in [&open.leaving, &open.staged] {
         if let Some(staged) = staged.borrow().as_ref() {
@@ -685,7 +700,7 @@ fn overlay_staged(staged: &Staged, first: u64, bytes: &mut [u8]) {
 mod tests {
     use super::*;
 
-    /// Against a look at each block.
+    /// Compares the result with that of a look at each block.
     #[test]
     fn pieces_of_data_and_holes_are_found_in_steps() {
         let extent = |at, blocks| Extent { at, blocks, start: 1000 + u64::from(at) };

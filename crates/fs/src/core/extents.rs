@@ -1,13 +1,14 @@
-//! The records of where a file lies: none is larger than [`Bounds::extent_record_bytes`](super::Bounds::extent_record_bytes), nor
-//! than a frame of the log.
+//! Records of the extents of files. No record is larger than
+//! [`Bounds::extent_record_bytes`](super::Bounds::extent_record_bytes), nor than a frame of the log.
 //!
-//! A file in few pieces has all of them in one record. Of one in more than a record holds only what differs is told, as
-//! stretches of the file, in as many records as it takes.
+//! If one record can hold all extents of a file, it does. Otherwise only the differences are recorded, as stretches of
+//! the file, in as many records as they need. A stretch is a range of blocks together with the extents there.
 //!
 //! Invariants:
-//! 1. Where several records tell of a file its size changes with the last, so after a power cut it has a size that it had. What
-//!    lies behind its end then is dropped as it is mounted ([`Fs::cut_unfinished`]).
-//! 2. What a record frees is of the stretches that it tells of.
+//! 1. If several records describe a change of a file, the last one changes the size. So after a power cut the file has
+//!    its size from before or after the change. The next mount drops the extents behind the end
+//!    ([`Fs::cut_unfinished`]).
+//! 2. A record frees only blocks of the stretches that it describes.
 
 use super::pieces::subtract;
 use super::{Core, Fs, Owner};
@@ -17,7 +18,7 @@ use crate::format::change::{Attributes, Change, EXTENT_BYTES, Extent, Inode, LIS
 use crate::namespace::Node;
 use crate::store::Run;
 
-/// Blocks `from` to `to` of a file, and the pieces of it there, as they were and as they are.
+/// Blocks `from` to `to` of a file, with its extents there before and after a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Stretch {
     from: u32,
@@ -31,7 +32,7 @@ impl Stretch {
         STRETCH_BYTES + self.after.len() as u64 * EXTENT_BYTES
     }
 
-    /// The same as stretches of so many pieces at most.
+    /// Splits the stretch into stretches of at most `pieces` extents each.
     fn split(self, pieces: usize) -> Vec<Stretch> {
         if self.after.len() <= pieces {
             return vec![self];
@@ -47,7 +48,7 @@ impl Stretch {
         chunks.iter().enumerate().map(part).collect()
     }
 
-    /// What lies there no more.
+    /// Returns the runs of the old extents that are in no new extent.
     fn freed(&self) -> Vec<Run> {
         let mut freed = Vec::new();
         for old in &self.before {
@@ -57,7 +58,7 @@ impl Stretch {
     }
 }
 
-/// Where two lists of the pieces of a file differ.
+/// Returns the stretches in which the extents of a file before and after a change differ.
 fn differing(before: &[Extent], after: &[Extent]) -> Vec<Stretch> {
     let (mut old, mut new) = (before.iter().peekable(), after.iter().peekable());
     let mut stretches = Vec::new();
@@ -88,7 +89,8 @@ fn differing(before: &[Extent], after: &[Extent]) -> Vec<Stretch> {
     }
 }
 
-/// Stretches, each one of few enough pieces, as many to a record as it holds.
+/// Distributes stretches over records of at most `bytes_max` bytes. Stretches with too many extents for a record are
+/// split.
 fn in_records(stretches: Vec<Stretch>, bytes_max: u64) -> Vec<Vec<Stretch>> {
     let pieces = (bytes_max.saturating_sub(STRETCH_BYTES) / EXTENT_BYTES).max(1) as usize;
     let (mut records, mut bytes): (Vec<Vec<Stretch>>, u64) = (Vec::new(), 0);
@@ -106,19 +108,19 @@ fn in_records(stretches: Vec<Stretch>, bytes_max: u64) -> Vec<Vec<Stretch>> {
 }
 
 impl Core {
-    /// Bytes of a file as its records have it so far.
+    /// Returns the size of a file in bytes by its records, without staged changes.
     pub(super) fn size_recorded(&self, inode: Inode) -> u64 {
         self.namespace.borrow().get(inode).map_or(0, |node| node.attributes.size)
     }
 
     fn extent_record_bytes(&self) -> u64 {
-        // With it go the attributes, and that the file has no copy in the hot zone any more. Half of what a frame holds, so that
-        // there is always room for it and for a checkpoint behind it.
+        // The record also holds the attributes, and drops the file's copy in the hot zone. Half of a frame, so that
+        // there is always room for the record and for a checkpoint behind it.
         let of_frame = (self.log.record_bytes_max() / 2).saturating_sub(NODE_BYTES + LIST_BYTES);
         self.bounds.extent_record_bytes.min(of_frame)
     }
 
-    /// Fails if a checkpoint might have no room for a file in so many pieces.
+    /// Fails if a checkpoint might have no room for a file with `pieces` extents.
     pub(super) fn check_pieces(&self, inode: Inode, pieces: usize) -> Result<(), FsError> {
         match self.bytes_more_with(inode, pieces) {
             0 => Ok(()),
@@ -126,7 +128,8 @@ impl Core {
         }
     }
 
-    /// The same, to the last byte there is.
+    /// Like [`Core::check_pieces`], but without keeping back room in the checkpoint for extents that are cut where
+    /// zones end.
     pub(super) fn check_pieces_at_most(&self, inode: Inode, pieces: usize) -> Result<(), FsError> {
         match self.bytes_more_with(inode, pieces) {
             0 => Ok(()),
@@ -134,29 +137,29 @@ impl Core {
         }
     }
 
-    /// Bytes that a checkpoint needs more where a file lies in so many pieces.
+    /// Returns the number of additional bytes in a checkpoint if a file has `pieces` extents.
     fn bytes_more_with(&self, inode: Inode, pieces: usize) -> u64 {
         let before = self.namespace.borrow().get(inode).map_or(0, |node| node.extents.as_slice().len());
         let of_list = if before == 0 && pieces > 0 { LIST_BYTES } else { 0 };
         of_list + pieces.saturating_sub(before) as u64 * EXTENT_BYTES
     }
 
-    /// How many pieces a file may have for one record to name them all; one at least.
+    /// Returns the largest number of extents of a file that one record can hold, at least 1.
     pub(super) fn pieces_in_record(&self) -> usize {
         (self.extent_record_bytes().saturating_sub(LIST_BYTES) / EXTENT_BYTES).max(1) as usize
     }
 
-    /// How many blocks or pieces of a file one record can tell of when each lies elsewhere than what is around it; one at
-    /// least.
+    /// Returns the largest number of changed blocks or extents of a file that one record can hold if each lies
+    /// elsewhere than its neighbours, at least 1.
     pub(super) fn changes_in_record(&self) -> usize {
-        // What lay there may be cut in two.
+        // Each change may cut an old extent in two.
         (self.extent_record_bytes() / (STRETCH_BYTES + 3 * EXTENT_BYTES)).max(1) as usize
     }
 }
 
 impl Fs {
-    /// A file lies at `after` now, and has attributes `now` if its contents changed: makes the records, keeps account of
-    /// which file has which blocks, and lets those become free that no file has any more.
+    /// Records that a file lies at `after`, with attributes `now` if its contents have changed. Updates the owners of
+    /// the blocks, and frees blocks that no file has any more once the record is durable.
     pub(super) fn record_extents(&self, inode: Inode, now: Option<Attributes>, after: &[Extent]) {
         let core = &self.0;
         let before = core.extents_of(inode);
@@ -199,7 +202,7 @@ impl Fs {
         }
     }
 
-    /// Drops what lies behind the ends of files: the power went before all of it was told of.
+    /// Drops extents behind the ends of files, at a mount: a power cut came before the last record of their change.
     pub(super) fn cut_unfinished(&self) {
         let end = |node: &Node| node.attributes.size.div_ceil(BLOCK_BYTES as u64);
         let cut = |(inode, node): (Inode, &Node)| {
@@ -207,7 +210,7 @@ impl Fs {
             is_longer.then(|| (inode, node.attributes, node.extents.within(0, end(node)).collect::<Vec<Extent>>()))
         };
         let unfinished: Vec<_> = self.0.namespace.borrow().nodes_from(0).filter_map(cut).collect();
-        // With the attributes that it has: so a copy of it in the hot zone goes too.
+        // Passing the unchanged attributes also drops a copy in the hot zone.
         unfinished.iter().for_each(|(inode, now, kept)| self.record_extents(*inode, Some(*now), kept));
     }
 
@@ -227,7 +230,7 @@ impl Fs {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: what is told of a file in stretches makes of the pieces it had the pieces it has, however small a record is.
+    //! Goal: the recorded stretches turn the old extents of a file into the new ones, however small a record is.
     //! Method: random files against a map of their blocks, which is the naive model.
 
     use std::collections::BTreeMap;
@@ -246,7 +249,7 @@ mod tests {
         joined(map.iter().map(|(at, start)| Extent { at: *at, blocks: 1, start: *start }).collect(), 16)
     }
 
-    /// A file, and the same with some of its blocks elsewhere, gone or new.
+    /// Returns a random file, and a second version in which some blocks are moved, removed or new.
     fn pair(random: &mut Choices) -> (Map, Map) {
         let mut below = |most: u64| random.below(most);
         let before: Map = (0..60).filter(|_| below(3) > 0).map(|at| (at, 1000 + u64::from(at) / 7 * 100)).collect();

@@ -1,13 +1,14 @@
-//! Hints: what is said of a file, of the directory that it is in, or of files with such a name ([`Hint`]). It holds for what lies in
-//! the hot zone already, too.
+//! Hints of users about the place of files in the hot zone ([`Hint`]): for one file, for the files of a directory, or
+//! for files whose names have a certain extension. A hint also applies to files that are in the hot zone already.
 //!
-//! What a file says itself goes before what its directory says of the extension of its name, that before what its directory says of
-//! all files in it, and that before what the uppermost directory says of the extension.
+//! The first hint in this order counts: the file's own hint; its directory's hint for the extension of the file's name;
+//! its directory's hint for all files; the root directory's hint for the extension.
 //!
 //! Invariants:
-//! 1. Whoever changes a hint waits for no file to be copied; the files that it is for are judged anew in the background, in
-//!    batches of [`Bounds::hot_batch`](super::Bounds::hot_batch). He waits only while as many hints wait as may.
-//! 2. A hint that changed is never passed over.
+//! 1. A task that changes a hint does not wait for copies of files. The files concerned are judged again in the
+//!    background, in batches of [`Bounds::hot_batch`](super::Bounds::hot_batch). The task waits only while the queue of
+//!    changed hints is full.
+//! 2. No changed hint is lost.
 
 use super::{Core, Fs};
 use crate::clock::first_of;
@@ -15,20 +16,20 @@ use crate::format::change::Inode;
 use crate::hot::{EVERY_FILE, EXTENSIONS_ATTRIBUTE, HINT_ATTRIBUTE, Hint};
 use crate::namespace::{Namespace, ROOT};
 
-/// What is said of a file or directory itself.
+/// Returns the hint that a file or directory has itself.
 fn own_hint(namespace: &Namespace, inode: Inode) -> Hint {
     let value = namespace.get(inode).and_then(|node| node.attribute(HINT_ATTRIBUTE));
     value.map_or(Hint::None, Hint::parse)
 }
 
-/// What a directory says of files of such a name.
+/// Returns the hint that a directory has for files with the extension of `name`.
 fn hint_by_extension(namespace: &Namespace, directory: Inode, name: &[u8]) -> Hint {
     let list = namespace.get(directory).and_then(|node| node.attribute(EXTENSIONS_ATTRIBUTE));
     list.map_or(Hint::None, |list| Hint::of_name(list, name))
 }
 
 impl Core {
-    /// What is said of a file.
+    /// Returns the hint that applies to a file.
     pub(super) fn hint_of(&self, inode: Inode) -> Hint {
         let namespace = self.namespace.borrow();
         let own = own_hint(&namespace, inode);
@@ -43,7 +44,8 @@ impl Core {
 }
 
 impl Fs {
-    /// An extended attribute has changed, which may be one with a hint.
+    /// Queues the files that a hint applies to, to be judged again, if extended attribute `name` of `inode` is that
+    /// hint.
     pub(super) async fn attribute_changed(&self, inode: Inode, name: &[u8]) {
         match name {
             EXTENSIONS_ATTRIBUTE if inode == ROOT => self.hint_changed(EVERY_FILE).await,
@@ -52,7 +54,7 @@ impl Fs {
         }
     }
 
-    /// What is said of a file, or of the files in a directory, has changed: they are judged anew, in the background.
+    /// Queues a file, or the files of a directory, to be judged again in the background after a change of their hint.
     async fn hint_changed(&self, inode: Inode) {
         let core = &self.0;
         if !core.has_hot_zone() {
@@ -73,8 +75,9 @@ impl Fs {
         core.hot_wanted.give();
     }
 
-    /// A file has got a name or lost one, and `before` was said of it: by its name given last it may be in another directory. A
-    /// directory says itself what holds for its files, wherever it is.
+    /// Queues a file that got or lost a name, if another hint than `before` applies to it now: by its latest name it
+    /// may be in another directory. Directories need no check, because the hints for their files do not depend on their
+    /// place.
     pub(super) async fn hint_may_differ(&self, inode: Inode, before: Hint) {
         let is_regular = self.0.namespace.borrow().get(inode).is_some_and(|node| node.is_regular());
         if is_regular && self.0.hint_of(inode) != before {
@@ -82,7 +85,7 @@ impl Fs {
         }
     }
 
-    /// Judges anew the files that one of the changed hints is for; false if none has changed.
+    /// Takes a changed hint from the queue, and judges its files again. Returns false if the queue is empty.
     pub(super) async fn judge_rehinted(&self) -> bool {
         let core = &self.0;
         let Some(inode) = core.hot.borrow_mut().take_rehinted() else { return false };
@@ -92,7 +95,7 @@ impl Fs {
             return true;
         }
         if !core.namespace.borrow().get(inode).is_some_and(|node| node.is_directory()) {
-            // A copy that could not be made is none: the file is where the store has it.
+            // If the copy could not be made, the file stays in the store.
             let _ = self.bring_in(vec![inode]).await;
             return true;
         }

@@ -1,7 +1,9 @@
-//! Full disks of the host. A device waits for space on its disk, unless redundancy covers its loss: then it fails, and no writer waits.
+//! Full disks of the host. A device whose file lies on a full disk waits for space. If redundancy covers the loss of
+//! the device, it fails instead, and no writer waits.
 //!
 //! Invariants:
-//! 1. No more devices fail than redundancy still covers, counting those that are missing and those that were let fail before.
+//! 1. No more devices fail than redundancy still covers, counting those that are missing and those that have failed for
+//!    this reason before.
 //! 2. A device that shares its disk with another of its kind waits: the full disk would fail both.
 //! 3. An operation that has changed nothing fails while a device waits. An operation that has begun continues.
 
@@ -18,7 +20,7 @@ impl Core {
     /// Waits for `wait`, which changes nothing and can be dropped at any time.
     ///
     /// # Errors
-    /// [`FsError::HostFull`] where `wait` is not ready while a device waits for space.
+    /// [`FsError::HostFull`] if `wait` is not ready while a device waits for space.
     pub(super) async fn wait_unless_full<T>(&self, wait: impl Future<Output = T>) -> Result<T, FsError> {
         self.clock.wait_unless_blocked(wait).await.map_err(FsError::HostFull)
     }
@@ -28,7 +30,7 @@ impl Fs {
     /// Spawns `task` and waits for it.
     ///
     /// # Errors
-    /// [`FsError::HostFull`] where a device waits for space; `task` then continues in the background, if it has begun.
+    /// [`FsError::HostFull`] if a device waits for space. If `task` has begun, it then continues in the background.
     pub(super) async fn spawn_unless_full<T: 'static>(
         &self,
         task: impl Future<Output = T> + 'static,
@@ -36,12 +38,12 @@ impl Fs {
         self.0.clock.unless_blocked(task).await.map_err(FsError::HostFull)
     }
 
-    /// Waits a while for space on the host's disk, for an operation that has begun.
+    /// Waits for `RETRY_NS` before another attempt, for an operation that has begun while the host's disk is full.
     pub async fn wait_for_space(&self) {
         self.0.clock.sleep(RETRY_NS).await;
     }
 
-    /// Lets blocked devices fail where redundancy covers them, as long as the file system is mounted.
+    /// Makes devices that wait for space fail if redundancy covers them, as long as the file system is mounted.
     pub(super) async fn fail_covered_devices(self) {
         loop {
             let blocked = self.0.clock.next_blocked();
@@ -57,14 +59,14 @@ impl Fs {
     }
 }
 
-/// Lets blocked devices fail, at most `covered` of them and of those that were let fail before.
+/// Makes blocked devices fail: at most `covered`, including those of `devices` that were made to fail before.
 fn fail_blocked(devices: &[Device], covered: usize) {
     let failing = devices.iter().filter(|device| device.fails_on_full_disk()).count();
     let blocked = alone_on_their_disks(devices).into_iter().filter(|device| device.is_blocked());
     blocked.take(covered.saturating_sub(failing)).for_each(Device::fail_on_full_disk);
 }
 
-/// Returns the devices that share their disk with no other of `devices`.
+/// Returns those of `devices` that share their disk with no other.
 fn alone_on_their_disks(devices: &[Device]) -> Vec<&Device> {
     let mut on_disks: BTreeMap<u64, Vec<&Device>> = BTreeMap::new();
     for device in devices {

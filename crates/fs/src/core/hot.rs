@@ -1,19 +1,20 @@
-//! Files in the hot zone ([`crate::hot`]): read from there, brought in and let out in the background. Here are those with a copy
-//! there; [`super::alone`] has those that lie nowhere else.
+//! Files in the hot zone ([`crate::hot`]): reads from the zone, and promotion and eviction in the background. This
+//! module handles files with a copy there; [`super::alone`] handles files that are stored nowhere else.
 //!
-//! A copy is made like everything else: written to blocks that nobody has, made durable, and then named by a record. Whatever
-//! changes a file takes its copy away in the same record. So wherever the power is cut a file has a copy that is what the
-//! store has of it, or none.
+//! A copy is written to free blocks, made durable, and then named by a record. Every change of a file drops its copy in
+//! the same record. So after a power cut at any time, a file has a copy equal to its contents in the store, or no copy.
 //!
 //! Invariants:
-//! 1. A copy that a record names was durable before, on every copy of the metadata or on its drive, and holds what the store has of
-//!    its file.
-//! 2. Its blocks are taken for another only when the record that drops it is durable and nobody reads it any more.
-//! 3. Who reads a file waits for no copy to be made, and a copy that is missing or damaged costs a read of the store.
-//! 4. While copies are made blocks become free as ever: each read of the store is held for itself. What is copied of a file
-//!    meanwhile may be of two times, so a copy is named only if its file has not changed since it was begun.
-//! 5. No record of a copy is larger than [`Bounds::hot_record_bytes`](super::Bounds::hot_record_bytes), nor than a frame of the
-//!    log holds: checksums go in as many as it takes, and a file in more pieces than one can tell of stays out.
+//! 1. A copy that a record names was durable before, on every copy of the metadata or on its drive. It is equal to the
+//!    contents of the file in the store.
+//! 2. Blocks of a copy are reused only when the record that drops the copy is durable and no reader uses the blocks any
+//!    more.
+//! 3. A reader of a file waits for no copy to be made. If a copy is missing or damaged, the store is read.
+//! 4. While a copy is made, blocks become free as usual: each read of the store is registered by itself. The parts of a
+//!    copy may be of different times, so the copy is named only if its file has not changed since the copying began.
+//! 5. No record of a copy is larger than [`Bounds::hot_record_bytes`](super::Bounds::hot_record_bytes), nor than a
+//!    frame of the log. Checksums are distributed over several records. A file with more extents than a record can hold
+//!    is not promoted.
 
 use std::collections::BTreeSet;
 
@@ -29,13 +30,15 @@ use crate::journal::checksums;
 use crate::namespace::Namespace;
 use crate::store::Run;
 
-/// Copies are made while no more than this share of a checkpoint is used, in percent: they are not to be in the way of files.
+/// Largest share of a checkpoint in use, in percent, up to which copies are made: their records must leave room for
+/// files.
 const CHECKPOINT_PERCENT: u64 = 75;
 
 /// Bytes of a checksum in a record.
 const SUM_BYTES: u64 = 4;
 
-/// A copy that is written and not yet named, of a file that keeps its blocks in the store or is to give them back.
+/// A copy that is written, but not named by a record yet. The file keeps its blocks in the store, or is to give them
+/// back.
 struct Made {
     inode: Inode,
     runs: Vec<Run>,
@@ -47,7 +50,7 @@ impl Core {
         self.superblock.hot_blocks() > 0
     }
 
-    /// Gives the store, or the hot zone, blocks that are free.
+    /// Returns free blocks to the store or to the hot zone.
     pub(super) fn free(&self, run: Run) {
         let base = self.superblock.hot_base();
         if self.has_hot_zone() && run.start >= base {
@@ -65,17 +68,18 @@ impl Core {
         !self.namespace.borrow().hot_copy(inode).is_empty()
     }
 
-    /// Whether files that come into the zone would be in the way of others: what tells of them takes room in a checkpoint.
+    /// Returns whether the checkpoint is so full that more files in the hot zone would take room that other files need.
     pub(super) fn is_checkpoint_full(&self) -> bool {
         self.namespace.borrow().encoded_bytes() * 100 > self.checkpoint_bytes_max * CHECKPOINT_PERCENT
     }
 
-    /// Blocks that are written to the zone at once.
+    /// Returns the largest number of blocks in one write to the hot zone.
     pub(super) fn blocks_to_zone(&self) -> u64 {
         self.bounds.piece_blocks.min(self.fit_a_hot_record(SUM_BYTES) as u64)
     }
 
-    /// The file changes: the change that takes its copy away, where it has one, and the blocks that its record frees.
+    /// Cancels a copy of the file that is being made. If the file has a copy, returns the change that drops the copy,
+    /// and the blocks that the change frees.
     pub(super) fn copy_to_drop(&self, inode: Inode) -> Option<(Change, Vec<Run>)> {
         self.hot.borrow_mut().give_up_copy(inode);
         let copy = self.copy_of(inode);
@@ -88,7 +92,8 @@ impl Core {
         Some((Change::Hot { inode, extents: Vec::new() }, copy.iter().map(run).collect()))
     }
 
-    /// What the hot zone goes by to judge a file, if it is one with contents.
+    /// Returns the properties by which the hot zone judges a file, or `None` if it is not a regular file with stored
+    /// blocks.
     fn candidate(&self, inode: Inode) -> Option<Candidate> {
         let namespace = self.namespace.borrow();
         let node = namespace.get(inode).filter(|node| node.is_regular())?;
@@ -96,19 +101,20 @@ impl Core {
         Some(Candidate { inode, blocks, hint }).filter(|candidate| candidate.blocks > 0)
     }
 
-    /// What a record of a copy may hold of what takes `bytes` each; one at least.
+    /// Returns how many items of `bytes` bytes a record of a copy can hold, at least 1.
     fn fit_a_hot_record(&self, bytes: u64) -> usize {
         let most = self.bounds.hot_record_bytes.min(self.log.record_bytes_max());
         (most.saturating_sub(LIST_BYTES) / bytes).max(1) as usize
     }
 
-    /// All files that are in the zone, each with the part that it is in.
+    /// Returns all files in the hot zone, each with the number of the part that it is in.
     fn inside(&self) -> Vec<(usize, Candidate)> {
         let inside = self.files_inside().into_iter().filter_map(|inode| self.candidate(inode));
         inside.map(|candidate| (self.part_with(candidate.inode), candidate)).collect()
     }
 
-    /// The part of the zone that the copy of a file is in; files that are alone are in the only one.
+    /// Returns the part of the hot zone that holds the copy of a file. Files stored only in the zone are in its only
+    /// part.
     fn part_with(&self, inode: Inode) -> usize {
         let first = self.namespace.borrow().hot_copy(inode).first().map_or(0, |extent| extent.start);
         self.hot.borrow().part_of(first)
@@ -120,7 +126,7 @@ impl Core {
         inodes
     }
 
-    /// How the hot zone is doing.
+    /// Returns the state of the hot zone.
     pub(super) fn hot_status(&self) -> HotStatus {
         let (hot, alone_files) = (self.hot.borrow(), self.files_alone().len() as u64);
         let files = alone_files + self.namespace.borrow().hot_copies().count() as u64;
@@ -129,7 +135,10 @@ impl Core {
     }
 }
 
-/// Tells the zone which copies lie in it; an error where they contradict each other, or their files.
+/// Marks the blocks of all copies as used in the hot zone.
+///
+/// # Errors
+/// Copies overlap, lie outside of the zone, or have other blocks than their files.
 pub(super) fn claim_copies(namespace: &Namespace, hot: &mut HotZone) -> Result<(), FsError> {
     let wrong = |reason: String| FsError::format("the hot zone", reason);
     for (inode, copy) in namespace.hot_copies() {
@@ -142,7 +151,8 @@ pub(super) fn claim_copies(namespace: &Namespace, hot: &mut HotZone) -> Result<(
     Ok(())
 }
 
-/// The blocks of the file that `extents` cover, as runs, neighbours joined.
+/// Returns the ranges of blocks of the file that `extents` cover, each as first block and end. Adjacent ranges are
+/// joined.
 fn ranges(extents: &[Extent]) -> Vec<(u64, u64)> {
     let mut ranges: Vec<(u64, u64)> = Vec::new();
     for extent in extents {
@@ -155,7 +165,7 @@ fn ranges(extents: &[Extent]) -> Vec<(u64, u64)> {
 }
 
 impl Fs {
-    /// Somebody reads blocks `first` to `end` of a file.
+    /// Counts a read of blocks `first` to `end` of a file for the file's heat.
     pub(super) fn touch(&self, inode: Inode, first: u64, end: u64) {
         let core = &self.0;
         if core.has_hot_zone() {
@@ -163,7 +173,7 @@ impl Fs {
         }
     }
 
-    /// Lets it be judged whether the file comes into the hot zone, or goes out.
+    /// Queues a file, for the background task to decide whether the file is promoted or evicted.
     pub(super) fn want_hot(&self, inode: Inode) {
         let core = &self.0;
         if core.has_hot_zone() && !core.is_read_only && core.hot.borrow_mut().want(inode) {
@@ -171,14 +181,15 @@ impl Fs {
         }
     }
 
-    /// The file is gone.
+    /// Forgets the heat of a removed file, and removes the file from the queue.
     pub(super) fn forget_hot(&self, inode: Inode) {
         if self.0.has_hot_zone() {
             self.0.hot.borrow_mut().forget(inode);
         }
     }
 
-    /// Reads blocks of a file from its copy in the hot zone; false where it has none, or one that is damaged.
+    /// Reads blocks of a file from its copy in the hot zone. Returns false if there is no copy, or if the blocks are
+    /// intact on no device.
     pub(super) async fn read_copy(&self, inode: Inode, first: u64, into: &mut [u8]) -> bool {
         let core = &self.0;
         if !core.has_hot_zone() {
@@ -201,7 +212,7 @@ impl Fs {
             let whole = self.read_blocks_of_copy(&copy, first, into).await;
             core.releases.borrow_mut().end_read(read);
             self.free_released();
-            // It may have been dropped, and its blocks given away: then what was read is not to be trusted.
+            // The copy may have been dropped and its blocks reused meanwhile: then the bytes read may be wrong.
             if core.copy_of(inode) != copy {
                 continue;
             }
@@ -217,7 +228,8 @@ impl Fs {
         }
     }
 
-    /// What the copy of a file in the zone has of block `block` of the store, if it has one and that matches `sum`.
+    /// Returns block `block` of the store from the copy of its file in the hot zone, if there is one and it matches
+    /// checksum `sum`.
     pub(super) async fn block_of_copy(&self, block: u64, sum: u32) -> Option<Vec<u8>> {
         let core = &self.0;
         let (inode, at) = self.file_with(block)?;
@@ -233,7 +245,7 @@ impl Fs {
         whole.filter(|_| checksums::of_block(&bytes) == sum).map(|_| bytes)
     }
 
-    /// Whether what is stored of these blocks of a file lies in the zone alone.
+    /// Returns whether all stored blocks in a range of a file lie only in the hot zone. False if no block is stored.
     fn is_alone(&self, inode: Inode, first: u64, blocks: u64) -> bool {
         let namespace = self.0.namespace.borrow();
         let Some(node) = namespace.get(inode) else { return false };
@@ -241,8 +253,8 @@ impl Fs {
         pieces.peek().is_some() && pieces.all(|extent| self.0.is_in_zone(extent.start))
     }
 
-    /// Reads blocks of a copy from the drive that has it, or from the first device of the metadata that has them whole; false where
-    /// another before it had not. `None` where no device has them.
+    /// Reads blocks of a copy from its drive, or from the first device of the metadata on which they are intact.
+    /// Returns false if they were damaged on an earlier device, and `None` if they are intact on no device.
     async fn read_blocks_of_copy(&self, copy: &[Extent], first: u64, into: &mut [u8]) -> Option<bool> {
         let core = &self.0;
         let end = first + (into.len() / BLOCK_BYTES) as u64;
@@ -267,17 +279,17 @@ impl Fs {
         Some(is_whole)
     }
 
-    /// Brings files in that want to be in the hot zone, and lets out what is damaged, until the file system is over.
+    /// Promotes queued files to the hot zone, and drops damaged copies, until the file system is unmounted.
     pub(super) async fn keep_hot_files(self) {
         let core = self.0.clone();
         while !core.is_over.get() {
             let lost = core.data.array().filter(|_| core.has_parts()).map(|array| array.until_short());
-            // What fails is told to whoever commits next; a part that is not used is not read either.
+            // The next caller that commits gets the error. A part that could not be brought into use is not read.
             let is_kept = self.keep_parts().await.is_ok();
             let suspects = core.hot.borrow_mut().take_suspects();
             for inode in suspects {
                 self.drop_copy(inode);
-                // What cannot be mended is told to whoever reads it.
+                // If blocks cannot be repaired, their next reader gets the error.
                 let _ = self.look_at_alone(inode, true, &mut Looked::default()).await;
             }
             if self.review().await || self.judge_rehinted().await {
@@ -295,12 +307,12 @@ impl Fs {
                 }
                 continue;
             }
-            // A copy that could not be made is none: the file is where the store has it.
+            // If a copy could not be made, the file stays in the store.
             let _ = self.bring_in(wanted).await;
         }
     }
 
-    /// Judges anew all files that are in the zone, where what holds for all of them has changed; false where it has not.
+    /// Judges all files in the hot zone again if a condition for all of them has changed. Returns false if none has.
     async fn review(&self) -> bool {
         let core = &self.0;
         if !core.hot.borrow_mut().take_review() {
@@ -317,7 +329,7 @@ impl Fs {
         true
     }
 
-    /// Judges anew all files that are in the zone, in the background.
+    /// Asks the background task to judge all files in the hot zone again.
     pub(super) fn review_hot(&self) {
         let core = &self.0;
         if core.has_hot_zone() && !core.is_read_only {
@@ -334,7 +346,8 @@ impl Fs {
         }
     }
 
-    /// Lets a file out; blocks of the zone that are free when that is durable.
+    /// Evicts a file from the hot zone. Returns the number of blocks of the zone that are free once the eviction is
+    /// durable.
     async fn let_out(&self, inode: Inode) -> Result<u64, FsError> {
         let blocks = self.0.copy_of(inode).iter().map(|extent| u64::from(extent.blocks)).sum();
         if blocks == 0 {
@@ -344,7 +357,7 @@ impl Fs {
         Ok(blocks)
     }
 
-    /// Judges files, and brings in those that may come in, and lets out those that are not to be there.
+    /// Judges files, promotes those that may be in the hot zone, and evicts those that must not be there.
     pub(super) async fn bring_in(&self, inodes: Vec<Inode>) -> Result<(), FsError> {
         let core = &self.0;
         core.log.room().await?;
@@ -356,18 +369,19 @@ impl Fs {
         self.commit_if_much().await
     }
 
-    /// Chooses which of `inodes` come in, and takes blocks for each; files that are colder go out for them.
+    /// Chooses the files among `inodes` that are promoted, and allocates blocks of the hot zone for each. Evicts colder
+    /// files for them.
     async fn choose(&self, inodes: Vec<Inode>) -> Result<Vec<(Inode, Vec<Run>)>, FsError> {
         let core = &self.0;
         let (mut chosen, mut pushing) = (Vec::new(), Vec::new());
         let mut leaving = vec![0u64; core.hot.borrow().parts()];
         for inode in inodes {
             let Some(candidate) = core.candidate(inode) else { continue };
-            // Where that fails the file is as it was.
+            // After an error the file stays as it was.
             if self.settle_inside(&candidate).await.unwrap_or(true) {
                 continue;
             }
-            // What waits in memory to be written will take the copy away at once: the file wants to come in again then.
+            // The write-back of staged data would drop the copy at once. It queues the file again at its end.
             let is_changing = self.open_of(inode).is_some_and(|open| open.staged.borrow().is_some());
             let is_scattered = ranges(&core.extents_of(inode)).len() > core.fit_a_hot_record(EXTENT_BYTES);
             if is_changing || is_scattered || core.is_checkpoint_full() {
@@ -403,7 +417,7 @@ impl Fs {
         Ok(chosen)
     }
 
-    /// Copies files to the blocks that each was given, and makes the records of those that did not change meanwhile.
+    /// Copies files to the blocks allocated for each, and records the copies of files that have not changed meanwhile.
     async fn copy_in(&self, chosen: Vec<(Inode, Vec<Run>)>) -> Result<(), FsError> {
         let core = &self.0;
         let give_back = |inode: Inode, runs: &[Run]| {
@@ -419,7 +433,7 @@ impl Fs {
             }
         }
         if core.has_parts() {
-            // What is on a drive that cannot is no copy: it is given up.
+            // A part whose drive cannot flush is given up, and the copies on it with the part.
             core.flush_parts().await;
         } else if core.sabotage != Some(Sabotage::CopyBeforeDurable)
             && let Err(fault) = core.metadata.flush().await
@@ -428,7 +442,7 @@ impl Fs {
             return Err(fault.into());
         }
         for Made { inode, runs, copy } in all {
-            // Those of many copies in many pieces would fill the log.
+            // The records of many copies in many extents would fill the log.
             let has_room = core.log.room().await.is_ok();
             if !has_room || !self.name_copy(inode, copy) {
                 give_back(inode, &runs);
@@ -438,7 +452,7 @@ impl Fs {
         Ok(())
     }
 
-    /// Makes the record of a copy, unless its file has changed meanwhile; then it returns false.
+    /// Records a copy. Returns false if the file has changed meanwhile, or if the metadata have no room.
     fn name_copy(&self, inode: Inode, copy: Vec<Extent>) -> bool {
         let core = &self.0;
         let is_same = core.hot.borrow_mut().end_copy(inode) && !core.has_copy(inode);
@@ -454,8 +468,8 @@ impl Fs {
         true
     }
 
-    /// Writes what the store has of a file to `runs` of the zone, and returns where which blocks of it lie there; `None` if the
-    /// file has another length by now, or would lie in too many pieces.
+    /// Writes the stored contents of a file to `runs` of the hot zone. Returns the extents of the copy, or `None` if
+    /// the file has another length by now or the copy would have too many extents.
     async fn write_copy(&self, inode: Inode, runs: &[Run]) -> Result<Option<Vec<Extent>>, FsError> {
         let core = &self.0;
         let of = core.extents_of(inode);
@@ -484,8 +498,8 @@ impl Fs {
         Ok(Some(copy))
     }
 
-    /// Reads every copy in the hot zone, on its drive or on every device with metadata. Returns how many of their blocks are damaged.
-    /// If it `repairs`, copies of which something is damaged are dropped, and made anew.
+    /// Reads every copy in the hot zone, on its drive or on every device of the metadata. Returns the number of damaged
+    /// blocks. If `repairs` is set, damaged copies are dropped, and their files queued for new ones.
     pub(super) async fn scrub_hot(&self, repairs: bool) -> Result<u64, FsError> {
         let core = &self.0;
         let inodes: Vec<Inode> = core.namespace.borrow().hot_copies().map(|(inode, _)| inode).collect();
@@ -505,7 +519,8 @@ impl Fs {
         Ok(damaged)
     }
 
-    /// Blocks of the copy of a file that are damaged on its drive, or on some device with metadata.
+    /// Returns the number of blocks in the copy of a file that are damaged on its drive, or on some device of the
+    /// metadata.
     pub(super) async fn damaged_in_copy(&self, inode: Inode) -> Result<u64, FsError> {
         let core = &self.0;
         let mut damaged = 0;

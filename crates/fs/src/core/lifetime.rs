@@ -1,12 +1,14 @@
-//! How long a file lives: as long as it has a name, a handle, or a lookup that the kernel has not taken back.
+//! Lifetime of a file: it exists as long as it has a name, a handle, or a lookup count in the kernel.
 //!
-//! The kernel counts how often it was told of a file (replies to lookups, to what makes or links a file, and to readdirplus). As long
-//! as the count is not 0 it may ask for the file by its number: for `fstat` of a directory that was removed and is open, or to
-//! open again a file without a name by a descriptor of `O_PATH`. It takes counts back with FORGET.
+//! The kernel counts the replies that mention a file: those to lookups, to operations that make or link the file, and
+//! to readdirplus. As long as the count is not 0, the kernel may use the inode number. Examples are `fstat` of an open
+//! directory that was removed, and opening a file without a name again through a descriptor of `O_PATH`. FORGET lowers
+//! the count.
 //!
 //! Invariants:
-//! 1. A file is removed, and its number free, only when it has no name, no handle, no lookup, and nobody writes it.
-//! 2. No generation is given before the log says, durably, that it may be: so none is given again after a power cut.
+//! 1. A file is removed, and its number is free, only when it has no name, no handle and no lookup count, and no task
+//!    writes it.
+//! 2. No generation is used before the log durably reserves it: so none is used again after a power cut.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -16,19 +18,20 @@ use super::staged::Open;
 use crate::error::FsError;
 use crate::format::change::{Change, GENERATIONS_END, Inode};
 
-/// Generations that are taken from the log at once. Each number has its own, so this is enough for many files.
+/// Generations reserved in the log at a time. Each inode number has its own generations, so this is enough for many
+/// files.
 const GENERATIONS: u64 = 64;
 
-/// The lookups of files that the kernel has not taken back.
+/// Lookup counts of the kernel, by file.
 #[derive(Default, Debug)]
 pub struct Lookups {
     counts: BTreeMap<Inode, u64>,
-    /// Those that had no name when it was last asked.
+    /// Files with a lookup count that had no name at the last check.
     unnamed: BTreeSet<Inode>,
 }
 
 impl Lookups {
-    /// Returns whether `inode`, which has no name, stays for the kernel.
+    /// Returns whether the kernel has a lookup count for `inode`, which has no name. If so, adds `inode` to `unnamed`.
     fn keeps_unnamed(&mut self, inode: Inode) -> bool {
         let is_held = self.holds(inode);
         if is_held {
@@ -37,12 +40,12 @@ impl Lookups {
         is_held
     }
 
-    /// Returns whether the kernel holds `inode`.
+    /// Returns whether the kernel has a lookup count for `inode`.
     pub fn holds(&self, inode: Inode) -> bool {
         self.counts.contains_key(&inode)
     }
 
-    /// Returns the files without a name that stay for the kernel alone, or did until they were linked again.
+    /// Returns the files without a name that exist only for their lookup count. Some may have been linked again since.
     pub fn unnamed(&self) -> &BTreeSet<Inode> {
         &self.unnamed
     }
@@ -51,7 +54,7 @@ impl Lookups {
         *self.counts.entry(inode).or_insert(0) += 1;
     }
 
-    /// Takes `lookups` back; returns whether that were the last ones.
+    /// Lowers the lookup count of `inode` by `lookups`; returns whether the count has become 0.
     fn take(&mut self, inode: Inode, lookups: u64) -> bool {
         let Some(count) = self.counts.get_mut(&inode) else { return false };
         *count = count.saturating_sub(lookups);
@@ -63,7 +66,7 @@ impl Lookups {
         is_last
     }
 
-    /// Takes all back; returns the files without a name.
+    /// Drops all lookup counts; returns the files that had no name.
     fn take_all(&mut self) -> BTreeSet<Inode> {
         self.counts.clear();
         std::mem::take(&mut self.unnamed)
@@ -71,26 +74,26 @@ impl Lookups {
 }
 
 impl Fs {
-    /// Counts that the kernel was told of a file: it stays, whatever becomes of its names, until as many are taken back
-    /// ([`Fs::forget`]).
+    /// Counts a reply to the kernel that mentions a file. The file exists, even without names, until [`Fs::forget`] has
+    /// lowered the count to 0.
     pub fn add_lookup(&self, inode: Inode) {
         self.0.lookups.borrow_mut().add(inode);
     }
 
-    /// Takes back `lookups` of a file. One without a name or handle is removed with the last of them.
+    /// Lowers the lookup count of a file by `lookups`. At 0, a file without name and handle is removed.
     pub fn forget(&self, inode: Inode, lookups: u64) {
         if self.0.lookups.borrow_mut().take(inode, lookups) {
             self.drop_if_unused(inode);
         }
     }
 
-    /// Takes back all lookups: the kernel holds nothing of a file system that is unmounted.
+    /// Drops all lookup counts, for an unmount: the kernel then holds no files of the file system.
     pub(super) fn forget_everything(&self) {
         let unnamed = self.0.lookups.borrow_mut().take_all();
         unnamed.into_iter().for_each(|inode| self.drop_if_unused(inode));
     }
 
-    /// Sees to it that the next file's generation may be given.
+    /// Ensures that the log durably reserves the generation of the next file.
     pub(super) async fn reserve_generations(&self) -> Result<(), FsError> {
         let core = &self.0;
         loop {
@@ -105,7 +108,7 @@ impl Fs {
             let record = core.record(&[Change::Generations { below }]);
             let fs = self.clone();
             self.spawn_unless_full(async move { fs.0.log.commit(record, &fs.0.data).await }).await??;
-            // Another task may have gone further meanwhile.
+            // Another task may have reserved more meanwhile.
             core.generations_below.set(below.max(core.generations_below.get()));
         }
     }
@@ -118,7 +121,7 @@ impl Fs {
         self.0.open.borrow_mut().entry(inode).or_default().clone()
     }
 
-    /// Opens a file: it stays until it is closed, whatever becomes of its names.
+    /// Opens a file: it exists until it is closed, even if it loses all names.
     pub fn open(&self, inode: Inode) -> Result<(), FsError> {
         self.0.namespace.borrow().node(inode)?;
         let open = self.open_or_new(inode);
@@ -126,7 +129,7 @@ impl Fs {
         Ok(())
     }
 
-    /// Closes a file. With the last handle what it holds is written (Singh 2014 §2.2.2).
+    /// Closes a file. Closing the last handle writes back the file's data (Singh 2014 §2.2.2).
     pub async fn close(&self, inode: Inode) -> Result<(), FsError> {
         let Some(open) = self.open_of(inode) else { return Err(FsError::Stale) };
         assert!(open.handles.get() > 0, "file {inode} is closed more often than it was opened");
@@ -148,7 +151,7 @@ impl Fs {
         }
     }
 
-    /// Removes a file that nobody can reach: it has neither name nor handle nor lookup.
+    /// Removes a file that has neither name, handle nor lookup count, unless a task uses it.
     pub(crate) fn drop_if_unused(&self, inode: Inode) {
         let core = &self.0;
         let is_unnamed = core.namespace.borrow().get(inode).is_some_and(|node| node.attributes.links == 0);

@@ -1,4 +1,4 @@
-//! Making a file system: how its metadata are laid out, and the first blocks of its devices.
+//! Making a file system: the layout of its metadata, and the first blocks of its devices.
 
 use imbrex_safety::contents;
 use imbrex_units::quantity::{Rounding, said_bytes};
@@ -21,57 +21,59 @@ use crate::journal::{Checksums, Mirror};
 use crate::namespace::{Groups, ROOT};
 use crate::store;
 
-/// Bytes of metadata that are reckoned for a file: a node, a name of 16 bytes, an extent.
+/// Estimated bytes of metadata per file: an inode, a directory entry with a name of 16 bytes, and an extent.
 const FILE_BYTES: u64 = NODE_BYTES + 21 + 16 + 13 + 16;
-/// Blocks of the log at most.
+/// Upper bound of the log's size, in blocks.
 const LOG_BLOCKS_MAX: u64 = 64 << 10;
-/// Drives without zones are cut into zones: the smallest of an array into about so many, each of at least and at most
-/// so many blocks.
+/// Approximate number of zones into which the smallest drive of an array without zoned drives is divided.
+/// `CUT_BLOCKS_MIN` and `CUT_BLOCKS_MAX` bound the blocks of a zone.
 const CUT_ZONES: u64 = 256;
 const CUT_BLOCKS_MIN: u64 = 16;
 const CUT_BLOCKS_MAX: u64 = 65_536;
-/// Blocks that are blanked at once.
+/// Number of blocks that one write fills with zeros.
 const BLANK_BLOCKS: u64 = 256;
 
-/// What is asked for when a file system is made.
+/// Options for making a file system.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MakeOptions {
-    /// Its name among file systems, and those of its devices; chosen at random if it is not given.
+    /// UUID of the file system, from which the UUIDs of its devices are derived; a random one if not given.
     pub uuid: Option<Uuid>,
-    /// The store; that of the device's kind if it is not given.
+    /// Name of the store. If not given, `log` for an array, and otherwise the default for the kind of the drive.
     pub store: Option<String>,
-    /// Options of the store, which it is mounted with if nothing else is said.
+    /// Options of the store. A mount uses them unless it is given others.
     pub options: Vec<(String, String)>,
-    /// Blocks for metadata, the hot zone included. If not given: the hot zone, and a sixty-fourth of the data but no
-    /// less than 256. On a device of its own all of it is used.
+    /// Blocks for metadata, including the hot zone. If not given: on a zoned drive all conventional zones; on another
+    /// drive a sixty-fourth of its blocks, at least 256, plus the hot zone. Devices that hold only metadata are used
+    /// whole.
     pub metadata_blocks: Option<u64>,
-    /// Make it even if the devices hold a file system already.
+    /// Whether to make the file system even if the devices hold one already.
     pub overwrite: bool,
-    /// Drives that may be lost without loss of data, on an array.
+    /// Number of drives that an array can lose without loss of data.
     pub parity: u8,
-    /// Blocks for the hot zone, of store `log`; 0 for none.
+    /// Blocks of the hot zone, which only store `log` has; 0 for none.
     pub hot_blocks: u64,
-    /// Where it lies.
+    /// Place of the hot zone.
     pub hot_on: HotOn,
 }
 
-/// How a file system would lie on its devices.
+/// Planned layout of a file system on its devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// What will be on the first block of each device.
+    /// Superblock to be written to the first block of each device.
     pub superblock: Superblock,
-    /// Files that the metadata have room for, about.
+    /// Approximate number of files that the metadata have room for.
     pub files: u64,
 }
 
-/// The devices that a file system is made on.
+/// The devices on which a file system is made.
 #[derive(Clone, Copy)]
 pub struct Parts<'a> {
-    /// What holds the data: one drive, or those of an array.
+    /// Drives that hold the data: one drive, or the drives of an array.
     pub drives: &'a [Device],
-    /// What holds the metadata, each a copy of them; in the unshingled part of the one drive where there is none.
+    /// Devices that hold one copy of the metadata each. If empty, the metadata are in the unshingled part of the one
+    /// drive.
     pub metadata: &'a [Device],
-    /// Drives that take the place of one of the array that fails.
+    /// Spare drives, which replace drives of the array that fail.
     pub spares: &'a [Device],
 }
 
@@ -84,7 +86,10 @@ impl Parts<'_> {
     }
 }
 
-/// Plans a file system on `parts`.
+/// Plans the layout of a file system on `parts`, and writes nothing.
+///
+/// # Errors
+/// [`FsError::Format`] if the devices do not suit the options or one another, or are too small.
 pub fn plan(parts: Parts<'_>, options: &MakeOptions) -> Result<Plan, FsError> {
     let (drives, metadata) = (parts.drives, parts.metadata);
     let Some(first) = drives.first() else { return Err(FsError::format("no device", "give at least one")) };
@@ -183,7 +188,8 @@ fn plan_of(
     Plan { superblock, files }
 }
 
-/// How the drives of an array are used together.
+/// Returns the shape of an array: size of its zones, data width, parity and number of stripe groups. Fails if the drives
+/// cannot form an array.
 fn shape_of(parts: Parts<'_>, place: Place, options: &MakeOptions, hot_parts: &[HotPart]) -> Result<Shape, FsError> {
     let (drives, has_metadata) = (parts.drives, parts.metadata.is_empty());
     let wrong = |device: &Device, reason: String| Err(FsError::format(device.name(), reason));
@@ -232,8 +238,9 @@ fn shape_of(parts: Parts<'_>, place: Place, options: &MakeOptions, hot_parts: &[
     Ok(Shape { parity, width, zone_blocks, groups })
 }
 
-/// Where data may lie on a device whose metadata are elsewhere: behind its first block, which bears the superblock, and
-/// what writing that destroys or takes.
+/// Returns the run for data, as first block and count, of a device whose metadata are elsewhere. The run begins behind
+/// the superblock and the blocks that a write of the superblock destroys. On a zoned drive it begins behind the
+/// conventional zones, or behind the first zone if there are none.
 fn outside_part(kind: &Kind, blocks: u64) -> (u64, u64) {
     let first = match *kind {
         Kind::Plain => 1,
@@ -243,7 +250,8 @@ fn outside_part(kind: &Kind, blocks: u64) -> (u64, u64) {
     (first, blocks.saturating_sub(first))
 }
 
-/// Where metadata and data lie on one device.
+/// Returns the place of the metadata, and the run for data (first block, count), if both are on `device`. Fails if the
+/// device has no room for them.
 fn inside(device: &Device, options: &MakeOptions) -> Result<(Place, (u64, u64)), FsError> {
     let geometry = device.geometry();
     let wanted = options.metadata_blocks.unwrap_or((geometry.blocks / 64).max(256) + options.hot_blocks);
@@ -273,19 +281,20 @@ fn inside(device: &Device, options: &MakeOptions) -> Result<(Place, (u64, u64)),
     Ok((place, (first, geometry.blocks - first)))
 }
 
-/// Blocks as a size, in the words of an error.
+/// Returns the size of `blocks` blocks as text for an error message.
 pub(super) fn size_of_blocks(blocks: u64, rounding: Rounding) -> String {
     said_bytes(blocks.saturating_mul(BLOCK_BYTES as u64), rounding)
 }
 
-/// The smallest place of which [`lay_out`] makes something.
+/// Returns the smallest number of metadata blocks for which [`lay_out`] returns a layout.
 fn least_place(data_blocks: u64, (in_place, on_drives): (u64, u64)) -> u64 {
     let blocks = data_blocks.saturating_add(in_place).saturating_add(on_drives);
     2 + Checksums::blocks_for(blocks) + in_place + 4 * log::BLOCKS_MIN
 }
 
-/// Where the parts of the metadata lie in `place`: superblock twice, checksums, log, two checkpoints, the hot zone of `hot_blocks`;
-/// as many as `on_drives` lie elsewhere. Nothing if it is too small.
+/// Returns the layout of the metadata in `place`: two superblocks, checksums, log, two checkpoint slots and hot zone.
+/// The hot zone has `hot_blocks` blocks in `place`, and `on_drives` blocks elsewhere that need checksums, too. `None` if
+/// `place` is too small.
 pub(crate) fn lay_out(place: Place, data_blocks: u64, (hot_blocks, on_drives): (u64, u64)) -> Option<Layout> {
     let checksums = (2, Checksums::blocks_for(data_blocks.checked_add(hot_blocks)?.checked_add(on_drives)?));
     let left = place.blocks.checked_sub(2 + checksums.1)?.checked_sub(hot_blocks)?;
@@ -300,7 +309,7 @@ pub(crate) fn lay_out(place: Place, data_blocks: u64, (hot_blocks, on_drives): (
     Some(Layout { place, checksums, log, checkpoints: [(first, slot), (first + slot, slot)], hot })
 }
 
-/// Bytes of changes that a checkpoint in a slot of so many blocks may have.
+/// Returns the largest size, in bytes of changes, of a checkpoint in a slot of `blocks` blocks.
 pub(crate) fn bytes_in_slot(blocks: u64) -> u64 {
     let (mut low, mut high) = (0, blocks * BLOCK_BYTES as u64);
     while low < high {
@@ -314,8 +323,8 @@ pub(crate) fn bytes_in_slot(blocks: u64) -> u64 {
     low
 }
 
-/// Makes a file system on `data`, with its metadata on `metadata` or in the unshingled part of the same; what was on them
-/// is lost. The time is that of the uppermost directory.
+/// Makes a file system on `data`, with its metadata on `metadata` or in the unshingled part of `data`. The previous
+/// contents of the devices are lost. The root directory gets the time `time_ns`, in nanoseconds since 1970.
 pub async fn make(
     data: &Device,
     metadata: Option<&Device>,
@@ -326,7 +335,10 @@ pub async fn make(
     make_on(Parts { drives, metadata, spares: &[] }, options, time_ns).await
 }
 
-/// The same on one drive or several, with one copy of the metadata or several, and spares.
+/// Like [`make`], on one or more drives, with one or more copies of the metadata, and with spares.
+///
+/// # Errors
+/// [`FsError::Format`] if a device holds a file system and [`MakeOptions::overwrite`] is not set, or if [`plan`] fails.
 pub async fn make_on(parts: Parts<'_>, options: &MakeOptions, time_ns: i64) -> Result<Plan, FsError> {
     let plan = plan(parts, options)?;
     let superblock = &plan.superblock;
@@ -357,7 +369,8 @@ pub async fn make_on(parts: Parts<'_>, options: &MakeOptions, time_ns: i64) -> R
     }
 }
 
-/// Writes the superblock of a drive with data alone, twice where the second block is free; durable when it returns.
+/// Writes the superblock of a drive that holds no metadata; it is durable on return. It is written to the first two
+/// blocks, but on a caveat disk only to the first, as the second is not free there.
 pub(super) async fn write_superblock(drive: &Device, own: &Superblock) -> Result<(), FsError> {
     let copies = if matches!(drive.geometry().kind, Kind::Caveat { .. }) { 1 } else { 2 };
     drive.write(0, own.encode().repeat(copies)).await?;
@@ -365,7 +378,7 @@ pub(super) async fn write_superblock(drive: &Device, own: &Superblock) -> Result
     close_first_zone(drive).await
 }
 
-/// Fails if `device` cannot hold a copy of metadata of so many blocks: they are written in any order.
+/// Fails if `device` cannot hold a copy of the metadata of `blocks` blocks: they must be writable in any order.
 pub(super) fn check_for_metadata(device: &Device, blocks: u64) -> Result<(), FsError> {
     let geometry = device.geometry();
     let (anywhere, kind) = match geometry.kind {
@@ -385,7 +398,7 @@ pub(super) fn check_for_metadata(device: &Device, blocks: u64) -> Result<(), FsE
     ))
 }
 
-/// Fails if `device` is no drive for an array with zones of `zone_blocks`.
+/// Fails if `device` does not suit an array with zones of `zone_blocks` blocks.
 pub(super) fn check_drive(device: &Device, zone_blocks: u64) -> Result<(), FsError> {
     match device.geometry().kind {
         Kind::Zoned { zone_blocks: own, .. } if own == zone_blocks => Ok(()),
@@ -406,7 +419,7 @@ pub(super) fn check_drive(device: &Device, zone_blocks: u64) -> Result<(), FsErr
     }
 }
 
-/// What the store would refuse when it is mounted is refused now.
+/// Creates the store as a mount would, and drops it. So errors of the store are reported before anything is erased.
 async fn try_store(drives: &[Device], superblock: &Superblock) -> Result<(), FsError> {
     let data = match superblock.shape {
         Some(shape) => {
@@ -425,7 +438,8 @@ async fn try_store(drives: &[Device], superblock: &Superblock) -> Result<(), FsE
     store::make(&superblock.store, &data, run, zones, option).map(drop)
 }
 
-/// The zone with the superblock, where it is sequential, is written no more: it must not count among those that are open.
+/// Finishes the zone with the superblock if it is sequential. Nothing more is written there, and it must not count as an
+/// open zone.
 async fn close_first_zone(drive: &Device) -> Result<(), FsError> {
     match drive.geometry().kind {
         Kind::Zoned { conventional: 0, .. } => Ok(drive.finish(0).await?),
@@ -433,9 +447,9 @@ async fn close_first_zone(drive: &Device) -> Result<(), FsError> {
     }
 }
 
-/// Fails if a device holds a file system.
+/// Fails if `device` holds a file system of Imbrex.
 pub(crate) async fn refuse_used(device: &Device) -> Result<(), FsError> {
-    // A block that cannot be read holds nothing: on a caveat disk that is new none can.
+    // An unreadable block holds no superblock. On a new caveat disk every block is unreadable.
     let Ok(block) = device.read(0, 1).await else { return Ok(()) };
     if Superblock::decode(&block).is_ok() {
         let reason = "holds a file system already, which would be lost; say --force if it may be";
@@ -444,8 +458,8 @@ pub(crate) async fn refuse_used(device: &Device) -> Result<(), FsError> {
     Ok(())
 }
 
-/// Erases a device that a file system is about to use: its sequential zones are reset, and the signatures that the last
-/// [survey](Device::survey) found are overwritten, so that nothing takes the device for what it was.
+/// Erases a device that a file system is about to use. Resets its sequential zones, and overwrites the signatures that
+/// the last [survey](Device::survey) found, so that no program recognizes the former contents.
 pub(crate) async fn erase(device: &Device) -> Result<(), FsError> {
     empty_zones(device).await?;
     let contents = device.former_contents();
@@ -453,7 +467,7 @@ pub(crate) async fn erase(device: &Device) -> Result<(), FsError> {
         if !is_written_in_place(&device.geometry(), block) {
             continue;
         }
-        // A block that cannot be read holds no signature.
+        // An unreadable block holds no signature.
         let Ok(mut bytes) = device.read(block, 1).await else { continue };
         contents::wipe(&contents, block, &mut bytes);
         device.write(block, bytes).await?;
@@ -461,7 +475,8 @@ pub(crate) async fn erase(device: &Device) -> Result<(), FsError> {
     Ok(())
 }
 
-/// Returns whether `block` can be overwritten where it is. Blocks past the last whole one are never used.
+/// Returns whether `block` can be overwritten in place. False behind the last whole block of the device, which no file
+/// system uses.
 fn is_written_in_place(geometry: &Geometry, block: u64) -> bool {
     let end = match geometry.kind {
         Kind::Zoned { zone_blocks, conventional, .. } => u64::from(conventional) * zone_blocks,
@@ -481,12 +496,13 @@ async fn empty_zones(device: &Device) -> Result<(), FsError> {
     Ok(())
 }
 
-/// An empty log, checksums that mean nothing, and a checkpoint with the uppermost directory. Old blocks are blanked where
-/// they could be taken for new ones, or could not be read.
+/// Writes the first metadata: an empty log, an empty table of checksums, and a checkpoint with the root directory. Old
+/// blocks are filled with zeros where they could be taken for new ones, or are unreadable.
 async fn write_metadata(area: &Mirror, superblock: &Superblock, time_ns: i64) -> Result<(), FsError> {
     let Layout { checksums, log, checkpoints, .. } = superblock.layout;
     blank(area, checksums).await?;
-    // On a caveat disk a block that was never written cannot be read, and a log is read up to a block that it does not use.
+    // On a caveat disk a block that was never written is unreadable, and a replay reads the log up to the first unused
+    // block.
     let is_caveat = matches!(area.device().geometry().kind, Kind::Caveat { .. });
     blank(area, if is_caveat { log } else { (log.0, 1) }).await?;
     for (first, _) in checkpoints {
@@ -502,7 +518,7 @@ async fn write_metadata(area: &Mirror, superblock: &Superblock, time_ns: i64) ->
     Ok(())
 }
 
-/// Fills a run of blocks with zeros; where a file has holes there are some already.
+/// Fills `blocks` blocks from `first` on with zeros. Skips holes of a file, which read as zeros already.
 pub(crate) async fn blank(area: &Mirror, (first, blocks): (u64, u64)) -> Result<(), FsError> {
     let zeros = vec![0; BLANK_BLOCKS.min(blocks) as usize * BLOCK_BYTES];
     let mut next = first;

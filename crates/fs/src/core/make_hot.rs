@@ -1,21 +1,23 @@
-//! Making a file system: where its hot zone lies ([`crate::hot`]), and what of the files in it is elsewhere too.
+//! Making a file system: the place of its hot zone ([`crate::hot`]), and whether the files there are in the store, too.
 
 use imbrex_units::quantity::Rounding;
 
 use super::make::{MakeOptions, Parts, size_of_blocks};
 use crate::hot::{HotPart, Keeping, room_on, split};
 
-/// Where the hot zone lies.
+/// Place of the hot zone.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum HotOn {
-    /// In the area of the metadata.
+    /// The area of the metadata.
     #[default]
     Metadata,
-    /// On the drives with the data: in conventional zones, or on the outer part of conventional disks.
+    /// The drives that hold the data: their conventional zones, or the outer part of conventional disks.
     Drives,
 }
 
-/// What is to be said besides of files in the hot zone: where it is mirrored they lie there alone, unless something else is asked for.
+/// Returns the option to add for files in the hot zone. If the zone is mirrored with the metadata and
+/// [`Keeping::OPTION`] is not given, files in the zone are stored only there (`alone`). Fails if `alone` is given for a
+/// zone that is not mirrored.
 pub(super) fn hot_option(parts: Parts<'_>, options: &MakeOptions) -> Result<Vec<(String, String)>, String> {
     let said = options.options.iter().find(|(key, _)| key == Keeping::OPTION).map(|(_, value)| value.as_str());
     let (keeping, is_mirrored) = (Keeping::named(said)?, parts.metadata.len() > 1);
@@ -31,7 +33,8 @@ pub(super) fn hot_option(parts: Parts<'_>, options: &MakeOptions) -> Result<Vec<
     Ok(Vec::from_iter(is_default.then(|| (Keeping::OPTION.to_string(), "alone".to_string()))))
 }
 
-/// The parts of the hot zone on drives, where it is to lie there.
+/// Returns the parts of the hot zone on the drives; none unless [`HotOn::Drives`] is chosen. Fails if the metadata are
+/// on the drive, too, or the drives have too little room.
 pub(super) fn hot_parts(parts: Parts<'_>, options: &MakeOptions) -> Result<Vec<HotPart>, String> {
     if options.hot_on == HotOn::Metadata || options.hot_blocks == 0 {
         return Ok(Vec::new());

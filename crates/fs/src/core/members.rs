@@ -1,7 +1,8 @@
-//! The devices of a file system: which is which, whatever order they are given in, and what data lie on.
+//! The devices of a file system: identifies them, given in any order, and opens those that hold the data.
 //!
-//! A device knows its own name. The superblock of the metadata has the names that the file system was made with, and the log
-//! those of drives that came later, and which of them are gone: so one that was replaced is known when it comes back.
+//! Each device holds its own UUID. The superblock of the metadata lists the UUIDs of the devices that the file system
+//! was made with. The log lists the UUIDs of drives that were added later, and the drives that are gone. So a drive that
+//! was replaced is recognized when it is given again.
 
 use uuid::Uuid;
 
@@ -17,7 +18,7 @@ fn age(superblock: &Superblock) -> (u64, u64) {
     (superblock.standing.generation, superblock.writes)
 }
 
-/// Reads the superblock of a device; of two that can be read, the one that was written later.
+/// Returns the superblock of a device. If both of its superblocks are readable, returns the one that was written later.
 pub async fn look(device: &Device) -> Result<Superblock, FsError> {
     let mut why = String::new();
     let mut found: Option<Superblock> = None;
@@ -40,7 +41,7 @@ pub async fn look(device: &Device) -> Result<Superblock, FsError> {
     found.ok_or_else(|| FsError::format(device.name(), why))
 }
 
-/// A device, and what it says that it is.
+/// A device, and the superblock that was read from it.
 struct Found {
     device: Device,
     superblock: Superblock,
@@ -52,22 +53,27 @@ impl Found {
     }
 }
 
-/// Devices with copies of the metadata: the number of the copy, the device, and whether it is up to date.
+/// Devices with copies of the metadata: number of the copy, device, and whether the copy is up to date.
 type Copies = Vec<(usize, Device, bool)>;
 
-/// The devices of one file system, as far as they were given.
+/// The devices of one file system that were given.
 pub(super) struct Members {
-    /// The superblock of the copies of the metadata of the latest generation.
+    /// Superblock of a copy of the metadata of the latest generation.
     pub superblock: Superblock,
-    /// The devices with the metadata.
+    /// Devices with copies of the metadata.
     pub metadata: Copies,
-    /// Devices of which nothing can be told, in words.
+    /// Errors of the devices that could not be identified, as text.
     pub unknown: Vec<String>,
     found: Vec<Found>,
 }
 
 impl Members {
-    /// Tells apart `devices`, given in any order.
+    /// Identifies `devices`, given in any order.
+    ///
+    /// # Errors
+    /// [`FsError::Format`] if the devices belong to several file systems, two have the same UUID, one differs from its
+    /// superblock, or no copy of the metadata is usable. A device that cannot be identified is also an error, unless
+    /// another can hold its contents.
     pub async fn of(devices: &[Device]) -> Result<Members, FsError> {
         let (mut found, mut unknown): (Vec<Found>, Vec<FsError>) = (Vec::new(), Vec::new());
         for device in devices {
@@ -79,7 +85,8 @@ impl Members {
         let Some(first) = found.first() else {
             return Err(unknown.pop().unwrap_or_else(|| FsError::format("no device", "give at least one")));
         };
-        // One that cannot be told can be done without only where another has what it had.
+        // A device that cannot be identified is acceptable only if its contents are redundant: by parity, or another
+        // metadata copy.
         let can_do_without = first.superblock.shape.is_some_and(|shape| shape.parity > 0)
             || first.superblock.metadata_members().len() > 1;
         if let Some(error) = unknown.first().filter(|_| !can_do_without) {
@@ -100,18 +107,18 @@ impl Members {
         Ok(Members { superblock, metadata, unknown, found })
     }
 
-    /// What the device with the metadata is called.
+    /// Returns the name of a device with metadata that are up to date, for error messages.
     pub(super) fn name(&self) -> &str {
         self.metadata.iter().find(|(.., is_current)| *is_current).map_or("no device", |(_, device, _)| device.name())
     }
 
-    /// Devices with copies of the metadata of an earlier time.
+    /// Returns the names of devices whose copy of the metadata is outdated.
     pub fn outdated_copies(&self) -> Vec<String> {
         let outdated = self.metadata.iter().filter(|(.., is_current)| !is_current);
         outdated.map(|(_, device, _)| device.name().to_string()).collect()
     }
 
-    /// Devices with metadata that are not there, in words.
+    /// Returns a description of each copy of the metadata that is missing.
     pub fn missing_copies(&self) -> Vec<String> {
         let members = self.superblock.metadata_members();
         let is_there = |slot: &usize| self.metadata.iter().any(|(there, ..)| there == slot);
@@ -121,15 +128,15 @@ impl Members {
             .collect()
     }
 
-    /// The drives that are given and wait for one of the array to fail.
+    /// Returns the spares that were given: drives that wait for a drive of the array to fail.
     pub fn spares(&self, groups: &Groups) -> Vec<(Uuid, Device)> {
         let drives = drives_of(&self.superblock, groups);
         let is_spare = |found: &&Found| found.superblock.own().role == Role::Spare && !drives.contains(&found.uuid());
         self.found.iter().filter(is_spare).map(|found| (found.uuid(), found.device.clone())).collect()
     }
 
-    /// Returns the names of spares that are not there. One that took the place of a drive and was replaced itself is none any more, but
-    /// nothing tells which: so as many are left out.
+    /// Returns the names of missing spares. A spare that replaced a drive and was then replaced itself is no spare any
+    /// more, but no record tells which one it was. So as many spares are left out of the list as later drives are gone.
     pub fn missing_spares(&self, groups: &Groups) -> Vec<String> {
         let drives = drives_of(&self.superblock, groups);
         let is_there = |uuid: Uuid| drives.contains(&uuid) || self.found.iter().any(|found| found.uuid() == uuid);
@@ -144,8 +151,12 @@ impl Members {
         missing.into_iter().skip(gone.count()).map(|uuid| format!("spare {uuid}")).collect()
     }
 
-    /// What the data lie on, with the stripe groups and drives that the metadata name; and the names of devices that
-    /// were members once and are none now.
+    /// Opens the drive with the data, or assembles the array with the stripe groups and drives in `groups`. Also returns
+    /// the names of devices that were members once and are not any more.
+    ///
+    /// # Errors
+    /// [`FsError::Format`] if the drive is missing, more drives of the array are missing than parity covers, or a drive
+    /// does not fit.
     pub async fn data(&self, groups: &Groups, is_read_only: bool) -> Result<(Data, Vec<String>), FsError> {
         let superblock = &self.superblock;
         let mut uuids = drives_of(superblock, groups);
@@ -173,13 +184,13 @@ impl Members {
     }
 }
 
-/// If `superblock` lists the device called `uuid`, it is as it is listed.
+/// Checks that `device` matches the geometry that `superblock` lists for `uuid`, if it lists `uuid`.
 pub(crate) fn check_member(superblock: &Superblock, uuid: Uuid, device: &Device) -> Result<(), FsError> {
     let listed = superblock.members.iter().find(|member| member.uuid == uuid);
     listed.map_or(Ok(()), |member| check_geometry(member.geometry, device))
 }
 
-/// Refuses two devices of one UUID: one is a copy of the other, of another time.
+/// Fails if two devices have the same UUID: one is then a copy of the other, made at another time.
 fn refuse_copies(found: &[Found]) -> Result<(), FsError> {
     for (index, one) in found.iter().enumerate() {
         if let Some(other) = found[..index].iter().find(|other| other.uuid() == one.uuid()) {
@@ -191,7 +202,8 @@ fn refuse_copies(found: &[Found]) -> Result<(), FsError> {
     Ok(())
 }
 
-/// The copies of the metadata among `found`, and the superblock of those of the latest generation.
+/// Returns the superblock of the latest generation, and the copies of the metadata among `found`. Fails if two copies
+/// have diverged: each was written while the other was missing.
 fn copies_of(found: &[Found], unknown: &[String]) -> Result<(Superblock, Copies), FsError> {
     let copies = || found.iter().filter_map(|found| Some((found.superblock.slot()?, found)));
     let latest = copies().max_by_key(|(slot, found)| (age(&found.superblock), std::cmp::Reverse(*slot)));
@@ -226,7 +238,7 @@ fn copies_of(found: &[Found], unknown: &[String]) -> Result<(Superblock, Copies)
     Ok((superblock, used))
 }
 
-/// The same error, with the devices that could not be identified: one of them may be what is missing.
+/// Adds the devices that could not be identified to an error about a missing device: one of them may be the missing one.
 fn with_unknown(error: FsError, unknown: &[String]) -> FsError {
     match error {
         FsError::Format { place, reason } if !unknown.is_empty() => {
@@ -236,7 +248,8 @@ fn with_unknown(error: FsError, unknown: &[String]) -> FsError {
     }
 }
 
-/// The drives of an array, each with the part that it has in it.
+/// Returns each drive of an array with its device, its first zone for stripe groups, and whether it belongs to the
+/// array.
 pub(crate) fn parts(
     superblock: &Superblock,
     shape: Shape,
@@ -262,7 +275,8 @@ pub(crate) fn parts(
     devices.into_iter().enumerate().map(part).collect()
 }
 
-/// The names of the drives that data lie on, by number; for those that are gone, none that any device has.
+/// Returns the UUIDs of the drives with data, by drive number. A drive that is gone has the nil UUID, which no device
+/// has.
 pub(crate) fn drives_of(superblock: &Superblock, groups: &Groups) -> Vec<Uuid> {
     let members = superblock.data_members();
     let mut uuids: Vec<Uuid> = members.into_iter().map(|number| superblock.members[number].uuid).collect();
@@ -274,7 +288,7 @@ pub(crate) fn drives_of(superblock: &Superblock, groups: &Groups) -> Vec<Uuid> {
     uuids
 }
 
-/// A device must be what it was when the file system was made.
+/// Checks that a device is as it was when the file system was made; it may have grown.
 fn check_unchanged(superblock: &Superblock, device: &Device) -> Result<(), FsError> {
     check_geometry(superblock.own().geometry, device)
 }
@@ -313,8 +327,8 @@ fn missing(name: &str, superblock: &Superblock, member: usize) -> FsError {
     FsError::format(name, format!("the device of its file system for {what:?}, {uuid}, is missing: {advice}"))
 }
 
-/// Fails if more drives are missing than there is parity for, and names them. A drive and the one that was put in its place count
-/// once: no group lies on both.
+/// Fails if more drives are missing than there is parity for, and names them. A drive and its replacement count once if
+/// both are missing: no group lies on both.
 pub(crate) fn check_enough(metadata: &str, shape: Shape, parts: &[Part], groups: &Groups) -> Result<(), FsError> {
     let is_missing = |part: &Part| part.device.is_none() && part.belongs != Belongs::No;
     let is_away = |number: u8| parts.get(usize::from(number)).is_some_and(is_missing);

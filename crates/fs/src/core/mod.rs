@@ -1,12 +1,13 @@
-//! The core: operations on files, and what makes them last. One file a kind of operation.
+//! The core of the file system: operations on files, and the records that make them durable. One module per kind of
+//! operation.
 //!
 //! Invariants:
-//! 1. The namespace is altered by records alone, each applied at one go, with no await in between: so every operation
-//!    is atomic for others, and after a power cut.
-//! 2. A record that names data is made after they were written, and a commit flushes the data device first.
-//! 3. Blocks are freed for the store when the record that frees them is durable and nobody reads them any more.
-//! 4. Bytes in memory that are not yet written are at most [`Bounds::cache_bytes`], besides those of writes under way.
-//!    Blocks that were written and are kept for later changes are at most [`Bounds::written_blocks`].
+//! 1. Only records change the namespace. Each record is applied at once, with no await in between. So every operation is
+//!    atomic for other tasks, and after a power cut.
+//! 2. A record that names data is made after the data were written, and a commit flushes the data device first.
+//! 3. Blocks return to the store when the record that frees them is durable and no read of them is in progress.
+//! 4. Bytes in memory that are not yet written are at most [`Bounds::cache_bytes`], apart from writes in flight. Blocks
+//!    that were written and are kept for later changes are at most [`Bounds::written_blocks`].
 
 mod ahead;
 mod alone;
@@ -44,7 +45,7 @@ mod staged;
 mod state;
 mod written;
 
-/// What salvaging shares with making and mounting.
+/// Items that salvage shares with making and mounting.
 pub(crate) mod made {
     pub(crate) use super::make::{blank, bytes_in_slot, erase, lay_out, refuse_used};
     pub(crate) use super::members::check_member;
@@ -87,43 +88,46 @@ use crate::journal::{Checksums, Log, Mirror};
 use crate::namespace::Namespace;
 use crate::store::{Held, Store};
 
-/// The bounds of what the core keeps in memory, and its times. Tests set them to their smallest.
+/// Limits of the core: memory, sizes of commands and records, intervals. Tests set them to their smallest values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
     /// Bytes of files that are not yet written (Singh 2014 §2.2.2: a buffer cache of 2 GB).
     pub cache_bytes: u64,
-    /// When so many bytes were appended to a file they are written while more comes.
+    /// Number of appended bytes of a file that starts their write-back, while more is appended.
     pub behind_bytes: u64,
-    /// Blocks that were written and stay in memory, for changes that build on them.
+    /// Number of written blocks that stay in memory, so that changes of them need no read.
     pub written_blocks: usize,
-    /// Pages of 1,020 checksums in memory.
+    /// Number of pages of 1,020 checksums in memory.
     pub checksum_pages: usize,
-    /// Blocks of data that are read or written in one command.
+    /// Blocks of data that one command reads or writes.
     pub piece_blocks: u64,
-    /// How many such commands a file that is written gives the device at a time: between two the disk turns on.
+    /// Number of commands that a write of one file has in flight on the device. With only one, the disk would lose a
+    /// rotation between commands.
     pub pieces: usize,
-    /// How many appends of a file to a stripe group are under way at a time, each of so many commands.
+    /// Number of appends of one file to a stripe group in flight, each with up to `pieces` commands.
     pub appends: usize,
-    /// When so many bytes of records wait they are committed, without anybody asking.
+    /// Number of bytes of pending records that starts a commit without a request.
     pub pending_bytes: usize,
-    /// How often records are committed, and files written that were changed longer ago than `dirty_ns`.
+    /// Interval in nanoseconds at which records are committed, and files written that were changed longer ago than
+    /// `dirty_ns`.
     pub commit_ns: u64,
-    /// How old a change may become before it is written.
+    /// Age in nanoseconds at which a change is due to be written.
     pub dirty_ns: u64,
-    /// How long a write to a full drive waits for files to be closed that have no name any more.
+    /// Nanoseconds that a write to a full drive waits for files without a name to be closed.
     pub closing_ns: u64,
-    /// A checkpoint is taken when so much of the log is needed, in percent.
+    /// Percentage of the log in use that starts a checkpoint.
     pub log_percent: u64,
-    /// What the hot zone keeps to, besides its size.
+    /// Limits of the hot zone, apart from its size.
     pub hot: Limits,
-    /// What the queue of each device keeps to.
+    /// Limits of the queue of each device.
     pub queue: QueueLimits,
-    /// Files that are brought into the hot zone before they are made durable there together.
+    /// Number of files that are copied to the hot zone before all of them are made durable together.
     pub hot_batch: usize,
-    /// Bytes of what a record tells of a copy in the hot zone, at most, but one checksum or one piece of a file always. A frame of the
-    /// log bounds it too.
+    /// Upper bound of the bytes with which a record describes a copy in the hot zone. It always may describe one
+    /// checksum or one piece of a file. A frame of the log is another bound.
     pub hot_record_bytes: u64,
-    /// Bytes of what a record tells of where a file lies, at most, but one piece always. A frame of the log bounds it too.
+    /// Upper bound of the bytes with which a record describes the extents of a file. It always may describe one extent.
+    /// A frame of the log is another bound.
     pub extent_record_bytes: u64,
 }
 
@@ -153,7 +157,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// The smallest with which it works: everything is evicted, rolled over and written all the time.
+    /// Returns the smallest limits with which the core works: it evicts, writes and takes checkpoints all the time.
     pub fn smallest() -> Bounds {
         Bounds {
             cache_bytes: 4096,
@@ -176,20 +180,21 @@ impl Bounds {
     }
 }
 
-/// Of what a checkpoint may have one part in so many is kept back for pieces into which files are cut where zones end.
+/// Divisor of a checkpoint's capacity: one part in so many is reserved for the extents into which files are cut where
+/// zones end.
 const KEPT_BACK: u64 = 64;
 
-/// Whose piece it is, and with which block of the file it begins.
+/// Owner of an extent: the file, and the first block of the extent in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Owner {
     pub inode: Inode,
     pub at: u32,
 }
 
-/// What every task of a mounted file system shares.
+/// State that all tasks of a mounted file system share.
 pub(crate) struct Core {
     pub clock: Clock,
-    /// Nanoseconds from 1970 to the beginning of the clock.
+    /// Time at which the clock began, in nanoseconds since 1970.
     pub epoch_ns: i64,
     pub superblock: Superblock,
     pub data: Data,
@@ -200,99 +205,100 @@ pub(crate) struct Core {
     pub store: Box<dyn Store>,
     pub log: Log,
     pub checksums: Checksums,
-    /// Whose piece lies where, by the first block of it on the device: for the cleaner.
+    /// Owner of each extent, by the first block of the extent on the device; for the cleaner.
     pub owners: RefCell<BTreeMap<u64, Owner>>,
-    /// One zone is emptied at a time.
+    /// Lock that the cleaner holds, so that one zone is emptied at a time.
     pub cleaning: Gate,
-    /// One drive is replaced at a time: which, and how far.
+    /// Lock that allows one drive replacement at a time. `replaced` has the number of the drive and the progress.
     pub replacing: Gate,
     pub replaced: Cell<Option<(u8, Replaced)>>,
-    /// Drives that wait for one of the array to fail.
+    /// Spares: drives that wait for a drive of the array to fail.
     pub spares: RefCell<Vec<(Uuid, Device)>>,
-    /// Spares that were not there when it was mounted.
+    /// Spares that were missing when the file system was mounted.
     pub spares_missing: Vec<String>,
     pub open: RefCell<BTreeMap<Inode, Rc<Open>>>,
     /// Lookup counts of the inodes that the kernel holds.
     pub lookups: RefCell<Lookups>,
-    /// The first generation that may not be given before the log says so.
+    /// First generation that no file may get before the log has durably raised this bound.
     pub generations_below: Cell<u64>,
     pub staged_bytes: Cell<u64>,
-    /// Why the last attempt to write everything failed, if it did.
+    /// Error of the last attempt to write everything, if it failed.
     pub unwritten: RefCell<Option<FsError>>,
     pub staged_since: Cell<u64>,
     pub releases: RefCell<Releases>,
     /// Reserved room of each file with preallocated blocks. Room lent to staged data is not counted here.
     pub preallocated: RefCell<BTreeMap<Inode, Held>>,
     pub checkpoint: RefCell<commit::Checkpoints>,
-    /// One that was being written is written, or has failed.
+    /// Signal that a checkpoint has been written, or has failed.
     pub checkpoint_over: Signal,
     pub is_over: Cell<bool>,
     pub over: Signal,
     pub counters: RefCell<state::Counters>,
-    /// Bytes a checkpoint may have.
+    /// Upper bound of the size of a checkpoint, in bytes.
     pub checkpoint_bytes_max: u64,
-    /// A step that is left out on purpose: how tests know that they would notice.
+    /// Deliberate mistake. Tests use it to show that they would notice.
     pub sabotage: Option<Sabotage>,
-    /// Blocks as they were last written.
+    /// Cache of the blocks that were written last.
     pub written: RefCell<Written>,
-    /// When somebody wrote to the data device last.
+    /// Time of the last write to the data device, in nanoseconds of the clock.
     pub wrote_ns: Cell<u64>,
-    /// How long the cleaner takes for each block of room that it makes.
+    /// Average time that the cleaner takes to free one block, in nanoseconds.
     pub gain_ns: Cell<u64>,
-    /// The next number that orders records in the data.
+    /// Next sequence number of the records among the data.
     pub sequence: Cell<u64>,
-    /// The first that may not be given before the log says so; 0 where none may be yet.
+    /// First sequence number that may not be used before the log has durably raised this bound; 0 where none may be used
+    /// yet.
     pub sequence_below: Cell<u64>,
-    /// What of files in the hot zone is in the store too.
+    /// Whether files in the hot zone are in the store, too.
     pub keeping: Keeping,
-    /// What lies in the hot zone; it has no blocks where there is none.
+    /// Contents and heat of the hot zone; it has no blocks if the file system has no hot zone.
     pub hot: RefCell<HotZone>,
-    /// The parts of it that lie on drives.
+    /// Parts of the hot zone that lie on drives.
     pub parts: HotParts,
-    /// A file wants to come into it.
+    /// Signal that wakes the task of the hot zone: a file waits for promotion, or a part changed.
     pub hot_wanted: Signal,
-    /// A hint that changed waits no more.
+    /// Signal that a changed hint has been taken from its queue.
     pub hint_taken: Signal,
-    /// Writes that a mistake made on purpose puts off, for tests.
+    /// Writes that a [`Sabotage`] delays, for tests: first block, and bytes.
     pub late_writes: RefCell<Vec<(u64, Vec<u8>)>>,
 }
 
-/// A mistake made on purpose, one of those that tests of power cuts must catch.
+/// A deliberate mistake that tests of power cuts must catch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sabotage {
     /// Records are written before the data that they name.
     RecordBeforeData,
     /// A checkpoint is made valid before its chunks and the log are durable.
     CheckpointWithoutBarrier,
-    /// Blocks are freed, and so used again, and zones reset, before the freeing record is durable.
+    /// Blocks are freed and reused, and zones reset, before the record that frees the blocks is durable.
     ReuseBeforeRecord,
-    /// The footer of a caveat disk is given back before the data are written.
+    /// The footer of an allocation on a caveat disk is freed before the data are written.
     FooterGivenBackEarly,
-    /// `fsync` answers before the commit.
+    /// `fsync` returns before the commit.
     AcknowledgeBeforeCommit,
-    /// Parity is written after the records of the data that it belongs to.
+    /// Parity is written after the records of its data.
     ParityLate,
-    /// A file that changes keeps its copy in the hot zone.
+    /// A file that changes keeps its outdated copy in the hot zone.
     CopyKept,
-    /// The record of a file in the hot zone is made before what lies there is durable.
+    /// The record of a file in the hot zone is made before the contents there are durable.
     CopyBeforeDurable,
-    /// What goes to the hot zone is written to the first copy of the metadata alone.
+    /// Contents of the hot zone are written only to the first copy of the metadata.
     OneCopyWritten,
-    /// What a drive holds of the hot zone is believed whatever time it is of.
+    /// The part of the hot zone on a drive is read even if its stamp has another generation than the log.
     StalePartBelieved,
-    /// Stripe groups are appended to before it is durable that what was told of their rows is forgotten.
+    /// Stripe groups are appended to before the log durably discards the row counts that an unmount recorded for them.
     RowsForgottenLate,
     /// A mount begins no generation of the copies of the metadata.
     GenerationNotBegun,
-    /// The superblocks do not vouch for checkpoints and log.
+    /// Superblocks do not record how far checkpoints and log reached.
     NoWitness,
 }
 
 impl Sabotage {
-    /// Those that only a write shows that the disk lost, or a copy put back: no cut of the power alone.
+    /// Mistakes that only a lost write, or a device restored from an old copy, reveals. Power cuts alone do not.
     pub const OF_LOST_WRITES: [Sabotage; 2] = [Sabotage::GenerationNotBegun, Sabotage::NoWitness];
 
-    /// Those that cuts of the power show.
+    /// Mistakes that power cuts reveal.
     pub const ALL: [Sabotage; 11] = [
         Sabotage::RecordBeforeData,
         Sabotage::CheckpointWithoutBarrier,
@@ -307,11 +313,11 @@ impl Sabotage {
         Sabotage::RowsForgottenLate,
     ];
 
-    /// Those that only a hot zone shows.
+    /// Mistakes that only a hot zone reveals.
     pub const OF_COPIES: [Sabotage; 4] =
         [Sabotage::CopyKept, Sabotage::CopyBeforeDurable, Sabotage::OneCopyWritten, Sabotage::StalePartBelieved];
 
-    /// Those that must be caught where files lie in the hot zone alone.
+    /// Mistakes that must be caught if files are stored only in the hot zone.
     pub const OF_FILES_ALONE: [Sabotage; 4] = [
         Sabotage::RecordBeforeData,
         Sabotage::ReuseBeforeRecord,
@@ -320,19 +326,21 @@ impl Sabotage {
     ];
 }
 
-/// A mounted file system. Cloning gives another handle of the same; each operation is a task, or part of one.
+/// A mounted file system. A clone is another handle of the same file system. Each operation is a task, or part of one.
 #[derive(Clone)]
 pub struct Fs(pub(crate) Rc<Core>);
 
 impl Core {
-    /// The time of day, in nanoseconds since 1970.
+    /// Returns the time of day, in nanoseconds since 1970.
     pub fn time_ns(&self) -> i64 {
         self.epoch_ns.saturating_add(i64::try_from(self.clock.now_ns()).unwrap_or(i64::MAX))
     }
 
-    /// Applies and logs what one operation changes; the number of its record.
+    /// Applies the changes of one operation to the namespace, and appends their record to the log. Returns the record's
+    /// number.
     pub fn record(&self, changes: &[Change]) -> u64 {
-        // One record, so that a group is there before anything is said to lie in it.
+        // Changes of the store come first in the same record, so that a stripe group is known before an extent lies in
+        // it.
         let all = [self.store.drain_changes().as_slice(), changes].concat();
         let mut namespace = self.namespace.borrow_mut();
         all.iter().for_each(|change| namespace.apply(change));
@@ -340,7 +348,7 @@ impl Core {
         self.log.append(self.time_ns(), &all)
     }
 
-    /// Applies and logs what the store itself has to record, if anything.
+    /// Applies and logs the pending changes of the store, if there are any.
     pub fn record_store(&self) {
         let changes = self.store.drain_changes();
         if !changes.is_empty() {
@@ -348,12 +356,14 @@ impl Core {
         }
     }
 
-    /// Blocks of data that are read or written in one command where block `block` lies: whole rows.
+    /// Returns the number of blocks that one command reads or writes where block `block` lies: [`Bounds::piece_blocks`],
+    /// rounded up to whole rows.
     pub fn piece_blocks_at(&self, block: u64) -> u64 {
         self.bounds.piece_blocks.next_multiple_of(self.store.row_blocks(block))
     }
 
-    /// Waits until the log has room, for a background task or a long command: it is never refused for a full disk of the host.
+    /// Waits until the log has room, for a background task or a long command. A full disk of the host never makes it
+    /// fail.
     pub async fn begin_task(&self) -> Result<(), FsError> {
         if self.is_read_only { Err(FsError::ReadOnly) } else { self.log.room().await }
     }
@@ -369,7 +379,8 @@ impl Core {
         self.wait_unless_full(self.log.room()).await?
     }
 
-    /// The same for an operation that makes a checkpoint smaller, and so can be done where none can be taken.
+    /// Like [`Core::begin`], for an operation that makes a checkpoint smaller. It may use reserved room of the log if no
+    /// checkpoint can be taken.
     pub async fn begin_to_free(&self) -> Result<(), FsError> {
         if self.is_read_only {
             return Err(FsError::ReadOnly);
@@ -380,18 +391,18 @@ impl Core {
         }
     }
 
-    /// Fails if a checkpoint would have no room for `bytes` more, and for what is kept back for pieces that zones cut.
+    /// Fails if a checkpoint would have no room for `bytes` more, besides the room reserved for extents that zones cut.
     pub fn check_metadata_room(&self, bytes: u64) -> Result<(), FsError> {
         let kept_back = self.checkpoint_bytes_max / KEPT_BACK;
         self.fits_checkpoint(self.namespace.borrow().encoded_bytes() + bytes + kept_back)
     }
 
-    /// Fails if a checkpoint would have no room for what there is.
+    /// Fails if a checkpoint would have no room for the present namespace.
     pub fn check_checkpoint_room(&self) -> Result<(), FsError> {
         self.fits_checkpoint(self.namespace.borrow().encoded_bytes())
     }
 
-    /// Fails if a checkpoint has no room for so many bytes.
+    /// Fails if a checkpoint has no room for `bytes` bytes.
     pub fn fits_checkpoint(&self, bytes: u64) -> Result<(), FsError> {
         if bytes > self.checkpoint_bytes_max { Err(FsError::NoMetadataSpace) } else { Ok(()) }
     }

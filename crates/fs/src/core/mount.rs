@@ -1,5 +1,5 @@
-//! Mounting: the superblocks, the newest checkpoint, the log behind it, the store; then the tasks that go on by
-//! themselves.
+//! Mounting: reads the superblocks, the newest checkpoint and the log behind it, opens the store, and starts the
+//! background tasks.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -28,56 +28,56 @@ use crate::journal::{Checksums, Log, Mirror};
 use crate::namespace::{Namespace, ROOT};
 use crate::store::{self, Run, Store};
 
-/// How a file system is mounted.
+/// Options of a mount.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MountOptions {
-    /// Change nothing on the devices.
+    /// Whether nothing on the devices may change.
     pub read_only: bool,
-    /// Bounds other than the usual ones.
+    /// Limits other than the default ones.
     pub bounds: Option<Bounds>,
-    /// Options of the store, in place of those it was made with.
+    /// Options of the store, which override those that the file system was made with.
     pub options: Vec<(String, String)>,
-    /// The time at which the clock began, in nanoseconds since 1970.
+    /// Time at which the clock began, in nanoseconds since 1970.
     pub epoch_ns: i64,
-    /// Put spares in the place of drives that fail, and go on with replacements that were begun.
+    /// Whether spares replace drives that fail, and interrupted replacements continue.
     pub replaces_by_itself: bool,
-    /// Convert what is of an older format; without it such a file system is only read.
+    /// Whether to convert a file system of an older format, which otherwise can only be read.
     pub upgrades: bool,
-    /// A step left out on purpose; for tests.
+    /// Deliberate mistake, for tests.
     pub sabotage: Option<Sabotage>,
 }
 
-/// What mounting found.
+/// Findings of a mount.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mounted {
-    /// The checkpoint that it began with.
+    /// Number of the checkpoint that was read.
     pub checkpoint: u64,
-    /// Records of the log behind it.
+    /// Number of records replayed from the log behind the checkpoint.
     pub records: u64,
-    /// Files that had neither a name nor a handle any more, and are gone now.
+    /// Number of files that were removed because they had neither a name nor a handle any more.
     pub unnamed: u64,
-    /// The frame of the log that is damaged, if one is: what was committed with it and behind it is lost.
+    /// Number of the damaged frame of the log, if later frames exist. All records in it and behind it are lost.
     pub lost_from: Option<u64>,
-    /// Drives of the array that are not there, each by number and name: it is read and written without them.
+    /// Missing drives of the array, each by number and UUID. The array is read and written without them.
     pub missing: Vec<String>,
-    /// Devices that were members once and are none now; nothing was read of them.
+    /// Devices that were members once and are not any more. None of their data are read.
     pub stale: Vec<String>,
-    /// Copies of the metadata that are not there.
+    /// Missing copies of the metadata.
     pub missing_copies: Vec<String>,
-    /// Spares that are not there.
+    /// Missing spares.
     pub missing_spares: Vec<String>,
-    /// Devices with copies of the metadata of an earlier time, of which nothing is read. Unless it is only read, they are brought
-    /// up to date while it is mounted.
+    /// Devices with an outdated copy of the metadata, from which nothing is read. A mount for writing brings them up to
+    /// date in the background.
     pub outdated_copies: Vec<String>,
-    /// Blocks of the metadata that were missing or damaged on one copy, and were written again from another.
+    /// Number of metadata blocks that were missing or damaged on one copy, and were written again from another.
     pub mended_blocks: u64,
-    /// Devices that were given and of which nothing can be told, with why.
+    /// Devices that were given and could not be identified, each with the reason.
     pub unknown: Vec<String>,
-    /// Drives of which the part of the hot zone is of another time: the copies there are dropped.
+    /// Drives whose part of the hot zone is outdated: the copies there are dropped.
     pub doubted_parts: Vec<u8>,
 }
 
-/// What was read of a file system.
+/// Metadata of a file system, as read by a mount.
 struct Found {
     namespace: Namespace,
     checksums: Checksums,
@@ -85,11 +85,11 @@ struct Found {
     slot: usize,
     log: Replayed,
     records: u64,
-    /// How hot files were when the checkpoint was taken.
+    /// Heat of files when the checkpoint was taken.
     heat: BTreeMap<Inode, u32>,
 }
 
-/// Whether a checkpoint of a file system is there, by its header.
+/// Returns whether the file system has a checkpoint with a valid header.
 pub(crate) async fn has_checkpoint(area: &Mirror, superblock: &Superblock) -> bool {
     let mut is_there = false;
     for place in superblock.layout.checkpoints {
@@ -122,8 +122,8 @@ async fn read_journal(area: &Mirror, superblock: &Superblock, bounds: &Bounds) -
     };
     checkpoint::load(area, uuid, layout.checkpoints[slot], &header, see).await?;
     let mut records = 0;
-    // Two frames at most lie between the end of the log and one behind a damaged one. Where only one checkpoint can be read,
-    // or the newest is not there, the log of another may be meant, and that is anywhere.
+    // At most two frames lie between the end of the log and a frame behind a damaged one. If only one checkpoint is
+    // readable, or the newest is missing, the log of another checkpoint may follow. That log may begin anywhere.
     let witness = area.witnessed();
     let is_newest = headers == 2 && header.number >= witness.checkpoint;
     let sought = if is_newest { 2 * frame_blocks_max(layout.log.1) } else { layout.log.1 };
@@ -147,16 +147,16 @@ async fn read_journal(area: &Mirror, superblock: &Superblock, bounds: &Bounds) -
     })
     .await?;
     if log.head.frame < witness.frame {
-        // The superblocks vouch for frames that are not there, nor a checkpoint behind them.
+        // The superblocks record frames that are missing, and no checkpoint covers them.
         log.behind_damage = log.behind_damage.or(Some(witness.frame - 1));
     }
-    // A checkpoint whose header is not there has had its number.
+    // The number of a checkpoint whose header is missing must not be used again.
     let header = Header { number: header.number.max(witness.checkpoint), ..header };
     Ok(Found { namespace, checksums, header, slot, log, records, heat })
 }
 
 impl Found {
-    /// Refuses what would be made worse by being changed, and what cannot be used at all.
+    /// Fails if the file system is unusable, or if a mount for writing would make its damage worse.
     fn check(&self, area: &Mirror, superblock: &Superblock, is_read_only: bool) -> Result<(), FsError> {
         if let Some(behind) = self.log.behind_damage.filter(|_| !is_read_only) {
             let reason = format!(
@@ -194,17 +194,18 @@ impl Fs {
             Some(Sabotage::NoWitness) => Some(Mistake::NoWitness),
             _ => None,
         });
-        // An older program refuses the devices from here on: what is written now it may not know.
+        // From here on an older program refuses the devices, since it may not know the records that are written now.
         area.begin().await?;
         let mut found = read_journal(&area, &members.superblock, &bounds).await?;
-        // Where nothing was on its way, no cut explains a page that is torn.
+        // After a clean unmount no write was in flight, so no power cut explains a torn page.
         found.checksums.may_be_torn(!members.superblock.witness.is_closed);
         found.check(&area, &members.superblock, options.read_only)?;
         found.namespace.begin_numbers();
         if members.superblock.shape.is_some() {
             found.namespace.know_places();
         }
-        // What one copy was given of another is durable before anything is written behind it.
+        // Blocks that were copied from one copy of the metadata to another must be durable before anything is written
+        // behind them.
         area.flush().await?;
         let (data, stale) = members.data(found.namespace.groups(), options.read_only).await?;
         if let Some(array) = data.array().filter(|_| options.sabotage == Some(Sabotage::ParityLate)) {
@@ -245,7 +246,7 @@ impl Fs {
         Ok((fs, mounted))
     }
 
-    /// Whether files lie in the hot zone otherwise than is wanted now.
+    /// Returns whether files in the hot zone must be moved to comply with the option [`Keeping`].
     fn has_to_settle(&self) -> bool {
         let core = &self.0;
         match core.keeping {
@@ -254,7 +255,7 @@ impl Fs {
         }
     }
 
-    /// Begins what goes on by itself while it is mounted.
+    /// Starts the background tasks.
     fn begin_tasks(&self, options: &MountOptions) {
         self.begin_task(Cause::Metadata, self.clone().take_checkpoints());
         self.begin_task(Cause::Data, self.clone().commit_on_time());
@@ -272,7 +273,7 @@ impl Fs {
         self.0.clock.spawn(async move { clock.for_cause(cause, task).await });
     }
 
-    /// Removes what lost its last name while it was open, before the power went.
+    /// Removes files that have no name: a power cut came while they were still open. Returns their number.
     fn drop_unnamed(&self) -> u64 {
         let unnamed: Vec<Inode> = {
             let namespace = self.0.namespace.borrow();
@@ -284,7 +285,7 @@ impl Fs {
     }
 }
 
-/// Fails if what is of an older format would be written by a mount that is not to convert it.
+/// Fails if the file system has an older format, and the mount is for writing and may not convert it.
 fn check_format(members: &Members, options: &MountOptions) -> Result<(), FsError> {
     let format = members.superblock.format;
     if format == FORMAT || options.read_only || options.upgrades {
@@ -297,7 +298,7 @@ fn check_format(members: &Members, options: &MountOptions) -> Result<(), FsError
     Err(FsError::format(members.name(), reason))
 }
 
-/// The store of the file system on its data devices.
+/// Returns the store of the file system on its data devices.
 async fn store_on(data: &Data, superblock: &Superblock, options: &MountOptions) -> Result<Box<dyn Store>, FsError> {
     let zones = data.zones().await?;
     let zones = Some(&zones[..]).filter(|zones| !zones.is_empty());
@@ -305,13 +306,13 @@ async fn store_on(data: &Data, superblock: &Superblock, options: &MountOptions) 
     store::make(&superblock.store, data, run, zones, |key| option(options, superblock, key))
 }
 
-/// What was said of `key` when it was mounted, or else when it was made.
+/// Returns the value of option `key`, as given for the mount, or else as given when the file system was made.
 fn option(options: &MountOptions, superblock: &Superblock, key: &str) -> Option<String> {
     let mut given = options.options.iter().chain(&superblock.options);
     given.find(|(known, _)| known == key).map(|(_, value)| value.clone())
 }
 
-/// What is mounted: what was read, on the devices of its metadata and data, and with its store.
+/// Returns the core of a mounted file system, made of the metadata that were read, the devices and the store.
 fn core_of(
     clock: &Clock,
     options: &MountOptions,
@@ -337,11 +338,12 @@ fn core_of(
     claim_copies(&found.namespace, &mut hot)?;
     let is_there = |inode: Inode| found.namespace.get(inode).is_some_and(|node| node.is_regular());
     let mut known: Vec<(Inode, u32)> = found.heat.into_iter().filter(|(inode, _)| is_there(*inode)).collect();
-    // Fewer may be known now than were then.
+    // The limit on files with known heat may be lower than when the checkpoint was taken, so the hottest files come
+    // first.
     known.sort_unstable_by_key(|(inode, units)| (std::cmp::Reverse(*units), *inode));
     known.iter().for_each(|(inode, units)| hot.warm(*inode, *units, clock.now_ns()));
     let uuid = superblock.uuid.as_u128();
-    // The first is not 0, and each is even.
+    // Sequence numbers of writes are even, and the first is not 0.
     let sequence = found.namespace.groups().sequence_below().max(1).next_multiple_of(2);
     Ok(Core {
         clock: clock.clone(),
@@ -390,7 +392,8 @@ fn core_of(
     })
 }
 
-/// Tells the store what is live, and the hot zone what lies there alone: the blocks from `zone_from` on.
+/// Marks the extents of files as live: in the hot zone from block `zone_from` on, and in the store before it. Returns
+/// the owner of each extent, by its first block.
 fn claim(
     namespace: &Namespace,
     store: &dyn store::Store,

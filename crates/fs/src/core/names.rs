@@ -1,54 +1,55 @@
-//! Names: looked up, made, linked, renamed, removed, listed.
+//! Operations on names: look up, create, link, rename, remove, list.
 //!
-//! Who may do what is the kernel's to decide (`default_permissions`); what is decided here is what is possible.
+//! The kernel checks permissions (`default_permissions`). The functions here check only whether an operation is
+//! possible.
 
 use super::{Attr, Core, Fs};
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, ENTRY_BYTES, Inode, LIST_BYTES, NODE_BYTES};
 use crate::namespace::{FORMAT, Namespace, ROOT};
 
-/// Names that one file may have.
+/// Upper bound of a file's link count.
 const LINKS_MAX: u32 = 65_000;
-/// Bytes of the target of a symbolic link at most.
+/// Upper bound of the length of a symbolic link's target, in bytes.
 const TARGET_BYTES_MAX: usize = 4095;
 const DIRECTORY: u32 = 0o040_000;
 const SYMLINK: u32 = 0o120_000;
 const CHARACTER_DEVICE: u32 = 0o020_000;
 const SET_GROUP_ID: u32 = 0o2000;
 
-/// Who makes a file.
+/// User and group that create a file.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Caller {
-    /// User.
+    /// User ID.
     pub uid: u32,
-    /// Group.
+    /// Group ID.
     pub gid: u32,
 }
 
-/// How a name is given to a file.
+/// Mode of a rename.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rename {
-    /// In place of what has the new name.
+    /// A file that has the new name is replaced.
     Replace,
-    /// Only if nothing has the new name (`RENAME_NOREPLACE`).
+    /// The rename fails if a file has the new name (`RENAME_NOREPLACE`).
     NoReplace,
-    /// And what has the new name gets the old one (`RENAME_EXCHANGE`).
+    /// The two files exchange their names (`RENAME_EXCHANGE`).
     Exchange,
-    /// In place of what has the new name; the old one is given to a new whiteout of this caller, a character device 0:0
+    /// Like [`Rename::Replace`]; the old name goes to a new whiteout of this caller, a character device 0:0
     /// (`RENAME_WHITEOUT`).
     Whiteout(Caller),
 }
 
-/// A name in a directory.
+/// An entry of a directory listing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listed {
-    /// Where the listing goes on behind it.
+    /// Offset at which the listing continues behind this entry.
     pub next: u64,
-    /// The name.
+    /// Name of the entry.
     pub name: Vec<u8>,
-    /// The file.
+    /// Inode number of the file.
     pub inode: Inode,
-    /// Its mode.
+    /// Mode of the file.
     pub mode: u32,
 }
 
@@ -57,7 +58,8 @@ impl Core {
         self.namespace.borrow().lookup(directory, name)?.ok_or(FsError::NotFound)
     }
 
-    /// The attributes of directory `inode` after something in it changed.
+    /// Returns the change of directory `inode` after a change of its entries: new times, and `more_links` added to its
+    /// link count.
     fn touched(&self, namespace: &Namespace, inode: Inode, more_links: i32) -> Result<Change, FsError> {
         let mut attributes = namespace.node(inode)?.attributes;
         if attributes.links == 0 {
@@ -68,7 +70,7 @@ impl Core {
         Ok(Change::Node { inode, attributes })
     }
 
-    /// What taking one name from `inode` changes of the file itself, and whether that name was the last.
+    /// Returns the change of file `inode` when it loses one name, and whether that name was the last.
     fn unlinked(&self, namespace: &Namespace, inode: Inode) -> Result<(Change, bool), FsError> {
         let node = namespace.node(inode)?;
         let mut attributes = node.attributes;
@@ -88,7 +90,7 @@ fn check_name(name: &[u8]) -> Result<(), FsError> {
 }
 
 impl Fs {
-    /// The file that `name` in `directory` is of.
+    /// Returns the attributes of the file that is called `name` in `directory`.
     pub fn lookup(&self, directory: Inode, name: &[u8]) -> Result<Attr, FsError> {
         let inode = match name {
             b"." => directory,
@@ -98,7 +100,7 @@ impl Fs {
         self.0.attr(inode)
     }
 
-    /// Makes a file, a device node, a pipe or a socket.
+    /// Creates a file, a device node, a pipe or a socket.
     pub async fn make_node(
         &self,
         directory: Inode,
@@ -110,12 +112,12 @@ impl Fs {
         self.add(directory, name, mode, rdev, caller, None).await
     }
 
-    /// Makes a directory.
+    /// Creates a directory.
     pub async fn make_directory(&self, parent: Inode, name: &[u8], mode: u32, caller: Caller) -> Result<Attr, FsError> {
         self.add(parent, name, DIRECTORY | mode & 0o7777, 0, caller, None).await
     }
 
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     pub async fn make_symlink(
         &self,
         directory: Inode,
@@ -172,7 +174,7 @@ impl Fs {
         core.attr(inode)
     }
 
-    /// Makes a file without a name (`O_TMPFILE`), open once; it is gone when it is closed, unless it was linked.
+    /// Creates a file without a name (`O_TMPFILE`) and with one handle. The last close removes it, unless it was linked.
     pub async fn make_unnamed(&self, directory: Inode, mode: u32, caller: Caller) -> Result<Attr, FsError> {
         self.0.begin().await?;
         let core = &self.0;
@@ -192,7 +194,8 @@ impl Fs {
         core.attr(inode)
     }
 
-    /// Gives `inode` another name. What it holds is written first: a name found after a power cut is of a whole file.
+    /// Gives `inode` another name. Writes back the file's data first, so that a name found after a power cut is of a
+    /// whole file.
     pub async fn link(&self, inode: Inode, directory: Inode, name: &[u8]) -> Result<Attr, FsError> {
         self.0.begin().await?;
         check_name(name)?;
@@ -225,7 +228,7 @@ impl Fs {
         core.attr(inode)
     }
 
-    /// Takes a name from a file. The file is gone with its last name, or when it is closed then.
+    /// Removes a name of a file. The file is removed with its last name, or at its last close.
     pub async fn unlink(&self, directory: Inode, name: &[u8]) -> Result<(), FsError> {
         self.0.begin_to_free().await?;
         let core = &self.0;
@@ -274,7 +277,7 @@ impl Fs {
         self.commit_if_much().await
     }
 
-    /// Gives what is called `name` in `from` the name `new_name` in `to`. What it holds is written first.
+    /// Renames the file `name` in directory `from` to `new_name` in directory `to`. Writes back the file's data first.
     pub async fn rename(
         &self,
         from: Inode,
@@ -317,7 +320,7 @@ impl Fs {
                 Some(other) => (core.exchanged(&namespace, &moving, other)?, None),
                 None => core.moved(&namespace, &moving, other, how)?,
             };
-            // What had the new name has another one, or one less, or is gone.
+            // The hint of the file that had the new name may change, too: it has another name, one less, or is gone.
             (changes, gone, [Some(inode), other.map(|(_, other)| other)])
         };
         let hints = named.map(|inode| inode.map(|inode| (inode, core.hint_of(inode))));
@@ -331,7 +334,7 @@ impl Fs {
         self.commit_if_much().await
     }
 
-    /// Up to `count` names of a directory, from `from` on: 0, or what [`Listed::next`] said.
+    /// Returns up to `count` entries of a directory, from offset `from` on. The offset is 0 or a [`Listed::next`].
     pub fn list(&self, directory: Inode, from: u64, count: usize) -> Result<Vec<Listed>, FsError> {
         let namespace = self.0.namespace.borrow();
         let node = namespace.node(directory)?;
@@ -354,7 +357,7 @@ impl Fs {
         Ok(listed)
     }
 
-    /// Where a symbolic link points.
+    /// Returns the target of a symbolic link.
     pub fn read_link(&self, inode: Inode) -> Result<Vec<u8>, FsError> {
         let namespace = self.0.namespace.borrow();
         let target = namespace.node(inode)?.target().map(<[u8]>::to_vec);
@@ -362,7 +365,7 @@ impl Fs {
     }
 }
 
-/// A name that moves.
+/// The old and the new place of a name that is being moved.
 struct Moving<'a> {
     from: Inode,
     cookie: u64,
@@ -373,7 +376,7 @@ struct Moving<'a> {
 }
 
 impl Core {
-    /// What a rename changes, and which file has lost its last name by it.
+    /// Returns the changes of a rename, and the file that loses its last name by it, if there is one.
     fn moved(
         &self,
         namespace: &Namespace,
@@ -408,7 +411,7 @@ impl Core {
         Ok((changes, gone))
     }
 
-    /// Puts a new whiteout in the place of a name.
+    /// Returns the changes that put a new whiteout in the place of a name.
     fn whiteout(
         &self,
         namespace: &Namespace,
@@ -457,7 +460,8 @@ impl Core {
         Ok(())
     }
 
-    /// The attributes of a file whose name moved to `directory`.
+    /// Returns the change of a file whose name moved to `directory`: new time, and new parent if the file is a
+    /// directory.
     fn changed(&self, namespace: &Namespace, inode: Inode, directory: Inode) -> Result<Change, FsError> {
         let node = namespace.node(inode)?;
         let mut attributes = node.attributes;
@@ -469,7 +473,8 @@ impl Core {
     }
 }
 
-/// Whether a rename leaves the directories a tree, and puts only like in place of like.
+/// Checks that a rename keeps the directories a tree, and replaces only files by files and empty directories by
+/// directories.
 fn check_tree(
     namespace: &Namespace,
     inode: Inode,
@@ -514,7 +519,7 @@ fn new_attributes(now_ns: i64, mode: u32, rdev: u32, caller: Caller, above: &Att
     }
 }
 
-/// The attributes of the uppermost directory of a new file system.
+/// Returns the attributes of the root directory of a new file system.
 pub(super) fn root_attributes(now_ns: i64) -> Attributes {
     let caller = Caller::default();
     let attributes = new_attributes(now_ns, DIRECTORY | 0o755, 0, caller, &Attributes::default());

@@ -1,8 +1,9 @@
-//! The parts of the hot zone on drives of an array ([`crate::hot`]): which drive each is on, whether what lies there is to be believed,
-//! and how a part that was away comes into use again.
+//! The parts of the hot zone on drives of an array ([`crate::hot`]): the drive of each part, whether its contents are
+//! valid, and how a part returns to use after its drive was missing.
 //!
-//! A part has a stamp on its drive ([`crate::format::hot_stamp`]), and the log names its generation. A drive that was away, or was put
-//! back as it once was, has another one: it is *doubted*, its copies are dropped, and it begins anew.
+//! A part has a stamp on its drive ([`crate::format::hot_stamp`]), and the log names its generation. A drive that was
+//! missing, or was restored from an old copy, has a stamp of another generation. The part is then *doubted*: its copies
+//! are dropped, and the part starts empty.
 //!
 //! ```text
 //!   mounted ─► its stamp is the one that the log names ── yes ─► read ──(stamped anew)──► used
@@ -12,11 +13,13 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Nothing is read of a part that is doubted or given up, and nothing is written to one that is not used.
-//! 2. A part is stamped only when no record names a copy in it that is not to be believed; where there were such, when that is durable.
+//! 1. Nothing is read from a part that is doubted or given up, and nothing is written to a part that is not used.
+//! 2. A part is stamped only when no record names an invalid copy in it. If there were invalid copies, the stamp waits
+//!    until their removal is durable.
 //! 3. A part is used only when its stamp, and the record of its generation, are durable.
-//! 4. A part that is given up gets a generation that no stamp has: so nothing of it is believed when its drive comes back.
-//! 5. Where nothing may be changed, nothing is stamped or dropped; what is doubted is passed over.
+//! 4. A part that is given up gets a generation that no stamp has. So its contents stay invalid when its drive is given
+//!    again.
+//! 5. A read-only mount stamps and drops nothing, and ignores parts that are doubted.
 
 use std::cell::Cell;
 
@@ -34,67 +37,68 @@ use crate::hot::{HotPart, PART_FIRST, room_on};
 use crate::namespace::{Groups, HotPartRecord};
 use crate::store::Run;
 
-/// How a part stands.
+/// State of a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
-    /// It is read, and files come in.
+    /// The part is read, and files are copied to it.
     Used,
-    /// It is read.
+    /// The part is only read.
     Read,
-    /// What lies there is of another time: it is dropped, and the part begins anew.
+    /// The contents are outdated: they are dropped, and the part starts empty.
     Doubted,
-    /// Its drive is not there, has no room for it, or failed.
+    /// The drive of the part is missing, has no room for the part, or failed.
     GivenUp,
 }
 
-/// How a part is doing.
+/// Status of a part.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PartStatus {
-    /// The number of the drive that it is on, or was.
+    /// Number of the drive that holds the part, or held it.
     pub drive: u8,
-    /// What the drive is called, if it is there.
+    /// Name of the drive, if the drive is present.
     pub name: Option<String>,
-    /// Blocks of the part.
+    /// Size of the part, in blocks.
     pub blocks: u64,
-    /// Those that files lie in.
+    /// Blocks of the part in which files lie.
     pub used: u64,
-    /// How it stands.
+    /// State of the part.
     pub standing: Standing,
-    /// Pieces of files that were read from it since it was mounted.
+    /// Number of pieces of files that were read from the part since the mount.
     pub hits: u64,
 }
 
-/// A part.
+/// A part of the hot zone.
 struct Part {
-    /// Its first block in the zone, and how many it has.
+    /// Blocks of the part, by their numbers in the hot zone.
     run: Run,
     drive: Cell<u8>,
     standing: Cell<Standing>,
-    /// What the log says.
+    /// Generation of the part in the log.
     recorded: Cell<u64>,
-    /// The highest generation that a stamp may have.
+    /// Highest generation that a stamp of the part may have.
     stamped: Cell<u64>,
-    /// Whether the log knows that it is given up.
+    /// Whether the log records that the part is given up.
     is_settled: Cell<bool>,
     hits: Cell<u64>,
 }
 
-/// The parts on drives; none where the zone is with the metadata, or there is none.
+/// The parts of the hot zone on drives; none if the zone is with the metadata, or if there is no zone.
 pub(crate) struct HotParts(Vec<Part>);
 
-/// The area of `part` on a device.
+/// Returns the area of a part with `blocks` blocks on `device`.
 fn area_on(device: Device, blocks: u64) -> Area {
     Area::new(device, Place::run(PART_FIRST, blocks)).with_files_from(0)
 }
 
-/// What the log says of part `number`; until it says something it lies where it was made.
+/// Returns the record of part `number` in the log. Without a record the part lies where it was made.
 fn record_of(groups: &Groups, number: usize, made: &HotPart) -> HotPartRecord {
     let as_made = HotPartRecord { drive: made.drive, has_room: true, generation: 0 };
     groups.hot_part(number as u8).unwrap_or(as_made)
 }
 
 impl HotParts {
-    /// Looks at the parts that `superblock` tells of on the drives of `data`.
+    /// Reads the stamps of the parts that `superblock` lists, on the drives of `data`, and determines the state of each
+    /// part.
     pub async fn look(superblock: &Superblock, groups: &Groups, data: &Data, sabotage: Option<Sabotage>) -> HotParts {
         let (mut parts, mut first) = (Vec::new(), 0);
         for (number, made) in superblock.hot_parts.iter().enumerate() {
@@ -126,36 +130,38 @@ impl HotParts {
         HotParts(parts)
     }
 
-    /// The part that has block `block` of the zone.
+    /// Returns the part with block `block` of the hot zone, and its number.
     fn with(&self, block: u64) -> Option<(usize, &Part)> {
         self.0.iter().enumerate().find(|(_, part)| (part.run.start..part.run.end()).contains(&block))
     }
 
-    /// The drives with parts that hold something of another time, with files in it as the log has it.
+    /// Returns the drives of doubted parts in which the metadata name copies. `is_named` returns whether they name one
+    /// in a run.
     pub fn doubted(&self, is_named: impl Fn(Run) -> bool) -> Vec<u8> {
         let doubted = self.0.iter().filter(|part| part.standing.get() == Standing::Doubted && is_named(part.run));
         doubted.map(|part| part.drive.get()).collect()
     }
 }
 
-/// The stamp of part `number` on `device`, if it is one of this file system and drive.
+/// Returns the stamp of part `number` on `device`, if it is one of this file system and drive.
 async fn stamp_on(device: &Device, (file_system, drive): (Uuid, Uuid), number: usize) -> Option<HotStamp> {
     let stamp = HotStamp::decode(&device.read(STAMP_BLOCK, 1).await.ok()?)?;
     (stamp.file_system == file_system && stamp.drive == drive && usize::from(stamp.part) == number).then_some(stamp)
 }
 
 impl Core {
-    /// Whether the hot zone lies on drives.
+    /// Returns whether the hot zone lies on drives.
     pub(super) fn has_parts(&self) -> bool {
         !self.parts.0.is_empty()
     }
 
-    /// The drive that part `part` is on, if it is there and has room for it.
+    /// Returns the UUID and the device of the drive that holds `part`, if the drive is present and can be written.
     fn drive_of(&self, part: &Part) -> Option<(Uuid, Device)> {
         self.data.array().and_then(|array| array.device(part.drive.get()))
     }
 
-    /// Where a block of the zone lies on a drive, if it may be read: the area, and which block of it.
+    /// Returns the part with block `block` of the hot zone, the area on its drive, and the block's number in the area.
+    /// `None` if the block may not be read.
     fn readable(&self, block: u64) -> Option<(&Part, Area, u64)> {
         let (_, part) = self.parts.with(block)?;
         if !matches!(part.standing.get(), Standing::Used | Standing::Read) {
@@ -165,12 +171,12 @@ impl Core {
         Some((part, area_on(device, part.run.blocks), block - part.run.start))
     }
 
-    /// Whether what lies at `copy` may be read: a copy on a drive that is doubted is none.
+    /// Returns whether `copy` may be read: none of its extents is in a part that is doubted or given up.
     pub(super) fn is_believed(&self, copy: &[Extent]) -> bool {
         !self.has_parts() || copy.iter().all(|extent| self.readable(extent.start).is_some())
     }
 
-    /// Reads blocks of a part.
+    /// Reads blocks of the hot zone from a drive. `None` if they may not be read, or the drive fails.
     pub(super) async fn read_part(&self, block: u64, blocks: u64) -> Option<Vec<u8>> {
         let (part, area, at) = self.readable(block)?;
         let bytes = area.read(at, blocks).await.ok()?;
@@ -178,8 +184,9 @@ impl Core {
         Some(bytes)
     }
 
-    /// Which of `blocks` from block `block` of the zone on, counted from there, are damaged on their drive. Of a part that is not read
-    /// none are: nobody is given what lies there.
+    /// Returns how many of `blocks` blocks, from block `block` of the hot zone on, are damaged on their drive.
+    /// `is_right` gets the index of a block, counted from `block`, and its bytes. A part that may not be read counts as
+    /// undamaged, as no reader gets it.
     pub(super) async fn damaged_on_drive(&self, block: u64, blocks: u64, is_right: impl Fn(u64, &[u8]) -> bool) -> u64 {
         let Some((_, area, at)) = self.readable(block) else { return 0 };
         if let Ok(bytes) = area.read(at, blocks).await {
@@ -194,7 +201,10 @@ impl Core {
         damaged
     }
 
-    /// Writes blocks of files to a part. Where that fails, the part is given up.
+    /// Writes blocks of files to a part. If the write fails, the part is given up.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if the part is not used, or the error of the drive.
     pub(super) async fn write_part(&self, block: u64, bytes: &[u8]) -> Result<(), FsError> {
         let (number, part) = self.parts.with(block).expect("it was taken of a part");
         let drive = self.drive_of(part).filter(|_| part.standing.get() == Standing::Used);
@@ -206,7 +216,7 @@ impl Core {
         Ok(outcome?)
     }
 
-    /// Makes durable what was written to parts. Those whose drive cannot are given up.
+    /// Flushes the drives of the parts that are used. A part whose drive fails is given up.
     pub(super) async fn flush_parts(&self) {
         let Some(array) = self.data.array() else { return };
         for (number, part) in self.parts.0.iter().enumerate() {
@@ -217,7 +227,7 @@ impl Core {
         }
     }
 
-    /// Nothing more is read of part `number`, nor written there.
+    /// Gives up part `number`: nothing more is read from it, or written to it.
     fn give_up_part(&self, number: usize) {
         let part = &self.parts.0[number];
         part.standing.set(Standing::GivenUp);
@@ -226,7 +236,7 @@ impl Core {
         self.hot_wanted.give();
     }
 
-    /// How each part is doing.
+    /// Returns the status of each part.
     pub(super) fn part_status(&self) -> Vec<PartStatus> {
         let hot = self.hot.borrow();
         let status = |(number, part): (usize, &Part)| PartStatus {
@@ -240,7 +250,7 @@ impl Core {
         self.parts.0.iter().enumerate().map(status).collect()
     }
 
-    /// The files whose copies lie in part `part`.
+    /// Returns the files whose copies lie in `part`.
     fn copies_in(&self, part: &Part) -> Vec<Inode> {
         let namespace = self.namespace.borrow();
         let is_in =
@@ -248,7 +258,7 @@ impl Core {
         namespace.hot_copies().filter(|(_, copy)| is_in(copy)).map(|(inode, _)| inode).collect()
     }
 
-    /// How part `number` stands from now on in the log.
+    /// Returns the change that records `generation` for part `number`.
     fn part_change(&self, number: usize, generation: u64) -> Change {
         let drive = self.parts.0[number].drive.get();
         let groups = self.namespace.borrow().groups().hot_part(number as u8);
@@ -258,7 +268,7 @@ impl Core {
 }
 
 impl Core {
-    /// Whether some part is to be stamped, emptied or given up.
+    /// Returns whether some part must be stamped, emptied or given up.
     pub(super) fn has_parts_to_keep(&self) -> bool {
         self.parts.0.iter().any(|part| match part.standing.get() {
             Standing::Used => self.drive_of(part).is_none(),
@@ -269,7 +279,7 @@ impl Core {
 }
 
 impl Fs {
-    /// Brings parts into use, and drops what lies in those that are not to be believed.
+    /// Brings parts into use, and drops the copies in parts that are doubted or given up.
     pub(super) async fn keep_parts(&self) -> Result<(), FsError> {
         let core = &self.0;
         for (number, part) in core.parts.0.iter().enumerate() {
@@ -296,7 +306,7 @@ impl Fs {
         Ok(())
     }
 
-    /// Drops the copies in a part.
+    /// Drops the copies in a part, and queues their files for promotion.
     async fn empty_part(&self, part: &Part) -> Result<(), FsError> {
         for inode in self.0.copies_in(part) {
             self.0.log.room().await?;
@@ -307,7 +317,8 @@ impl Fs {
         Ok(())
     }
 
-    /// The log says that what lies in part `number` is not to be believed when its drive comes back.
+    /// Records a generation for part `number` that no stamp has, so that its contents stay invalid when its drive is
+    /// given again.
     async fn settle_given_up(&self, number: usize) -> Result<(), FsError> {
         let (core, part) = (&self.0, &self.0.parts.0[number]);
         core.log.room().await?;
@@ -319,7 +330,8 @@ impl Fs {
         self.commit_all().await
     }
 
-    /// Begins a generation of part `number`, which goes on with what was there in `continues`, or with nothing.
+    /// Begins a generation of part `number`, and brings the part into use. The contents of generation `continues` stay
+    /// valid; 0 stands for an empty part.
     async fn stamp(&self, number: usize, continues: u64) -> Result<(), FsError> {
         let (core, part) = (&self.0, &self.0.parts.0[number]);
         let Some((uuid, device)) = core.drive_of(part) else { return Ok(()) };
@@ -351,7 +363,8 @@ impl Fs {
         Ok(())
     }
 
-    /// Looks at the stamps of parts that are used. Returns how many are damaged; if it `repairs`, they are written again.
+    /// Checks the stamps of parts that are read, and returns how many are damaged. If `repairs`, rewrites those of parts
+    /// that are used.
     pub(super) async fn scrub_stamps(&self, repairs: bool) -> Result<u64, FsError> {
         let core = &self.0;
         let mut damaged = 0;
@@ -370,13 +383,13 @@ impl Fs {
         Ok(damaged)
     }
 
-    /// Writes the stamp of a part that is used once more.
+    /// Writes a new stamp of a part that is used; its contents stay valid.
     async fn stamp_again(&self, number: usize) -> Result<(), FsError> {
         let part = &self.0.parts.0[number];
         self.stamp(number, part.recorded.get()).await
     }
 
-    /// Drive `old` is to leave: its parts are given up, and their copies dropped.
+    /// Gives up the parts of drive `old`, which is to be replaced, and drops their copies.
     pub(super) async fn leave_parts(&self, old: u8) -> Result<(), FsError> {
         let core = &self.0;
         for (number, part) in core.parts.0.iter().enumerate().filter(|(_, part)| part.drive.get() == old) {
@@ -386,8 +399,8 @@ impl Fs {
         Ok(())
     }
 
-    /// The part that a drive of `geometry` would take over from drive `old`: its number, and where it is; none where `old` has none, or
-    /// the new drive no room for it.
+    /// Returns the part that a drive of `geometry` would take over from drive `old`: its number, and its drive and size.
+    /// `None` if `old` has no part, or the new drive has no room for it.
     pub(super) fn part_for(&self, old: Option<u8>, geometry: &Geometry) -> Option<(u8, HotPart)> {
         let core = &self.0;
         let mut parts = core.parts.0.iter().enumerate();
@@ -396,7 +409,8 @@ impl Fs {
         (part.run.blocks <= room_on(geometry)).then_some((number as u8, taken))
     }
 
-    /// What changes for the parts of drive `old` when `new` comes in its place; `taken` is the one for which that has room.
+    /// Moves the parts of drive `old` to its replacement `new`, and returns the changes to record. `new` has room for
+    /// part `taken`; other parts are given up.
     pub(super) fn parts_taken_over(&self, old: u8, new: u8, taken: Option<u8>) -> Vec<Change> {
         let core = &self.0;
         let mut changes = Vec::new();

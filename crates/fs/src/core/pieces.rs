@@ -1,10 +1,10 @@
-//! Reckoning with the pieces of a file: which blocks of it there are, and where they lie or come to lie.
+//! Arithmetic on the pieces of a file: runs of its blocks, and the extents where they lie or will lie.
 
 use super::staged::{Block, Blocks};
 use crate::format::change::Extent;
 use crate::store::Run;
 
-/// Joins neighbouring blocks to runs: the first block and the count of each.
+/// Joins neighbouring blocks to runs. Returns the first block and the count of each run.
 pub(super) fn in_pieces(blocks: &[u32]) -> Vec<(u32, u32)> {
     let mut pieces: Vec<(u32, u32)> = Vec::new();
     for at in blocks {
@@ -16,7 +16,8 @@ pub(super) fn in_pieces(blocks: &[u32]) -> Vec<(u32, u32)> {
     pieces
 }
 
-/// Where the first `count` runs of blocks end, if there are more: a run is neighbours that all take room, or all take none.
+/// Returns the block where the first `count` runs of blocks end, or `None` if there are no more. A run consists of
+/// neighbours that all take room, or that are all holes.
 pub(super) fn portion_end(blocks: &Blocks, count: usize) -> Option<u32> {
     let (mut runs, mut last) = (0, None);
     for (at, block) in blocks.range(0..u32::MAX) {
@@ -30,7 +31,7 @@ pub(super) fn portion_end(blocks: &Blocks, count: usize) -> Option<u32> {
     None
 }
 
-/// Takes the first `blocks` of `pieces` away from them.
+/// Removes the first `blocks` blocks from `pieces`, and returns them.
 pub(super) fn take_first(pieces: &mut Vec<(u32, u32)>, blocks: u64) -> Vec<(u32, u32)> {
     let (mut taken, mut rest, mut left) = (Vec::new(), Vec::new(), blocks);
     for (at, count) in pieces.drain(..) {
@@ -43,7 +44,10 @@ pub(super) fn take_first(pieces: &mut Vec<(u32, u32)>, blocks: u64) -> Vec<(u32,
     taken
 }
 
-/// Where the pieces come to lie, one after the other in `runs`.
+/// Returns the extents of `pieces` when they are placed one after the other in `runs`.
+///
+/// # Panics
+/// If `runs` have too few blocks.
 pub(super) fn place(pieces: &[(u32, u32)], runs: &[Run]) -> Vec<Extent> {
     let (mut extents, mut runs) = (Vec::new(), runs.iter().copied());
     let mut run = Run { start: 0, blocks: 0 };
@@ -62,7 +66,8 @@ pub(super) fn place(pieces: &[(u32, u32)], runs: &[Run]) -> Vec<Extent> {
     extents
 }
 
-/// What remains of `extents` where blocks of the file before `end` were replaced.
+/// Returns the parts of `extents` that remain after the blocks in `replaced` were written elsewhere. Only blocks of the
+/// file before `end` count as replaced.
 pub(super) fn without(extents: &[Extent], replaced: &Blocks, end: u32) -> Vec<Extent> {
     let mut left = Vec::new();
     for extent in extents {
@@ -76,8 +81,8 @@ pub(super) fn without(extents: &[Extent], replaced: &Blocks, end: u32) -> Vec<Ex
     left
 }
 
-/// The extents in order of the file, neighbours that follow each other on the device, and in the same band of `band_blocks`,
-/// as one.
+/// Returns the extents in the order of the file. Joins neighbours that are adjacent on the device and in the same band
+/// of `band_blocks` blocks.
 pub(super) fn joined(mut extents: Vec<Extent>, band_blocks: u64) -> Vec<Extent> {
     extents.sort_by_key(|extent| extent.at);
     let mut joined: Vec<Extent> = Vec::with_capacity(extents.len());
@@ -96,7 +101,7 @@ pub(super) fn joined(mut extents: Vec<Extent>, band_blocks: u64) -> Vec<Extent> 
     joined
 }
 
-/// Appends the parts of `run` that are in none of `kept`.
+/// Appends the parts of `run` that are in no extent of `kept` to `left`.
 pub(super) fn subtract(run: Run, kept: &[Extent], left: &mut Vec<Run>) {
     let mut inside: Vec<(u64, u64)> = kept
         .iter()

@@ -1,5 +1,5 @@
-//! Preallocation, `fallocate(2)`: room for blocks of a file that are not written yet is reserved by record, in a time that does not
-//! depend on how many they are.
+//! Preallocation, `fallocate(2)`: a record reserves room for blocks of a file that are not yet written. The time that
+//! this takes does not depend on the number of blocks.
 //!
 //! ```text
 //!   nothing stored ──allocate──► preallocated ──changed──► lent to what is staged ──written──► stored
@@ -7,14 +7,17 @@
 //!                      cut, punched ─┘  └──── given up ──────────┘
 //! ```
 //!
-//! A preallocated block reads as zeros. Its first write has room, whatever others have taken. A block that is stored is written
-//! elsewhere when it changes, and that takes room as any other write. A store that keeps a file in one piece, or gives it certain blocks, lends
-//! all that is preallocated of a file at once: what is not written then is preallocated no more.
+//! A preallocated block reads as zeros. Its first write has room, however full the store is. A block that is stored is
+//! written elsewhere when it changes, and that takes room like any other write. *Staged* data are changes in memory that
+//! are not yet written. A preallocated block lends its room to them. A store that keeps a file in one piece, or reserves
+//! particular blocks, lends all preallocated room of a file at once. Blocks that are then not written are not
+//! preallocated any more.
 //!
 //! Invariants:
-//! 1. The preallocated blocks of a file are as many as the store keeps for it and are lent to what is staged, together.
-//! 2. A block is preallocated or stored, never both for longer than it takes to make two records: the second one ends the
-//!    preallocation, so that after a power cut in between too much is reserved and nothing is missing.
+//! 1. The number of preallocated blocks of a file equals the blocks that the store reserves for it, plus those lent to
+//!    staged data.
+//! 2. A block is preallocated or stored. It is both at most between two records, and the second record ends the
+//!    preallocation. So after a power cut in between, too much is reserved and nothing is missing.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -29,28 +32,28 @@ use crate::store::{Held, Run};
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 
-/// Blocks of a run, as many as there are in `range`.
+/// Returns how many blocks of `extent` are in `range`.
 fn blocks_in(extent: &Extent, range: &Range<u32>) -> u64 {
     extent.within(range.start.into(), range.end.into()).map_or(0, |part| part.blocks.into())
 }
 
 impl Core {
-    /// The preallocated blocks of a file in `range`, as pieces.
+    /// Returns the preallocated blocks of a file in `range`, as extents.
     fn preallocated_in(&self, inode: Inode, range: &Range<u32>) -> Vec<Extent> {
         self.namespace.borrow().preallocated(inode).within(range.start.into(), range.end.into()).collect()
     }
 
-    /// How many blocks of a file are preallocated.
+    /// Returns the number of preallocated blocks of a file.
     pub(super) fn preallocated_blocks(&self, inode: Inode) -> u64 {
         self.namespace.borrow().preallocated(inode).blocks()
     }
 
-    /// Of the blocks that are kept for a file, those that no one has been lent.
+    /// Returns the number of blocks that are reserved for a file's preallocation and not lent to staged data.
     pub(super) fn preallocated_unlent(&self, inode: Inode) -> u64 {
         self.preallocated.borrow().get(&inode).map_or(0, |held| held.blocks)
     }
 
-    /// Lends what is preallocated of blocks `changed` to what is staged, which has not changed them yet.
+    /// Lends the preallocated room of blocks `changed` to `staged`, to which the change is not yet applied.
     pub(super) fn lend(&self, inode: Inode, staged: &mut Staged, changed: &Range<u32>) {
         let mut all = self.preallocated.borrow_mut();
         let Some(kept) = all.get_mut(&inode) else { return };
@@ -92,12 +95,12 @@ impl Core {
         if are_same && kept.blocks == 0 {
             std::mem::swap(kept, &mut staged.held);
         } else {
-            // Others are reserved by now.
+            // The reserved blocks are not the recorded ones any more, so the preallocation ends.
             self.record_preallocated(inode, 0..u32::MAX, &[]);
         }
     }
 
-    /// How many of the blocks of a file in `pieces` are preallocated.
+    /// Returns how many blocks of a file in `pieces` are preallocated.
     pub(super) fn preallocated_among(&self, inode: Inode, pieces: &[(u32, u32)]) -> u64 {
         if self.preallocated_blocks(inode) == 0 {
             return 0;
@@ -109,14 +112,14 @@ impl Core {
         pieces.iter().map(count).sum()
     }
 
-    /// Blocks among `blocks` that take room and are preallocated.
+    /// Returns how many blocks in `blocks` take room and are preallocated.
     pub(super) fn preallocated_staged(&self, inode: Inode, blocks: &Blocks) -> u64 {
         let namespace = self.namespace.borrow();
         let pieces = namespace.preallocated(inode).as_slice();
         pieces.iter().map(|piece| blocks.with_bytes_in(piece.at..piece.end() as u32)).sum()
     }
 
-    /// Records that of blocks `range` those in `extents` are preallocated, in as many records as it takes.
+    /// Records that `extents` are the preallocated blocks in `range`, in as many records as it takes.
     fn record_preallocated(&self, inode: Inode, range: Range<u32>, extents: &[Extent]) {
         let chunks: Vec<&[Extent]> = extents.chunks(self.pieces_in_record()).collect();
         let mut from = range.start;
@@ -130,7 +133,8 @@ impl Core {
         }
     }
 
-    /// Gives the store back what it keeps for a file beyond what is preallocated of it and not lent.
+    /// Reduces the reservation of a file to its preallocated blocks without the `lent` ones, and returns the rest to the
+    /// store.
     fn keep_no_more(&self, inode: Inode, lent: u64) {
         let wanted = self.preallocated_blocks(inode).saturating_sub(lent);
         let mut all = self.preallocated.borrow_mut();
@@ -144,15 +148,15 @@ impl Core {
         }
     }
 
-    /// A file is gone, and what was kept for it is free.
+    /// Frees the room that is reserved for the preallocation of a file that is removed.
     pub(super) fn forget_preallocated(&self, inode: Inode) {
         if let Some(mut kept) = self.preallocated.borrow_mut().remove(&inode) {
             self.store.unreserve(&mut kept);
         }
     }
 
-    /// Takes what was preallocated before it was mounted. Where its blocks have been given to a file meanwhile it has served: the
-    /// power went before that was recorded.
+    /// Reserves the room that was preallocated before the mount. If a file has got the blocks meanwhile, a power cut
+    /// came before the record that ends the preallocation. The preallocation then ends now.
     pub(super) fn keep_all_preallocated(&self) {
         let all: Vec<(Inode, Vec<Extent>)> = {
             let namespace = self.namespace.borrow();
@@ -191,7 +195,7 @@ fn gaps(range: &Range<u32>, mut taken: Vec<(u32, u32)>) -> Vec<Extent> {
     gaps
 }
 
-/// Pieces without a place, neighbours as one.
+/// Returns the extents in order, neighbours joined, and without places on the device.
 fn merged(mut pieces: Vec<Extent>) -> Vec<Extent> {
     pieces.sort_unstable_by_key(|piece| piece.at);
     let mut merged: Vec<Extent> = Vec::with_capacity(pieces.len());
@@ -205,8 +209,9 @@ fn merged(mut pieces: Vec<Extent>) -> Vec<Extent> {
 }
 
 impl Fs {
-    /// Reserves room for what is not stored of bytes `offset` to `end`. The file becomes `end` bytes long unless it is longer, or
-    /// `keeps_size`. The caller holds the file's gates; what was in memory of it is written, where the store reserves places.
+    /// Reserves room for those bytes from `offset` to `end` that are not stored. The file becomes `end` bytes long
+    /// unless it is longer, or `keeps_size`. The caller holds the file's locks. If the store reserves particular blocks,
+    /// the caller has written back the staged data of the file.
     pub(super) async fn preallocate(
         &self,
         inode: Inode,
@@ -243,14 +248,14 @@ impl Fs {
         let whole = u64::from(range.end).max(core.attr(inode)?.attributes.size.div_ceil(BYTES));
         let wanted = if is_whole { whole.max(core.preallocated_unlent(inode)) } else { wanted };
         match self.keep_preallocated(inode, wanted) {
-            // No room that comes free makes the drive larger.
+            // If the request exceeds the drive, room that becomes free does not help.
             Err(FsError::NoSpace) if wanted <= core.store.usage().blocks && self.reclaim(inode, open).await? => {
                 self.keep_preallocated(inode, wanted)?;
             }
             outcome => outcome?,
         }
         if core.store.reserves_places() {
-            // It may have been given others.
+            // The store may have reserved other blocks than before.
             let all = if is_whole {
                 vec![Extent { at: 0, blocks: wanted as u32, start: 0 }]
             } else {
@@ -293,8 +298,8 @@ impl Fs {
         gaps(range, taken)
     }
 
-    /// Makes a file `end` bytes long, where nothing is to be written for it. What lies behind its last byte in the last block must be
-    /// zeros; where it is not that block is written.
+    /// Extends a file to `end` bytes by a record. The bytes behind the old end in the last block must be zeros. If they
+    /// are not, or the file has staged data, the file is extended in memory instead.
     async fn lengthen_by_record(&self, inode: Inode, open: &Rc<Open>, size: u64, end: u64) -> Result<(), FsError> {
         let core = &self.0;
         let is_staged = open.staged.borrow().is_some();
@@ -318,25 +323,26 @@ impl Fs {
         Ok(last[inside..].iter().all(|byte| *byte == 0))
     }
 
-    /// Blocks `range` are preallocated no more. The caller holds the file's gates.
+    /// Ends the preallocation of blocks `range`. The caller holds the file's locks.
     pub(super) fn drop_preallocated(&self, inode: Inode, open: &Open, range: Range<u32>) {
         let core = &self.0;
         if core.preallocated_in(inode, &range).is_empty() {
             return;
         }
-        // A store that reserves certain blocks keeps the whole run or none of it.
+        // A store that reserves particular blocks keeps the whole run or none of it.
         let range = if core.store.reserves_places() { 0..u32::MAX } else { range };
         core.record_preallocated(inode, range, &[]);
         for place in [&open.leaving, &open.staged] {
             if let Some(staged) = place.borrow_mut().as_mut() {
-                // The staged data keeps the room that was lent for other blocks.
+                // The staged data keep the room that was lent for other blocks.
                 staged.lent = staged.lent.min(core.preallocated_staged(inode, &staged.blocks));
             }
         }
         core.keep_no_more(inode, lent(open));
     }
 
-    /// Blocks `pieces` of a file are stored now, or where all that was kept was lent, all that will be.
+    /// Ends the preallocation of blocks `pieces`, which are stored now. If the store reserves particular blocks, all
+    /// room of the file was lent, and its whole preallocation ends.
     pub(super) fn spend_preallocated(&self, inode: Inode, open: &Open, pieces: &[(u32, u32)]) {
         let core = &self.0;
         let ends = pieces.first().zip(pieces.last()).map(|((from, _), (at, blocks))| *from..at + blocks);
@@ -353,7 +359,7 @@ impl Fs {
     }
 }
 
-/// Blocks that are lent to what is staged of a file.
+/// Returns the number of preallocated blocks that are lent to the staged data of a file.
 fn lent(open: &Open) -> u64 {
     [&open.leaving, &open.staged].iter().map(|place| place.borrow().as_ref().map_or(0, |staged| staged.lent)).sum()
 }
@@ -363,7 +369,7 @@ mod tests {
     use super::*;
     use crate::load::random::Choices;
 
-    /// Against a look at each block.
+    /// Compares with a test of each block.
     #[test]
     fn gaps_are_the_blocks_that_nothing_takes() {
         let mut random = Choices::new(5);

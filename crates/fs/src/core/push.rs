@@ -1,7 +1,7 @@
-//! Files are written: from memory to the blocks that the store gives them.
+//! Write-back: files are written from memory to the blocks that the store allocates.
 //!
-//! A file moves as a whole (Singh 2014 §2.2.2: an overwritten file is moved, its old blocks are dead), unless it is larger
-//! than the cache, or there is room for its changes alone; then the changed blocks move.
+//! A file moves as a whole (Singh 2014 §2.2.2: an overwritten file is moved, its old blocks are dead). If it is larger
+//! than the cache, or there is only room for its changes, only the changed blocks move.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,26 +17,28 @@ use crate::format::record::FileRecord;
 use crate::journal::checksums;
 use crate::store::{Lease, Run};
 
-/// How often a file is written elsewhere when writing it fails: as often as a few drives of an array may fail before each of
-/// them counts as lost.
+/// Number of attempts to write a file elsewhere when writes fail. A few drives of an array may fail that often before
+/// each of them counts as lost.
 const ATTEMPTS: u32 = 16;
-/// How often it is tried again when there was no room for it.
+/// Number of attempts to write a file that finds no room.
 const ATTEMPTS_WITHOUT_ROOM: u32 = 4;
 
-/// Blocks of data that were written: the first, and their checksums; or why they were not.
+/// Result of writing data blocks: the first block and their checksums, or an error.
 pub(super) type WrittenPiece = Result<(u64, Vec<u32>), FsError>;
 
 const ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
 
-/// What is to be written of a file: blocks of it, in order.
+/// Blocks of a file that are to be written, in order.
 pub(super) struct Work {
-    /// The blocks: first and how many.
+    /// Runs of blocks: first block and count.
     pub pieces: Vec<(u32, u32)>,
-    /// Whether nothing else of it remains stored.
+    /// Whether the runs replace all stored blocks of the file.
     pub is_whole: bool,
-    /// Where it ends, if one record could not tell of all that is in memory: the rest is written after it.
+    /// Block of the file where this portion ends, if one record cannot describe all staged data. The rest is written
+    /// afterwards.
     end: Option<u32>,
-    /// Bytes of the file by the record of it; the last portion brings what the file has.
+    /// Size in bytes that the record gives the file. Only the record of the last portion gives it the size of the staged
+    /// data.
     size: u64,
 }
 
@@ -47,12 +49,13 @@ impl Work {
 }
 
 impl Fs {
-    /// Writes what is in memory of a file, and makes the record of it.
+    /// Writes back the staged data of a file (changes in memory that are not yet written), and makes their record.
     pub(crate) async fn push(&self, inode: Inode) -> Result<(), FsError> {
         let Some(open) = self.open_of(inode) else { return Ok(()) };
         let outcome = {
             let _passes = open.enter().await;
-            // In a box: what writes files is a part of nearly every operation, and would be as deep in each.
+            // Boxed, because write-back is part of nearly every operation, and its large future would be in each of
+            // theirs.
             Box::pin(self.push_held(inode, &open)).await
         };
         self.drop_if_unused(inode);
@@ -61,10 +64,11 @@ impl Fs {
         self.commit_if_much().await
     }
 
-    /// Like [`Fs::push`], for an operation that has done nothing yet.
+    /// Like [`Fs::push`], for an operation that has not changed anything yet.
     ///
     /// # Errors
-    /// [`FsError::HostFull`] where a device waits for space. The file stays in memory, and is written once there is some.
+    /// [`FsError::HostFull`] if a device waits for space on the host's disk. The file stays in memory, and is written
+    /// once there is space.
     pub(super) async fn push_unless_full(&self, inode: Inode) -> Result<(), FsError> {
         if self.open_of(inode).is_none() {
             return Ok(());
@@ -73,7 +77,7 @@ impl Fs {
         self.spawn_unless_full(async move { fs.push(inode).await }).await?
     }
 
-    /// The same, with the file's gate held.
+    /// Like [`Fs::push`]; the caller holds the file's lock.
     pub(super) async fn push_held(&self, inode: Inode, open: &Rc<Open>) -> Result<(), FsError> {
         while self.push_portion(inode, open).await? {
             self.commit_if_much().await?;
@@ -82,7 +86,7 @@ impl Fs {
         Ok(())
     }
 
-    /// Writes as much of the file as one record can tell of; whether there is more.
+    /// Writes as much of the file as one record can describe. Returns whether there is more.
     async fn push_portion(&self, inode: Inode, open: &Rc<Open>) -> Result<bool, FsError> {
         if self.0.namespace.borrow().get(inode).is_none() {
             // Otherwise each search for dirty files would find this one again, for ever.
@@ -102,7 +106,8 @@ impl Fs {
             self.0.check_pieces(inode, kept + work.pieces.len())?;
             match self.write_out(inode, open, &work).await {
                 Err(FsError::Device(_)) if attempt < ATTEMPTS && open.going().borrow().is_some() => {}
-                // What it had written in part kept zones from being cleaned; now that it has not, there may be room.
+                // The failed attempt had allocated blocks, and so kept zones from being cleaned. Those blocks are free
+                // now.
                 Err(FsError::NoSpace)
                     if attempt < ATTEMPTS_WITHOUT_ROOM && work.blocks() > 1 && open.going().borrow().is_some() => {}
                 Err(FsError::Stale) if self.is_forsaken(inode, open) => {}
@@ -112,7 +117,8 @@ impl Fs {
         unreachable!("the last attempt ends the loop")
     }
 
-    /// What is to be written: all of the file if that much is reserved, else its changed blocks, or the first of them.
+    /// Returns the blocks to write: the whole file if enough room is reserved, else its changed blocks or the first
+    /// portion of them.
     fn work_of(&self, inode: Inode, open: &Open) -> Work {
         let core = &self.0;
         let staged = open.going().borrow();
@@ -146,7 +152,8 @@ impl Fs {
         Work { pieces: in_pieces(&portion), is_whole: false, end: Some(end), size: core.size_recorded(inode) }
     }
 
-    /// Writes `work` to blocks of the hot zone or of the store, makes the record, and frees what was there before.
+    /// Writes `work` to blocks of the hot zone or of the store, makes the record, and frees the blocks that were
+    /// replaced.
     async fn write_out(&self, inode: Inode, open: &Rc<Open>, work: &Work) -> Result<(), FsError> {
         if let Some(runs) = self.room_alone(inode, work)
             && self.write_alone(inode, open, work, &runs).await?
@@ -161,7 +168,8 @@ impl Fs {
         self.write_late().await
     }
 
-    /// What records are to tell of the file when `work` is written.
+    /// Returns the description of the file that the records among the data get when `work` is written. `None` if there
+    /// are none.
     async fn record_of(&self, inode: Inode, open: &Open, work: &Work) -> Result<Option<Rc<FileRecord>>, FsError> {
         let (about, is_told_whole, ranges) = {
             let staged = open.going().borrow();
@@ -169,7 +177,8 @@ impl Fs {
             let namespace = self.0.namespace.borrow();
             let before = namespace.get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
             let kept = if work.is_whole { Vec::new() } else { without(&before, &staged.blocks, u32::MAX) };
-            // What lies in the hot zone alone has no records: what older ones tell of those blocks is not to stand for it.
+            // Blocks that are stored only in the hot zone have no records among the data. The new record describes the
+            // file as a whole, so that older records of those blocks do not count any more.
             let is_told_whole = work.is_whole || self.0.blocks_alone(&kept) > 0;
             let kept = kept.iter().map(|extent| (extent.at, extent.blocks));
             ((work.size, staged.modified_ns), is_told_whole, kept.chain(work.pieces.iter().copied()).collect())
@@ -187,12 +196,12 @@ impl Fs {
         let core = &self.0;
         let (stored, outcome) = self.write_appends(inode, open, &work.pieces, record).await;
         if outcome.is_err() {
-            // What was written so far is no file's.
+            // The blocks written so far belong to no file.
             core.store.unpin(&stored.runs);
             stored.runs.iter().for_each(|run| core.store.free(*run));
             return outcome;
         }
-        // The records of several files that are written at a time come one after the other.
+        // Several files may be written at a time, and their records enter the log one after the other.
         let has_room = core.log.room().await;
         core.store.unpin(&stored.runs);
         core.counters.borrow_mut().files_written += u64::from(!stored.extents.is_empty());
@@ -203,7 +212,7 @@ impl Fs {
         outcome
     }
 
-    /// Writes what a mistake made on purpose left unwritten.
+    /// Makes the writes that a deliberate mistake delayed.
     async fn write_late(&self) -> Result<(), FsError> {
         let core = &self.0;
         let late = std::mem::take(&mut *core.late_writes.borrow_mut());
@@ -220,14 +229,14 @@ impl Fs {
         Ok(())
     }
 
-    /// Gives a lease back after a failed write; the device says how far its zones are written.
+    /// Aborts an allocation after a failed write. The device reports how far its zones are written.
     pub(super) async fn give_up(&self, lease: Lease) {
         let zones = self.0.data.zones().await.ok();
         self.0.store.abandon(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
     }
 
-    /// Begins to write blocks of a file to where they are to lie, those of one append; stops when nobody can reach the file any more.
-    /// Those writes that `writes` still has go on.
+    /// Starts the writes of one append: blocks of a file go to `extents`. Stops with [`FsError::Stale`] when no task or
+    /// process can reach the file any more. Writes that are already in `writes` continue.
     pub(super) async fn begin_extents<'a>(
         &'a self,
         inode: Inode,
@@ -251,7 +260,7 @@ impl Fs {
                 self.gather(inode, open, u64::from(extent.at) + next, count, &mut buffer).await?;
                 next += count;
                 let end = extent.start + next;
-                // A command does not go on from one band into the next.
+                // No command crosses the end of a band.
                 let may_follow = !end.is_multiple_of(core.store.band_blocks());
                 let follows = may_follow && extents.get(number + 1).is_some_and(|other| other.start == end);
                 let is_full = buffer.len() as u64 == piece_blocks * BLOCK_BYTES as u64;
@@ -271,8 +280,8 @@ impl Fs {
         Ok(())
     }
 
-    /// Begins to write blocks of data; their checksums are appended to `sums`. With the last blocks of a lease the records
-    /// that belong behind them are written too.
+    /// Starts a write of data blocks, and appends their checksums to `sums`. The last blocks of an allocation are
+    /// followed by its records.
     async fn write_buffer<'a>(
         &'a self,
         (start, mut bytes): (u64, Vec<u8>),
@@ -291,8 +300,8 @@ impl Fs {
         }
     }
 
-    /// Writes blocks of data with checksums that are known already: what was damaged stays known as damaged where it is moved.
-    /// Blocks behind those that have checksums are written as well.
+    /// Writes data blocks with checksums that are known already. So a block that is damaged stays known as damaged where
+    /// it is moved. Blocks behind those that have checksums are written as well.
     pub(super) async fn write_with_sums(&self, start: u64, bytes: Vec<u8>, sums: Vec<u32>) -> Result<(), FsError> {
         self.0.checksums.set(start, &sums).await?;
         let written = self.write_piece(start, bytes, sums).await;
@@ -313,13 +322,13 @@ impl Fs {
     pub(super) async fn record_written(&self, written: WrittenPiece) -> Result<(), FsError> {
         let core = &self.0;
         let (block, sums) = written?;
-        // What is told of a large file is more than the log holds at a time.
+        // The records of a large file take more room than the log has at a time.
         core.log.room().await?;
         core.log.append(core.time_ns(), &[Change::Checksums { block, sums }]);
         self.commit_if_much().await
     }
 
-    /// Appends blocks of a file to `buffer`, from memory or from where they are stored now.
+    /// Appends blocks of a file to `buffer`, from memory or from the device.
     pub(super) async fn gather(
         &self,
         inode: Inode,
@@ -361,8 +370,8 @@ impl Fs {
         Ok(())
     }
 
-    /// Makes the record of a file that was written, or of the first part of it, and frees the blocks it had. Where it fails nothing
-    /// has changed.
+    /// Makes the record of a file that was written, or of its first portion, and frees the blocks that were replaced. On
+    /// an error nothing has changed.
     pub(super) fn finish(&self, inode: Inode, open: &Open, work: &Work, written: &[Extent]) -> Result<(), FsError> {
         let core = &self.0;
         let mut attributes = core.namespace.borrow().node(inode)?.attributes;
@@ -381,7 +390,7 @@ impl Fs {
         Ok(())
     }
 
-    /// The pieces of a file that `work` leaves as they are, and those that were `written`.
+    /// Returns the extents of a file after `work`: those that stay, and those that were `written`.
     fn pieces_with(&self, inode: Inode, open: &Open, work: &Work, written: &[Extent]) -> Vec<Extent> {
         let going = open.going().borrow();
         let kept = going.as_ref().filter(|_| !work.is_whole);
@@ -391,7 +400,7 @@ impl Fs {
         pieces
     }
 
-    /// What was written is no more to be written: the blocks, and when they were changed.
+    /// Removes the blocks that were written from the staged data. Returns them, and the time of their last change.
     fn take_written(&self, inode: Inode, open: &Open, work: &Work) -> Option<(Blocks, i64)> {
         let spent = self.0.preallocated_among(inode, &work.pieces);
         let mut place = open.going().borrow_mut();
@@ -419,7 +428,7 @@ impl Fs {
         self.release(record, extents.iter().map(run).collect());
     }
 
-    /// Record `record` frees `runs`, of the data or of the hot zone.
+    /// Frees `runs`, of the data or of the hot zone, once record `record` is durable and no read of them is in progress.
     pub(super) fn release(&self, record: u64, runs: Vec<Run>) {
         let core = &self.0;
         let record = if core.sabotage == Some(Sabotage::ReuseBeforeRecord) { 0 } else { record };
@@ -427,7 +436,7 @@ impl Fs {
         self.free_released();
     }
 
-    /// Forgets what is in memory of a file.
+    /// Discards the staged data of a file.
     pub(super) fn drop_staged(&self, inode: Inode) {
         if let Some(open) = self.open_of(inode) {
             self.forget_staged(inode, &open.leaving);
@@ -444,8 +453,8 @@ impl Fs {
         }
     }
 
-    /// Writes files, the one that was changed longest ago first, until no more is in memory than may be, and the metadata have room
-    /// for the pieces of it, whatever they come to.
+    /// Writes files, the one staged longest first, until staged data are within [`super::Bounds::cache_bytes`], and a
+    /// checkpoint has room for their extents, however many they become.
     pub(super) async fn evict(&self) -> Result<(), FsError> {
         while self.0.staged_bytes.get() > self.0.bounds.cache_bytes || self.check_pieces_fit(1).is_err() {
             let Some(oldest) = self.oldest_staged(u64::MAX) else { return Ok(()) };
@@ -454,7 +463,7 @@ impl Fs {
         Ok(())
     }
 
-    /// The file that has been waiting longest to be written, if it was changed before `before_ns`.
+    /// Returns the file whose data have been staged longest, if they were first changed before `before_ns` of the clock.
     pub(super) fn oldest_staged(&self, before_ns: u64) -> Option<Inode> {
         let open = self.0.open.borrow();
         let staged = open.iter().filter_map(|(inode, open)| {
@@ -465,7 +474,7 @@ impl Fs {
     }
 }
 
-/// Zeroes what was read behind the end that a file had: those bytes are of no file.
+/// Zeroes the bytes behind the end of the file. `bytes` begin at block `at`, and `size` is the size of the stored file.
 fn zero_behind(size: u64, at: u64, bytes: &mut [u8]) {
     let behind = size.saturating_sub(at * BLOCK_BYTES as u64).min(bytes.len() as u64) as usize;
     bytes[behind..].fill(0);

@@ -1,15 +1,17 @@
-//! What records tell of files: where it comes from, the sequence that orders it, and that it is written in time (the records
-//! themselves are in [`crate::format::record`], where they go in `store::log`).
+//! Contents of the records that the store writes among the data: the file of a run of blocks, and the sequence number
+//! that orders records. This module also ensures that records are written in time. [`crate::format::record`] has their
+//! format, `store::log` their placement.
 //!
-//! A write takes the next even number when it begins, so of two writes of a file the later has the larger one. A copy that the
-//! cleaner makes holds what the file had when the copy began: it has a number before that of the write that was under
-//! way then, if one was, and else a new one. So the newest record of a block tells of what the file had last.
+//! A write takes the next even number when it begins, so of two writes of a file the later has the larger number. A copy
+//! that the cleaner makes holds the file as it was when the copy began. If a write was in flight then, the copy's number
+//! precedes that of the write, and else it is a new one. So the newest record of a block describes the latest contents
+//! of the file.
 //!
 //! Invariants:
-//! 1. No number is given twice, not even after a power cut: before numbers are used the log says, durably, up to which one they
-//!    may be.
-//! 2. No record waits longer than [`super::Bounds::commit_ns`] to be written; `sync` and unmounting leave none waiting.
-//! 3. Live blocks that a power cut or a failed write left without records are moved, and so get some.
+//! 1. No number is used twice, not even after a power cut: before numbers are used, the log durably records an upper
+//!    bound.
+//! 2. No record waits longer than [`super::Bounds::commit_ns`] to be written. After `sync` or an unmount none waits.
+//! 3. Live blocks that a power cut or a failed write left without records are moved, and so get records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -25,17 +27,17 @@ use crate::namespace::ROOT;
 use crate::store::log::REACH;
 use crate::store::{Run, Told};
 
-/// Numbers that are taken from the log at once.
+/// Count of sequence numbers that the log reserves at once.
 const NUMBERS: u64 = 1 << 20;
-/// Directories above a file that are told of.
+/// Upper bound of the directories above a file that are recorded.
 const DEPTH_MAX: usize = 64;
-/// How many groups may fail while records are written before that is an error.
+/// Number of failed writes of records after which the error is returned. Each failure ends the use of a group.
 const ATTEMPTS: u32 = 16;
-/// With fewer empty zones than this, records of copies keep to the room that is reckoned for them.
+/// Number of empty zones below which records of copies keep to the room that is estimated for them.
 const AMPLE_ZONES: u64 = 3;
 
 impl Fs {
-    /// Sees to it that there are numbers to give; true if it had to wait for that.
+    /// Ensures that there are sequence numbers to use. Returns whether it had to wait for the log.
     async fn reserve_numbers(&self) -> Result<bool, FsError> {
         let core = &self.0;
         let mut has_waited = false;
@@ -46,7 +48,7 @@ impl Fs {
             if core.sabotage != Some(Sabotage::RowsForgottenLate) {
                 core.log.commit(record, &core.data).await?;
             }
-            // Another task may have gone further meanwhile.
+            // Another task may have reserved more meanwhile.
             core.sequence_below.set(below.max(core.sequence_below.get()));
             self.rows_are_forgotten();
             has_waited = true;
@@ -60,7 +62,8 @@ impl Fs {
         number
     }
 
-    /// The record of a file that is about to be written, and will have `ranges` of blocks and `size` bytes.
+    /// Returns the record of a file that is about to be written, and then has the blocks `ranges` and `size` bytes.
+    /// `None` if the store keeps no records, or the file is gone.
     pub(super) async fn record_of_write(
         &self,
         inode: Inode,
@@ -76,7 +79,7 @@ impl Fs {
         Ok(described.map(|file| Rc::new(FileRecord { size, modified_ns, is_whole, ..file })))
     }
 
-    /// A file as it is now.
+    /// Returns the record of a file as it is now; `None` if the file is gone.
     fn describe_file(&self, inode: Inode, sequence: u64, ranges: Vec<(u32, u32)>) -> Option<FileRecord> {
         let namespace = self.0.namespace.borrow();
         let attributes = namespace.get(inode)?.attributes;
@@ -98,7 +101,7 @@ impl Fs {
         })
     }
 
-    /// The directories that files with these records are in, up to the uppermost.
+    /// Returns the records of the directories above `files`, up to the root.
     fn directories_above<'a>(&self, files: impl Iterator<Item = &'a FileRecord>) -> Vec<DirectoryRecord> {
         let namespace = self.0.namespace.borrow();
         let (mut told, mut seen) = (Vec::new(), BTreeSet::new());
@@ -126,7 +129,8 @@ impl Fs {
         told
     }
 
-    /// What is told of blocks of a file that are written, pieces of it in order.
+    /// Returns the contents for the records of blocks that are written: the `pieces` of the file, in order, and its
+    /// directories.
     pub(super) fn told_of_write(&self, file: Option<&Rc<FileRecord>>, pieces: &[(u32, u32)]) -> Told {
         let Some(file) = file else { return Told::default() };
         let piece = |(at, blocks): &(u32, u32)| Piece { file: file.clone(), at: *at, blocks: *blocks };
@@ -136,7 +140,8 @@ impl Fs {
         }
     }
 
-    /// What is told of pieces of files that are copied; `None` where a file has changed since they were looked up.
+    /// Returns the contents for the records of extents that are copied. `None` if a file has changed since the look-up
+    /// of `pieces`.
     pub(super) async fn told_of_copies(&self, pieces: &Pieces) -> Result<Option<Told>, FsError> {
         let core = &self.0;
         if !core.store.keeps_records() {
@@ -172,25 +177,25 @@ impl Fs {
         Ok(Some(if core.store.usage().free_runs < AMPLE_ZONES { self.shortened(told) } else { told }))
     }
 
-    /// Whether a file has something in the hot zone alone besides `pieces`: that has no records, and what older ones tell of those
-    /// blocks is not to stand for it.
+    /// Returns whether a file has other extents than `pieces` that are stored only in the hot zone. Those have no
+    /// records, so older records of their blocks must not count any more.
     fn leaves_some_alone(&self, inode: Inode, pieces: &Pieces) -> bool {
         let alone = self.0.pieces_alone(inode);
         alone.iter().any(|extent| !pieces.contains(&(inode, *extent)))
     }
 
-    /// The runs of blocks that a file has stored.
+    /// Returns the runs of blocks of a file that are stored.
     fn ranges_of(&self, inode: Inode) -> Vec<(u32, u32)> {
         let namespace = self.0.namespace.borrow();
         let extents = namespace.get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
         extents.iter().map(|extent| (extent.at, extent.blocks)).collect()
     }
 
-    /// The same, shortened to the room that is reckoned for records of copies: directories are left out first, then the
+    /// Shortens `told` to the room that is estimated for records of copies. Leaves out directories first, then the
     /// longest names.
     fn shortened(&self, told: Told) -> Told {
         let blocks: u64 = told.pieces.iter().map(|piece| u64::from(piece.blocks)).sum();
-        // Of each unit a fifth may stay empty, for an entry is not cut in two.
+        // Up to a fifth of each unit may stay empty, since an entry is not cut in two.
         let may = (blocks as usize * (UNIT_BYTES / 5 * 4) / 32).max(UNIT_BYTES);
         let directories: usize = told.directories.iter().map(DirectoryRecord::bytes).sum();
         let mut bytes = bytes_of(&told.pieces);
@@ -216,7 +221,7 @@ impl Fs {
         Told { pieces: told.pieces.into_iter().map(piece).collect(), directories: Vec::new() }
     }
 
-    /// These live runs of a group, and as many blocks behind each as may hold records of it.
+    /// Returns the runs `live` of a group, each with the blocks behind it that may hold records of it.
     pub(super) fn with_records(&self, array: &Array, group: u32, live: &[Run]) -> Vec<Run> {
         let (start, width) = (u64::from(group) * array.shape().stride(), array.layout(group).map_or(1, |it| it.width));
         let end = start + array.rows_readable(group) * u64::from(width);
@@ -225,8 +230,8 @@ impl Fs {
         live.iter().map(with).collect()
     }
 
-    /// Writes the records that wait in memory. Where a drive fails meanwhile its groups take no more: what they would have told of
-    /// is moved, and told of there.
+    /// Writes the records that wait in memory. If a drive fails meanwhile, its groups take no more appends. Blocks of
+    /// such groups that lack records are moved, and get records in their new place.
     pub(super) async fn write_records(&self) -> Result<(), FsError> {
         let core = &self.0;
         let mut failures = 0;
@@ -246,7 +251,7 @@ impl Fs {
         Ok(())
     }
 
-    /// Moves what has no records.
+    /// Moves live blocks that lack records because a write failed.
     pub(super) async fn move_unrecorded(&self) -> Result<(), FsError> {
         let core = &self.0;
         let unrecorded = core.store.take_unrecorded();
@@ -255,15 +260,15 @@ impl Fs {
             let _pass = core.cleaning.enter().await;
             let pieces = self.pieces_on(run);
             if !pieces.is_empty() {
-                // What one device fails does not keep the rest from being moved.
+                // The failure of one device must not keep the other blocks from being moved.
                 outcome = outcome.and(self.copy(&pieces).await.map(drop));
             }
         }
         outcome
     }
 
-    /// After a mount: moves what lies in groups that were appended to and has no records, since the power went before they
-    /// were written.
+    /// Moves live blocks, after a mount, that lack records because the power was cut before they were written. Searches
+    /// the groups that are not full.
     pub(super) async fn find_unrecorded(&self) -> Result<(), FsError> {
         let Some(array) = self.0.data.array().cloned() else { return Ok(()) };
         for (group, ..) in array.groups() {
@@ -281,7 +286,7 @@ impl Fs {
         Ok(())
     }
 
-    /// The live runs near the end of a group that no unit there tells of.
+    /// Returns the live runs near the end of a group that no unit of records there describes.
     async fn unrecorded_in(&self, array: &Array, group: u32) -> Vec<Run> {
         let stride = array.shape().stride();
         let Some(layout) = array.layout(group) else { return Vec::new() };
@@ -294,7 +299,7 @@ impl Fs {
         let mut next = from;
         while next < to {
             let count = self.0.bounds.piece_blocks.max(1).min(to - next);
-            // What cannot be read is damaged.
+            // A unit that cannot be read is damaged, so the blocks that it describes lack records.
             let Ok(bytes) = array.read(next, count).await else { break };
             for (number, block) in (next - start..).zip(bytes.chunks(BLOCK_BYTES)) {
                 let file_system = array.file_system().as_u128();
@@ -314,7 +319,7 @@ impl Fs {
     }
 }
 
-/// Runs of neighbours as one, in order.
+/// Returns the runs in order, neighbours joined.
 fn joined(mut ranges: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     ranges.sort_unstable();
     let mut joined: Vec<(u32, u32)> = Vec::new();

@@ -1,5 +1,5 @@
-//! Blocks that are to be free, and wait until the record that frees them is durable, and every read that began before
-//! is over (invariant 3 of the core).
+//! Blocks that wait to be free, until the record that frees them is durable, and every read that began before that
+//! record has ended (invariant 3 of the core).
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -11,7 +11,7 @@ struct Release {
     runs: Vec<Run>,
 }
 
-/// The blocks that wait.
+/// Queue of blocks to be freed.
 #[derive(Default)]
 pub struct Releases {
     waiting: VecDeque<Release>,
@@ -20,42 +20,42 @@ pub struct Releases {
 }
 
 impl Releases {
-    /// A read begins; [`Releases::end_read`] takes the number.
+    /// Registers a read, and returns its number for [`Releases::end_read`].
     pub fn begin_read(&mut self) -> u64 {
         self.reads_begun += 1;
         self.reading.insert(self.reads_begun);
         self.reads_begun
     }
 
-    /// A read is over.
+    /// Ends the read with number `read`.
     pub fn end_read(&mut self, read: u64) {
         self.reading.remove(&read);
     }
 
-    /// Record `record` frees `runs`.
+    /// Queues `runs`, which record `record` frees.
     pub fn add(&mut self, record: u64, runs: Vec<Run>) {
         if !runs.is_empty() {
             self.waiting.push_back(Release { record, reads_before: self.reads_begun, runs });
         }
     }
 
-    /// The record that the blocks which came last wait for; `None` if none wait.
+    /// Returns the record for which the blocks wait that were queued last; `None` if no blocks wait.
     pub fn last_record(&self) -> Option<u64> {
         self.waiting.back().map(|release| release.record)
     }
 
-    /// Whether blocks wait that records up to `record` free.
+    /// Returns whether blocks wait that records up to `record` free.
     pub fn has_any_of(&self, record: u64) -> bool {
         self.waiting.front().is_some_and(|release| release.record <= record)
     }
 
-    /// How many blocks wait of those before `end`: behind are those of the hot zone.
+    /// Returns the number of waiting blocks before block `end`. The blocks behind are those of the hot zone.
     pub fn blocks_below(&self, end: u64) -> u64 {
         let runs = self.waiting.iter().flat_map(|release| &release.runs);
         runs.filter(|run| run.start < end).map(|run| run.blocks).sum()
     }
 
-    /// The next runs that may be freed, now that records up to `durable` are.
+    /// Removes and returns the next runs that may be freed, when records up to `durable` are durable.
     pub fn next(&mut self, durable: u64) -> Option<Vec<Run>> {
         let oldest_read = self.reading.first().copied().unwrap_or(u64::MAX);
         let first = self.waiting.front()?;

@@ -1,12 +1,13 @@
-//! Drives of an array that are added, or put in the place of others.
+//! Drives of an array that are added, or that replace others.
 //!
-//! What the drive that leaves held is made again, group by group in the order in which they were opened, and only where a
-//! file has something, or its records: other rows become zeros. A group is moved once its column is durable on the new drive and
-//! the change that says so is; so after a power cut it goes on with the next group. The drive that leaves is read as long as
-//! it answers.
+//! The contents of the drive that leaves are reconstructed, group by group, in the order in which the groups were
+//! opened. Only rows with blocks of files or their records are reconstructed, and other rows become zeros. A group is
+//! moved once its column on the new drive is durable, and so is the change that says so. After a power cut, the
+//! replacement continues with the next group. The drive that leaves is read as long as it answers.
 //!
-//! Files are read and written meanwhile. The drive that leaves takes no more as soon as it begins to; a group is moved when
-//! nobody writes to it any more and every file has what was written there, so its rows are known.
+//! Files are read and written meanwhile. The drive that leaves takes no new data once its replacement begins. A group is
+//! moved when no task writes to it any more, and all blocks written there belong to their files, so that its rows are
+//! known.
 //!
 //! ```text
 //!   replace(1, new) ─► new is drive 5, in the place of 1 ─► each group of 1 ─► 1 is gone
@@ -28,32 +29,32 @@ use crate::format::superblock::{Member, Role};
 use crate::hot::HotPart;
 use crate::store::Run;
 
-/// Numbers of drives that can be given in the life of an array.
+/// Upper bound of the drive numbers that are used in the life of an array.
 const NUMBERS_MAX: usize = 250;
 
-/// How far a drive is replaced.
+/// Progress of the replacement of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Replaced {
-    /// Groups that have been moved.
+    /// Number of groups that have been moved.
     pub groups: u64,
-    /// Groups that are to be moved, those included.
+    /// Number of groups to be moved, including those that have been.
     pub groups_in_all: u64,
     /// Blocks written to the new drive.
     pub blocks: u64,
 }
 
-/// Pieces that are read ahead, and that are on their way to the new drive, at most.
+/// Upper bound of the pieces that are read ahead, and of the writes in flight to the new drive.
 const AHEAD: usize = 4;
-/// How often the cleaner is asked for room where the new drive has none.
+/// Number of attempts to get room from the cleaner when the new drive has none.
 const ATTEMPTS: u32 = 16;
-/// How long to wait for writers of a group before looking again.
+/// Nanoseconds between two checks whether a group still has writers.
 const WRITERS_NS: u64 = 100_000;
 
 const SUCCESSOR_MISSING: &str =
     "the drive that was put in its place is missing: give it too, or another that takes over from it";
 
 impl Replaced {
-    /// Both together.
+    /// Returns the sum of both.
     const fn and(self, other: Replaced) -> Replaced {
         Replaced {
             groups: self.groups + other.groups,
@@ -63,25 +64,25 @@ impl Replaced {
     }
 }
 
-/// What reading rows comes to.
+/// Result of reading rows: their bytes, or an error.
 type Rows = Result<Vec<u8>, FsError>;
 
-/// The rows of a group on their way into memory.
+/// Rows of a group that are being read.
 struct Reading {
     group: u32,
     layout: GroupLayout,
     start: u64,
     live: Rc<Vec<Run>>,
-    /// The same, with the records that tell of them.
+    /// The runs of `live`, each with the blocks behind it that may hold its records.
     used: Rc<Vec<Run>>,
-    /// How many rows are to be read, and the first that is not on its way yet.
+    /// Number of rows to be read. `next` is the first row whose read has not begun.
     rows: u64,
     next: u64,
     reads: VecDeque<(u64, Joined<Rows>)>,
 }
 
-/// What was read ahead of the group that comes next. Nobody writes to that any more, so what was read stays right
-/// unless the group is moved.
+/// Read-ahead of the group that is moved next. No task writes to that group any more, so the bytes stay valid until it
+/// is moved.
 #[derive(Default)]
 struct Ahead {
     following: Option<u32>,
@@ -94,8 +95,8 @@ impl Fs {
         array.ok_or(FsError::NotSupported("this store has one drive; that is for arrays (store log)"))
     }
 
-    /// Adds `device`, called `uuid`, to the array, so that new groups lie on it too, and returns its number. What it
-    /// holds is lost; one that holds a file system is refused unless `overwrite`.
+    /// Adds `device` to the array under the UUID `uuid`, so that new groups lie on it, too. Returns its drive number.
+    /// The previous contents of `device` are lost. A device that holds a file system is refused unless `overwrite`.
     pub async fn add_drive(&self, device: &Device, uuid: Uuid, overwrite: bool) -> Result<u8, FsError> {
         self.0.begin_task().await?;
         self.join_drive(device, uuid, None, overwrite).await
@@ -117,7 +118,7 @@ impl Fs {
         self.prepare_drive(device, uuid, Role::Data, taken).await?;
         if let Some(old) = replaces {
             self.leave_parts(old).await?;
-            // Before the other takes any: no group is to lie on both.
+            // The drive that leaves must stop taking groups before the new drive takes any: no group may lie on both.
             array.let_leave(old);
         }
         let first = taken.map_or(1, |(_, part)| part.first_zone_behind(array.shape().zone_blocks));
@@ -132,8 +133,8 @@ impl Fs {
         Ok(number)
     }
 
-    /// Empties a new drive and writes its superblock, durable when it returns. It says which part of the hot zone the drive takes over,
-    /// if it does.
+    /// Empties a new drive and writes its superblock, which is durable on return. The superblock names the part of the
+    /// hot zone that the drive takes over, if there is one.
     pub(super) async fn prepare_drive(
         &self,
         device: &Device,
@@ -150,8 +151,12 @@ impl Fs {
         super::make::write_superblock(device, &superblock).await
     }
 
-    /// Puts `device`, called `uuid`, in the place of drive `old` of the array, or goes on where that was begun: then no device
-    /// is needed. `told` is called before each group, and at the end, and says whether to go on.
+    /// Replaces drive `old` of the array by `device`, which gets the UUID `uuid`. Without a device, continues a
+    /// replacement that was begun. `told` gets the progress before each group and at the end, and returns whether to
+    /// continue.
+    ///
+    /// # Errors
+    /// [`FsError::Stopped`] if `told` returns false before a group.
     pub async fn replace_drive(
         &self,
         old: u8,
@@ -167,8 +172,8 @@ impl Fs {
         outcome
     }
 
-    /// The same, with the gate held. Where the drive that had come in the place of `old` is gone itself, that one is replaced first:
-    /// what comes in its place comes in the place of `old` as well.
+    /// Like [`Fs::replace_drive`]; the caller holds the lock `replacing`. If the replacement of `old` is gone itself,
+    /// that drive is replaced first, and its own replacement then replaces `old`, too.
     async fn replace_held(
         &self,
         old: u8,
@@ -180,7 +185,8 @@ impl Fs {
         let mut at = self.last_gone(&array, old, device.is_some());
         let (mut device, mut all) = (device, Replaced::default());
         loop {
-            // No group has a column on both: a drive that leaves takes none of those that are opened once the other is there.
+            // No group has a column on both drives: a drive that leaves takes no group that is opened after the other
+            // has joined.
             let before = self.0.namespace.borrow().groups().replaced_by(at);
             let one = self.replace_one(at, device.take(), overwrite, |one| told(all.and(one))).await?;
             all = all.and(one);
@@ -191,8 +197,8 @@ impl Fs {
         }
     }
 
-    /// Of the drives that came in the place of `old`, one after the other, the last that is gone; `old` if none is. One in whose
-    /// place none was put yet counts if one `is_given`.
+    /// Returns the last drive that is gone in the chain of replacements that begins with `old`; `old` if none is gone. A
+    /// drive without a replacement counts only if the caller has a new device for it (`is_given`).
     fn last_gone(&self, array: &Array, old: u8, is_given: bool) -> u8 {
         let namespace = self.0.namespace.borrow();
         let groups = namespace.groups();
@@ -206,7 +212,7 @@ impl Fs {
         at
     }
 
-    /// Puts a drive in the place of `old`, or goes on with that.
+    /// Replaces drive `old`, or continues its replacement.
     async fn replace_one(
         &self,
         old: u8,
@@ -229,14 +235,14 @@ impl Fs {
             }
             ahead.following = groups.get(1).copied();
             replaced.blocks += match self.move_group(&array, group, (old, new), &mut ahead).await {
-                // Others have written to the new drive meanwhile: what is dead there makes room.
+                // Files were written to the new drive meanwhile. Cleaning makes room of their dead blocks.
                 Err(FsError::NoSpace) if self.clean_for_room().await? => continue,
                 outcome => outcome?,
             };
             replaced.groups += 1;
             replaced.groups_in_all = replaced.groups_in_all.max(replaced.groups);
         }
-        // What the cleaner emptied meanwhile is no more to be done.
+        // Groups that the cleaner emptied meanwhile need no move.
         replaced.groups_in_all = replaced.groups;
         told(replaced);
         core.record(&self.taken_over(old, new));
@@ -246,7 +252,8 @@ impl Fs {
         Ok(replaced)
     }
 
-    /// What changes once all of drive `old` lies on `new`, which takes over what `old` was to replace.
+    /// Returns the changes to record once all groups of drive `old` lie on `new`. If `old` was to replace another drive,
+    /// `new` now replaces that drive.
     fn taken_over(&self, old: u8, new: u8) -> Vec<Change> {
         let namespace = self.0.namespace.borrow();
         let mut changes = vec![Change::Drive { number: old, uuid: 0, replaces: None }];
@@ -257,7 +264,7 @@ impl Fs {
         changes
     }
 
-    /// The drive that comes in the place of `old`.
+    /// Returns the drive that replaces `old`. If there is none yet, adds `device` to the array for it.
     async fn successor(
         &self,
         array: &Array,
@@ -281,7 +288,7 @@ impl Fs {
         if array.is_there(new) { Ok(new) } else { Err(FsError::Invalid(SUCCESSOR_MISSING)) }
     }
 
-    /// Empties a zone, waiting for writers where none can be emptied yet; false if none could be.
+    /// Empties a zone, and waits for writers as long as none can be emptied. Returns whether a zone was emptied.
     async fn clean_for_room(&self) -> Result<bool, FsError> {
         for _ in 0..ATTEMPTS {
             if self.clean(1).await? > 0 {
@@ -292,7 +299,7 @@ impl Fs {
         Ok(false)
     }
 
-    /// Moves what `group` has on drive `old` to `new`. Returns how many blocks were written.
+    /// Moves the column of `group` on drive `old` to drive `new`. Returns the number of blocks written.
     async fn move_group(
         &self,
         array: &Array,
@@ -301,7 +308,8 @@ impl Fs {
         ahead: &mut Ahead,
     ) -> Result<u64, FsError> {
         let core = &self.0;
-        // It is not emptied meanwhile. Writers may wait for the cleaner, so nobody else waits for writers in its place.
+        // The lock keeps the cleaner from emptying the group. It is not held during the wait for writers, since writers
+        // may wait for the cleaner.
         let _pass = loop {
             let pass = core.cleaning.enter().await;
             if core.store.is_quiet(group) {
@@ -314,7 +322,7 @@ impl Fs {
         let of_group = ahead.of.take().filter(|it| it.group == group && layout.as_ref() == Some(&it.layout));
         let Some(reading) = of_group.or_else(|| self.begin_reading(array, group)) else { return Ok(0) };
         let Some(moving) = array.begin_move(group, old, new).await? else {
-            // The cleaner may have emptied it.
+            // The cleaner may have emptied the group.
             let is_there = array.layout(group).is_some_and(|layout| layout.members.iter().any(|at| at.drive == old));
             return if is_there { Err(FsError::NoSpace) } else { Ok(0) };
         };
@@ -331,8 +339,8 @@ impl Fs {
         Ok(rows + 1)
     }
 
-    /// Begins to read the rows of a group, up to the last with something live or records of it. `None` where the group
-    /// is gone, or somebody still writes to it.
+    /// Prepares to read the rows of a group, up to the last row with live blocks or their records. `None` if the group
+    /// is gone, or a task still writes to it.
     fn begin_reading(&self, array: &Array, group: u32) -> Option<Reading> {
         let layout = array.layout(group).filter(|_| self.0.store.is_quiet(group))?;
         let (start, width) = (u64::from(group) * array.shape().stride(), u64::from(layout.width));
@@ -342,7 +350,7 @@ impl Fs {
         Some(Reading { group, layout, start, live, used, rows, next: 0, reads: VecDeque::new() })
     }
 
-    /// Begins to read on, until `pieces` are on their way or have come.
+    /// Starts reads until `pieces` of them are in flight or have ended.
     fn read_on(&self, reading: &mut Reading, pieces: usize) {
         let piece = self.0.bounds.piece_blocks.max(1);
         while reading.reads.len() < pieces && reading.next < reading.rows {
@@ -355,8 +363,8 @@ impl Fs {
         }
     }
 
-    /// Writes the rows that are read. Some pieces are read ahead, of all drives at once and of the group that follows too, and
-    /// some are on their way to the new one: so no drive waits for another.
+    /// Writes the rows to the new drive as they are read. Several reads are in flight, also of the group that follows,
+    /// and so are several writes. So no drive waits for another.
     async fn move_rows(
         &self,
         array: &Array,
@@ -388,7 +396,7 @@ impl Fs {
                 outcome = outcome.and(written.map_err(FsError::from));
             }
         }
-        // Nothing may be on its way to a zone that is given back.
+        // No write may be in flight to a zone that is given back.
         for write in writes {
             let written = write.await;
             outcome = outcome.and(written.map_err(FsError::from));
@@ -396,7 +404,8 @@ impl Fs {
         outcome
     }
 
-    /// The data of `count` rows from `row` on of a group that begins at block `start`; zeros where nothing of them is used.
+    /// Returns the data of `count` rows from `row` on, of a group that begins at block `start`. Returns zeros if no
+    /// block of these rows is used.
     async fn rows(
         &self,
         (live, used): (&[Run], &[Run]),
@@ -411,13 +420,13 @@ impl Fs {
         }
         let sums = self.0.checksums.get(run.start, run.blocks).await?;
         let mut bytes = self.0.data.read(run.start, run.blocks).await?;
-        // What is dead has checksums that mean nothing.
+        // Checksums of dead blocks are undefined.
         let is_meant = |block: u64| live.iter().any(|run| (run.start..run.end()).contains(&block));
         self.mend(run, &mut bytes, &sums, is_meant, true).await;
         Ok(bytes)
     }
 
-    /// The runs of blocks from `start` on, `blocks` of them, that files have.
+    /// Returns the runs of live blocks that begin among `blocks` blocks from `start` on.
     pub(super) fn live_runs(&self, start: u64, blocks: u64) -> Vec<Run> {
         let core = &self.0;
         let owners = core.owners.borrow();
@@ -429,7 +438,7 @@ impl Fs {
     }
 }
 
-/// The failure where another drive than `new` is to come in the place of `old`.
+/// Returns the error for a replacement of `old` that has already begun with drive `new`.
 fn under_way(array: &Array, old: u8, new: u8) -> FsError {
     match array.device_name(new) {
         Some(name) => FsError::format(
@@ -440,7 +449,7 @@ fn under_way(array: &Array, old: u8, new: u8) -> FsError {
     }
 }
 
-/// Fails if `device` is no drive for `array`.
+/// Fails if `device` does not suit `array`.
 fn check_fits(array: &Array, device: &Device, is_replacement: bool) -> Result<(), FsError> {
     let wrong = |reason: String| Err(FsError::format(device.name(), reason));
     if array.drives_now() >= DRIVES_MAX + usize::from(is_replacement) || array.drives() >= NUMBERS_MAX {

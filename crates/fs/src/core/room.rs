@@ -1,14 +1,20 @@
-//! Room for what is to be written: reserved at the write, so that a full drive is told there and never at a close.
+//! Room for data to be written. It is reserved at the write, so that a full drive makes the write fail, and never a
+//! close.
 //!
-//! What was deleted may not be free yet: its record waits for a commit, somebody still reads it, it is being written
-//! although nobody can reach it any more, or it is still open for us, since the kernel tells of a close when it likes,
-//! also after the write that needs the room. And what the cleaner copies counts twice until it is done. Before a write
-//! is refused all of this is waited for; closes for a limited time.
+//! Blocks that were deleted may not be free yet, for one of several reasons:
+//! - The record that frees them waits for a commit.
+//! - A read of them is in progress.
+//! - They belong to a file that is being written although no process can reach it any more.
+//! - Their file is still open here. The kernel reports a close when it likes, even after the write that needs the room.
+//!
+//! Blocks that the cleaner copies count twice until the copy is done. Before a write is refused, it waits for all of
+//! this, but for closes only a limited time.
 //!
 //! Invariants:
-//! 1. Whoever waits for room holds the gate of a file, and waits for nobody who may wait for that in turn: neither for a gate of
-//!    another file, nor for a file whose writer waits for room. So no two wait for each other.
-//! 2. What is waited for was there when the wait began. So a wait ends, whatever others begin meanwhile.
+//! 1. A task that waits for room holds the lock of a file, and waits for no task that may wait for that lock. So it
+//!    waits neither for the lock of another file, nor for a file whose writer waits for room. So no two tasks wait for
+//!    each other.
+//! 2. A wait covers only deletions from before it began. So it ends, whatever other tasks begin meanwhile.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -21,12 +27,12 @@ use crate::error::FsError;
 use crate::format::change::{EXTENT_BYTES, Inode};
 
 const BYTES: u64 = BLOCK_BYTES as u64;
-/// How long to wait for readers of what was deleted before looking again.
+/// Nanoseconds between two checks whether deleted blocks are free.
 const READERS_NS: u64 = 100_000;
 
 impl Fs {
-    /// Reserves what the file will need once blocks `changed` are written and it is `size` bytes long. Where there is
-    /// no room to move it as a whole, room for its changes alone will do, if the store can write these by themselves.
+    /// Reserves the room that the file needs once blocks `changed` are written and it is `size` bytes long. If there is
+    /// no room to move the whole file, reserves room for its changes only, if the store can write changes by themselves.
     pub(super) async fn reserve(
         &self,
         inode: Inode,
@@ -55,8 +61,8 @@ impl Fs {
         }
     }
 
-    /// Forgets what is staged of a file where nothing of it has changed: a change that was refused leaves nothing to be written. A
-    /// store that keeps files in one piece would move all of the file for it, and there is no room for that.
+    /// Discards the staged data of a file if they contain no change, so that a refused change leaves nothing to write.
+    /// Otherwise a store that keeps files in one piece would move the whole file, and there is no room for that.
     fn forget_unchanged(&self, inode: Inode, open: &Open) {
         let is_same = |staged: &Staged| staged.blocks.len() == 0 && staged.size == self.0.size_recorded(inode);
         if open.leaving.borrow().is_none() && open.staged.borrow().as_ref().is_some_and(is_same) {
@@ -64,12 +70,12 @@ impl Fs {
         }
     }
 
-    /// Fails if a checkpoint might have no room for the pieces that files come in once they are written, and for those of so many
-    /// runs more: each is a piece, and may cut another in two.
+    /// Fails if a checkpoint might have no room for the extents of all staged data once they are written, and of
+    /// `more_runs` more runs. Each run is an extent, and may cut another in two.
     pub(super) fn check_pieces_fit(&self, more_runs: u64) -> Result<(), FsError> {
         let core = &self.0;
         let check = |runs: u64| core.check_metadata_room((runs + more_runs) * 2 * EXTENT_BYTES);
-        // In most cases there is room even if each block were a run.
+        // In most cases there is room even if each block is a run of its own.
         if core.store.is_contiguous() || check(core.staged_bytes.get() / BYTES).is_ok() {
             return Ok(());
         }
@@ -85,7 +91,7 @@ impl Fs {
         let mut staged = open.staged.borrow_mut();
         let staged = staged.as_mut().expect("whoever reserves has staged");
         core.lend(inode, staged, &changed);
-        // A run that was lent as a whole returns only after the write-out, not in parts.
+        // A run that was lent as a whole is given back only after the write-back, and not in parts.
         let is_lent = |staged: &Staged, blocks: u64| staged.lent > 0 && staged.held.blocks >= blocks;
         if core.store.is_contiguous() {
             if !is_lent(staged, size.div_ceil(BYTES)) {
@@ -115,15 +121,15 @@ impl Fs {
         core.store.reserve(&mut staged.held, changes)
     }
 
-    /// Waits until everything is free that was deleted before; whether anything was on its way. File `own` is the caller's, whose
-    /// gate the caller holds.
+    /// Waits until all blocks that were deleted before are free. Returns whether there were any. `own` is the caller's
+    /// file, whose lock the caller holds.
     pub(super) async fn reclaim(&self, own: Inode, open: &Open) -> Result<bool, FsError> {
         let _waits = open.wait_for_room();
         let mut has_gained = self.wait_for_closes(own).await;
         has_gained |= self.wait_for_forsaken(own).await?;
         let core = &self.0;
         if core.cleaning.is_busy() {
-            // What is being copied counts twice until it is done.
+            // Blocks that are being copied count twice until the copy is done.
             drop(core.wait_unless_full(core.cleaning.enter()).await?);
             has_gained = true;
         }
@@ -133,7 +139,7 @@ impl Fs {
             self.spawn_unless_full(async move { fs.0.log.commit(last, &fs.0.data).await }).await??;
             self.free_released();
             has_gained = true;
-            // Of what others delete meanwhile nothing is waited for: that may go on for ever.
+            // Blocks that others delete meanwhile are not waited for: that might never end.
             while core.releases.borrow().has_any_of(last) {
                 core.clock.sleep(READERS_NS).await;
                 self.free_released();
@@ -142,11 +148,11 @@ impl Fs {
         Ok(has_gained)
     }
 
-    /// Waits until the files that are forsaken now are not being written any more, and lets go of them; whether there were any. One
-    /// whose writer waits for room itself is not waited for.
+    /// Waits until the files that are unreachable now are no longer being written, and removes them. Returns whether
+    /// there were any. A file whose writer waits for room itself is skipped.
     ///
-    /// The gates of these files are looked at and never entered: of several who enter one to wait, each would find it busy with
-    /// the next, for ever.
+    /// The locks of these files are polled and never acquired. If several tasks acquired such locks to wait, each would
+    /// find a lock held by the next, for ever.
     async fn wait_for_forsaken(&self, own: Inode) -> Result<bool, FsError> {
         let forsaken = self.forsaken(own);
         for (inode, open) in &forsaken {
@@ -158,8 +164,8 @@ impl Fs {
         Ok(!forsaken.is_empty())
     }
 
-    /// Waits until no file but `own` is open, or held by the kernel, without a name, [`super::Bounds::closing_ns`] at most; whether
-    /// one was let go.
+    /// Waits until no file but `own` is without a name and open, or held by the kernel; [`super::Bounds::closing_ns`] at
+    /// most. Returns whether any such file was closed.
     async fn wait_for_closes(&self, own: Inode) -> bool {
         let clock = &self.0.clock;
         let (count, until_ns) = (self.open_unnamed(own), clock.now_ns().saturating_add(self.0.bounds.closing_ns));
@@ -169,7 +175,7 @@ impl Fs {
         self.open_unnamed(own) < count
     }
 
-    /// How many files but `own` are open, or held by the kernel, and have no name.
+    /// Returns how many files but `own` have no name, and are open or held by the kernel.
     fn open_unnamed(&self, own: Inode) -> usize {
         let (open, namespace) = (self.0.open.borrow(), self.0.namespace.borrow());
         let is_unnamed = |inode| namespace.get(inode).is_some_and(|node| node.attributes.links == 0);
@@ -179,7 +185,7 @@ impl Fs {
         held.into_iter().filter(|inode| *inode != own && is_unnamed(*inode)).count()
     }
 
-    /// The files but `own` that are being written though they have neither name nor handle.
+    /// Returns the files but `own` that are being written though they are unreachable.
     fn forsaken(&self, own: Inode) -> Vec<(Inode, Rc<Open>)> {
         let open = self.0.open.borrow();
         let others = open.iter().filter(|(inode, _)| **inode != own);
@@ -187,7 +193,8 @@ impl Fs {
         forsaken.map(|(inode, open)| (*inode, open.clone())).collect()
     }
 
-    /// Whether nobody can reach a file any more: writing it would be in vain.
+    /// Returns whether a file is unreachable, so that writing it would be in vain: it has no name and no handle, and the
+    /// kernel does not hold it.
     pub(super) fn is_forsaken(&self, inode: Inode, open: &Open) -> bool {
         let is_unnamed = self.0.namespace.borrow().get(inode).is_none_or(|node| node.attributes.links == 0);
         is_unnamed && open.handles.get() == 0 && !self.0.lookups.borrow().holds(inode)

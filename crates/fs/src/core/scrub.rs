@@ -1,16 +1,16 @@
-//! Scrubbing an array: every row in which a file has something is read, all columns of it, and held against checksums
-//! and parity. So damage is found also where no reader would notice it yet: in parity, and in the second copy of a
-//! mirror.
+//! Scrubbing an array: every row with blocks of a file is read, in all columns, and compared with checksums and parity.
+//! So damage is also found where no reader would notice it yet: in parity, and in the second copy of a mirror.
 //!
-//! A zone takes no writes in its midst, so repair makes a damaged row right in memory, and copies what files have in it
-//! to another place. What the drives and parity do not give is taken from copies in the hot zone. What nothing gives stays
-//! where it is.
+//! A zone cannot be written in its midst. So a repair reconstructs a damaged row in memory, and copies the blocks of
+//! files in it to another place. Blocks that neither the drives nor parity provide are taken from copies in the hot
+//! zone. Blocks that no source provides stay where they are.
 //!
 //! Invariants:
-//! 1. It ends: groups are read that were there when it began, and then once those that were opened meanwhile, of which nothing is
-//!    repaired.
-//! 2. Repair takes room as any writer does: reserved before it begins, and never what is kept back for the cleaner.
-//! 3. No block that is lost is moved: it would be as damaged elsewhere.
+//! 1. A scrub ends. It reads the groups that existed when it began, then once those opened meanwhile, and repairs
+//!    nothing in the latter.
+//! 2. A repair reserves room before it begins, like any writer, and never uses the room that is reserved for the
+//!    cleaner.
+//! 3. No lost block is moved: it would be as damaged elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -23,31 +23,32 @@ use crate::error::FsError;
 use crate::format::change::{Extent, Inode};
 use crate::store::{Held, Run};
 
-/// How often a piece is copied elsewhere when a device fails.
+/// Number of attempts to copy a piece elsewhere when devices fail.
 const ATTEMPTS: u32 = 16;
 
-/// What scrubbing found.
+/// Findings of a scrub.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Scrubbed {
-    /// Blocks of the metadata that are damaged on some copy, or were before they were repaired.
+    /// Number of metadata blocks that are damaged on some copy, or were before they were repaired.
     pub metadata_blocks: u64,
-    /// Whether what could be was made right.
+    /// Whether the scrub repaired damage, as far as possible.
     pub is_repaired: bool,
-    /// Rows that were read.
+    /// Number of rows that were read.
     pub rows: u64,
-    /// Rows of which something was wrong that could be made right.
+    /// Number of rows with wrong contents: blocks that do not match their checksums, or columns that do not match
+    /// parity.
     pub wrong_rows: u64,
-    /// Rows of which a drive did not give its part.
+    /// Number of rows of which a drive could not be read.
     pub incomplete_rows: u64,
-    /// Wrong or incomplete rows whose contents lie elsewhere now, whole.
+    /// Number of wrong or incomplete rows whose file blocks were all moved elsewhere.
     pub repaired_rows: u64,
-    /// What is lost: files, and the block of each.
+    /// Lost blocks: file, and block of the file.
     pub lost: Vec<(Inode, u64)>,
-    /// What neither the drives nor parity give, and a copy in the hot zone does.
+    /// Blocks that neither the drives nor parity provide, but a copy in the hot zone does: file, and block of the file.
     pub held_by_copies: Vec<(Inode, u64)>,
 }
 
-/// What is wrong with some rows.
+/// Result of checking rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
     Right,
@@ -56,8 +57,11 @@ enum Verdict {
 }
 
 impl Fs {
-    /// Scrubs the array and the copies of the metadata; makes right what it can if it `repairs`. `told` is called
-    /// before each stripe group with how many were read and how many there are, and says whether to go on.
+    /// Scrubs the array and the copies of the metadata, and repairs damage if `repairs`. `told` gets the number of
+    /// groups read and the number of all groups before each stripe group, and returns whether to continue.
+    ///
+    /// # Errors
+    /// [`FsError::Stopped`] if `told` returns false.
     pub async fn scrub_array(&self, repairs: bool, told: impl FnMut(u64, u64) -> bool) -> Result<Scrubbed, FsError> {
         self.0.clock.for_cause(Cause::Repair, self.scrub_groups(repairs, told)).await
     }
@@ -69,7 +73,7 @@ impl Fs {
         let array = self.array()?;
         let mut scrubbed = Scrubbed { is_repaired: repairs, ..Scrubbed::default() };
         scrubbed.metadata_blocks = self.scrub_metadata(repairs, &mut scrubbed.lost).await?;
-        // The cleaner and the repair write to groups opened after the start of the scrub.
+        // The cleaner and the repair write to groups that are opened after the scrub began.
         let (mut seen, began_at) = (BTreeSet::new(), newest(&array));
         while let Some((next, left)) = next_group(&array, &seen, began_at) {
             self.scrub_next(&array, next, repairs, (&mut scrubbed, &mut seen, left), &mut told).await?;
@@ -81,7 +85,7 @@ impl Fs {
         if repairs {
             self.commit_all().await?;
         }
-        // What was moved and stayed damaged was found again where it lies now.
+        // A block that was moved and is still damaged was found again in its new place.
         for named in [&mut scrubbed.lost, &mut scrubbed.held_by_copies] {
             let mut once = BTreeSet::new();
             named.retain(|block| once.insert(*block));
@@ -89,7 +93,7 @@ impl Fs {
         Ok(scrubbed)
     }
 
-    /// Scrubs one group: its sequence and number. So many are left, with it.
+    /// Scrubs the group `next`: its sequence number, and its group number. `left` groups remain, including this one.
     async fn scrub_next(
         &self,
         array: &Array,
@@ -104,7 +108,7 @@ impl Fs {
         }
         seen.insert(next);
         let wrong = {
-            // It is not emptied meanwhile.
+            // The lock keeps the cleaner from emptying the group.
             let _pass = self.0.cleaning.enter().await;
             self.scrub_group(array, next.1, scrubbed).await?
         };
@@ -114,7 +118,7 @@ impl Fs {
         Ok(())
     }
 
-    /// Reads the rows of a group. Returns those that are wrong or incomplete.
+    /// Reads the rows of a group. Returns the rows that are wrong or incomplete.
     async fn scrub_group(&self, array: &Array, group: u32, scrubbed: &mut Scrubbed) -> Result<Vec<Run>, FsError> {
         let Some(layout) = array.layout(group) else { return Ok(Vec::new()) };
         let (width, stride) = (u64::from(layout.width), array.shape().stride());
@@ -126,7 +130,7 @@ impl Fs {
             if self.look_at_rows(array, run, &live, None).await? == Verdict::Right {
                 continue;
             }
-            // Which of them it is.
+            // Some row of this run is faulty; checking each shows which one.
             for row in (run.start..run.end()).step_by(width as usize) {
                 let row = Run { start: row, blocks: width };
                 let is_live = live.iter().any(|other| other.start < row.end() && row.start < other.end());
@@ -141,8 +145,8 @@ impl Fs {
         Ok(wrong)
     }
 
-    /// Whether rows are what their checksums and their parity say. Blocks that the drives and parity do not give are listed
-    /// in `scrubbed`, where a single row is looked at for that.
+    /// Checks rows against their checksums and parity. With `scrubbed`, `rows` is a single row, and its blocks that
+    /// neither the drives nor parity provide are listed there.
     async fn look_at_rows(
         &self,
         array: &Array,
@@ -174,7 +178,8 @@ impl Fs {
         })
     }
 
-    /// The same of blocks of a row that cannot be read as a whole, one by one.
+    /// Checks blocks of a row one by one, since the row cannot be read as a whole, and lists in `scrubbed` those that
+    /// neither the drives nor parity provide.
     async fn look_at_blocks(&self, blocks: impl Iterator<Item = u64>, scrubbed: &mut Scrubbed) {
         for block in blocks {
             let read = self.read_run_mended(Run { start: block, blocks: 1 }, true).await;
@@ -183,13 +188,13 @@ impl Fs {
         }
     }
 
-    /// Names the files with blocks that neither the drives nor parity give.
+    /// Adds the lost blocks, and those that only a copy in the hot zone has, to `scrubbed`.
     fn note(&self, mended: Mended, scrubbed: &mut Scrubbed) {
         scrubbed.lost.extend(mended.lost.iter().filter_map(|block| self.file_with(*block)));
         scrubbed.held_by_copies.extend(mended.from_copies.iter().filter_map(|block| self.file_with(*block)));
     }
 
-    /// The file that has block `block`, and which block of it that is.
+    /// Returns the file that has block `block`, and the number of the block in the file.
     pub(super) fn file_with(&self, block: u64) -> Option<(Inode, u64)> {
         let owner = self.0.owners.borrow().range(..=block).next_back().map(|(start, owner)| (*start, *owner));
         let (start, owner) = owner?;
@@ -197,8 +202,7 @@ impl Fs {
         Some((owner.inode, u64::from(extent.at) + block - start)).filter(|_| block < start + u64::from(extent.blocks))
     }
 
-    /// Copies what files have in these rows to another place, but for blocks that are `lost`. Returns how many rows nothing lies in any
-    /// more.
+    /// Copies the blocks of files in `rows` elsewhere, but for those in `lost`. Returns how many rows are empty then.
     async fn move_rows_away(&self, rows: &[Run], lost: &[(Inode, u64)]) -> Result<u64, FsError> {
         let lost: BTreeSet<(Inode, u64)> = lost.iter().copied().collect();
         let mut moved = 0;
@@ -208,8 +212,8 @@ impl Fs {
         Ok(moved)
     }
 
-    /// Moves the pieces out of one row, and returns whether the row is empty then. Each piece is moved by itself: an unreadable piece, or
-    /// one without room, does not stop the others.
+    /// Moves the extents of files out of one row, and returns whether the row is empty then. Each extent is moved by
+    /// itself: an unreadable one, or one without room, does not stop the others.
     async fn move_row_away(&self, row: Run, lost: &BTreeSet<(Inode, u64)>) -> Result<bool, FsError> {
         for (inode, extent) in self.pieces_on(row).into_iter().flat_map(|piece| self.without_lost(piece, row, lost)) {
             match self.move_piece_or_again(&vec![(inode, extent)]).await {
@@ -220,8 +224,8 @@ impl Fs {
         Ok(self.pieces_on(row).is_empty())
     }
 
-    /// The parts of a piece that are to be moved out of `row`: all of it, or where blocks of it are lost, what lies in the row and is not.
-    /// These parts are pieces of their own from now on.
+    /// Returns the parts of an extent that must be moved out of `row`: the whole extent if it has no lost blocks, else
+    /// the parts in the row that are not lost. The parts become extents of their own.
     fn without_lost(&self, (inode, extent): (Inode, Extent), row: Run, lost: &BTreeSet<(Inode, u64)>) -> Pieces {
         let lost = lost.range((inode, u64::from(extent.at))..(inode, extent.end()));
         let lost: Vec<u32> = lost.map(|(_, block)| *block as u32).collect();
@@ -241,7 +245,8 @@ impl Fs {
         self.cut_out(inode, extent, &parts).then_some(parts).into_iter().flatten().map(|part| (inode, part)).collect()
     }
 
-    /// Makes `parts` of a piece pieces of their own; false where the metadata have no room for that.
+    /// Splits an extent, so that each of `parts` is an extent of its own. Returns false if the metadata have no room for
+    /// that, or the file has changed.
     fn cut_out(&self, inode: Inode, extent: Extent, parts: &[Extent]) -> bool {
         let core = &self.0;
         let (mut cut, mut from) = (Vec::new(), u64::from(extent.at));
@@ -261,7 +266,7 @@ impl Fs {
         true
     }
 
-    /// Copies a piece elsewhere, and tries again where a device fails meanwhile.
+    /// Copies a piece elsewhere, and tries again if a device fails.
     async fn move_piece_or_again(&self, piece: &Pieces) -> Result<(), FsError> {
         let mut outcome = self.move_piece_away(piece).await;
         for _ in 1..ATTEMPTS {
@@ -273,7 +278,8 @@ impl Fs {
         outcome
     }
 
-    /// Copies a piece to room as any writer gets. What was changed meanwhile lies elsewhere already.
+    /// Copies a piece elsewhere, to room that is reserved as for any writer. Blocks that changed meanwhile are elsewhere
+    /// already.
     async fn move_piece_away(&self, piece: &Pieces) -> Result<(), FsError> {
         let core = &self.0;
         let (mut held, blocks) = (Held::default(), piece.iter().map(|(_, extent)| u64::from(extent.blocks)).sum());
@@ -286,7 +292,7 @@ impl Fs {
         copied.map(drop)
     }
 
-    /// The pieces of files of which something lies in `row`.
+    /// Returns the extents of files that overlap `row`.
     pub(super) fn pieces_on(&self, row: Run) -> Pieces {
         let core = &self.0;
         let owners = core.owners.borrow();
@@ -297,12 +303,13 @@ impl Fs {
     }
 }
 
-/// The sequence of the group that was opened last.
+/// Returns the sequence number of the group that was opened last.
 fn newest(array: &Array) -> u64 {
     array.groups().iter().map(|(_, layout, _)| layout.sequence).max().unwrap_or_default()
 }
 
-/// A group that was not `seen`, and was opened no later than the one with sequence `up_to`; and how many of those there are.
+/// Returns a group that is not in `seen`, and was opened no later than the one with sequence number `up_to`. Also
+/// returns how many of those groups are left.
 fn next_group(array: &Array, seen: &BTreeSet<(u64, u32)>, up_to: u64) -> Option<((u64, u32), u64)> {
     let groups = array.groups();
     let sequences = groups.iter().map(|(group, layout, _)| (layout.sequence, *group));
@@ -310,7 +317,8 @@ fn next_group(array: &Array, seen: &BTreeSet<(u64, u32)>, up_to: u64) -> Option<
     left.first().map(|first| (*first, left.len() as u64))
 }
 
-/// Whole rows of a group that begins at `start` in which there is something live, in pieces of up to `rows_max`.
+/// Returns the rows with live blocks of a group that begins at block `start`, as runs of up to `rows_max` whole rows. A
+/// row has `width` blocks of data.
 fn pieces_of_rows(live: &[Run], start: u64, width: u64, rows_max: u64) -> Vec<Run> {
     let mut pieces: Vec<Run> = Vec::new();
     for run in live {

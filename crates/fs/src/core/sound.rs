@@ -1,7 +1,7 @@
-//! Consistency checks of a store at mount, before anything is used: positions in the log and in the checkpoint, checksums, the array,
-//! extents of files. Each error names the fault and its place.
+//! Consistency checks of a file system at mount, before it is used: positions in the log and in the checkpoint,
+//! checksums, the array, extents of files. Each error names the fault and its place.
 //!
-//! Numbers that make no sense by themselves are refused where they are decoded ([`crate::format`]).
+//! Numbers that are invalid by themselves are refused where they are decoded ([`crate::format`]).
 
 use crate::array::{DRIVES_MAX, zones_of};
 use crate::device::Geometry;
@@ -13,15 +13,16 @@ use crate::journal::checkpoint::Header;
 use crate::journal::checksums::STAMP_GENERATIONS;
 use crate::namespace::{Groups, Namespace};
 
-/// Findings that an error names; `imbrex fs check` has all.
+/// Number of findings that an error names; `imbrex fs check` lists all.
 const NAMED: usize = 3;
 /// Advice in errors about inconsistent metadata.
 const ADVICE: &str = "`imbrex fs check` has all of it; mount it read-only (-o ro) and copy what is needed";
 
-/// A drive that is missing has no more zones than so many times those of the largest that is there.
+/// Factor by which a missing drive may have more zones than the largest drive that is present.
 const LARGER: u64 = 1024;
 
-/// The place in the log that a checkpoint names is in it, and what is counted has room to go on.
+/// Checks that the position in the log that a checkpoint names exists, and that its counters are below their upper
+/// bound.
 pub(super) fn check_header(superblock: &Superblock, header: &Header, name: &str) -> Result<(), FsError> {
     let (place, (_, blocks)) = (header.place, superblock.layout.log);
     if place.block <= blocks && place.frame < COUNT_END && header.number < COUNT_END {
@@ -61,7 +62,7 @@ pub(super) fn check_counts(
     }
 }
 
-/// Checksums that a record brings are of blocks that the table has.
+/// Checks that the checksums of a record belong to blocks that the table of checksums has.
 pub(super) fn check_sums(superblock: &Superblock, block: u64, count: usize, name: &str) -> Result<(), FsError> {
     let (end, blocks) = (block.saturating_add(count as u64), superblock.hot_base() + superblock.hot_blocks());
     if end <= blocks {
@@ -71,7 +72,8 @@ pub(super) fn check_sums(superblock: &Superblock, block: u64, count: usize, name
     Err(FsError::format(name, reason))
 }
 
-/// The names of files make a tree; without that nothing is changed, for it would be made worse.
+/// Checks that the names of files form a tree. If they do not, a mount for writing is refused, as it would do more
+/// damage.
 pub(super) fn check_namespace(namespace: &Namespace, name: &str) -> Result<(), FsError> {
     let wrong = namespace.self_check();
     if wrong.is_empty() {
@@ -83,7 +85,8 @@ pub(super) fn check_namespace(namespace: &Namespace, name: &str) -> Result<(), F
     Err(FsError::format(name, format!("its names of files make no sense: {first}{more}: {ADVICE}")))
 }
 
-/// Drives that came later have numbers and names of their own, and those that they replace came before them.
+/// Checks that drives that were added later have numbers and UUIDs of their own, and replace only drives with smaller
+/// numbers.
 pub(super) fn check_drives(superblock: &Superblock, groups: &Groups, name: &str) -> Result<(), FsError> {
     let wrong = |reason: String| Err(FsError::format(name, reason));
     let made_with = superblock.data_members();
@@ -112,8 +115,9 @@ pub(super) fn check_drives(superblock: &Superblock, groups: &Groups, name: &str)
     Ok(())
 }
 
-/// The array has no more stripe groups than drives like those that are `there` have zones for. Of those that are not only the
-/// superblock tells, so they count as no larger than many times the largest that is.
+/// Checks that the array has no more stripe groups than its drives have zones for. `there` are the drives that are
+/// present. The size of a missing drive is known only from the superblock, and is capped at `LARGER` times that of the
+/// largest drive present.
 pub(crate) fn check_groups(
     superblock: &Superblock,
     shape: Shape,

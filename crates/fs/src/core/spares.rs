@@ -1,7 +1,7 @@
-//! Spares: drives that lie idle until one of the array fails while the file system is in use, and then take its place, one
-//! after the other. And replacements that were begun before a power cut, which go on.
+//! Spares: idle drives, each of which replaces a drive of the array that fails while the file system is in use. Also
+//! continues replacements that a power cut interrupted.
 //!
-//! A drive that is missing from the beginning is not replaced so: it may only be late.
+//! A drive that is already missing at the mount is not replaced by a spare, as it may only be late.
 
 use uuid::Uuid;
 
@@ -13,8 +13,11 @@ use crate::error::FsError;
 use crate::format::superblock::Role;
 
 impl Fs {
-    /// Keeps `device`, called `uuid`, for a drive of the array that fails. What it holds is lost; one that holds a file system is
-    /// refused unless `overwrite`.
+    /// Keeps `device` as a spare of the array, under the UUID `uuid`. The previous contents of `device` are lost. A
+    /// device that holds a file system is refused unless `overwrite`.
+    ///
+    /// # Errors
+    /// [`FsError::NotSupported`] if the array has no parity.
     pub async fn add_spare(&self, device: &Device, uuid: Uuid, overwrite: bool) -> Result<(), FsError> {
         self.0.begin_task().await?;
         let array = self.array()?;
@@ -31,8 +34,7 @@ impl Fs {
         Ok(())
     }
 
-    /// Puts spares in the place of drives that fail, and goes on with replacements that were begun, until the file system is
-    /// over.
+    /// Replaces drives that fail by spares, and continues interrupted replacements, until the file system is unmounted.
     pub(super) async fn replace_by_itself(self) {
         let core = self.0.clone();
         let Ok(array) = self.array() else { return };
@@ -46,7 +48,7 @@ impl Fs {
             if let Some(old) = self.lost_drive(&array) {
                 let spare = core.spares.borrow_mut().pop();
                 if let Some((uuid, device)) = spare {
-                    // One that fails, or does not fit, is none any more; the next is tried.
+                    // A spare that fails, or does not fit, is dropped, and the next one is tried.
                     let _ = self.replace_drive(old, Some((&device, uuid)), true, goes_on).await;
                     has_gone_on = true;
                 }
@@ -58,7 +60,7 @@ impl Fs {
         }
     }
 
-    /// A drive whose replacement was begun, and is there.
+    /// Returns a drive whose replacement was begun, and whose new drive is present.
     fn begun(&self, array: &Array) -> Option<u8> {
         let namespace = self.0.namespace.borrow();
         let groups = namespace.groups();
@@ -67,7 +69,7 @@ impl Fs {
         numbers.filter(|old| !groups.is_gone(*old)).find(is_there)
     }
 
-    /// A drive that failed while it was in use, and in whose place none was put.
+    /// Returns a drive that failed while it was in use, and whose replacement was not begun.
     fn lost_drive(&self, array: &Array) -> Option<u8> {
         let namespace = self.0.namespace.borrow();
         let groups = namespace.groups();

@@ -1,4 +1,4 @@
-//! A file that is open, or has bytes in memory that are not yet written.
+//! The state in memory of a file that is open, or has staged data: changes that are not yet written.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -8,22 +8,22 @@ use crate::clock::{Gate, Pass};
 use crate::device::BLOCK_BYTES;
 use crate::store::Held;
 
-/// A block in memory.
+/// A block of a file in memory.
 #[derive(Clone, Debug)]
 pub enum Block {
-    /// These bytes.
+    /// Contents of the block.
     Bytes(Box<[u8; BLOCK_BYTES]>),
-    /// Zeros, and no room is needed for them where the store allows holes.
+    /// Zeros, which need no room if the store allows holes.
     Zeros,
 }
 
 impl Block {
-    /// A block of zeros that takes room.
+    /// Returns the bytes of a block of zeros that takes room.
     pub fn zeros() -> Box<[u8; BLOCK_BYTES]> {
         vec![0; BLOCK_BYTES].try_into().expect("it has the length of a block")
     }
 
-    /// Its bytes, if it has some.
+    /// Returns the bytes of the block; `None` for [`Block::Zeros`].
     pub fn bytes(&self) -> Option<&[u8; BLOCK_BYTES]> {
         match self {
             Block::Bytes(bytes) => Some(bytes),
@@ -36,8 +36,8 @@ impl Block {
     }
 }
 
-/// The blocks of a file that are in memory, by block of the file, how many of them take room once they are written, and in how
-/// many runs of neighbours they lie.
+/// Blocks of a file that are in memory, by block of the file. Counts the blocks that take room once they are written,
+/// and the runs of neighbours.
 #[derive(Debug, Default)]
 pub struct Blocks {
     blocks: BTreeMap<u32, Block>,
@@ -46,48 +46,49 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// How many there are.
+    /// Returns the number of blocks.
     pub fn len(&self) -> u64 {
         self.blocks.len() as u64
     }
 
-    /// In how many runs of neighbours they lie.
+    /// Returns the number of runs of neighbouring blocks.
     pub const fn runs(&self) -> u64 {
         self.runs
     }
 
-    /// A block has come to `at`, where none was: it is a run of its own, or lengthens one, or joins two.
+    /// Updates the number of runs after a block was added at `at`. The block is a run of its own, extends one, or joins
+    /// two.
     fn note_new(&mut self, at: u32) {
         let with_neighbours = self.blocks.range(at.saturating_sub(1)..=at.saturating_add(1)).count() as u64;
         self.runs = self.runs + 2 - with_neighbours;
     }
 
-    /// How many take room.
+    /// Returns the number of blocks that take room.
     pub const fn with_bytes(&self) -> u64 {
         self.with_bytes
     }
 
-    /// How many of those in `range` take room.
+    /// Returns the number of blocks in `range` that take room.
     pub fn with_bytes_in(&self, range: Range<u32>) -> u64 {
         self.range(range).filter(|(_, block)| block.takes_room()).count() as u64
     }
 
-    /// Those in `range`, in order.
+    /// Returns the blocks in `range`, in order.
     pub fn range(&self, range: Range<u32>) -> impl Iterator<Item = (u32, &Block)> {
         self.blocks.range(range).map(|(at, block)| (*at, block))
     }
 
-    /// Those that take room, in order.
+    /// Returns the numbers of the blocks that take room, in order.
     pub fn taking_room(&self) -> impl Iterator<Item = u32> + '_ {
         self.blocks.iter().filter(|(_, block)| block.takes_room()).map(|(at, _)| *at)
     }
 
-    /// The one at `at`.
+    /// Returns the block at `at`.
     pub fn get(&self, at: u32) -> Option<&Block> {
         self.blocks.get(&at)
     }
 
-    /// Puts one there.
+    /// Puts `block` at `at`, in place of a block that is there.
     pub fn insert(&mut self, at: u32, block: Block) {
         self.with_bytes += u64::from(block.takes_room());
         match self.blocks.insert(at, block) {
@@ -96,14 +97,14 @@ impl Blocks {
         }
     }
 
-    /// Puts one there, unless one is.
+    /// Puts `block` at `at`, unless a block is there.
     pub fn insert_if_none(&mut self, at: u32, block: Block) {
         if !self.blocks.contains_key(&at) {
             self.insert(at, block);
         }
     }
 
-    /// Writes `bytes` from byte `from` of the block at `at` on; what is not in memory was zeros.
+    /// Writes `bytes` to the block at `at`, from its byte `from` on. A block that is not in memory counts as zeros.
     pub fn write(&mut self, at: u32, from: usize, bytes: &[u8]) {
         if bytes.len() == BLOCK_BYTES && !matches!(self.get(at), Some(Block::Bytes(_))) {
             return self.insert(at, Block::Bytes(bytes.to_vec().try_into().expect("it has the length of a block")));
@@ -111,7 +112,8 @@ impl Blocks {
         self.bytes_mut(at)[from..from + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// The bytes of the block at `at`, made to be there: zeros if it was not.
+    /// Returns the bytes of the block at `at`; adds a block of zeros if there is none. From then on the block takes
+    /// room.
     pub fn bytes_mut(&mut self, at: u32) -> &mut [u8; BLOCK_BYTES] {
         self.insert_if_none(at, Block::Zeros);
         let block = self.blocks.get_mut(&at).expect("it was made to be there");
@@ -125,12 +127,12 @@ impl Blocks {
         }
     }
 
-    /// All of them, in order.
+    /// Returns all blocks, in order.
     pub fn into_each(self) -> impl Iterator<Item = (u32, Block)> {
         self.blocks.into_iter()
     }
 
-    /// Takes those from `at` on away.
+    /// Removes the blocks from `at` on, and returns them.
     pub fn split_off(&mut self, at: u32) -> Blocks {
         let blocks = self.blocks.split_off(&at);
         let with_bytes = blocks.values().filter(|block| block.takes_room()).count() as u64;
@@ -143,7 +145,10 @@ impl Blocks {
         Blocks { blocks, with_bytes, runs }
     }
 
-    /// Adds `others`, none of which is here.
+    /// Adds the blocks of `others`.
+    ///
+    /// # Panics
+    /// If a block of `others` is here already.
     pub fn append(&mut self, mut others: Blocks) {
         let blocks = self.blocks.len() + others.blocks.len();
         self.blocks.append(&mut others.blocks);
@@ -153,7 +158,7 @@ impl Blocks {
     }
 }
 
-/// In how many runs of neighbours `blocks` lie.
+/// Returns the number of runs of neighbouring blocks in `blocks`.
 fn runs_of(blocks: &BTreeMap<u32, Block>) -> u64 {
     let (mut runs, mut next) = (0, None);
     for at in blocks.keys() {
@@ -163,37 +168,40 @@ fn runs_of(blocks: &BTreeMap<u32, Block>) -> u64 {
     runs
 }
 
-/// What of a file is in memory and not yet written.
+/// Staged data of a file: changes in memory that are not yet written.
 #[derive(Debug, Default)]
 pub struct Staged {
-    /// What was written.
+    /// Changed blocks.
     pub blocks: Blocks,
-    /// Bytes of the file.
+    /// Size of the file, in bytes.
     pub size: u64,
-    /// Contents last changed.
+    /// Time of the last change of the contents, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// What is reserved for it.
+    /// Reservation for the changed blocks.
     pub held: Held,
-    /// Blocks of that which were kept for preallocated blocks of the file.
+    /// Blocks of the reservation that preallocated blocks of the file have lent.
     pub lent: u64,
-    /// Where it stands among those that are to be written: the oldest first.
+    /// Place in the order of staged files. The smallest is the oldest, and is written first.
     pub since: u64,
-    /// When it was first changed, by the clock.
+    /// Time of the first change, in nanoseconds of the clock.
     pub since_ns: u64,
-    /// Whether nothing but appends made it.
+    /// Whether all changes are appends.
     pub is_appended: bool,
-    /// Lengths in whole blocks that the file had, some way apart: as long as these it may be found after a cut.
+    /// Sizes in whole blocks that the file had, in bytes, some distance apart. After a power cut the file may have one
+    /// of them.
     pub whole_sizes: VecDeque<u64>,
-    /// What is written already where room is reserved for it.
+    /// Early writes of the changed blocks to the reserved room.
     pub ahead: Ahead,
-    /// Whether what it goes on from was written while it came: then it is written by itself, and the file is not moved.
+    /// Whether the data continue behind data that were written meanwhile. If so, they are written by themselves, and the
+    /// file is not moved.
     pub goes_on: bool,
-    /// Whether a first part of it is written: more of the file is stored than its size tells.
+    /// Whether a first portion is written, so that more of the file is stored than its recorded size covers.
     pub is_begun: bool,
 }
 
 impl Staged {
-    /// The file has become so long. Lengths that lie less than `apart` behind another are forgotten for later ones.
+    /// Sets the size of the file. If all changes are appends, also notes a size in whole blocks: in place of the last
+    /// one, if that is less than `apart` bytes larger than the one before it.
     pub fn note_size(&mut self, size: u64, apart: u64) {
         self.size = size;
         if !self.is_appended {
@@ -209,74 +217,75 @@ impl Staged {
         self.whole_sizes.push_back(size);
     }
 
-    /// The last length in whole blocks that the file had.
+    /// Returns the last size in whole blocks that was noted, in bytes; 0 if there is none.
     pub fn whole_size(&self) -> u64 {
         self.whole_sizes.back().copied().unwrap_or_default()
     }
 }
 
-/// What is written of a file, from its first block on, before all of it has come.
+/// Early writes of a file: blocks that are written to its reserved room, from the first one on, while more is appended.
 #[derive(Debug, Default)]
 pub struct Ahead {
-    /// Where its first block lies.
+    /// Block of the device where the first block of the file lies.
     pub start: u64,
-    /// How often it began anew: what was begun before counts for nothing.
+    /// Number of restarts. Writes that began before the last restart do not count.
     pub generation: u64,
-    /// Blocks whose writing was begun.
+    /// Number of blocks whose write has begun.
     pub begun: usize,
-    /// The checksums of those that are written.
+    /// Checksums of the blocks that are written.
     pub sums: Vec<u32>,
-    /// Nothing is written before there are so many blocks.
+    /// Number of blocks that the file must have before early writes begin.
     pub not_before: u64,
 }
 
 impl Ahead {
-    /// The file gets other room: it begins anew, and when it is twice as long. So what is written in vain is at most twice
-    /// what is written in the end.
+    /// Restarts early writes because the file gets other room, at block `start`. They begin when the file has twice as
+    /// many blocks as were begun. So at most twice as many blocks are written in vain as are written in the end.
     pub fn move_to(&mut self, start: u64) {
         let not_before = self.not_before.max(2 * self.begun as u64);
         *self = Ahead { start, generation: self.generation + 1, not_before, ..Ahead::default() };
     }
 
-    /// Takes the early writes out. The next ones begin at the first block again, in the same reservation.
+    /// Takes the early writes out and returns them. New ones begin at the first block again, in the same reservation.
     pub fn take(&mut self) -> Ahead {
         let next = Ahead { start: self.start, generation: self.generation + 1, ..Ahead::default() };
         std::mem::replace(self, next)
     }
 
-    /// Drops the early writes after an error. No others begin before the file is written back.
+    /// Drops the early writes after an error. No new ones begin before the file is written back.
     pub fn give_up(&mut self) {
         self.take();
         self.not_before = u64::MAX;
     }
 }
 
-/// A file that is open, or staged, or both.
+/// A file that is open, or has staged data, or both.
 #[derive(Default)]
 pub struct Open {
-    /// How many handles there are.
+    /// Number of open handles.
     pub handles: Cell<u32>,
-    /// Held by one at a time: somebody who changes the file, or whoever writes it to the device.
+    /// Lock of the file, for one task at a time that changes the file or writes it back.
     pub gate: Gate,
-    /// Held, behind the gate, by whoever changes the file; whoever appends behind what is being written holds it alone.
+    /// Lock of tasks that change the file, acquired after `gate`. A task that appends behind data that are being written
+    /// back holds only this lock.
     pub appends: Gate,
-    /// What is not yet written, if anything is.
+    /// Staged data, if there are any.
     pub staged: RefCell<Option<Staged>>,
-    /// What is being written while the file is appended to. What is staged goes on behind it.
+    /// Write-back in flight while the file is appended to. The data in `staged` continue behind it.
     pub leaving: RefCell<Option<Staged>>,
-    /// Whether a task writes what is appended, or is about to.
+    /// Whether a task writes appended data back, or is about to.
     pub is_behind: Cell<bool>,
-    /// Whether it does so where room is reserved for the file, and appends may come meanwhile.
+    /// Whether that task makes early writes to the reserved room, so that appends may come meanwhile.
     pub is_ahead: Cell<bool>,
-    /// How often what was staged has been written.
+    /// Number of times that staged data have been written.
     pub pushes: Cell<u64>,
-    /// The sequence number that the records of a write under way have; 0 if none is.
+    /// Sequence number of the records of the write in flight; 0 if there is none.
     pub writing: Cell<u64>,
-    /// How many who change it wait for room.
+    /// Number of tasks that change the file and wait for room.
     waiting_for_room: Cell<u32>,
 }
 
-/// Waiting for room, until dropped.
+/// Guard of a task that waits for room, until it is dropped.
 pub struct WaitsForRoom<'a>(&'a Cell<u32>);
 
 impl Drop for WaitsForRoom<'_> {
@@ -286,33 +295,35 @@ impl Drop for WaitsForRoom<'_> {
 }
 
 impl Open {
-    /// Somebody who changes the file waits for room, until that is dropped.
+    /// Registers that a task that changes the file waits for room, until the guard is dropped.
     pub fn wait_for_room(&self) -> WaitsForRoom<'_> {
         self.waiting_for_room.set(self.waiting_for_room.get() + 1);
         WaitsForRoom(&self.waiting_for_room)
     }
 
-    /// Whether somebody who changes the file waits for room: others who do must not wait for its gate.
+    /// Returns whether a task that changes the file waits for room. Others that wait for room must not wait for the
+    /// file's lock.
     pub fn waits_for_room(&self) -> bool {
         self.waiting_for_room.get() > 0
     }
 
-    /// Waits until nobody else changes the file or writes it.
+    /// Waits until no other task changes the file or writes it back, and returns the guards of both locks.
     pub async fn enter(&self) -> (Pass, Pass) {
         (self.gate.enter().await, self.appends.enter().await)
     }
 
-    /// Whether somebody changes the file or writes it, or is about to.
+    /// Returns whether a task changes the file or writes it back, or is about to.
     pub fn is_busy(&self) -> bool {
         self.gate.is_busy() || self.appends.is_busy()
     }
 
-    /// What whoever holds the gate writes.
+    /// Returns the data that the holder of `gate` writes back: those in `leaving` if there are any, else those in
+    /// `staged`.
     pub fn going(&self) -> &RefCell<Option<Staged>> {
         if self.leaving.borrow().is_some() { &self.leaving } else { &self.staged }
     }
 
-    /// Calls `look` with what is in memory of the blocks from `at` on, and with where that ends, `end` at most.
+    /// Calls `look` with the blocks in memory from `at` on, and with the block where they end, `end` at most.
     pub fn look_at<T>(&self, at: u64, end: u64, look: impl FnOnce(Option<&Blocks>, u64) -> T) -> T {
         if let Some(leaving) = self.leaving.borrow().as_ref() {
             let leaving_end = leaving.size / BLOCK_BYTES as u64;
@@ -323,13 +334,14 @@ impl Open {
         look(self.staged.borrow().as_ref().map(|staged| &staged.blocks), end)
     }
 
-    /// Whether a write at byte `offset` goes on behind what is being written, and does not touch it.
+    /// Returns whether a write at byte `offset` only appends behind the data that are being written.
     pub fn goes_on_at(&self, offset: u64) -> bool {
         let is_behind = |place: &RefCell<Option<Staged>>| place.borrow().as_ref().is_some_and(|it| offset >= it.size);
         is_behind(&self.leaving) || (self.is_ahead.get() && is_behind(&self.staged))
     }
 
-    /// Whether nobody needs it any more.
+    /// Returns whether no task needs this state any more: the file has no handle and no staged data, and its locks are
+    /// free.
     pub fn is_idle(&self) -> bool {
         self.handles.get() == 0 && self.staged.borrow().is_none() && !self.is_busy()
     }

@@ -1,4 +1,4 @@
-//! How a file system is doing: what `statfs` and `imbrex fs stat` tell.
+//! Status of a file system, for `statfs` and `imbrex fs stat`.
 
 use super::make::bytes_in_slot;
 use super::{Core, Fs, PartStatus, Replaced};
@@ -10,92 +10,92 @@ use crate::hot::HotStatus;
 use crate::journal::mirror::State;
 use crate::store::Usage;
 
-/// Bytes that a small file takes in a checkpoint: a node, a name, an extent.
+/// Bytes that a small file takes in a checkpoint: an inode, a directory entry and an extent.
 const FILE_BYTES: u64 = NODE_BYTES + 66;
 
-/// What was done since it was mounted.
+/// Counters since the mount.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
-    /// Files written to the data device.
+    /// Number of files written to the data device.
     pub files_written: u64,
-    /// Checkpoints taken.
+    /// Number of checkpoints taken.
     pub checkpoints: u64,
-    /// Blocks copied by the cleaner.
+    /// Number of blocks copied by the cleaner, and by repairs of a scrub.
     pub blocks_cleaned: u64,
-    /// Files that the cleaner moved as a whole.
+    /// Number of files that the cleaner moved as a whole.
     pub files_moved: u64,
-    /// Zones emptied by the cleaner.
+    /// Number of zones that the cleaner emptied.
     pub zones_cleaned: u64,
-    /// How long writers were slowed down, all of them together.
+    /// Time by which writers were slowed down, in nanoseconds, all writers together.
     pub throttled_ns: u64,
-    /// How long writers waited for a place to write to, all of them together: until others had written theirs, or a zone was
-    /// empty.
+    /// Time that writers waited for a place to write to, in nanoseconds, all writers together. They wait for the writes
+    /// of others, or for an empty zone.
     pub waited_ns: u64,
-    /// Blocks that could not be given to a reader: they do not match their checksum, and nothing else has them.
+    /// Number of blocks that readers could not get: they did not match their checksums, and no other source had them.
     pub damaged_blocks: u64,
-    /// Files whose names records of copies do not tell, for there was little room.
+    /// Number of files whose names were left out of records of copies, for lack of room.
     pub names_left_out: u64,
 }
 
-/// What `statfs` tells.
+/// Answer to `statfs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Statfs {
-    /// Blocks of 4 KiB that files could lie in.
+    /// Blocks of 4 KiB in which files can lie.
     pub blocks: u64,
-    /// Those that are free.
+    /// Free blocks of 4 KiB.
     pub free: u64,
-    /// Files that there are and could be.
+    /// Number of files that exist or can be created.
     pub files: u64,
-    /// Files that could still be made.
+    /// Number of files that can still be created.
     pub files_free: u64,
 }
 
-/// How a file system is doing.
+/// Status of a file system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Status {
-    /// The name of its store.
+    /// Name of the store.
     pub store: String,
-    /// Whether nothing can be changed.
+    /// Whether the file system is mounted read-only.
     pub is_read_only: bool,
-    /// What its store has.
+    /// Usage of the store.
     pub usage: Usage,
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Blocks of the log that are needed, and all of them.
+    /// Blocks of the log that are in use, and all of its blocks.
     pub log: (u64, u64),
-    /// Bytes of a checkpoint now, and at most.
+    /// Size of a checkpoint now, and its upper bound, in bytes.
     pub checkpoint: (u64, u64),
-    /// Bytes that are not yet written.
+    /// Bytes of files that are not yet written.
     pub staged_bytes: u64,
-    /// Why writes wait, or why the last attempt to write everything failed.
+    /// Reason why writes wait, or why the last attempt to write everything failed.
     pub unwritten: Option<String>,
-    /// What was done since it was mounted.
+    /// Counters since the mount.
     pub counters: Counters,
-    /// What was asked of the data device, or of all drives of the array.
+    /// Traffic of the data device, or of all drives of the array.
     pub traffic: Traffic,
-    /// What an array did besides.
+    /// Other counters of the array.
     pub array: ArrayCounters,
-    /// Drives of an array that are not there: their numbers.
+    /// Numbers of the drives of the array that are missing.
     pub missing: Vec<u8>,
-    /// The drive that is being replaced, and how far.
+    /// Number of the drive that is being replaced, and the progress.
     pub replacing: Option<(u8, Replaced)>,
-    /// Drives that wait for one of the array to fail.
+    /// Names of the spares, which wait for a drive of the array to fail.
     pub spares: Vec<String>,
-    /// Drives that were to wait for one to fail, and are not there.
+    /// Names of missing spares.
     pub spares_missing: Vec<String>,
-    /// What was asked of the devices with the metadata.
+    /// Traffic of the devices with the metadata.
     pub metadata_traffic: Traffic,
-    /// The copies of the metadata: the number of each, its device, and how it stands.
+    /// Copies of the metadata: number, device and state of each.
     pub copies: Vec<(usize, String, State)>,
-    /// Blocks of the metadata that were damaged on one copy and are made again from another.
+    /// Number of metadata blocks that were damaged on one copy and repaired from another.
     pub mended_blocks: u64,
-    /// Each zone's written and live blocks; in store `log` each stripe group's that there is.
+    /// Written blocks and live blocks of each zone; in store `log`, of each stripe group that exists.
     pub zones: Vec<(u64, u64)>,
-    /// Zones, or stripe groups, that could be opened, beside these.
+    /// Number of zones, or stripe groups, that can be opened and are not in `zones`.
     pub zones_unopened: u64,
-    /// The hot zone, and what it did since it was mounted.
+    /// Status of the hot zone, and its counters since the mount.
     pub hot: HotStatus,
-    /// The parts of it that lie on drives.
+    /// Status of the parts of the hot zone that lie on drives.
     pub hot_parts: Vec<PartStatus>,
 }
 
@@ -107,19 +107,19 @@ impl Core {
 }
 
 impl Fs {
-    /// What `statfs` tells.
+    /// Returns the answer to `statfs`.
     pub fn statfs(&self) -> Statfs {
         let usage = self.0.store.usage();
         let (files, free) = (self.0.namespace.borrow().files(), self.0.files_free());
-        // What was deleted counts as free at once: a write that needs it waits for it.
+        // Deleted blocks count as free at once: a write that needs them waits until they are.
         let freed = usage.free + self.0.releases.borrow().blocks_below(self.0.superblock.hot_base());
         let blocks = usage.blocks.saturating_sub(usage.unusable);
-        // What lies in the hot zone alone is used, and free room of the zone is promised to nobody.
+        // Blocks that are stored only in the hot zone are used blocks. Free room of the zone is promised to no file.
         let alone = self.0.hot.borrow().alone_blocks;
         Statfs { blocks: blocks + alone, free: freed.min(blocks), files: files + free, files_free: free }
     }
 
-    /// How it is doing.
+    /// Returns the status of the file system.
     pub fn status(&self) -> Status {
         let core = &self.0;
         Status {
@@ -154,12 +154,12 @@ impl Fs {
         }
     }
 
-    /// The clock that it runs on.
+    /// Returns the clock on which the file system runs.
     pub fn clock(&self) -> &Clock {
         &self.0.clock
     }
 
-    /// What is wrong with the namespace in memory; nothing if it is as it should be.
+    /// Returns the faults of the namespace in memory; none if it is consistent.
     pub fn self_check(&self) -> Vec<String> {
         self.0.namespace.borrow().self_check()
     }

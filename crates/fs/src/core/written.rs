@@ -1,11 +1,12 @@
-//! Blocks as they were last written: what is appended to a file, or changes a part of it, builds on them without reading
-//! the device (Singh 2014 §2.2.2 keeps whole files in its buffer cache). Readers are not served from here: they have the
-//! kernel's page cache, and a scrub is to see what is on the device.
+//! Cache of written blocks. An append, or a change of a part of a block, builds on them without reading the device
+//! (Singh 2014 §2.2.2 keeps whole files in its buffer cache). Reads are not served from here: readers have the kernel's
+//! page cache, and a scrub must see the contents of the device.
 //!
 //! Invariants:
-//! 1. A block that is here is what its file has stored there, up to the end of the file.
-//! 2. No more blocks are here than [`super::Bounds::written_blocks`].
-//! 3. The order has each block once with the number of its last writing, and at most twice as many entries as blocks may be here.
+//! 1. A block in the cache is equal to the stored block of its file, up to the end of the file.
+//! 2. The cache has at most [`super::Bounds::written_blocks`] blocks.
+//! 3. `order` has each block once with the number of its last write, and at most twice as many entries as the cache may
+//!    have blocks.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,23 +18,23 @@ use crate::format::change::Inode;
 
 type Bytes = Box<[u8; BLOCK_BYTES]>;
 
-/// The blocks.
+/// Cache of the blocks that were written last.
 pub(crate) struct Written {
     blocks_max: usize,
-    /// By file and block, with the number of its writing.
+    /// Blocks by file and block of the file, each with the number of its write.
     blocks: BTreeMap<(Inode, u32), (u64, Bytes)>,
-    /// Their writings in order; stale where the block was written again since, or cut.
+    /// Writes in order. An entry is stale if its block was written again since, or has left the cache.
     order: VecDeque<(u64, (Inode, u32))>,
     writings: u64,
 }
 
 impl Written {
-    /// At most so many.
+    /// Creates a cache of at most `blocks_max` blocks.
     pub(crate) fn new(blocks_max: usize) -> Written {
         Written { blocks_max, blocks: BTreeMap::new(), order: VecDeque::new(), writings: 0 }
     }
 
-    /// What was in memory of a file is stored now.
+    /// Adds blocks of a file, which are stored now, and evicts those that were written longest ago.
     pub(crate) fn keep(&mut self, inode: Inode, staged: Blocks) {
         for (at, block) in staged.into_each() {
             let key = (inode, at);
@@ -57,13 +58,13 @@ impl Written {
         }
     }
 
-    /// The file has nothing from block `end` on any more.
+    /// Removes the blocks of a file from block `end` on.
     pub(crate) fn cut(&mut self, inode: Inode, end: u32) {
         let gone: Vec<_> = self.blocks.range((inode, end)..=(inode, u32::MAX)).map(|(key, _)| *key).collect();
         gone.iter().for_each(|key| drop(self.blocks.remove(key)));
     }
 
-    /// Copies a block, if it is here.
+    /// Copies a block to `into`, and returns whether the cache has it.
     fn copy(&self, inode: Inode, at: u64, into: &mut [u8]) -> bool {
         let found = u32::try_from(at).ok().and_then(|at| self.blocks.get(&(inode, at)));
         found.is_some_and(|(_, bytes)| {
@@ -73,14 +74,14 @@ impl Written {
     }
 }
 
-/// Returns whether block `key` is here as of that writing.
+/// Returns whether the cache has block `key` as of write number `writing`.
 fn is_current(blocks: &BTreeMap<(Inode, u32), (u64, Bytes)>, writing: u64, key: (Inode, u32)) -> bool {
     blocks.get(&key).is_some_and(|(last, _)| *last == writing)
 }
 
 impl Fs {
-    /// Reads blocks of a file as they are stored, for a change that builds on them. Blocks that `is_replaced` need not
-    /// be right.
+    /// Reads blocks of a file as they are stored, for a change that builds on them. Blocks for which `is_replaced`
+    /// returns true may get any contents.
     pub(super) async fn read_to_change(
         &self,
         inode: Inode,

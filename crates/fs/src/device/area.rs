@@ -1,51 +1,54 @@
-//! A part of a device that can be rewritten in place, block by block: where metadata lie.
+//! Area of a device in which each block can be rewritten in place: it holds metadata.
 //!
-//! On most devices it is a run of blocks. On a caveat disk it is made of islands (Singh 2014 §4.3.1): DNOR + 1 blocks that
-//! are used, then DID that are not, so that no write on one of them destroys another: a write of block i of an island
-//! destroys from i + 1 + DNOR on, which is behind the island, and no farther than DID behind it.
+//! On most devices the area is one run of blocks. On a caveat disk it consists of islands (Singh 2014 §4.3.1): DNOR + 1
+//! used blocks, then DID unused ones, so that no write to an island destroys another island. A write of block i of an
+//! island destroys blocks from i + 1 + DNOR on, which are behind the island. The last destroyed block is at most DID
+//! behind the island.
 
 use super::{BLOCK_BYTES, Device, DeviceFault};
 use crate::clock::{Cause, Together};
 
-/// Blocks read or written at once.
+/// Blocks read or written by one operation.
 const PIECE_BLOCKS: u64 = 256;
-/// Pieces that the device is given at a time: between two of them it would turn once for nothing.
+/// Operations in flight at a time. With a single one a disk would lose a rotation between two operations.
 const PIECES: usize = 32;
 
-/// The part.
+/// Area of a device whose blocks are numbered from 0.
 #[derive(Clone)]
 pub struct Area {
     device: Device,
     place: Place,
-    /// From this block on it holds files: who reads and writes them is charged for it.
+    /// First block that holds files. Operations from here on keep the cause of their task; those before are charged to
+    /// metadata.
     files_from: u64,
 }
 
-/// Where its blocks lie.
+/// Blocks of a device that form an area.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// Its first block.
+    /// First block of the device.
     pub first: u64,
-    /// Its blocks.
+    /// Number of usable blocks.
     pub blocks: u64,
-    /// Blocks of an island, and unused blocks behind each; no islands where the second is 0.
+    /// Used blocks of an island. The area is one run, without islands, if `gap` is 0.
     pub island: u64,
-    /// See `island`.
+    /// Unused blocks behind each island.
     pub gap: u64,
 }
 
 impl Place {
-    /// A run of blocks.
+    /// Returns the place of `blocks` consecutive blocks from `first` on.
     pub const fn run(first: u64, blocks: u64) -> Place {
         Place { first, blocks, island: 1, gap: 0 }
     }
 
-    /// Islands on a caveat disk, from its first block on.
+    /// Returns islands with `blocks` usable blocks from block 0 of a caveat disk on. `no_overlap` is DNOR and
+    /// `isolation` DID, in blocks.
     pub const fn islands(blocks: u64, no_overlap: u64, isolation: u64) -> Place {
         Place { first: 0, blocks, island: no_overlap + 1, gap: isolation }
     }
 
-    /// Blocks of the device up to its end, the unused ones included.
+    /// Returns the block of the device behind the place, unused blocks included.
     pub fn end(&self) -> u64 {
         if self.gap == 0 {
             return self.first + self.blocks;
@@ -53,7 +56,7 @@ impl Place {
         self.first + self.blocks.div_ceil(self.island) * (self.island + self.gap)
     }
 
-    /// Returns the end of a place read from a device, or `None` on overflow.
+    /// Returns [`Place::end`] of a place that was read from a device, or `None` on overflow.
     pub fn checked_end(&self) -> Option<u64> {
         if self.gap == 0 {
             return self.first.checked_add(self.blocks);
@@ -62,7 +65,8 @@ impl Place {
         self.first.checked_add(self.blocks.div_ceil(self.island).checked_mul(whole)?)
     }
 
-    /// Where `blocks` from `block` on lie: the first, and how many follow it there.
+    /// Returns the block of the device at which block `block` of the area lies, and how many of `blocks` are contiguous
+    /// there.
     fn run_at(&self, block: u64, blocks: u64) -> (u64, u64) {
         if self.gap == 0 {
             return (self.first + block, blocks);
@@ -73,13 +77,16 @@ impl Place {
 }
 
 impl Area {
-    /// The area at `place` of `device`.
+    /// Returns the area at `place` of `device`.
+    ///
+    /// # Panics
+    /// `place` ends behind the end of the device.
     pub fn new(device: Device, place: Place) -> Area {
         assert!(place.end() <= device.geometry().blocks, "{place:?} is not on {}", device.name());
         Area { device, place, files_from: u64::MAX }
     }
 
-    /// The same, whose blocks from `block` on hold files.
+    /// Returns this area with its blocks from `block` on marked as holding files.
     pub fn with_files_from(self, block: u64) -> Area {
         Area { files_from: block, ..self }
     }
@@ -88,12 +95,13 @@ impl Area {
         if block < self.files_from { Cause::Metadata } else { Cause::Data }
     }
 
-    /// The device it is on.
+    /// Returns the device of the area.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The first block from `block` on that may hold something other than zeros, or one behind its end.
+    /// Returns the first block from `block` on that may hold something other than zeros, or the first block behind the
+    /// area.
     pub fn next_data(&self, block: u64) -> u64 {
         match self.place.gap {
             0 => self.device.next_data(self.place.first + block) - self.place.first,
@@ -102,6 +110,9 @@ impl Area {
     }
 
     /// Reads `blocks` from `block` on.
+    ///
+    /// # Panics
+    /// The blocks are not in the area.
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         self.check(block, blocks);
         self.device.clock().for_cause(self.cause(block), self.read_pieces(block, blocks)).await
@@ -122,6 +133,9 @@ impl Area {
     }
 
     /// Writes `bytes`, whole blocks, from `block` on.
+    ///
+    /// # Panics
+    /// The blocks are not in the area.
     pub async fn write(&self, block: u64, bytes: &[u8]) -> Result<(), DeviceFault> {
         let blocks = (bytes.len() / BLOCK_BYTES) as u64;
         self.check(block, blocks);
@@ -138,14 +152,15 @@ impl Area {
                 break;
             }
         }
-        // The device has the others too, whatever became of one.
+        // Operations that were already started continue, so their outcome is awaited.
         while let Some(write) = writes.next().await {
             outcome = outcome.and(write);
         }
         outcome
     }
 
-    /// Where the blocks from `next` to `end` lie, in pieces: the first block of each, and how many.
+    /// Yields the pieces of the device in which the blocks from `next` to before `end` lie: first block and number of
+    /// blocks.
     fn pieces(&self, mut next: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + use<'_> {
         std::iter::from_fn(move || {
             let (at, count) = (next < end).then(|| self.place.run_at(next, (end - next).min(PIECE_BLOCKS)))?;
@@ -154,7 +169,7 @@ impl Area {
         })
     }
 
-    /// Makes durable what was written.
+    /// Makes completed writes durable.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
         self.device.clock().for_cause(Cause::Metadata, self.device.flush()).await
     }
@@ -169,7 +184,7 @@ impl Area {
 mod tests {
     use super::*;
 
-    /// No write on an island destroys a block of any island, by the rule of Singh 2014 §3.2.
+    /// Checks that no write to an island destroys a block of any island, by the rule of Singh 2014 §3.2.
     #[test]
     fn islands_are_safe_from_each_other() {
         for (no_overlap, isolation) in [(0, 1), (6, 16), (6, 512), (3, 3)] {

@@ -1,5 +1,5 @@
-//! A backend whose flushes and large operations are performed by a thread of its own, while tasks continue. A small operation is
-//! performed at once, since a switch of threads takes longer.
+//! Backend whose flushes and large operations are performed by a thread of its own, while tasks continue. A small
+//! operation is performed at once by the calling thread, since a switch of threads takes longer.
 //!
 //! ```text
 //!   submit ─► small: performed here
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Invariants:
-//! 1. The backend is with one thread at a time. While it is away it takes no operation ([`Backend::is_busy`]), so operations are
-//!    performed in the order in which they were submitted.
-//! 2. Every answer comes with a notification.
+//! 1. One thread at a time owns the backend. While the device's thread owns it, the backend takes no operation
+//!    ([`Backend::is_busy`]), so operations are performed in the order in which they were submitted.
+//! 2. Every answer of the device's thread comes with a notification.
 
 use std::io;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use imbrex_safety::Survey;
 use super::{BLOCK_BYTES, Backend, DeviceFault, Geometry, Operation, Outcome};
 use crate::clock::Notify;
 
-/// Operations of so many bytes are large: the switch of threads, some 20 us, is a tenth of them.
+/// Bytes from which on an operation is large: the switch of threads, some 20 us, is a tenth of its time.
 const LARGE_BYTES: u64 = 256 << 10;
 
 type Boxed = Box<dyn Backend + Send>;
 
-/// An operation for the thread.
+/// Operation for the device's thread, with the backend that performs it.
 struct Job {
     backend: Boxed,
     now_ns: u64,
@@ -34,20 +34,21 @@ struct Job {
     operation: Operation,
 }
 
-/// The backend back from the thread, with its answers.
+/// Backend that the device's thread returns, with its answers.
 struct Done {
     backend: Boxed,
     answers: Vec<(u64, Outcome)>,
 }
 
-/// A backend that answers at once, with its thread.
+/// Backend that performs each operation at once, together with its thread.
 pub struct Background {
-    /// None while the thread has it.
+    /// The backend; none while the thread owns it.
     here: Option<Boxed>,
-    /// None until the first large operation, so that a device that is only looked at has no thread.
+    /// Channels to and from the thread; none until the first large operation, so that a device that is only surveyed
+    /// has no thread.
     thread: Option<(Sender<Job>, Receiver<Done>)>,
     notify: Arc<Notify>,
-    /// Answers of the thread.
+    /// Answers that the thread has returned.
     answers: Vec<(u64, Outcome)>,
     geometry: Geometry,
     host_file: Option<Arc<HostFile>>,
@@ -55,7 +56,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Gives `backend`, which performs each operation as soon as it is submitted, a thread. `notify` wakes the clock.
+    /// Wraps `backend`, which performs each operation as soon as it is submitted. `notify` wakes the executor.
     pub fn new(backend: Boxed, notify: Arc<Notify>) -> Background {
         Background {
             geometry: backend.geometry(),
@@ -68,7 +69,7 @@ impl Background {
         }
     }
 
-    /// Takes the backend back if the thread has returned it.
+    /// Takes the backend from the channel if the thread has returned it.
     fn look(&mut self) {
         let (None, Some((_, done))) = (&self.here, &self.thread) else { return };
         match done.try_recv() {
@@ -84,7 +85,7 @@ impl Background {
         self.here = Some(done.backend);
     }
 
-    /// Returns the backend, once the thread is done.
+    /// Returns the backend, after waiting for the thread if the thread owns it.
     fn backend(&mut self) -> &mut Boxed {
         if let (None, Some((_, done))) = (&self.here, &self.thread) {
             let done = done.recv().expect("the thread of a device does not panic");
@@ -104,7 +105,8 @@ fn is_large(operation: &Operation) -> bool {
     }
 }
 
-/// Wakes the clock when the thread ends. After a panic of the thread the clock then panics too, in place of waiting for ever.
+/// Guard that wakes the executor when the device's thread ends. If the thread panicked, the executor then panics
+/// instead of waiting forever.
 struct NotifyAtEnd(Arc<Notify>);
 
 impl Drop for NotifyAtEnd {
@@ -117,7 +119,7 @@ fn begin_thread(notify: Arc<Notify>) -> io::Result<(Sender<Job>, Receiver<Done>)
     let ((jobs, to_do), (done, results)) = (channel::<Job>(), channel());
     std::thread::Builder::new().name("device".into()).spawn(move || {
         let notify = NotifyAtEnd(notify);
-        // The channel is dropped before `notify`, so the thread that is woken finds it closed.
+        // The channel is dropped before `notify`, so the executor's thread finds it closed when it wakes.
         let (to_do, done) = (to_do, done);
         for Job { mut backend, now_ns, number, operation } in to_do {
             let mut answers = Vec::new();
@@ -139,7 +141,7 @@ impl Backend for Background {
 
     fn submit(&mut self, now_ns: u64, number: u64, operation: Operation) {
         if is_large(&operation) && self.thread.is_none() {
-            // Without a thread everything is performed here.
+            // If no thread can be started, every operation is performed by the calling thread.
             self.thread = begin_thread(self.notify.clone()).ok();
         }
         match (&self.thread, self.here.take()) {
@@ -163,7 +165,7 @@ impl Backend for Background {
         self.look();
         match &mut self.here {
             _ if !self.answers.is_empty() => Some(now_ns),
-            // The notification ends the wait.
+            // No time is known: the thread's notification ends the wait.
             None => Some(u64::MAX),
             Some(backend) => backend.next_event_ns(now_ns),
         }
@@ -212,7 +214,7 @@ mod tests {
     /// Operations in the order in which they were performed, each with its thread.
     type Log = Arc<Mutex<Vec<(&'static str, ThreadId)>>>;
 
-    /// Blocks in memory. The first write waits until it may be performed, a few seconds at most.
+    /// Blocks in memory. The first write waits for a message on `may_write`, a few seconds at most.
     struct Slow {
         log: Log,
         may_write: Option<Receiver<()>>,
@@ -278,7 +280,7 @@ mod tests {
 
     const LARGE: usize = LARGE_BYTES as usize;
 
-    /// The thread has the backend until a task lets it continue, so the other operations come meanwhile.
+    /// Checks operations that are submitted while the thread owns the backend: a task sends the message only later.
     #[test]
     fn tasks_continue_while_a_large_write_is_performed_and_operations_keep_their_order() {
         let clock = Clock::on_the_wall();

@@ -1,7 +1,8 @@
-//! An emulated drive, with its times: operations reach its queue when they are begun and are answered when the drive
-//! would answer.
+//! Emulated drive with simulated service times: an operation reaches the drive's queue when it is submitted, and is
+//! answered when the simulated drive completes it.
 //!
-//! The drive may be host-managed in zones, a caveat disk, or any other, which is then a conventional one for us.
+//! The drive may be a zoned host-managed one or a caveat disk. Any other drive is a conventional one for the file
+//! system.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,23 +17,26 @@ use imbrex_safety::Survey;
 
 use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneCondition, ZoneState};
 
-/// The drive, and what it has done and not yet answered.
+/// Emulated drive, with its operations in flight and the answers that were not delivered yet.
 pub struct Emulated {
     drive: EmulatedDrive,
     geometry: Geometry,
-    /// Operations that the drive has not finished, each with whether it is a read.
+    /// Operations in flight, each with whether it is a read.
     reads: BTreeMap<u64, bool>,
-    /// Answers by the time at which they come.
+    /// Answers by the time at which they are due and the number of the operation.
     answers: BTreeMap<(u64, u64), Outcome>,
     next_ns: Option<u64>,
     head: u64,
-    /// Whether answers wait for their time. Without it an answer comes as soon as it is known, and the drive keeps its own
-    /// time: for the wall clock when nobody wants to wait as long as a disk takes.
+    /// Whether answers are delayed until their simulated time. Otherwise an answer is delivered as soon as it is known,
+    /// and the drive keeps a time of its own: for the wall clock when users need not wait as long as a disk takes.
     is_paced: bool,
 }
 
 impl Emulated {
-    /// `drive`, answering when it would; an error says why it cannot hold a file system.
+    /// Returns the backend of `drive`, with answers at their simulated times.
+    ///
+    /// # Errors
+    /// The drive cannot hold a file system; the error says why.
     pub fn new(drive: EmulatedDrive) -> Result<Emulated, DeviceFault> {
         let geometry = geometry_of(&drive)?;
         Ok(Emulated {
@@ -46,12 +50,12 @@ impl Emulated {
         })
     }
 
-    /// The same, answering as soon as it can.
+    /// Returns this backend with answers delivered as soon as they are known.
     pub fn unpaced(self) -> Emulated {
         Emulated { is_paced: false, ..self }
     }
 
-    /// Takes the drive back.
+    /// Returns the drive.
     pub fn into_drive(self) -> EmulatedDrive {
         self.drive
     }
@@ -67,7 +71,7 @@ impl Emulated {
         zones.iter().map(state).collect()
     }
 
-    /// Lets the drive begin what it can by `now_ns`, and takes what it has done.
+    /// Lets the drive start operations up to `now_ns`, and collects its completions.
     fn work(&mut self, now_ns: u64) {
         let until = if self.is_paced { SimTime(now_ns) } else { SimTime(u64::MAX) };
         let next = loop {
@@ -148,7 +152,7 @@ impl Backend for Emulated {
     fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
         self.work(now_ns);
         let answer = self.answers.first_key_value().map(|((at, _), _)| *at);
-        // What a drive does in idle time matters to nobody until somebody waits for it.
+        // Work of an idle drive needs no event: no task waits for it.
         let begin = self.next_ns.filter(|_| self.drive.outstanding() > 0);
         [answer, begin].into_iter().flatten().min()
     }

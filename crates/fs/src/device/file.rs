@@ -1,8 +1,8 @@
-//! A file, or an ordinary block device: for metadata, and as a conventional drive of an array.
+//! Regular file or ordinary block device: holds metadata, or is a conventional drive of an array.
 //!
-//! Each operation is done as soon as it is begun, and answered at once: the file is in the host's cache, or on its
-//! flash. What a flush covers outlives the host. Many zeros are not written: the host is told that nothing lies there,
-//! so that the metadata of large drives, which are zeros at first, take no room in a file and no time.
+//! Each operation is performed and answered when it is submitted, because the file is in the host's cache or on flash.
+//! Flushed data survive a crash of the host. Long runs of zeros are not written: a hole is punched into the file in
+//! their place. So the metadata of a large drive, which are zeros at first, take neither space in the file nor time.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Seek, SeekFrom};
@@ -18,12 +18,12 @@ use imbrex_safety::{Survey, open_for_writing};
 use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome};
 
 const BYTES: u64 = BLOCK_BYTES as u64;
-/// Zeros of so many blocks and more are left out.
+/// Length in blocks from which on a write of zeros punches a hole instead.
 const HOLE_BLOCKS: usize = 16;
-/// Space on the host's disk for writes that have begun when the disk becomes full: a queue of 32 MiB.
+/// Space reserved on the host's disk for writes that are in flight when the disk becomes full: a queue of 32 MiB.
 const BEGUN_BYTES: u64 = 32 << 20;
 
-/// The file, and what it has answered.
+/// File with the answers that were not delivered yet.
 pub struct FileBackend {
     file: File,
     place: String,
@@ -31,14 +31,14 @@ pub struct FileBackend {
     answers: Vec<(u64, Outcome)>,
     head: u64,
     is_writable: bool,
-    /// Why the first sync failed, if one did.
+    /// Error message of the first sync that failed, if one did.
     failed_sync: Option<String>,
     host: Arc<HostFile>,
 }
 
 impl FileBackend {
-    /// Opens `path`, for this process alone if it is to be written (a block device exclusively, so that the kernel refuses it to
-    /// others); whole blocks of it are used.
+    /// Opens `path` and locks it: exclusively for writing, shared for reading. The kernel refuses to open a block
+    /// device that is written here for other exclusive users. A partial block at the end is not used.
     pub fn open(path: &Path, is_writable: bool) -> Result<FileBackend, DeviceFault> {
         let place = path.display().to_string();
         let failed = |what: &str, error: io::Error| DeviceFault::new(format!("{place}: {what}: {error}"));
@@ -54,7 +54,7 @@ impl FileBackend {
             }
             TryLockError::Error(error) => failed("cannot be locked", error),
         })?;
-        // A block device has no length but where it ends.
+        // The metadata of a block device have no length; the position of its end has.
         let bytes = file.seek(SeekFrom::End(0)).map_err(|error| failed("its length cannot be found", error))?;
         let geometry = Geometry { blocks: bytes / BYTES, kind: Kind::Plain };
         let host = HostFile::new(&file, path).map_err(|error| failed("its length cannot be found", error))?;
@@ -73,8 +73,8 @@ impl FileBackend {
         })
     }
 
-    /// Refuses everything but reads after a sync that failed: the kernel has marked the pages that it covered as clean, so the next
-    /// sync would succeed without them.
+    /// Returns an error after a failed sync: the kernel has marked the pages of that sync as clean, so the next sync
+    /// would succeed without writing them. Only reads are allowed then.
     fn check_synced(&self) -> io::Result<()> {
         match &self.failed_sync {
             Some(reason) => Err(io::Error::other(format!("a sync failed, and nothing was written since: {reason}"))),
@@ -89,8 +89,7 @@ impl FileBackend {
         synced.map(|()| Answer::Done)
     }
 
-    /// Where `bytes` are zeros, and enough of them, makes a hole in the file in place of writing them, if the host can.
-    /// Returns whether it did.
+    /// Punches a hole in the file if `bytes` are zeros, are long enough and the host can do it. Returns whether it did.
     fn leaves_out(&self, block: u64, bytes: &[u8]) -> bool {
         use rustix::fs::{FallocateFlags, fallocate};
         let is_worth_it = bytes.len() >= HOLE_BLOCKS * BLOCK_BYTES && bytes.iter().all(|byte| *byte == 0);
@@ -150,7 +149,7 @@ impl Backend for FileBackend {
         match seek(&self.file, SeekFrom::Data(block * BYTES)) {
             Ok(byte) => byte / BYTES,
             Err(rustix::io::Errno::NXIO) => self.geometry.blocks.max(block),
-            // A host that cannot tell: everything may be data.
+            // The host cannot report holes, so everything may be data.
             Err(_) => block,
         }
     }
@@ -202,7 +201,7 @@ mod tests {
         assert!(read[..BLOCK_BYTES].iter().chain(&read[3 * BLOCK_BYTES..]).all(|byte| *byte == 0));
     }
 
-    /// A pipe in the place of the file: it cannot be synced.
+    /// Uses a pipe in place of the file: a pipe cannot be synced.
     #[test]
     fn after_a_sync_that_failed_nothing_is_written_and_no_flush_succeeds() {
         let file = file(8);
@@ -232,7 +231,7 @@ mod tests {
             .run(async move { writer.write(2048, vec![7; BLOCK_BYTES]).await })
             .expect("it ends")
             .expect("it is written");
-        // Hosts tell of holes in pieces of their own: what is data is never left out.
+        // Hosts report holes in units of their own, but never report data as a hole.
         assert!((1024..=2048).contains(&device.next_data(3)), "{}", device.next_data(3));
         assert_eq!([device.next_data(2048), device.next_data(4095)], [2048, 4096]);
     }
@@ -246,7 +245,7 @@ mod tests {
         let one = device.clone();
         let read = clock.run(async move {
             one.write(0, vec![7; 64 * BLOCK_BYTES]).await.expect("it is written");
-            // As many zeros as are left out, and one block too few.
+            // First the shortest run of zeros that becomes a hole, then one that is a block shorter.
             one.write(1, vec![0; HOLE_BLOCKS * BLOCK_BYTES]).await.expect("it is written");
             one.write(40, vec![0; (HOLE_BLOCKS - 1) * BLOCK_BYTES]).await.expect("it is written");
             one.flush().await.expect("it is flushed");

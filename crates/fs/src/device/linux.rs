@@ -1,6 +1,6 @@
-//! A zoned block device of Linux: a host-managed drive, or `null_blk` with zones.
+//! Zoned block device of Linux: a host-managed drive, or `null_blk` with zones.
 //!
-//! Each operation is done as soon as it is begun, and answered at once; other tasks wait meanwhile.
+//! Each operation is performed and answered when it is submitted; other tasks wait meanwhile.
 
 use imbrex_device::DeviceError;
 use imbrex_device::zoned::{LinuxZoned, Zone, ZonedDevice};
@@ -9,18 +9,21 @@ use imbrex_disk::Lba;
 use super::emulated::condition_of;
 use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneState};
 
-/// The device, and what it has answered.
+/// Zoned block device, with the answers that were not delivered yet.
 pub struct Linux {
     device: LinuxZoned,
     geometry: Geometry,
-    /// Sectors of the device in a block.
+    /// Sectors of the device per block.
     per_block: u64,
     answers: Vec<(u64, Outcome)>,
     head: u64,
 }
 
 impl Linux {
-    /// `device`, if its zones are whole blocks of 4 KiB.
+    /// Returns the backend of `device`.
+    ///
+    /// # Errors
+    /// The zones are not whole blocks of 4 KiB.
     pub fn new(device: LinuxZoned) -> Result<Linux, DeviceFault> {
         let mode = device.mode_sense();
         let per_block = BLOCK_BYTES as u64 / u64::from(mode.sector_bytes);

@@ -1,14 +1,14 @@
-//! Blocks in memory, without time and without power cuts: for loads whose places matter and whose times do not. A caveat
-//! disk or a conventional one; [`super::model`] says the same of a caveat disk and knows power cuts, and takes a hundred
-//! times as long where DID is large.
+//! Blocks in memory, without time and without power cuts, for loads whose addresses matter and whose times do not. The
+//! device is a conventional or a caveat disk. [`super::model`] gives equal answers for a caveat disk and simulates
+//! power cuts, but takes a hundred times as long if DID is large.
 //!
 //! Invariants:
-//! 1. What a write destroyed (Singh 2014 §3.2) is an error when it is read, and so is what was never written of a caveat
-//!    disk (§4.1).
+//! 1. A read of a block that a write destroyed (Singh 2014 §3.2) is an error, and so is a read of a block of a caveat
+//!    disk that was never written (§4.1).
 
 use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome};
 
-/// The blocks.
+/// Device whose blocks are in memory.
 pub struct Memory {
     geometry: Geometry,
     bytes: Vec<u8>,
@@ -19,12 +19,15 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A new device; a zoned one cannot be asked for.
+    /// Returns a new device.
+    ///
+    /// # Panics
+    /// The geometry has zones.
     pub fn new(geometry: Geometry) -> Memory {
         assert!(!matches!(geometry.kind, Kind::Zoned { .. }), "it knows no zones");
         let blocks = usize::try_from(geometry.blocks).expect("it is as large as memory at most");
         let is_plain = geometry.kind == Kind::Plain;
-        // The system gives zeros as they are touched, so what is never written takes no room.
+        // The system allocates zeroed pages when they are touched, so blocks that are never written take no memory.
         let bytes = vec![0; blocks * BLOCK_BYTES];
         Memory { geometry, bytes, is_whole: vec![is_plain; blocks], answers: Vec::new(), head: 0 }
     }
@@ -99,7 +102,7 @@ mod tests {
     const BLOCKS: u64 = 40;
 
     proptest! {
-        /// Against the model of a caveat disk: after any writes the same blocks can be read, and hold the same.
+        /// Compares the readable blocks and their contents with the model of a caveat disk after any writes.
         #[test]
         fn it_says_what_the_model_says(
             writes in proptest::collection::vec((0..BLOCKS, 1u64..6, any::<u8>()), 1..30),

@@ -1,12 +1,13 @@
-//! Devices as the core sees them: blocks of 4 KiB that tasks read and write, zones that they reset. What is behind one is
-//! a [`Backend`]: an emulated drive with its times ([`emulated`]), a file or an ordinary block device ([`mod@file`]), a zoned block
-//! device of Linux ([`linux`]), blocks in memory with power cuts ([`model`]) or without
-//! ([`memory`]). With [`background`] large operations are performed by another thread.
+//! Devices as the core uses them: tasks read and write blocks of 4 KiB and reset zones. Each device has a [`Backend`]:
+//! an emulated drive with simulated times ([`emulated`]), a file or an ordinary block device ([`mod@file`]), a zoned
+//! block device of Linux ([`linux`]), or blocks in memory with power cuts ([`model`]) or without ([`memory`]). With
+//! [`background`] large operations are performed by another thread.
 //!
 //! Invariants:
-//! 1. An operation is answered once, under the number it was given. A task that gives up waiting does not undo it.
-//! 2. Operations reach the backend in the order in which they were begun as long as it takes them; those that must wait, in the
-//!    order of the [`queue`].
+//! 1. An operation is answered once, under the number that it got when it was submitted. Dropping the future of an
+//!    operation does not cancel the operation.
+//! 2. Operations reach the backend in the order in which they were submitted, as long as the backend takes them.
+//!    Operations that must wait are reordered by the [`queue`].
 
 pub mod area;
 pub mod background;
@@ -36,35 +37,36 @@ use imbrex_safety::{Contents, Survey};
 
 use crate::clock::{Clock, Source};
 
-/// Bytes of a block: what files are stored in, whatever the sectors of the device are.
+/// Bytes of a block, the unit of the file system, whatever the sector size of the device is.
 pub const BLOCK_BYTES: usize = 4096;
 
-/// What a device is, in blocks.
+/// Size and kind of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
-    /// Blocks in all.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Where they may be written.
+    /// Rules for writes.
     pub kind: Kind,
 }
 
-/// Where a device may be written.
+/// Rules for writes to a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Anywhere: a conventional disk, flash, a file.
+    /// A conventional disk, flash or a file: any block can be written.
     Plain,
-    /// At the pointers of its zones; anywhere in the first `conventional` of them.
+    /// Zoned device: each zone is written at its write pointer, and the first `conventional` zones anywhere.
     Zoned {
         /// Blocks of a zone.
         zone_blocks: u64,
-        /// How many zones.
+        /// Number of zones.
         zones: u32,
-        /// How many of them, from the first, are conventional.
+        /// Number of conventional zones; they are the first ones.
         conventional: u32,
-        /// The most that may be open or partly written at a time.
+        /// Largest number of zones that may be open or partly written at a time, if there is a limit.
         active_max: Option<u32>,
     },
-    /// Anywhere, but a write of blocks i … j destroys max(i + 1 + `no_overlap`, j + 1) … j + `isolation` (Singh 2014 §3.2).
+    /// Caveat disk: any block can be written, but a write of blocks i … j destroys max(i + 1 + `no_overlap`, j + 1) … j
+    /// + `isolation` (Singh 2014 §3.2).
     Caveat {
         /// DID, in blocks.
         isolation: u64,
@@ -74,7 +76,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name, in messages.
+    /// Returns the name of the kind in messages.
     pub fn name(&self) -> &'static str {
         match self {
             Kind::Plain => "conventional",
@@ -84,141 +86,142 @@ impl Kind {
     }
 }
 
-/// A zone, as a device reports it.
+/// State of a zone, as the device reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ZoneState {
-    /// Blocks from its start that are written; for a conventional zone 0.
+    /// Blocks written from the start of the zone on; 0 for a conventional zone.
     pub written: u64,
-    /// What can be done with it.
+    /// Condition of the zone.
     pub condition: ZoneCondition,
 }
 
-/// What can be done with a zone.
+/// Condition of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZoneCondition {
-    /// It is rewritten anywhere.
+    /// Any block can be rewritten.
     Conventional,
-    /// It takes writes at its pointer.
+    /// Writes are accepted at the write pointer.
     Writable,
-    /// It is full, or was finished.
+    /// The zone is written to its end, or was finished.
     Full,
-    /// A fault left it readable only.
+    /// After a fault the zone can only be read.
     ReadOnly,
-    /// A fault left nothing of it.
+    /// After a fault the zone can neither be read nor written.
     Offline,
 }
 
-/// What a task asks of a device.
+/// Operation that a task asks of a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// So many blocks from one on.
+    /// Reads blocks.
     Read {
-        /// The first.
+        /// First block.
         block: u64,
-        /// How many.
+        /// Number of blocks.
         blocks: u64,
     },
-    /// These bytes, whole blocks, from one on.
+    /// Writes whole blocks.
     Write {
-        /// The first.
+        /// First block.
         block: u64,
-        /// What.
+        /// Bytes to write.
         bytes: Vec<u8>,
     },
-    /// What was written is to be durable.
+    /// Makes all completed writes durable.
     Flush,
-    /// Empties a zone.
+    /// Empties the zone with this number.
     Reset(u32),
-    /// Makes a zone full.
+    /// Moves the write pointer of the zone with this number to its end: the zone is full.
     Finish(u32),
-    /// Asks for all zones.
+    /// Asks for the states of all zones.
     Report,
 }
 
-/// What a device answers.
+/// Answer of a device to an operation that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// Done.
+    /// Answer to an operation without a result.
     Done,
-    /// What was read.
+    /// Bytes that were read.
     Bytes(Vec<u8>),
-    /// The zones.
+    /// States of all zones.
     Zones(Vec<ZoneState>),
 }
 
-/// Why a device did not do what it was asked.
+/// Reason why a device failed an operation.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{reason}")]
 pub struct DeviceFault {
-    /// In words.
+    /// The reason in words.
     pub reason: String,
-    /// Whether a live block was destroyed by a write beside it, or a write came elsewhere than at the pointer: then the
-    /// file system broke the rules of its device.
+    /// Whether the file system broke the rules of its device: a write destroyed a live block beside it, or a write was
+    /// not at the write pointer.
     pub breaks_rules: bool,
 }
 
 impl DeviceFault {
-    /// A failure of the device.
+    /// Returns a fault of the device itself, with `breaks_rules` unset.
     pub fn new(reason: impl Into<String>) -> DeviceFault {
         DeviceFault { reason: reason.into(), breaks_rules: false }
     }
 }
 
-/// The outcome of an operation.
+/// Outcome of an operation.
 pub type Outcome = Result<Answer, DeviceFault>;
 
-/// What is behind a device.
+/// Implementation of a device.
 pub trait Backend {
-    /// What it is.
+    /// Returns the size and kind of the device.
     fn geometry(&self) -> Geometry;
 
-    /// Begins operation `number`.
+    /// Starts operation `number`.
     fn submit(&mut self, now_ns: u64, number: u64, operation: Operation);
 
-    /// Returns whether it takes no operation now; it takes one again by the time it has answered.
+    /// Returns whether the backend takes no operation now. It takes operations again once the one that it performs is
+    /// answered.
     fn is_busy(&mut self) -> bool {
         false
     }
 
-    /// When something happens next, if anything does.
+    /// Returns the time in nanoseconds of the next event of the backend, if there will be one.
     fn next_event_ns(&mut self, now_ns: u64) -> Option<u64>;
 
-    /// Appends what is answered by `now_ns`.
+    /// Appends the operations that are answered by `now_ns`: number and outcome of each.
     fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>);
 
-    /// The block behind the last one that was read or written: where the head is (Singh 2014 §4.4.4).
+    /// Returns the block behind the one that was read or written last: the position of the head (Singh 2014 §4.4.4).
     fn head_position(&self) -> u64;
 
-    /// The first block from `block` on that may hold something other than zeros, or its end: what lies between takes no
-    /// time to be looked at.
+    /// Returns the first block from `block` on that may hold something other than zeros, or the end of the device.
+    /// Skipping the blocks before it takes no time.
     fn next_data(&mut self, block: u64) -> u64 {
         block
     }
 
-    /// Looks for who else uses what lies behind it and for what it holds; `name` is what the user called it. Nothing is found
-    /// in memory.
+    /// Looks for other users and for existing contents of the medium; `name` is the device's name given by the user.
+    /// Nothing is found in memory.
     fn survey(&mut self, name: &str) -> std::io::Result<Survey> {
         Ok(Survey { name: name.to_string(), ..Survey::default() })
     }
 
-    /// The file of the host in which it lies, if it lies in one.
+    /// Returns the file of the host that stores the device, if there is one.
     fn host_file(&self) -> Option<Arc<HostFile>> {
         None
     }
 
-    /// Ends in good order: all that was answered is on the medium. Nothing is asked of it afterwards.
+    /// Shuts the device down: everything answered is on the medium when this returns. No operation may follow.
     fn shut_down(&mut self) -> Result<(), DeviceFault> {
         Ok(())
     }
 }
 
-/// Time between two checks for space on the host's disk.
+/// Nanoseconds between two checks for space on the host's disk.
 const SPACE_CHECK_NS: u64 = 100_000_000;
 
-/// What was asked of a device so far.
+/// Counts of the operations asked of a device so far.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Traffic {
-    /// Reads, and their blocks.
+    /// Reads.
     pub reads: u64,
     /// Blocks that were read.
     pub blocks_read: u64,
@@ -230,12 +233,12 @@ pub struct Traffic {
     pub flushes: u64,
     /// Zones that were reset.
     pub resets: u64,
-    /// Reads, writes, flushes and resets that the device failed to do.
+    /// Reads, writes, flushes and resets that failed.
     pub failures: u64,
 }
 
 impl Traffic {
-    /// Both together.
+    /// Returns the sums of both counts.
     pub fn and(&self, other: &Traffic) -> Traffic {
         Traffic {
             reads: self.reads + other.reads,
@@ -265,30 +268,31 @@ struct Inner {
     numbers: Cell<u64>,
     traffic: Cell<Traffic>,
     ledger: RefCell<Ledger>,
-    /// Whether something was written since the last flush began.
+    /// Whether a write was submitted since the last flush started.
     is_dirty: Cell<bool>,
-    /// Flushes under way.
+    /// Number of flushes in flight.
     flushing: Cell<u32>,
-    /// What it held before it was given to a file system.
+    /// Contents found by the last survey, from before the device belonged to a file system.
     former_contents: RefCell<Vec<Contents>>,
-    /// The file of the host in which it lies.
+    /// File of the host that stores the device, if there is one.
     host_file: Option<Arc<HostFile>>,
-    /// Since when writes wait for space on the host's disk, if they do.
+    /// Time since which writes wait for space on the host's disk, if they do.
     blocked_since_ns: Cell<Option<u64>>,
-    /// Time of the next check for that space.
+    /// Time of the next check for space on the host's disk.
     next_space_check_ns: Cell<Option<u64>>,
-    /// Whether the writes have waited for one check: time enough to let a device fail that redundancy covers.
+    /// Whether writes have waited from one check for space to another: time enough to fail a device whose loss the
+    /// redundancy covers.
     is_blocked_for_long: Cell<bool>,
-    /// Whether writes fail, in place of waiting, while that disk is full.
+    /// Whether writes fail instead of waiting while the host's disk is full.
     fails_on_full_disk: Cell<bool>,
 }
 
-/// A device. Cloning gives another handle of the same.
+/// Block device with a queue. A clone is another handle of the same device.
 #[derive(Clone)]
 pub struct Device(Rc<Inner>);
 
 impl Device {
-    /// The device in front of `backend`, called `name` in messages.
+    /// Returns a device on `backend`, called `name` in messages.
     pub fn new(clock: &Clock, name: &str, backend: Box<dyn Backend>) -> Device {
         let (geometry, host_file) = (backend.geometry(), backend.host_file());
         let inner = Rc::new(Inner {
@@ -314,61 +318,61 @@ impl Device {
         Device(inner)
     }
 
-    /// What it is called.
+    /// Returns the name of the device in messages.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// What it is.
+    /// Returns the size and kind of the device.
     pub fn geometry(&self) -> Geometry {
         self.0.geometry
     }
 
-    /// What its queue keeps to from now on.
+    /// Sets the limits of the device's queue.
     pub fn set_queue_limits(&self, limits: QueueLimits) {
         self.0.queue.borrow_mut().set_limits(limits);
         self.0.begin_what_may(self.0.clock.now_ns());
     }
 
-    /// What was asked of it so far.
+    /// Returns the counts of the operations so far.
     pub fn traffic(&self) -> Traffic {
         self.0.traffic.get()
     }
 
-    /// What it spent its time on so far, by what tasks worked for.
+    /// Returns the device time and blocks used so far, by cause.
     pub fn spent(&self) -> ByCause {
         self.0.ledger.borrow().spent()
     }
 
-    /// The clock that its operations are tasks of.
+    /// Returns the executor of the device.
     pub fn clock(&self) -> &Clock {
         &self.0.clock
     }
 
-    /// Where its head is.
+    /// Returns the block behind the one that was read or written last.
     pub fn head_position(&self) -> u64 {
         self.0.backend.borrow().head_position()
     }
 
-    /// The first block from `block` on that may hold something other than zeros, or its end.
+    /// Returns the first block from `block` on that may hold something other than zeros, or the end of the device.
     pub fn next_data(&self, block: u64) -> u64 {
         self.0.backend.borrow_mut().next_data(block)
     }
 
-    /// Looks for who else uses it and for what it holds. The signatures that are found are overwritten when the device is
-    /// [erased](Device::former_contents).
+    /// Looks for other users and existing contents of the device. The signatures found are kept for
+    /// [`Device::former_contents`]: erasing the device overwrites them.
     pub fn survey(&self) -> std::io::Result<Survey> {
         let survey = self.0.backend.borrow_mut().survey(self.name())?;
         self.0.former_contents.replace(survey.contents.clone());
         Ok(survey)
     }
 
-    /// Returns what the last survey found.
+    /// Returns the contents found by the last survey.
     pub fn former_contents(&self) -> Vec<Contents> {
         self.0.former_contents.borrow().clone()
     }
 
-    /// The file of the host in which it lies, if it lies in one.
+    /// Returns the file of the host that stores the device, if there is one.
     pub fn host_file(&self) -> Option<Arc<HostFile>> {
         self.0.host_file.clone()
     }
@@ -378,7 +382,7 @@ impl Device {
         self.0.blocked_since_ns.get().is_some()
     }
 
-    /// Lets writes fail, in place of waiting, while the host's disk is full.
+    /// Makes writes fail instead of waiting while the host's disk is full.
     pub fn fail_on_full_disk(&self) {
         if let Some(file) = &self.0.host_file {
             file.drop_reserve();
@@ -391,7 +395,7 @@ impl Device {
         self.0.fails_on_full_disk.get()
     }
 
-    /// Whether both are the same device.
+    /// Returns whether both are handles of one device.
     pub fn is(&self, other: &Device) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
@@ -407,6 +411,9 @@ impl Device {
     }
 
     /// Writes `bytes`, whole blocks, from `block` on.
+    ///
+    /// # Panics
+    /// `bytes` are not whole blocks.
     pub async fn write(&self, block: u64, bytes: Vec<u8>) -> Result<(), DeviceFault> {
         assert!(bytes.len().is_multiple_of(BLOCK_BYTES), "{} bytes are not whole blocks", bytes.len());
         let blocks = (bytes.len() / BLOCK_BYTES) as u64;
@@ -418,15 +425,15 @@ impl Device {
         self.perform_counted(Operation::Write { block, bytes }).await.map(drop)
     }
 
-    /// Makes durable what was written. It returns at once where nothing was written since the last flush and no flush
-    /// is under way: one that somebody else began may be for what is meant here, so it is not enough to have seen it
-    /// begin.
+    /// Makes completed writes durable. Returns at once if nothing was written since the last flush and no flush is in
+    /// flight. A flush that another task started may cover writes of this caller, so the caller must wait for its
+    /// completion.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
         if !self.0.is_dirty.replace(false) && self.0.flushing.get() == 0 {
             return Ok(());
         }
         self.count(|traffic| traffic.flushes += 1);
-        // Where the task gives up waiting it stays counted, and others flush once too often.
+        // If this future is dropped, the count stays too high, and later flushes are not skipped.
         self.0.flushing.set(self.0.flushing.get() + 1);
         let outcome = self.perform_counted(Operation::Flush).await;
         self.0.flushing.set(self.0.flushing.get() - 1);
@@ -442,12 +449,12 @@ impl Device {
         self.perform_counted(Operation::Reset(zone)).await.map(drop)
     }
 
-    /// Makes zone `zone` full.
+    /// Makes zone `zone` full: its write pointer moves to its end.
     pub async fn finish(&self, zone: u32) -> Result<(), DeviceFault> {
         self.perform(Operation::Finish(zone)).await.map(drop)
     }
 
-    /// All zones.
+    /// Returns the states of all zones.
     pub async fn zones(&self) -> Result<Vec<ZoneState>, DeviceFault> {
         match self.perform(Operation::Report).await? {
             Answer::Zones(zones) => Ok(zones),
@@ -455,12 +462,12 @@ impl Device {
         }
     }
 
-    /// Ends it in good order, as a drive is switched off; nothing is asked of it afterwards.
+    /// Shuts the device down like a drive that is switched off. No operation may follow.
     pub fn shut_down(&self) -> Result<(), DeviceFault> {
         self.0.backend.borrow_mut().shut_down()
     }
 
-    /// Ends it in good order and lets go of it, so that others may have it once nobody has a handle of it.
+    /// Shuts the device down and removes it from the executor. Others can open the medium once all handles are dropped.
     pub fn close(&self) -> Result<(), DeviceFault> {
         let outcome = self.shut_down();
         let source: Rc<dyn Source> = self.0.clone();
@@ -483,7 +490,7 @@ impl Device {
         self.0.traffic.set(traffic);
     }
 
-    /// Performs an operation and counts a failure.
+    /// Performs an operation, and counts a failure.
     async fn perform_counted(&self, operation: Operation) -> Outcome {
         let outcome = self.perform(operation).await;
         if outcome.is_err() {
@@ -505,39 +512,40 @@ impl Device {
 }
 
 impl Inner {
-    /// Gives the backend what it takes now.
+    /// Submits waiting operations to the backend, as far as the backend takes them.
     fn begin_what_may(&self, now_ns: u64) {
         let mut has_space = None;
         while !self.backend.borrow_mut().is_busy() {
-            // Any operation may fill the disk.
+            // Any operation may fill the host's disk, so space is checked before each.
             let is_free = self.host_file.as_ref().is_none_or(|file| file.check_disk_space().is_ok());
             has_space = Some(is_free);
             let Some((number, operation)) = self.queue.borrow_mut().next(now_ns, is_free) else { break };
             self.ledger.borrow_mut().begin(now_ns);
             self.backend.borrow_mut().submit(now_ns, number, operation);
         }
-        // What a backend is busy with says nothing of space.
+        // While the backend is busy, space is not checked.
         if let Some(has_space) = has_space {
             self.note_blocked(now_ns, !has_space && self.queue.borrow().has_waiting_write());
         }
     }
 
-    /// Notes whether writes wait for space now.
+    /// Records whether writes wait for space now.
     fn note_blocked(&self, now_ns: u64, is_blocked: bool) {
         self.next_space_check_ns.set(is_blocked.then(|| now_ns + SPACE_CHECK_NS));
         let since_ns = is_blocked.then(|| self.blocked_since_ns.get().unwrap_or(now_ns));
         let was_blocked = self.blocked_since_ns.replace(since_ns).is_some();
         let is_for_long = since_ns.is_some_and(|since_ns| now_ns - since_ns >= SPACE_CHECK_NS);
         self.is_blocked_for_long.set(is_for_long);
-        // Told at each check: who waits looks at all sources, and another may have had space at the last one.
+        // Notified at each check: a waiting task looks at all sources, and another source may have had space at the
+        // last check.
         if is_blocked && !was_blocked || is_for_long {
             self.clock.notify_blocked();
         }
     }
 
-    /// Operation `number` came to this.
+    /// Passes the outcome of operation `number` to the task that waits for it.
     fn answer(&self, number: u64, outcome: Outcome) {
-        // Nobody waits for it where a task gave up.
+        // The waiter is gone if its future was dropped.
         let mut waiting = self.waiting.borrow_mut();
         let Some(waiter) = waiting.get_mut(&number) else { return };
         assert!(waiter.outcome.is_none(), "operation {number} was answered twice: invariant 1");
@@ -558,7 +566,7 @@ impl Source for Inner {
 
     fn next_event_ns(&self, now_ns: u64) -> Option<u64> {
         let mut backend = self.backend.borrow_mut();
-        // A busy backend takes nothing, whatever space there is.
+        // A busy backend takes no operation, whatever space there is.
         let space_check_ns = self.next_space_check_ns.get().filter(|_| !backend.is_busy());
         [backend.next_event_ns(now_ns), space_check_ns].into_iter().flatten().min()
     }

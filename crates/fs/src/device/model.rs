@@ -1,11 +1,12 @@
-//! Blocks in memory that know what is durable: for tests, power cuts and speed without a disk. It takes no time.
+//! Blocks in memory with knowledge of which are durable: for tests, power cuts and fast runs without a disk. Operations
+//! take no time.
 //!
-//! It keeps the rules of the device that it stands for, by itself and simply: a write off a zone's pointer is refused, a
-//! write on a caveat disk destroys what lies behind it (Singh 2014 §3.2), and reading what was destroyed is an error. All
-//! of these are counted, for a file system that is right never meets one.
+//! The model enforces the rules of the device that it stands for with simple code of its own. A write off a zone's
+//! pointer is refused, a write on a caveat disk destroys the blocks behind it (Singh 2014 §3.2), and reading a
+//! destroyed block is an error. Each of these cases is counted; a correct file system never causes one.
 //!
-//! What a power cut leaves: all that was flushed, and any subset of the blocks written since; of a sequential zone a
-//! prefix, with the pointer behind it.
+//! A power cut leaves all flushed blocks and any subset of the blocks written since. Of a sequential zone it leaves a
+//! prefix, with the write pointer behind the prefix.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -13,32 +14,32 @@ use std::rc::Rc;
 
 use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneCondition, ZoneState};
 
-/// What a block holds.
+/// Content of a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Content {
     Bytes(Rc<[u8]>),
-    /// It was destroyed by a write before it.
+    /// The block was destroyed by a write to an earlier block.
     Destroyed,
 }
 
-/// The contents of a device at one time.
+/// Contents of a device at one time.
 #[derive(Clone, Debug)]
 pub struct Contents {
     geometry: Geometry,
     blocks: BTreeMap<u64, Content>,
-    /// Blocks written of each sequential zone that is not empty.
+    /// Blocks written in each sequential zone that is not empty.
     written: BTreeMap<u32, u64>,
     failed: BTreeMap<u32, ZoneCondition>,
 }
 
-/// A block that was written and is not durable yet.
+/// Block that was written and is not durable yet.
 #[derive(Clone, Debug)]
 struct Unflushed {
     block: u64,
     bytes: Rc<[u8]>,
 }
 
-/// A device as it was at one time, with what was not durable then.
+/// State of a device at one time, including the writes that were not durable then.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     durable: Contents,
@@ -46,7 +47,7 @@ pub struct Snapshot {
 }
 
 impl Contents {
-    /// Those of a new device. On a caveat disk everything is destroyed (§4.1).
+    /// Returns the contents of a new device. On a caveat disk every block counts as destroyed (§4.1).
     pub fn new(geometry: Geometry) -> Contents {
         Contents { geometry, blocks: BTreeMap::new(), written: BTreeMap::new(), failed: BTreeMap::new() }
     }
@@ -68,14 +69,17 @@ impl Contents {
         Ok(Answer::Bytes(bytes))
     }
 
-    /// The sequential zone of `block`.
+    /// Returns the sequential zone of `block`, if it is in one.
     fn zone_of(&self, block: u64) -> Option<u32> {
         let Kind::Zoned { zone_blocks, conventional, .. } = self.geometry.kind else { return None };
         let zone = (block / zone_blocks) as u32;
         (zone >= conventional).then_some(zone)
     }
 
-    /// Whether a write of `blocks` from `block` on keeps the rules.
+    /// Checks a write of `blocks` from `block` on against the rules of the device.
+    ///
+    /// # Errors
+    /// The write breaks a rule, or its zone has failed.
     fn check_write(&self, block: u64, blocks: u64) -> Result<(), DeviceFault> {
         let Kind::Zoned { zone_blocks, active_max, .. } = self.geometry.kind else { return Ok(()) };
         let Some(zone) = self.zone_of(block) else {
@@ -106,7 +110,7 @@ impl Contents {
         }
     }
 
-    /// What a write of `blocks` from `block` on destroys (§3.2).
+    /// Marks the blocks as destroyed that a write of `blocks` from `block` on destroys (§3.2).
     fn destroy_behind(&mut self, block: u64, blocks: u64) {
         let Kind::Caveat { isolation, no_overlap } = self.geometry.kind else { return };
         let end = block + blocks;
@@ -159,7 +163,7 @@ impl Contents {
         (0..zones).map(state).collect()
     }
 
-    /// Alters the bytes of a block, as decay does.
+    /// Alters the bytes of a block, like decay of the medium.
     pub fn corrupt(&mut self, block: u64, alter: impl FnOnce(&mut [u8])) {
         let mut bytes = match self.blocks.get(&block) {
             Some(Content::Bytes(bytes)) => bytes.to_vec(),
@@ -169,12 +173,12 @@ impl Contents {
         self.blocks.insert(block, Content::Bytes(bytes.into()));
     }
 
-    /// Makes a zone fail.
+    /// Puts a zone into a failed condition.
     pub fn fail_zone(&mut self, zone: u32, condition: ZoneCondition) {
         self.failed.insert(zone, condition);
     }
 
-    /// What a block holds; nothing where it was never written, or was destroyed.
+    /// Returns the bytes of a block; `None` if the block was never written or was destroyed.
     pub fn block(&self, block: u64) -> Option<&[u8]> {
         match self.blocks.get(&block)? {
             Content::Bytes(bytes) => Some(bytes),
@@ -182,7 +186,7 @@ impl Contents {
         }
     }
 
-    /// Blocks that hold something, in order.
+    /// Returns the blocks that were written or destroyed, in order.
     pub fn used_blocks(&self) -> Vec<u64> {
         self.blocks.keys().copied().collect()
     }
@@ -193,13 +197,14 @@ fn broken(reason: String) -> DeviceFault {
 }
 
 impl Snapshot {
-    /// How many blocks are not durable.
+    /// Returns the number of blocks that are not durable.
     pub fn unflushed(&self) -> usize {
         self.since.len()
     }
 
-    /// What a power cut leaves where of the blocks that are not durable those survive that `survives` says yes to. In a
-    /// sequential zone the first that does not survive takes all behind it with it.
+    /// Returns the contents after a power cut. `survives` is called with the number of each block that is not durable,
+    /// and returns whether the block survives. In a sequential zone a block that does not survive takes all later ones
+    /// of the zone with it.
     pub fn cut(&self, mut survives: impl FnMut(usize) -> bool) -> Contents {
         let mut left = self.durable.clone();
         for (number, write) in self.since.iter().enumerate() {
@@ -209,37 +214,37 @@ impl Snapshot {
                 _ if !survives => {}
                 _ => left.put(write.block, write.bytes.clone()),
             }
-            // A write that was torn may have destroyed what it would have destroyed.
+            // Even a torn write may have destroyed the blocks behind it.
             left.destroy_behind(write.block, 1);
         }
         left
     }
 }
 
-/// Keeps what several devices were like after each event of any of them.
+/// Collector of snapshots of several devices, one set after each event of any of them.
 #[derive(Debug)]
 struct Recorder {
     devices: Vec<Model>,
     taken: RefCell<Vec<Vec<Snapshot>>>,
 }
 
-/// What the model and whoever tests share.
+/// State shared by all handles of the model.
 #[derive(Debug)]
 struct State {
     view: Contents,
     durable: Contents,
     since: Vec<Unflushed>,
-    /// Writes, flushes and resets so far.
+    /// Number of writes, flushes, resets and finishes so far.
     events: u64,
-    /// Operations that broke the rules.
+    /// Number of operations that broke the rules.
     broken: u64,
-    /// Who wants to know of each event.
+    /// Collector to which each event is reported.
     recorder: Option<Rc<Recorder>>,
-    /// Writes, flushes and resets that it still does before it does nothing any more.
+    /// Number of events that still succeed before the device fails; no limit if none.
     events_left: Option<u64>,
 }
 
-/// The model. Cloning gives another handle of the same device, for whoever tests.
+/// Model of a device. A clone is another handle of the same device, for the test.
 #[derive(Clone, Debug)]
 pub struct Model {
     state: Rc<RefCell<State>>,
@@ -248,60 +253,60 @@ pub struct Model {
 }
 
 impl Model {
-    /// A new device.
+    /// Returns a new device.
     pub fn new(geometry: Geometry) -> Model {
         Model::with(Contents::new(geometry))
     }
 
-    /// One that holds `contents`.
+    /// Returns a device that holds `contents`.
     pub fn with(contents: Contents) -> Model {
         let (view, durable) = (contents.clone(), contents);
         let state = State { view, durable, since: Vec::new(), events: 0, broken: 0, recorder: None, events_left: None };
         Model { state: Rc::new(RefCell::new(state)), answers: VecDeque::new(), head: 0 }
     }
 
-    /// From now on keeps a snapshot of all these devices after every write, flush and reset of one of them.
+    /// Starts to take snapshots of all `devices` after every write, flush, reset and finish of one of them.
     pub fn keep_snapshots(devices: &[Model]) {
         let recorder = Rc::new(Recorder { devices: devices.to_vec(), taken: RefCell::default() });
         devices.iter().for_each(|device| device.state.borrow_mut().recorder = Some(recorder.clone()));
     }
 
-    /// Takes the snapshots kept so far, each of all devices; no more are kept.
+    /// Stops taking snapshots and returns those taken so far, each with one snapshot per device.
     pub fn take_snapshots(devices: &[Model]) -> Vec<Vec<Snapshot>> {
         let recorders = devices.iter().filter_map(|device| device.state.borrow_mut().recorder.take());
         let recorder = recorders.collect::<Vec<_>>().pop();
         recorder.map(|recorder| std::mem::take(&mut *recorder.taken.borrow_mut())).unwrap_or_default()
     }
 
-    /// It as it is now.
+    /// Returns a snapshot of the present state.
     pub fn snapshot(&self) -> Snapshot {
         let state = self.state.borrow();
         Snapshot { durable: state.durable.clone(), since: state.since.clone() }
     }
 
-    /// What it holds, as if all were flushed.
+    /// Returns the contents, as if all writes were flushed.
     pub fn contents(&self) -> Contents {
         self.state.borrow().view.clone()
     }
 
-    /// Changes what it holds, as a fault does: durable at once.
+    /// Changes the contents like a fault of the medium: the change is durable at once.
     pub fn alter(&self, alter: impl Fn(&mut Contents)) {
         let mut state = self.state.borrow_mut();
         alter(&mut state.view);
         alter(&mut state.durable);
     }
 
-    /// Lets it do `events` more writes, flushes and resets; from then on every operation fails, as on a drive that died.
+    /// Makes every operation fail after `events` more writes, flushes, resets and finishes, as on a dead drive.
     pub fn fail_after(&self, events: u64) {
         self.state.borrow_mut().events_left = Some(events);
     }
 
-    /// Writes, flushes and resets so far.
+    /// Returns the number of writes, flushes, resets and finishes so far.
     pub fn events(&self) -> u64 {
         self.state.borrow().events
     }
 
-    /// Operations so far that broke the rules of the device.
+    /// Returns the number of operations that broke the rules of the device.
     pub fn broken_rules(&self) -> u64 {
         self.state.borrow().broken
     }
@@ -330,14 +335,14 @@ impl State {
 
     fn reset(&mut self, zone: u32) -> Outcome {
         self.view.reset(zone)?;
-        // A reset is durable at once, and so the writes to its zone are gone.
+        // A reset is durable at once, so unflushed writes to its zone are dropped.
         self.durable.reset(zone)?;
         let durable = &self.durable;
         self.since.retain(|write| durable.zone_of(write.block) != Some(zone));
         Ok(Answer::Done)
     }
 
-    /// A zone that was made full is so at once, with what was written to it.
+    /// Finishes a zone. The finish and all writes to the zone are durable at once.
     fn finish(&mut self, zone: u32) -> Outcome {
         let durable = &self.durable;
         let (inside, others) = self.since.drain(..).partition(|write| durable.zone_of(write.block) == Some(zone));

@@ -1,49 +1,52 @@
-//! The queue of a device: what waits until the device takes more, and who goes next (Jin 2014 §II.D.2, request queue scheduling).
+//! Queue of a device: operations that wait until the device takes more, and the choice of the next one (Jin 2014
+//! §II.D.2, request queue scheduling).
 //!
-//! Reads go before writes, for somebody waits for them; a write that has waited for the deadline goes before reads, one
-//! for each read. Reads among themselves keep the order in which they came, so a reader of a file gets its blocks in
-//! order. Writes do too, with one exception: a write that begins where another ends goes with that one, as one
-//! operation, and so before writes that came between the two. The writes of a zone still go at its pointer.
+//! Reads go before writes, because tasks wait for them. A write that has waited for the deadline goes before reads, in
+//! turns of one write and one read. Reads keep their order of arrival, so a reader of a file gets its blocks in order.
+//! Writes do too, with one exception: a write that begins where another ends is merged with that one into one
+//! operation, and so goes before writes that arrived between the two. The writes of a zone still go at its write
+//! pointer.
 //!
 //! ```text
 //!   push ─► waiting ─► next: overdue write, unless one went just now │ oldest read │ oldest write, with those that follow it ─► device
 //! ```
 //!
 //! Invariants:
-//! 1. No more operations are at the device than [`QueueLimits::depth`].
-//! 2. A read goes no earlier than a write of the same blocks that came before it, nor a write before such a read.
-//! 3. Writes, flushes, finishes and reports keep their order among themselves, but that a write may go together with an
-//!    earlier one that it follows on the device, and so before writes that came in between: never before one of the
-//!    same blocks, nor before a flush, finish or report. A reset is passed by nothing, as long as the host's disk has space.
-//! 4. While a read waits that may go, no two writes in a row go before it. The write that came first goes, once it has waited
-//!    for [`QueueLimits::deadline_ns`], after one read at most.
-//! 5. Without space on the host's disk a read waits for nothing but writes of its blocks and resets of their zone.
+//! 1. At most [`QueueLimits::depth`] operations are at the device.
+//! 2. A read goes no earlier than an earlier write of any of its blocks, nor a write before such a read.
+//! 3. Writes, flushes, finishes and reports keep their order, except that a write may be merged with an earlier one
+//!    that it follows on the device. It then goes before writes that arrived in between, but never before one of the
+//!    same blocks, nor before a flush, finish or report. Nothing overtakes a reset while the host's disk has space.
+//! 4. While a read waits that may go, no two writes in a row go before it. Once the oldest write has waited for
+//!    [`QueueLimits::deadline_ns`], at most one more read goes before it.
+//! 5. Without space on the host's disk a read waits only for writes of its blocks and for resets of their zone.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::{BLOCK_BYTES, Kind, Operation};
 
-/// What a queue keeps to.
+/// Limits of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueLimits {
-    /// Operations that the device has at a time, at most; at least one.
+    /// Largest number of operations at the device; 0 counts as 1.
     pub depth: usize,
-    /// A write that has waited for so long goes before reads.
+    /// Nanoseconds after which a waiting write goes before reads.
     pub deadline_ns: u64,
-    /// Blocks of writes that go as one, at most.
+    /// Largest number of blocks of merged writes.
     pub gather_blocks: u64,
 }
 
 impl Default for QueueLimits {
-    /// As many as a SATA drive takes; half a second, less than anybody waits for a file in vain; a mebibyte.
+    /// Returns the depth of a SATA drive's queue, a deadline shorter than users wait for a file, and merged writes of
+    /// up to 1 MiB.
     fn default() -> QueueLimits {
         QueueLimits { depth: 32, deadline_ns: 500_000_000, gather_blocks: 256 }
     }
 }
 
 impl QueueLimits {
-    /// One at a time, each write overdue at once, none gathered.
+    /// Limits with one operation at a time, each write overdue at once, and no merging.
     pub const SMALLEST: QueueLimits = QueueLimits { depth: 1, deadline_ns: 0, gather_blocks: 1 };
 }
 
@@ -52,7 +55,7 @@ struct Waiting {
     number: u64,
     operation: Operation,
     since_ns: u64,
-    /// Blocks that it reads, writes or resets.
+    /// Blocks that the operation reads, writes or resets.
     blocks: Range<u64>,
 }
 
@@ -69,45 +72,45 @@ impl Waiting {
         self.blocks.start < other.blocks.end && other.blocks.start < self.blocks.end
     }
 
-    /// Whether it may go before `earlier`, which came before it.
+    /// Returns whether this operation may go before `earlier`, which arrived before it.
     fn may_pass(&self, earlier: &Waiting) -> bool {
         let is_reset = |it: &Waiting| matches!(it.operation, Operation::Reset(_));
         !is_reset(self) && !is_reset(earlier) && self.is_read() != earlier.is_read() && !self.meets(earlier)
     }
 }
 
-/// The queue.
+/// Queue of a device.
 #[derive(Debug)]
 pub struct Queue {
     limits: QueueLimits,
-    /// Blocks of a zone, whose end no gathered write crosses; `None` where writes are not gathered.
+    /// Blocks of a zone: no merged write crosses its end. `None` if writes are not merged.
     zone_blocks: Option<u64>,
     waiting: VecDeque<Waiting>,
-    /// What the device has: by the number that it was given, the numbers of those that were gathered with it.
+    /// Operations at the device: by number, the numbers of the writes merged into each.
     at_device: BTreeMap<u64, Vec<u64>>,
-    /// Whether an overdue write went last.
+    /// Whether the last operation was chosen because it was an overdue write.
     was_overdue: bool,
 }
 
 impl Queue {
-    /// The queue of a device of `kind`.
+    /// Returns the empty queue of a device of `kind`.
     pub fn new(kind: &Kind) -> Queue {
         let zone_blocks = match *kind {
             Kind::Plain => Some(u64::MAX),
             Kind::Zoned { zone_blocks, .. } => Some(zone_blocks),
-            // A write destroys what lies behind it: what was asked for is done as it was asked for.
+            // A write destroys blocks behind it, so writes are performed exactly as they were submitted.
             Kind::Caveat { .. } => None,
         };
         let (waiting, at_device) = (VecDeque::new(), BTreeMap::new());
         Queue { limits: QueueLimits::default(), zone_blocks, waiting, at_device, was_overdue: false }
     }
 
-    /// From now on it keeps to these.
+    /// Sets the limits.
     pub fn set_limits(&mut self, limits: QueueLimits) {
         self.limits = limits;
     }
 
-    /// An operation comes.
+    /// Adds an operation at the end.
     pub fn push(&mut self, now_ns: u64, number: u64, operation: Operation) {
         let blocks = self.blocks_of(&operation);
         self.waiting.push_back(Waiting { number, operation, since_ns: now_ns, blocks });
@@ -132,8 +135,8 @@ impl Queue {
         self.waiting.iter().any(Waiting::is_write)
     }
 
-    /// Takes the next operation for the device, with its number. Without space on the host's disk writes wait, and so do the
-    /// operations that keep their order among writes.
+    /// Takes the next operation for the device, with its number. Without space on the host's disk, writes wait, and so
+    /// do the operations that keep their order among writes.
     pub fn next(&mut self, now_ns: u64, has_space: bool) -> Option<(u64, Operation)> {
         if self.at_device.len() >= self.limits.depth.max(1) {
             return None;
@@ -149,13 +152,14 @@ impl Queue {
         Some((number, operation))
     }
 
-    /// Which of those that wait goes next.
+    /// Returns the position of the waiting operation that goes next.
     fn choose(&mut self, now_ns: u64, has_space: bool) -> Option<usize> {
         let read = if has_space { self.oldest(Waiting::is_read) } else { self.read_that_need_not_wait() };
         let other = self.oldest(|waiting| !waiting.is_read());
         let other = other.filter(|index| has_space || !self.waiting[*index].is_write());
         let (Some(read), Some(other)) = (read, other) else {
-            // What came first of all may always go.
+            // With at most one candidate there is no choice. While there is space, the oldest operation of all is
+            // always a candidate.
             self.was_overdue = false;
             return read.or(other);
         };
@@ -164,14 +168,14 @@ impl Queue {
         Some(if self.was_overdue { other } else { read })
     }
 
-    /// The oldest of one kind, if it may go before all that came before it.
+    /// Returns the position of the oldest operation that is of one kind, if it may go before all earlier operations.
     fn oldest(&self, is_meant: impl Fn(&Waiting) -> bool) -> Option<usize> {
         let index = self.waiting.iter().position(is_meant)?;
         let may_go = self.waiting.range(..index).all(|earlier| self.waiting[index].may_pass(earlier));
         may_go.then_some(index)
     }
 
-    /// The oldest read that no earlier write or reset concerns.
+    /// Returns the position of the oldest read whose blocks no earlier write or reset touches.
     fn read_that_need_not_wait(&self) -> Option<usize> {
         (0..self.waiting.len()).find(|index| {
             let read = &self.waiting[*index];
@@ -179,8 +183,8 @@ impl Queue {
         })
     }
 
-    /// The write of `bytes` at `block`, which stood at `index`, together with waiting writes that go on where it ends;
-    /// and their numbers.
+    /// Returns the write of `bytes` at `block`, merged with waiting writes that continue where it ends, and the numbers
+    /// of those writes. The write was taken from position `index`.
     fn gather(&mut self, index: usize, block: u64, mut bytes: Vec<u8>) -> (Operation, Vec<u64>) {
         let mut gathered = Vec::new();
         let Some(zone_blocks) = self.zone_blocks else { return (Operation::Write { block, bytes }, gathered) };
@@ -207,8 +211,8 @@ impl Queue {
         (Operation::Write { block, bytes }, gathered)
     }
 
-    /// The device has answered what it was given under `number`. Returns the other operations that this answers: writes
-    /// that were gathered with it.
+    /// Removes operation `number`, which the device has answered. Returns the numbers of the writes that were merged
+    /// into it: they are answered too.
     pub fn answered(&mut self, number: u64) -> Vec<u64> {
         self.at_device.remove(&number).expect("the device answers once what it was given")
     }
@@ -233,7 +237,7 @@ mod tests {
         queue
     }
 
-    /// The order in which all goes, each answered before the next, a millisecond each.
+    /// Returns the order in which all operations go. Each is answered before the next goes, and takes a millisecond.
     fn order(mut queue: Queue) -> Vec<Vec<u64>> {
         let mut order = Vec::new();
         for now_ms in 0.. {
@@ -263,7 +267,7 @@ mod tests {
     #[test]
     fn what_meets_keeps_its_order() {
         let operations = vec![write(10, 4), read(13, 1), read(20, 1), write(20, 1), read(30, 1)];
-        // The first read must wait for the write, and those behind it for the first; the last write for the read.
+        // The first read waits for the write, and the reads behind it for the first; the last write waits for the read.
         assert_eq!(order(queue(&Kind::Plain, PATIENT, operations)), [[0], [1], [2], [4], [3]]);
         let overdue = QueueLimits { deadline_ns: 0, ..PATIENT };
         assert_eq!(order(queue(&Kind::Plain, overdue, vec![read(20, 2), write(21, 1)])), [[0], [1]]);

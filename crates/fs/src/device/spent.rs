@@ -1,14 +1,14 @@
-//! What a device spent its time on.
+//! Device time and blocks used so far, by cause.
 //!
-//! A device is busy from the moment it is given an operation until it has answered all that it was given. The time from
-//! one answer to the next, or from the beginning of a busy stretch to its first answer, is charged to what was answered then:
-//! a disk serves one operation at a time, so that is the time the operation took. Where several writes went as one, each
-//! cause bears its part by blocks. So does the time of a flush, by what was written since the flush before: a drive with a
-//! volatile cache answers writes at once, and does them then.
+//! A device is busy from the moment it is given an operation until it has answered all its operations. The time from
+//! one answer to the next, or from the start of a busy period to its first answer, is charged to the operation answered
+//! then. A disk serves one operation at a time, so this is the time that the operation took. The time of a merged write
+//! is divided among the causes of its parts by their blocks. The time of a flush is divided by the blocks written since
+//! the flush before: a drive with a volatile cache answers writes at once, and performs them during the flush.
 //!
 //! Invariants:
 //! 1. The times of all causes sum to the time in which the device was busy.
-//! 2. What a drive does after its last answer is not charged to anybody: nobody waits for it.
+//! 2. Work of a drive after its last answer is not charged to any cause: no task waits for it.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::clock::Cause;
 
 const CAUSES: usize = Cause::ALL.len();
 
-/// What was spent on one cause.
+/// Device time and blocks used for one cause.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Spent {
-    /// How long the device was busy.
+    /// Nanoseconds in which the device was busy.
     pub busy_ns: u64,
     /// Blocks that were read.
     pub blocks_read: u64,
@@ -46,56 +46,56 @@ impl Spent {
     }
 }
 
-/// What was spent on each cause.
+/// Device time and blocks used for each cause.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ByCause([Spent; CAUSES]);
 
 impl ByCause {
-    /// What was spent on `cause`.
+    /// Returns the use for `cause`.
     pub fn of(&self, cause: Cause) -> Spent {
         self.0[cause as usize]
     }
 
-    /// What was spent on all causes.
+    /// Returns the use for all causes together.
     pub fn all(&self) -> Spent {
         self.0.iter().fold(Spent::default(), |sum, one| sum.and(*one))
     }
 
-    /// Both together.
+    /// Returns the sums of both.
     pub fn and(&self, other: &ByCause) -> ByCause {
         ByCause(std::array::from_fn(|cause| self.0[cause].and(other.0[cause])))
     }
 
-    /// What was spent since it was `before`.
+    /// Returns the use since the earlier state `before`.
     pub fn since(&self, before: &ByCause) -> ByCause {
         ByCause(std::array::from_fn(|cause| self.0[cause].since(before.0[cause])))
     }
 }
 
-/// Shares in a time, by cause.
+/// Shares in the time of an operation, by cause.
 type Shares = [u64; CAUSES];
 
-/// The books of a device.
+/// Account of a device's time and blocks.
 #[derive(Default, Debug)]
 pub(super) struct Ledger {
     spent: ByCause,
-    /// Who is to bear the time of each operation that was asked for and not answered.
+    /// Shares in the time of each operation that was submitted and not answered, by number.
     asked: BTreeMap<u64, Shares>,
-    /// Blocks written since the last flush was asked for.
+    /// Blocks written since the last flush was submitted, by cause.
     unflushed: Shares,
-    /// Operations that the device has.
+    /// Number of operations at the device.
     under_way: usize,
-    /// Up to when its time is charged; of no matter while nothing is under way.
+    /// Time up to which the device's time is charged; unused while no operation is at the device.
     charged_ns: u64,
 }
 
 impl Ledger {
-    /// What was spent so far.
+    /// Returns the use so far.
     pub fn spent(&self) -> ByCause {
         self.spent
     }
 
-    /// Operation `number` is asked for.
+    /// Records that operation `number` was submitted for `cause`.
     pub fn ask(&mut self, number: u64, operation: &Operation, cause: Cause) {
         let mut shares = Shares::default();
         shares[cause as usize] = 1;
@@ -121,7 +121,7 @@ impl Ledger {
         self.asked.insert(number, shares);
     }
 
-    /// The device is given an operation.
+    /// Records that the device is given an operation.
     pub fn begin(&mut self, now_ns: u64) {
         if self.under_way == 0 {
             self.charged_ns = now_ns;
@@ -129,7 +129,7 @@ impl Ledger {
         self.under_way += 1;
     }
 
-    /// The device has answered one of those that it was given: `numbers` are that one and what went with it.
+    /// Charges the time of an answered operation. `numbers` are that operation and the writes merged into it.
     pub fn answer(&mut self, now_ns: u64, numbers: impl Iterator<Item = u64>) {
         assert!(self.under_way > 0, "a device answers what it was given");
         self.under_way -= 1;
@@ -143,7 +143,7 @@ impl Ledger {
         let (all, mut before, mut charged_ns) = (u128::from(shares.iter().sum::<u64>()), 0, 0);
         for (spent, share) in self.spent.0.iter_mut().zip(shares) {
             before += u128::from(share);
-            // Cut at whole shares of the sum, so that nothing is lost by rounding.
+            // The time is cut at cumulative shares, so that rounding loses no nanosecond.
             let end_ns = (u128::from(time_ns) * before / all) as u64;
             spent.busy_ns += end_ns - charged_ns;
             charged_ns = end_ns;

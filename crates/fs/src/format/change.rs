@@ -1,64 +1,67 @@
-//! Changes: the one way in which the namespace is altered, when an operation is done and when it is found again.
+//! Changes: the only way in which the namespace is altered, both by operations and by the replay of the log.
 //!
-//! Every change is absolute: it says what a thing is now, and not how it differs. So a checkpoint may be taken while
-//! changes go on: applying to it every change since its beginning, also those it has already seen, gives the same end.
+//! Every change is absolute: it states the new value of an item, not the difference from the old value. So a checkpoint
+//! may be taken while changes are made. Replay applies every change since the beginning of the checkpoint, including
+//! those that the checkpoint already contains, and the result is the same.
 //!
-//! A *record* is what one operation changes, and when: all of it or none is found after a power cut.
+//! A *record* holds the changes of one operation, and their time. After a power cut a record is found whole or not at
+//! all.
 
 use super::check_change;
 use super::coding::{Decoder, Encoder, Malformed};
 
-/// An inode's number.
+/// Number of an inode.
 pub type Inode = u32;
 
 /// One more than the largest generation of an inode.
 pub const GENERATIONS_END: u64 = 1 << 32;
 
-/// What is known of a file besides its name and contents.
+/// Attributes of a file: everything but its names and contents.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Attributes {
-    /// Type and permissions, as `st_mode` has them.
+    /// File type and permissions, in the encoding of `st_mode`.
     pub mode: u32,
-    /// Owner.
+    /// User ID of the owner.
     pub uid: u32,
-    /// Group.
+    /// ID of the owning group.
     pub gid: u32,
-    /// How many names it has; a directory has 2 and one for each directory in it.
+    /// Number of links. A file has one for each name; a directory has 2, and one for each of its subdirectories.
     pub links: u32,
-    /// Tells apart files that had the same number one after the other.
+    /// Generation: distinguishes files that had the same inode number one after the other.
     pub generation: u32,
-    /// What a device node stands for.
+    /// Device number of a device node (`st_rdev`).
     pub rdev: u32,
-    /// The directory that a directory is in; 0 for what is none.
+    /// Parent of a directory; 0 for a file that is no directory.
     pub parent: Inode,
-    /// Bytes.
+    /// Size of the file in bytes.
     pub size: u64,
-    /// Last read, in nanoseconds since 1970.
+    /// Time of the last read, in nanoseconds since 1970.
     pub accessed_ns: i64,
-    /// Contents last changed.
+    /// Time of the last change of the contents, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// Anything last changed.
+    /// Time of the last change of contents or attributes, in nanoseconds since 1970.
     pub changed_ns: i64,
 }
 
-/// A run of blocks of a file, and where it lies.
+/// Extent: consecutive blocks of a file that are stored one behind the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// First block within the file.
+    /// First block, counted within the file.
     pub at: u32,
-    /// How many.
+    /// Number of blocks.
     pub blocks: u32,
-    /// First block on the data device.
+    /// First block on the data device, unless the change that holds the extent says otherwise.
     pub start: u64,
 }
 
 impl Extent {
-    /// The block of the file behind it.
+    /// Returns the block of the file behind the extent.
     pub fn end(&self) -> u64 {
         u64::from(self.at) + u64::from(self.blocks)
     }
 
-    /// The part of it in blocks `from` to `to` of the file, if there is one.
+    /// Returns the part of the extent from block `from` up to, and without, block `to` of the file. Returns `None` if
+    /// there is none.
     pub fn within(&self, from: u64, to: u64) -> Option<Extent> {
         let (first, end) = (u64::from(self.at).max(from), self.end().min(to));
         let skipped = first - u64::from(self.at).min(first);
@@ -66,183 +69,188 @@ impl Extent {
     }
 }
 
-/// A zone of a drive of an array.
+/// Zone of an array: a drive, and a zone of that drive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ZoneOf {
-    /// The number of the drive in the array.
+    /// Number of the drive in the array.
     pub drive: u8,
-    /// The number of the zone on it.
+    /// Number of the zone on the drive.
     pub zone: u32,
 }
 
-/// The zones of a stripe group: first those that hold data, in order of the columns, then those that hold parity.
+/// Zones of a stripe group: first the zones with data, in the order of their columns, then the zones with parity.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupLayout {
-    /// Groups are counted as they are opened; no two have the same number here.
+    /// Sequence of the group: groups are counted as they are opened. No two groups have equal sequences.
     pub sequence: u64,
-    /// How many of the zones hold data.
+    /// Number of zones with data.
     pub width: u8,
-    /// One zone a column, each on a drive of its own.
+    /// Zones of the columns, each on a different drive.
     pub members: Vec<ZoneOf>,
 }
 
 impl GroupLayout {
-    /// How many of the zones hold parity.
+    /// Returns the number of zones with parity.
     pub fn parity(&self) -> usize {
         self.members.len() - usize::from(self.width)
     }
 }
 
-/// What an operation does to one thing.
+/// One change of the metadata, such as new attributes of a file or a removed name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// A file is there, and is so.
+    /// Sets the attributes of a file. The file is created if it does not exist.
     Node {
-        /// Which.
+        /// Inode of the file.
         inode: Inode,
-        /// How it is.
+        /// Attributes of the file.
         attributes: Attributes,
     },
-    /// A file is gone, with all that belongs to it.
+    /// Removes a file with everything stored for it: attributes, extents, extended attributes, hot copy, preallocated
+    /// blocks.
     DropNode {
-        /// Which.
+        /// Inode of the file.
         inode: Inode,
     },
-    /// A name is there.
+    /// Adds a name to a directory.
     Entry {
-        /// In which directory.
+        /// Inode of the directory.
         directory: Inode,
-        /// Where in it: also what `readdir` goes on from.
+        /// Cookie of the name: its position in the directory, from which `readdir` continues.
         cookie: u64,
-        /// Of which file.
+        /// Inode of the file with this name.
         inode: Inode,
-        /// The name.
+        /// Name to add.
         name: Box<[u8]>,
     },
-    /// A name is gone.
+    /// Removes a name from a directory.
     DropEntry {
-        /// In which directory.
+        /// Inode of the directory.
         directory: Inode,
-        /// Where in it.
+        /// Cookie of the name.
         cookie: u64,
     },
-    /// Where the contents of a file lie, all of them.
+    /// Sets all extents of a file.
     Extents {
-        /// Which.
+        /// Inode of the file.
         inode: Inode,
-        /// In order of the file.
+        /// Extents in the order of the file's blocks.
         extents: Vec<Extent>,
     },
-    /// Where blocks of a file lie; what lies behind and before them is as it was.
+    /// Sets the extents of a range of blocks of a file. All other blocks keep their extents.
     Stretch {
-        /// Which.
+        /// Inode of the file.
         inode: Inode,
-        /// The first of the blocks.
+        /// First block of the range.
         from: u32,
-        /// The block behind them.
+        /// Block behind the range.
         to: u32,
-        /// In order of the file, and within these blocks.
+        /// Extents in the order of the file's blocks, all within the range.
         extents: Vec<Extent>,
     },
-    /// Where a symbolic link points.
+    /// Sets the target of a symbolic link.
     Target {
-        /// Which.
+        /// Inode of the link.
         inode: Inode,
-        /// Where to.
+        /// Path that the link points to.
         target: Box<[u8]>,
     },
-    /// An extended attribute is so.
+    /// Sets an extended attribute of a file.
     Attribute {
-        /// Of which file.
+        /// Inode of the file.
         inode: Inode,
-        /// Its name.
+        /// Name of the attribute.
         name: Box<[u8]>,
-        /// Its value.
+        /// Value of the attribute.
         value: Box<[u8]>,
     },
-    /// An extended attribute is gone.
+    /// Removes an extended attribute of a file.
     DropAttribute {
-        /// Of which file.
+        /// Inode of the file.
         inode: Inode,
-        /// Its name.
+        /// Name of the attribute.
         name: Box<[u8]>,
     },
-    /// The checksums of blocks of the data device.
+    /// Sets the checksums of consecutive blocks of the data device.
     Checksums {
-        /// The first block.
+        /// First block.
         block: u64,
-        /// One a block.
+        /// Checksums, one for each block.
         sums: Vec<u32>,
     },
-    /// A stripe group of an array is open, and lies there.
+    /// Opens a stripe group of an array, or gives an open group other zones.
     Group {
-        /// Its number: where its blocks begin.
+        /// Number of the group, from which the numbers of its blocks follow.
         group: u32,
-        /// Where it lies.
+        /// Zones of the group.
         layout: GroupLayout,
     },
-    /// A stripe group is gone; its zones are free.
+    /// Removes a stripe group and frees its zones.
     DropGroup {
-        /// Its number.
+        /// Number of the group.
         group: u32,
     },
-    /// An array has a drive that it was not made with, or has one no more.
+    /// Adds a drive that the array was not made with, or removes a drive.
     Drive {
-        /// Its number in the array: those it was made with come first, and none is given twice.
+        /// Number of the drive in the array. The drives that the array was made with have the first numbers. No number
+        /// is given twice.
         number: u8,
-        /// Its name among devices; 0 where the drive is gone.
+        /// UUID of the drive; 0 if the drive is removed.
         uuid: u128,
-        /// The drive in whose place it was put, if it was.
+        /// Number of the drive that this drive replaces, if there is one.
         replaces: Option<u8>,
     },
-    /// Where the copy of a file in the hot zone lies, all of it; no extents where it has none.
+    /// Sets all extents of a file's copy in the hot zone. No extents mean that the file has no copy.
     Hot {
-        /// Which.
+        /// Inode of the file.
         inode: Inode,
-        /// In order of the file; `start` is a block of the hot zone.
+        /// Extents in the order of the file's blocks. Their `start` is a block of the hot zone.
         extents: Vec<Extent>,
     },
-    /// A part of the hot zone that lies on drives is on this one.
+    /// Places a part of the hot zone on a drive of the array.
     HotPart {
-        /// Which part.
+        /// Number of the part.
         part: u8,
-        /// The number of the drive in the array.
+        /// Number of the drive in the array.
         drive: u8,
-        /// Whether the drive has room for it.
+        /// Whether the drive has space for the part.
         has_room: bool,
-        /// What the part's stamp says or goes on from, if it is to be believed ([`crate::format::hot_stamp`]).
+        /// Generation that the part's stamp must have or continue for the part to be valid
+        /// ([`crate::format::hot_stamp`]).
         generation: u64,
     },
-    /// So many rows of these stripe groups are written, where some drive does not tell; nothing is known of any other.
+    /// Sets the numbers of rows written in stripe groups of which some drive has no write pointer. The numbers of rows
+    /// of groups that are not listed are unknown.
     Rows {
-        /// Each by its number, with its rows.
+        /// Pairs of a group's number and its number of rows.
         groups: Vec<(u32, u32)>,
     },
-    /// Blocks of a file that are preallocated: room is kept for them, and they hold zeros until they are written. What lies behind
-    /// and before these blocks is as it was.
+    /// Sets the preallocated blocks within a range of blocks of a file. Blocks outside of the range are unchanged.
+    /// Space is reserved for preallocated blocks, and they read as zeros until they are written.
     Preallocated {
-        /// Which.
+        /// Inode of the file.
         inode: Inode,
-        /// The first of the blocks.
+        /// First block of the range.
         from: u32,
-        /// The block behind them.
+        /// Block behind the range.
         to: u32,
-        /// Those of them that are, in order of the file; `start` is 0 where the store keeps no certain blocks for them.
+        /// Preallocated blocks within the range, in the order of the file. Their `start` is 0 if the store reserves no
+        /// particular blocks for them.
         extents: Vec<Extent>,
     },
-    /// Records in the data may have sequences below this one.
+    /// Sets the bound below which all sequences of records with the data lie.
     Sequence {
-        /// The first that none has.
+        /// The bound: no record has this sequence or a later one.
         below: u64,
     },
-    /// Every generation that was ever given to a file is below this one.
+    /// Sets the bound below which all generations lie that were ever given to files.
     Generations {
-        /// The first that was not given.
+        /// The bound: neither this generation nor a later one was given.
         below: u64,
     },
-    /// How hot files were, for the hot zone; in checkpoints alone, as often as it takes.
+    /// Sets the heat of files, for the hot zone. Only checkpoints contain this change, as many times as necessary.
     Heat {
-        /// Each with its heat, in units of [`crate::hot::ACCESS_UNITS`] for a read.
+        /// Pairs of an inode and its heat. One read counts [`crate::hot::ACCESS_UNITS`].
         files: Vec<(Inode, u32)>,
     },
 }
@@ -268,39 +276,40 @@ const ROWS: u8 = 18;
 const PREALLOCATED: u8 = 19;
 const GENERATIONS: u8 = 20;
 
-/// Bytes of a file's attributes on the media, its tag and number included.
+/// Encoded size of [`Change::Node`] in bytes, tag and inode number included.
 pub const NODE_BYTES: u64 = 65;
-/// Bytes of a stripe group besides its zones, and of each of those.
+/// Encoded size of [`Change::Group`] without its zones, in bytes.
 pub const GROUP_BYTES: u64 = 18;
-/// See [`GROUP_BYTES`].
+/// Encoded size of one zone of [`Change::Group`], in bytes.
 pub const GROUP_ZONE_BYTES: u64 = 5;
-/// Bytes of a drive of an array.
+/// Encoded size of [`Change::Drive`], in bytes.
 pub const DRIVE_BYTES: u64 = 19;
-/// Bytes of the sequence of records.
+/// Encoded size of [`Change::Sequence`], in bytes.
 pub const SEQUENCE_BYTES: u64 = 9;
-/// Bytes of the ceiling of generations.
+/// Encoded size of [`Change::Generations`], in bytes.
 pub const GENERATIONS_BYTES: u64 = 9;
-/// Bytes of a part of the hot zone.
+/// Encoded size of [`Change::HotPart`], in bytes.
 pub const HOT_PART_BYTES: u64 = 12;
-/// Bytes of what is known of the rows of groups, besides those of each group.
+/// Encoded size of [`Change::Rows`] without its groups, in bytes.
 pub const ROWS_BYTES: u64 = 5;
-/// See [`ROWS_BYTES`].
+/// Encoded size of one group of [`Change::Rows`], in bytes.
 pub const ROWS_GROUP_BYTES: u64 = 8;
-/// Stands for no drive.
+/// Number that stands for no drive.
 const NO_DRIVE: u8 = u8::MAX;
-/// Bytes of an entry besides its name.
+/// Encoded size of [`Change::Entry`] without its name, in bytes.
 pub const ENTRY_BYTES: u64 = 21;
-/// Bytes of an extent.
+/// Encoded size of an extent, in bytes.
 pub const EXTENT_BYTES: u64 = 16;
-/// Bytes of a list of extents besides them, of a target or an extended attribute besides its bytes.
+/// Upper bound, in bytes, of the encoded size of a list of extents without the extents. The bound also holds for the
+/// target of a link and for an extended attribute, without their bytes.
 pub const LIST_BYTES: u64 = 13;
-/// Bytes of the heat of a file.
+/// Encoded size of the heat of one file, in bytes.
 pub const HEAT_BYTES: u64 = 8;
-/// Bytes of a stretch of a file besides its extents.
+/// Encoded size of [`Change::Stretch`] or [`Change::Preallocated`] without the extents, in bytes.
 pub const STRETCH_BYTES: u64 = 17;
 
 impl Change {
-    /// Writes it.
+    /// Appends the encoded change to `to`.
     pub fn encode(&self, to: &mut Encoder) {
         match self {
             Change::Node { inode, attributes } => {
@@ -386,7 +395,7 @@ impl Change {
         }
     }
 
-    /// Reads one whose numbers make sense by themselves.
+    /// Decodes a change, and checks its numbers ([`check_change::check`]).
     pub fn decode(from: &mut Decoder<'_>) -> Result<Change, Malformed> {
         let change = Change::read(from)?;
         check_change::check(&change)?;
@@ -483,7 +492,7 @@ fn get_pairs(from: &mut Decoder<'_>) -> Result<Vec<(u32, u32)>, Malformed> {
 }
 
 impl GroupLayout {
-    /// Writes it.
+    /// Appends the encoded layout to `to`.
     pub fn encode(&self, to: &mut Encoder) {
         to.u64(self.sequence);
         to.u8(self.width);
@@ -494,7 +503,7 @@ impl GroupLayout {
         }
     }
 
-    /// Reads one.
+    /// Decodes a layout, and checks its numbers ([`check_change::check_group`]).
     pub fn decode(from: &mut Decoder<'_>) -> Result<GroupLayout, Malformed> {
         let (sequence, width) = (from.u64()?, from.u8()?);
         let count = from.count(GROUP_ZONE_BYTES as usize)?;

@@ -1,5 +1,5 @@
-//! Whether the numbers of a change make sense by themselves: names that are names, pieces in order, counts that cannot run over. What
-//! they are measured by elsewhere, as the blocks of the device, is checked where that is known (`crate::core`).
+//! Checks of the numbers of a change that need no other state: valid names, extents in order, no overflow.
+//! `crate::core` checks the numbers against other state, such as the number of blocks of the device.
 
 use super::change::{Attributes, Change, Extent, GENERATIONS_END, GroupLayout, Inode};
 use super::check_superblock::COUNT_END;
@@ -8,10 +8,10 @@ use crate::array::{DRIVES_MAX, PARITY_MAX};
 use crate::device::BLOCK_BYTES;
 use crate::namespace::{COOKIES_END, FIRST_COOKIE, is_file_type, is_name};
 
-/// Bytes of a file at most: its blocks are counted in 32 bits.
+/// Maximum size of a file in bytes: its blocks are counted in 32 bits.
 pub const SIZE_MAX: u64 = (u32::MAX as u64) * BLOCK_BYTES as u64;
 
-/// Checks a change; the error names what is wrong.
+/// Checks the numbers of a change as far as no other state is needed. The error names the wrong value.
 pub fn check(change: &Change) -> Result<(), Malformed> {
     let wrong = |what| Err(Malformed(what));
     match change {
@@ -73,7 +73,8 @@ fn check_attributes(attributes: &Attributes) -> Result<(), Malformed> {
     if attributes.size > SIZE_MAX { Err(Malformed("the size of a file")) } else { Ok(()) }
 }
 
-/// Pieces are in order and hold something, and neither the blocks of the file nor those of the device run over.
+/// Checks that extents are in order and not empty, and that neither the blocks of the file nor those of the device
+/// overflow.
 fn check_extents(extents: &[Extent]) -> Result<(), Malformed> {
     let is_sound = |extent: &Extent| {
         extent.blocks > 0
@@ -84,7 +85,7 @@ fn check_extents(extents: &[Extent]) -> Result<(), Malformed> {
     if are_in_order && extents.iter().all(is_sound) { Ok(()) } else { Err(Malformed("the pieces of a file")) }
 }
 
-/// Each column of a group lies on a drive of its own.
+/// Checks that the number of columns of a stripe group is possible, and that each column is on a different drive.
 pub fn check_group(layout: &GroupLayout) -> Result<(), Malformed> {
     let (members, width) = (&layout.members, usize::from(layout.width));
     let columns_max = DRIVES_MAX + usize::from(PARITY_MAX);
@@ -102,7 +103,7 @@ mod tests {
     use crate::format::coding::{Decoder, Encoder};
     use crate::namespace::REGULAR;
 
-    /// Whether it is read again.
+    /// Returns whether the encoded change is decoded without an error.
     fn is_read(change: &Change) -> bool {
         let mut encoder = Encoder::default();
         change.encode(&mut encoder);
@@ -137,7 +138,7 @@ mod tests {
         for name in [&b""[..], b".", b"..", b"a/b", b"/", b"a\0", &[b'n'; 256]] {
             assert!(!is_read(&entry(name)), "{name:?}");
         }
-        // Offsets of directories are signed numbers, and 0 to 15 are for '.' and '..'.
+        // Offsets of directories are signed numbers, and 0 to 15 are reserved for '.' and '..'.
         for cookie in [0, 15, 1 << 63, u64::MAX] {
             assert!(!is_read(&Change::Entry { directory: 1, cookie, inode: 5, name: b"a".as_slice().into() }));
         }

@@ -1,6 +1,6 @@
-//! Whether the numbers of a superblock agree with each other: each part of the metadata lies in their area and in no other part, the data
-//! lie on their device, the checksums reach to the last block, the array is one that its drives can form. So whoever uses a superblock
-//! that was decoded needs no check of its own.
+//! Checks that the numbers of a superblock agree with each other. Each part of the metadata is in the metadata area and
+//! overlaps no other part. The data are on their device. The table of checksums reaches to the last block. The drives
+//! can form the array. So the users of a decoded superblock need no such checks.
 //!
 //! The core checks superblocks against the devices, for instance against their sizes ([`crate::core`]).
 
@@ -11,17 +11,17 @@ use crate::device::{Geometry, Kind};
 use crate::journal::checksums::PAGE_SUMS;
 use crate::journal::log;
 
-/// Blocks of a device at most: its bytes are counted in 63 bits.
+/// Maximum number of blocks of a device: its bytes are counted in 63 bits.
 pub const DEVICE_BLOCKS_MAX: u64 = 1 << 51;
-/// Upper bound of every lifetime counter: generations, sequences, frames, checkpoints.
+/// Exclusive upper bound of every lifetime counter: generations, sequences, frames, checkpoints.
 pub const COUNT_END: u64 = 1 << 63;
 /// A store with a counter of this size or more is not mounted for writing, and its records in the data are ignored. So no counter
 /// reaches [`COUNT_END`].
 pub const COUNT_FAR: u64 = 1 << 62;
-/// The first two blocks of the area are superblocks.
+/// The two superblocks, as first block and number of blocks of the metadata area.
 const LABELS: (u64, u64) = (0, 2);
 
-/// Checks a superblock against itself; the error names what is wrong.
+/// Checks that the numbers of a superblock agree with each other. The error names the wrong value.
 pub fn check(superblock: &Superblock) -> Result<(), Malformed> {
     let Superblock { layout, standing, shape, .. } = superblock;
     check_roles(superblock)?;
@@ -48,7 +48,7 @@ pub fn check(superblock: &Superblock) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// A device has a size that it can have.
+/// Checks that the size of a device is possible.
 pub fn check_member(member: &Member) -> Result<(), Malformed> {
     let Geometry { blocks, kind } = member.geometry;
     let is_sound = match kind {
@@ -62,10 +62,11 @@ pub fn check_member(member: &Member) -> Result<(), Malformed> {
     if is_sound && blocks <= DEVICE_BLOCKS_MAX { Ok(()) } else { Err(Malformed("the size of a device")) }
 }
 
-/// Each device is listed once, and metadata are either on the drive that holds the data or on devices of their own.
+/// Checks that each device is listed once, and that the metadata are either on the drive with the data or on devices of
+/// their own.
 fn check_roles(superblock: &Superblock) -> Result<(), Malformed> {
     let members = &superblock.members;
-    // A spare that took the place of a drive lists itself once more, last.
+    // A spare that replaced a drive lists itself a second time, at the end.
     let comes_later = |at: usize| at + 1 == members.len() && superblock.member as usize == at;
     let may_be_again = |at: usize, other: &Member| comes_later(at) && other.role == Role::Spare;
     let is_listed_twice = |(at, member): (usize, &Member)| {
@@ -74,7 +75,7 @@ fn check_roles(superblock: &Superblock) -> Result<(), Malformed> {
     let count = |role: Role| members.iter().filter(|member| member.role == role).count();
     let (both, metadata) = (count(Role::Both), count(Role::Metadata));
     let drives = superblock.data_members().len();
-    // One that came later lists itself behind those that the array was made with.
+    // A drive that joined the array later lists itself behind the drives that the array was made with.
     let is_sound = both + metadata.min(1) == 1 && metadata <= MIRRORS_MAX && (1..=DRIVES_MAX + 1).contains(&drives);
     if !is_sound || members.iter().enumerate().any(is_listed_twice) {
         return Err(Malformed("its list of devices"));
@@ -82,11 +83,11 @@ fn check_roles(superblock: &Superblock) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// The parts of the metadata lie in their area, and none in another.
+/// Checks that the parts of the metadata are within their area and do not overlap.
 fn check_layout(layout: &Layout) -> Result<(), Malformed> {
     let Layout { place, checksums, log, checkpoints, hot } = *layout;
     let wrong = Err(Malformed("the layout of its metadata"));
-    // Superblocks lie on the first blocks of the device.
+    // The superblocks are on the first blocks of the device, so the area begins there.
     if place.first > 0 || place.checked_end().is_none_or(|end| end > DEVICE_BLOCKS_MAX) {
         return wrong;
     }
@@ -102,7 +103,7 @@ fn check_layout(layout: &Layout) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// The data of a single drive lie on it, behind its superblock and metadata.
+/// Checks that the data of a single drive are on that drive, behind its superblock and its metadata.
 fn check_data(superblock: &Superblock) -> Result<(), Malformed> {
     let ((first, blocks), place) = (superblock.data, superblock.layout.place);
     let [drive] = superblock.data_members()[..] else { return Err(Malformed("its list of devices")) };
@@ -121,7 +122,7 @@ fn check_data(superblock: &Superblock) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// The array is one that its drives can form.
+/// Checks that the drives can form an array of this shape.
 fn check_shape(superblock: &Superblock, shape: &Shape) -> Result<(), Malformed> {
     let drives: Vec<Member> = superblock.data_members().into_iter().map(|number| superblock.members[number]).collect();
     let columns = usize::from(shape.width) + usize::from(shape.parity);
@@ -158,7 +159,8 @@ mod tests {
         Member { uuid: Uuid::from_u128(uuid), role, geometry: Geometry { blocks: 4000, kind } }
     }
 
-    /// A caveat disk with metadata in islands of two blocks, five apart.
+    /// Returns the superblock of a caveat disk with metadata in islands of two blocks; the islands begin five blocks
+    /// apart.
     fn single() -> Superblock {
         let kind = Kind::Caveat { isolation: 3, no_overlap: 1 };
         Superblock {
@@ -185,7 +187,8 @@ mod tests {
         }
     }
 
-    /// Three drives of 250 zones with one parity, and metadata on a device.
+    /// Returns the superblock of an array of three drives of 250 zones, with one parity, and metadata on another
+    /// device.
     fn array() -> Superblock {
         let kind = Kind::Zoned { zone_blocks: 16, zones: 250, conventional: 0, active_max: None };
         let drives = (2..5).map(|uuid| member(uuid, Role::Data, kind));

@@ -1,11 +1,13 @@
-//! The stamp of a part of the hot zone on a drive of an array: a block before the part that says whose it is, and of which
-//! generation. Each mount that may write begins a generation, and the log names the one that is to be believed
-//! ([`Change::HotPart`](super::change::Change::HotPart)): so what a drive kept while it was away is known to be old, without a look
-//! at what it holds.
+//! The stamp of a part of the hot zone on a drive of an array: a block before the part, which names the file system,
+//! the drive, the part and its generation. Each writable mount begins a new generation of each part. The log records
+//! the valid generation ([`Change::HotPart`](super::change::Change::HotPart)). So the part on a drive that was missing
+//! for some mounts is recognized as outdated by its stamp, without a look at its contents.
 //!
 //! Invariants:
-//! 1. A generation of a part is recorded only when its stamp is durable, and before anything is written to the part in it.
-//! 2. A stamp goes on from a generation only where the part holds what it held in that one; else it goes on from none.
+//! 1. A generation of a part is recorded in the log only after its stamp is durable, and before anything else is
+//!    written to the part in that generation.
+//! 2. A stamp continues an earlier generation only if the part still holds the contents of that generation. Otherwise
+//!    the stamp continues none.
 
 use uuid::Uuid;
 
@@ -14,26 +16,26 @@ use super::coding::{Decoder, Malformed, seal, unseal};
 
 const MAGIC: &[u8; 8] = b"imbrexht";
 const VERSION: u32 = 1;
-/// The block of the drive that bears it, behind the two superblocks.
+/// Number of the drive's block that holds the stamp, behind the two superblocks.
 pub const STAMP_BLOCK: u64 = 2;
 
-/// What the block says.
+/// Contents of the stamp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HotStamp {
-    /// The file system.
+    /// UUID of the file system.
     pub file_system: Uuid,
-    /// The drive, by its name.
+    /// UUID of the drive.
     pub drive: Uuid,
-    /// Which part of the zone.
+    /// Number of the part of the hot zone.
     pub part: u8,
-    /// Its generation.
+    /// Generation of the part.
     pub generation: u64,
-    /// The generation whose contents it goes on with; 0 for none.
+    /// Earlier generation whose contents the part still holds; 0 if there is none.
     pub continues: u64,
 }
 
 impl HotStamp {
-    /// Its block.
+    /// Returns the stamp as a block.
     pub fn encode(&self) -> Vec<u8> {
         seal(MAGIC, VERSION, |to| {
             to.u128(self.file_system.as_u128());
@@ -44,13 +46,14 @@ impl HotStamp {
         })
     }
 
-    /// Reads one; nothing where there is none, or a damaged one.
+    /// Decodes a stamp. Returns `None` if the block holds no stamp, or a damaged one.
     pub fn decode(block: &[u8]) -> Option<HotStamp> {
         let (version, mut from) = unseal(MAGIC, block)?;
         (version == VERSION).then(|| decode_rest(&mut from).ok())?
     }
 
-    /// Whether what lies behind it is of the generation that the log names.
+    /// Returns whether the part holds the contents of `generation`, the one that the log names: the stamp has or
+    /// continues that generation. Generation 0 matches no stamp.
     pub fn is_of(&self, generation: u64) -> bool {
         generation > 0 && (self.generation == generation || self.continues == generation)
     }

@@ -1,6 +1,5 @@
-//! What lies on the media: how numbers are written, the superblock, the changes of which log and checkpoint are made, the
-//! records that data carry with them.
-//! `docs/fs/format.md` is this folder in words.
+//! Format on the media: the encoding of numbers, the superblock, the changes that the log and the checkpoints consist
+//! of, and the records stored with the data. `docs/fs/format.md` describes the format in words.
 
 pub mod change;
 pub mod check_change;

@@ -1,7 +1,8 @@
-//! Records that data carry with them in the store `log`: whose blocks they are, what the file is called, and what the blocks'
-//! checksums are. So files are found again where every device with metadata is lost (Jin 2014 has nothing of the kind).
+//! Records stored with the data in the store `log`. They give the file of each block, the name of the file, and the
+//! checksums of the blocks. So files can be recovered if every device with metadata is lost (Jin 2014 has no such
+//! mechanism).
 //!
-//! Records come in *units* of one block, behind the data that they tell of, in the same stripe group:
+//! Records are stored in *units* of one block, behind the data that they describe, in the same stripe group:
 //!
 //! ```text
 //!   group:   data of a · data of b · unit (a, b) · data of c, 900 blocks · unit (c) · …
@@ -9,13 +10,13 @@
 //!   entry:   1 directory | 2 file | 3 run: blocks of a file of this unit, with their checksums
 //! ```
 //!
-//! What belongs to one append is in one unit. Which of two records is newer their sequences say, none of which is given
-//! twice; a copy that the cleaner makes has one that lies between those of the write that it copies and of the next
-//! one.
+//! All records of one append are in one unit. Of two records of a file, the one with the larger sequence is newer. No
+//! sequence is given twice. If the cleaner copies blocks, the record of the copy has a sequence between that of the
+//! copied write and that of the next write.
 //!
 //! Invariants:
-//! 1. A unit is believed only at the place, and in the group, that it was written for.
-//! 2. [`FileRecord::bytes`], [`DirectoryRecord::bytes`] and [`run_bytes`] are what encoding takes.
+//! 1. A unit is accepted only in the group, and at the place in it, for which it was written.
+//! 2. [`FileRecord::bytes`], [`DirectoryRecord::bytes`] and [`run_bytes`] return the exact size of the encoding.
 
 use std::rc::Rc;
 
@@ -26,57 +27,60 @@ use crate::device::BLOCK_BYTES;
 
 const MAGIC: &[u8; 8] = b"imbrexrc";
 const HEAD_BYTES: usize = 44;
-/// Bytes of entries in a unit at most.
+/// Maximum bytes of entries in a unit.
 pub const UNIT_BYTES: usize = BLOCK_BYTES - HEAD_BYTES;
-/// Runs of a file that a record lists at most; of a file in more pieces it does not say where the holes are.
+/// Maximum number of runs that a record lists for a file. The record of a file with more runs does not say where its
+/// holes are.
 pub const RANGES_MAX: usize = 16;
 
 const DIRECTORY: u8 = 1;
 const FILE: u8 = 2;
 const RUN: u8 = 3;
 const RUN_HEAD_BYTES: usize = 13;
-/// Stands for a list of runs that is too long to be told.
+/// Number of runs that stands for a list too long to be stored.
 const NO_RANGES: u8 = u8::MAX;
-/// Stands for one run that is all of the file.
+/// Number of runs that stands for one run from the start to the end of the file.
 const ONE_RANGE: u8 = u8::MAX - 1;
 
-/// What is told of a file whenever blocks of it are written.
+/// Record of a file, stored whenever blocks of the file are written.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct FileRecord {
-    /// Its number.
+    /// Inode number of the file.
     pub inode: Inode,
-    /// Tells apart files that had the same number one after the other.
+    /// Generation: distinguishes files that had the same inode number one after the other.
     pub generation: u32,
-    /// The newer of two has the larger one.
+    /// Sequence. Of two records of a file, the one with the larger sequence is newer.
     pub sequence: u64,
-    /// The directory that it has a name in; 0 where none is told.
+    /// Directory in which the file has its name; 0 if the record gives none.
     pub parent: Inode,
-    /// Its name there; empty where none is told.
+    /// Name of the file in `parent`; empty if the record gives none.
     pub name: Box<[u8]>,
-    /// Type and permissions.
+    /// File type and permissions, in the encoding of `st_mode`.
     pub mode: u32,
-    /// Owner.
+    /// User ID of the owner.
     pub uid: u32,
-    /// Group.
+    /// ID of the owning group.
     pub gid: u32,
-    /// Bytes.
+    /// Size of the file in bytes.
     pub size: u64,
-    /// Contents last changed, in nanoseconds since 1970.
+    /// Time of the last change of the contents, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// Whether all its blocks were written with this sequence, and nothing that is older counts.
+    /// Whether all blocks of the file were written with this sequence, so that blocks with older sequences do not
+    /// belong to it.
     pub is_whole: bool,
-    /// The blocks that it has: first and how many, of each run; nothing where they are too many to be told.
+    /// Runs of blocks that the file has: first block and number of blocks of each. `None` if there are more than
+    /// [`RANGES_MAX`].
     pub ranges: Option<Vec<(u32, u32)>>,
 }
 
 impl FileRecord {
-    /// Bytes that it takes in a unit.
+    /// Returns the encoded size of the record, in bytes.
     pub fn bytes(&self) -> usize {
         let ranges = self.ranges.as_ref().filter(|_| !self.is_dense()).map_or(0, |ranges| 8 * ranges.len());
         52 + ranges + self.name.len()
     }
 
-    /// Whether it has all blocks up to its end, and no others.
+    /// Returns whether the file has all blocks up to its end, and no others.
     fn is_dense(&self) -> bool {
         self.ranges.as_ref().is_some_and(|ranges| *ranges == all_of(self.size))
     }
@@ -126,32 +130,33 @@ impl FileRecord {
     }
 }
 
-/// What is told of a directory that files of a group are in.
+/// Record of a directory above files of the stripe group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DirectoryRecord {
-    /// Its number.
+    /// Inode number of the directory.
     pub inode: Inode,
-    /// The newer of two has the larger one.
+    /// Sequence. Of two records of a directory, the one with the larger sequence is newer.
     pub sequence: u64,
-    /// The directory that it is in; 0 for the uppermost.
+    /// Inode number of the parent directory; 0 for the root directory.
     pub parent: Inode,
-    /// Its name there.
+    /// Name of the directory in `parent`.
     pub name: Box<[u8]>,
-    /// Type and permissions.
+    /// File type and permissions, in the encoding of `st_mode`.
     pub mode: u32,
-    /// Owner.
+    /// User ID of the owner.
     pub uid: u32,
-    /// Group.
+    /// ID of the owning group.
     pub gid: u32,
 }
 
 impl DirectoryRecord {
-    /// Bytes that it takes in a unit.
+    /// Returns the encoded size of the record, in bytes.
     pub fn bytes(&self) -> usize {
         30 + self.name.len()
     }
 
-    /// Whether both say the same, sequences apart.
+    /// Returns whether both records have equal parents, names, modes and owners. Inode numbers and sequences are not
+    /// compared.
     pub fn says_the_same(&self, other: &DirectoryRecord) -> bool {
         let said = |it: &DirectoryRecord| (it.parent, it.mode, it.uid, it.gid);
         said(self) == said(other) && self.name == other.name
@@ -172,7 +177,7 @@ impl DirectoryRecord {
     }
 }
 
-/// The one range of a file that has all its blocks.
+/// Returns the runs of a file of `size` bytes without holes: one run of all its blocks.
 fn all_of(size: u64) -> Vec<(u32, u32)> {
     vec![(0, size.div_ceil(BLOCK_BYTES as u64).min(u64::from(u32::MAX)) as u32)]
 }
@@ -187,36 +192,36 @@ fn get_name(from: &mut Decoder<'_>) -> Result<Box<[u8]>, Malformed> {
     (0..count).map(|_| from.u8()).collect()
 }
 
-/// Blocks of a file that lie in one run, and what the file is.
+/// Consecutive blocks of a file that are stored one behind the other, and the record of the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// What the file is.
+    /// Record of the file.
     pub file: Rc<FileRecord>,
-    /// The first block, within the file.
+    /// First block, counted within the file.
     pub at: u32,
-    /// How many.
+    /// Number of blocks.
     pub blocks: u32,
 }
 
-/// Bytes that a run of `blocks` takes in a unit.
+/// Returns the encoded size of a run of `blocks` blocks, in bytes.
 pub fn run_bytes(blocks: u32) -> usize {
     RUN_HEAD_BYTES + 4 * blocks as usize
 }
 
-/// A run as a unit tells of it.
+/// Entry of a unit for a run of blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunRecord {
-    /// Which file: its number among those of the unit.
+    /// Index of the file among the files of the unit.
     pub file: u16,
-    /// The first block, within the file.
+    /// First block, counted within the file.
     pub at: u32,
-    /// Where that lies, within the group.
+    /// Place of the first block, counted within the stripe group.
     pub place: u32,
-    /// The checksums of the blocks, one each.
+    /// Checksums of the blocks, one each.
     pub sums: Vec<u32>,
 }
 
-/// The entries of a unit that is being filled.
+/// Unit that is being filled with entries.
 #[derive(Clone, Default, Debug)]
 pub struct Filling {
     entries: Encoder,
@@ -224,17 +229,18 @@ pub struct Filling {
 }
 
 impl Filling {
-    /// Bytes of entries so far.
+    /// Returns the bytes of the entries so far.
     pub fn bytes(&self) -> usize {
         self.entries.bytes.len()
     }
 
-    /// Tells of a directory.
+    /// Adds the record of a directory.
     pub fn add_directory(&mut self, directory: &DirectoryRecord) {
         directory.encode(&mut self.entries);
     }
 
-    /// Tells of `pieces`, which lie one behind the other from block `place` of the group on and have these checksums.
+    /// Adds the records of `pieces`, which are stored one behind the other from block `place` of the group on. `sums`
+    /// has the checksums of their blocks.
     pub fn add(&mut self, pieces: &[Piece], place: u32, sums: &[u32]) {
         let mut told: Vec<(Rc<FileRecord>, u16)> = Vec::new();
         let (mut place, mut left) = (place, sums);
@@ -257,13 +263,15 @@ impl Filling {
         }
     }
 
-    /// The unit's block, and an empty one to go on with.
+    /// Returns the unit as a block, and continues with an empty unit.
+    ///
+    /// # Panics Panics if the entries do not fit into a block.
     pub fn seal(&mut self, file_system: u128, group_sequence: u64, place: u32) -> Vec<u8> {
         let entries = std::mem::take(self).entries.bytes;
         assert!(entries.len() <= UNIT_BYTES, "a unit of records of {} bytes", entries.len());
         let mut to = Encoder::default();
         to.bytes.extend_from_slice(MAGIC);
-        to.u32(0); // the checksum
+        to.u32(0); // checksum, written at the end
         to.u32(entries.len() as u32);
         to.u128(file_system);
         to.u64(group_sequence);
@@ -276,7 +284,8 @@ impl Filling {
     }
 }
 
-/// Bytes that telling of `pieces` takes, a file that has several of them told once.
+/// Returns the encoded size of the entries for `pieces`, in bytes. The record of a file with several pieces counts
+/// once.
 pub fn bytes_of(pieces: &[Piece]) -> usize {
     let mut files: Vec<*const FileRecord> = Vec::new();
     let mut bytes = 0;
@@ -291,24 +300,24 @@ pub fn bytes_of(pieces: &[Piece]) -> usize {
     bytes
 }
 
-/// A unit as it was read.
+/// Unit that was read from a drive.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Unit {
-    /// Directories that it tells of.
+    /// Directories that the unit describes.
     pub directories: Vec<DirectoryRecord>,
-    /// Files that it tells of.
+    /// Files that the unit describes.
     pub files: Vec<FileRecord>,
-    /// Where their blocks lie.
+    /// Runs of blocks of `files`.
     pub runs: Vec<RunRecord>,
 }
 
 impl Unit {
-    /// Whether a block begins as a unit does: most do not, and need no closer look.
+    /// Returns whether a block has the magic number of a unit. Most blocks do not, and need no further check.
     pub fn is_named(block: &[u8]) -> bool {
         block.starts_with(MAGIC)
     }
 
-    /// Reads the block at `place` of a group; nothing if it is no unit that was written there.
+    /// Decodes the block at `place` of a group. Returns `None` if it is not a unit that was written for that place.
     pub fn decode(block: &[u8], file_system: u128, group_sequence: u64, place: u32) -> Option<Unit> {
         if block.len() < BLOCK_BYTES || !Unit::is_named(block) {
             return None;
@@ -328,7 +337,7 @@ impl Unit {
         decode_entries(&bytes[HEAD_BYTES..HEAD_BYTES + length]).ok()
     }
 
-    /// The block of the group behind the last one that it tells of; 0 if it tells of none.
+    /// Returns the block of the group behind the last one that the unit describes; 0 if the unit describes no block.
     pub fn end(&self) -> u64 {
         self.runs.iter().map(|run| u64::from(run.place) + run.sums.len() as u64).max().unwrap_or(0)
     }
@@ -439,7 +448,7 @@ mod tests {
         let whole = filled().entries.bytes;
         for length in 1..whole.len() {
             let cut = decode_entries(&whole[..length]);
-            // An entry may end just there.
+            // The cut may lie between two entries.
             assert!(cut.is_err() || cut.expect("it is no error").runs.len() < 3);
         }
         for at in 0..whole.len() {

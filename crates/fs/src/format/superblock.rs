@@ -1,12 +1,12 @@
-//! The superblock: what a file system is, on the first block of each of its devices, and on the second block too where that
-//! is free: of devices that hold metadata, and of the drives of an array. It is written when the file system is made. On
-//! devices that hold metadata it is written again by each writable mount, whenever a copy of the metadata is lost or comes
-//! back ([`Standing`]), and by each checkpoint ([`Witness`]).
+//! The superblock: the description of a file system, on the first block of each of its devices. The second block holds
+//! a second superblock where that block is free: on devices with metadata, and on drives of an array. Superblocks are
+//! written when the file system is made. On devices with metadata they are written again by each writable mount and by
+//! each checkpoint ([`Witness`]), and whenever a copy of the metadata is lost or returns ([`Standing`]).
 //!
 //! Invariants:
-//! 1. The two superblocks of a device lie in two blocks of 4 KiB, and the second is written when the first is durable: so one of
-//!    them is whole, and each tells of a write that the other missed.
-//! 2. Neither the log nor a checkpoint vouches for its own last block. The superblocks do ([`Witness`]).
+//! 1. The two superblocks of a device are in separate blocks of 4 KiB, and one is written only after the other is
+//!    durable. So at least one of them is whole, and each shows a write that the other missed.
+//! 2. The log and the checkpoints cannot show that their own last block was lost. The superblocks can ([`Witness`]).
 
 use uuid::Uuid;
 
@@ -17,137 +17,144 @@ use crate::device::{BLOCK_BYTES, Geometry, Kind};
 use crate::hot::{HotPart, room_on};
 
 const MAGIC: &[u8; 8] = b"imbrexfs";
-/// The oldest format that is read.
+/// Oldest format that can be read.
 const VERSION: u32 = 2;
-/// The format from which on it says which copies of the metadata are up to date: where there are several, or spares.
+/// First format in which the superblock says which copies of the metadata are up to date, and lists mirrors and spares.
 const VERSION_MIRRORED: u32 = 3;
-/// The format from which on it says where the hot zone is.
+/// First format in which the superblock has the place of the hot zone.
 const VERSION_HOT: u32 = 4;
-/// The format from which on it says which parts of the hot zone lie on drives.
+/// First format in which the superblock lists the parts of the hot zone on drives.
 const VERSION_HOT_DRIVES: u32 = 7;
-/// The format from which on each writable mount begins a generation, superblocks vouch for log and checkpoints, and pages of
-/// checksums bear stamps.
+/// First format in which each writable mount begins a generation, superblocks record how far the log and the
+/// checkpoints reach, and pages of checksums have stamps.
 const VERSION_WITNESS: u32 = 9;
-/// The format that is written. Stores of older formats are only read, until `imbrex fs upgrade` converts them. Format 9 has brought
-/// changes of kinds 19 and 20 too: room that is promised, and which generations were given. Format 8 had brought changes of kind
-/// 18, which say how far stripe groups are written, format 7 parts of the hot zone on drives and changes of kind 17, format 6
-/// pieces of files in the hot zone and changes of kind 16, format 5 changes of kind 15.
+/// Format that is written. Stores of older formats are read-only until `imbrex fs upgrade` converts them. The formats
+/// added:
+///
+/// - 5: changes of kind 15;
+/// - 6: pieces of files in the hot zone, and changes of kind 16;
+/// - 7: parts of the hot zone on drives, and changes of kind 17;
+/// - 8: changes of kind 18, the numbers of rows written in stripe groups;
+/// - 9: changes of kind 19, preallocated blocks, and of kind 20, the bound of all generations given so far.
 pub const FORMAT: u32 = 9;
-/// Stands for no part of the hot zone.
+/// Number that stands for no part of the hot zone.
 const NO_PART: u8 = u8::MAX;
-/// Bytes of a part of the hot zone.
+/// Encoded size of a part of the hot zone, in bytes.
 const HOT_PART_BYTES: usize = 9;
-/// Copies of the metadata at most.
+/// Maximum number of copies of the metadata.
 pub const MIRRORS_MAX: usize = 4;
 
-/// What a device is for.
+/// Purpose of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Data, and the metadata in its unshingled part.
+    /// Data, and the metadata in the unshingled part of the drive.
     Both,
-    /// Data alone.
+    /// Data only.
     Data,
-    /// Metadata alone.
+    /// Metadata only.
     Metadata,
-    /// Nothing yet: it takes the place of a drive of the array that fails.
+    /// Spare: holds nothing until it replaces a failed drive of the array.
     Spare,
 }
 
 /// A device of a file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Member {
-    /// Its name among devices.
+    /// UUID of the device.
     pub uuid: Uuid,
-    /// What it is for.
+    /// Purpose of the device.
     pub role: Role,
-    /// What it was when the file system was made.
+    /// Size and kind of the device when the file system was made.
     pub geometry: Geometry,
 }
 
-/// Where the parts of the metadata lie, in blocks of their area.
+/// Places of the parts of the metadata, in blocks of the metadata area. Each part is its first block and its number of
+/// blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// The area.
+    /// Metadata area on the device.
     pub place: Place,
-    /// Checksums of data: the first block, and how many.
+    /// Table of checksums of the data.
     pub checksums: (u64, u64),
-    /// The log.
+    /// Ring of blocks of the log.
     pub log: (u64, u64),
-    /// The two checkpoints.
+    /// Slots of the two checkpoints.
     pub checkpoints: [(u64, u64); 2],
-    /// The hot zone; no blocks where there is none, or it lies on drives.
+    /// Hot zone; no blocks if there is none, or if it is on drives.
     pub hot: (u64, u64),
 }
 
-/// How the drives of an array are used together; what it was made with.
+/// How an array combines its drives, as chosen when the file system was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Zones of a stripe group that hold parity: so many drives may be lost.
+    /// Zones of a stripe group that hold parity, and so the number of drives that may be lost.
     pub parity: u8,
-    /// Zones of a stripe group that hold data, at most.
+    /// Maximum number of zones of a stripe group that hold data.
     pub width: u8,
-    /// Blocks of a zone, whether the drive has zones or is cut into such.
+    /// Blocks of a zone. A drive without zones is divided into zones of this size.
     pub zone_blocks: u64,
-    /// How many stripe groups there can be.
+    /// Maximum number of stripe groups.
     pub groups: u32,
 }
 
 impl Shape {
-    /// Blocks of a zone that hold data or parity: all but the first, which says what it is.
+    /// Returns the blocks of a zone that hold data or parity: all but the first, which holds the header.
     pub fn rows(&self) -> u64 {
         self.zone_blocks - 1
     }
 
-    /// Blocks from the beginning of one stripe group to that of the next.
+    /// Returns the number of blocks from the beginning of one stripe group to the beginning of the next.
     pub fn stride(&self) -> u64 {
         u64::from(self.width) * self.rows()
     }
 
-    /// Blocks of all stripe groups.
+    /// Returns the number of blocks of all stripe groups.
     pub fn blocks(&self) -> u64 {
         u64::from(self.groups) * self.stride()
     }
 }
 
-/// Which copies of the metadata are up to date. Whenever that changes, and with each writable mount, the copies that are get a
-/// higher generation.
+/// State of the copies of the metadata: which of them are up to date. Each writable mount, and each change of this
+/// state, gives a higher generation to the copies that are up to date.
 ///
-/// A copy that was lost, or was put back as of an earlier mount, bears an earlier generation than those that went on without
-/// it. Of two copies that each went on without the other, each bears a generation of which the other knows nothing.
+/// A copy that was lost, or was restored from an earlier mount, has an earlier generation than the copies written
+/// without it. If two copies were each written without the other, each has a generation that the other does not know.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Standing {
-    /// The generation of who wrote this.
+    /// Generation of the copy that wrote this superblock.
     pub generation: u64,
-    /// Since this generation nothing was written but superblocks. It is an earlier one while a mount begins: if the power goes
-    /// then, copies that have not been told are as good as those that have.
+    /// Earliest generation since which only superblocks were written, so that copies of this and of later generations
+    /// are equally valid. It is below `generation` only while a mount begins: a power failure then leaves copies of
+    /// several generations.
     pub since: u64,
-    /// For each device with metadata, in their order, the last generation in which it was up to date, as far as is known.
+    /// For each device with metadata, in their order, the last generation in which the device is known to have been up
+    /// to date.
     pub known: Vec<u64>,
 }
 
 impl Standing {
-    /// Of so many copies, all of them up to date.
+    /// Returns the state of `copies` new copies, all of them up to date.
     pub fn of(copies: usize) -> Standing {
         Standing { generation: 1, since: 1, known: vec![1; copies] }
     }
 
-    /// Whether the device that is number `slot` of those with metadata is up to date.
+    /// Returns whether a device is up to date. `slot` is its index among the devices with metadata.
     pub fn is_current(&self, slot: usize) -> bool {
         self.known.get(slot).is_none_or(|known| *known >= self.since)
     }
 
-    /// Whether a copy that was found with superblocks of `generation` holds what the copy holds that wrote this.
+    /// Returns whether a copy with superblocks of `generation` holds everything that the copy with this state holds.
     pub fn holds_all(&self, generation: u64) -> bool {
         (self.since..=self.generation).contains(&generation)
     }
 
-    /// Begins a generation in which those devices are up to date for which `is_current` says so, and others are not.
+    /// Begins a generation. In it the devices for which `is_current` returns true are up to date, and no others are.
     pub fn advance(&mut self, is_current: impl Fn(usize) -> bool) {
         self.announce(is_current);
         self.since = self.generation;
     }
 
-    /// Announces a generation: devices that were up to date still are, until something is written in it
+    /// Announces a generation. Devices that were up to date stay so until something is written in the new generation
     /// ([`Standing::begin_writing`]).
     pub fn announce(&mut self, is_current: impl Fn(usize) -> bool) {
         self.generation += 1;
@@ -157,65 +164,68 @@ impl Standing {
         }
     }
 
-    /// From now on more than superblocks is written in this generation.
+    /// Notes that not only superblocks are written in this generation from now on. Copies with earlier generations are
+    /// outdated then.
     pub fn begin_writing(&mut self) {
         self.since = self.generation;
     }
 
-    /// Whether `other`, written by the device that is number `slot`, went on without whoever wrote this, and this without it.
+    /// Returns whether `other` has a generation that this state does not know. The device that wrote `other` has index
+    /// `slot` among the devices with metadata. If this state has the highest generation of all copies, the two copies
+    /// were each written without the other.
     pub fn disagrees(&self, other: &Standing, slot: usize) -> bool {
         self.known.get(slot).is_some_and(|known| other.generation > *known)
     }
 }
 
-/// How far log and checkpoints reached when the superblock was written. Less is found only where a write was lost, or a block
-/// is damaged.
+/// How far the log and the checkpoints reached when the superblock was written. If less is found, a write was lost or a
+/// block is damaged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct Witness {
-    /// The number of the newest checkpoint.
+    /// Number of the newest checkpoint.
     pub checkpoint: u64,
-    /// All frames of the log before this one were durable.
+    /// First frame of the log that need not be durable: all frames before it were.
     pub frame: u64,
-    /// Whether it was unmounted in good order, and not mounted for writing since: then nothing was on its way.
+    /// Whether the file system was unmounted cleanly and not mounted for writing since. If so, no write was in flight.
     pub is_closed: bool,
 }
 
-/// What a file system is.
+/// Description of a file system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Superblock {
-    /// Its name among file systems.
+    /// UUID of the file system.
     pub uuid: Uuid,
-    /// Which of `members` this device is.
+    /// Index of this device in `members`.
     pub member: u32,
-    /// The store, by its name.
+    /// Name of the store.
     pub store: String,
-    /// Options that were given when it was made: keys and values.
+    /// Options that the file system was made with, as keys and values.
     pub options: Vec<(String, String)>,
-    /// The blocks of the data device that files may lie in: the first, and how many.
+    /// Blocks of the data device that can hold files: the first block and the number of blocks.
     pub data: (u64, u64),
-    /// Where the metadata lie.
+    /// Places of the parts of the metadata.
     pub layout: Layout,
-    /// Its devices.
+    /// Devices of the file system.
     pub members: Vec<Member>,
-    /// How its drives are used together, where the store is `log`.
+    /// How the drives are combined; `None` for stores other than `log`.
     pub shape: Option<Shape>,
     /// Which copies of the metadata are up to date.
     pub standing: Standing,
-    /// How far log and checkpoints reach at least.
+    /// How far the log and the checkpoints reach at least.
     pub witness: Witness,
-    /// How often superblocks were written. Each time the second block of all copies is, and when that is durable the first: so two
-    /// that are both right differ by one time at most.
+    /// Number of times that superblocks were written. Each time the second block of all copies is written first, and
+    /// the first block when that is durable. So two valid superblocks differ by at most one.
     pub writes: u64,
-    /// The parts of the hot zone that lie on drives of the array, in the order in which their blocks are numbered.
+    /// Parts of the hot zone on drives of the array, in the order in which their blocks are numbered.
     pub hot_parts: Vec<HotPart>,
-    /// Of a drive that came in the place of another: which of the parts it has room for, and took over.
+    /// For a drive that replaced another one: the part of the hot zone that it has space for and took over.
     pub taken_part: Option<u8>,
-    /// The format in which it was found. It is written in the newest, [`FORMAT`].
+    /// Format in which the superblock was read. Superblocks are always written in [`FORMAT`].
     pub format: u32,
 }
 
 impl Superblock {
-    /// Its block.
+    /// Returns the superblock as a block, in format [`FORMAT`].
     pub fn encode(&self) -> Vec<u8> {
         seal(MAGIC, FORMAT, |to| self.encode_rest(to))
     }
@@ -249,12 +259,12 @@ impl Superblock {
         to.u64(self.writes);
     }
 
-    /// Whether a block says that it is one, damaged or not.
+    /// Returns whether a block has the magic number of a superblock. The block may still be damaged.
     pub fn is_named(block: &[u8]) -> bool {
         block.starts_with(MAGIC)
     }
 
-    /// Reads one; the error says what to tell a user.
+    /// Decodes a superblock. The error is a message for the user.
     pub fn decode(block: &[u8]) -> Result<Superblock, String> {
         if block.len() < BLOCK_BYTES || &block[..8] != MAGIC {
             return Err("holds no file system of Imbrex; make one with `imbrex fs mkfs`".into());
@@ -273,17 +283,19 @@ impl Superblock {
         decode_rest(&mut from, version).map_err(|error| format!("its superblock makes no sense: {error}"))
     }
 
-    /// The number that the first block of the hot zone has among blocks with checksums: behind all blocks of data.
+    /// Returns the number of the hot zone's first block among the blocks with checksums: the one behind all blocks of
+    /// data.
     pub fn hot_base(&self) -> u64 {
         self.data.0 + self.data.1
     }
 
-    /// Blocks of the hot zone, wherever they lie; 0 where there is none.
+    /// Returns the number of blocks of the hot zone, in the metadata area or on drives; 0 if there is none.
     pub fn hot_blocks(&self) -> u64 {
         self.layout.hot.1 + self.hot_parts.iter().map(|part| part.blocks).sum::<u64>()
     }
 
-    /// The first zone that the array has of drive `number`, one of those that are listed here.
+    /// Returns the first zone of drive `number` that belongs to the array. `number` is an index in
+    /// [`Superblock::data_members`].
     pub fn first_zone(&self, number: usize, zone_blocks: u64) -> u32 {
         let member = self.data_members().get(number).map(|&member| self.members[member]);
         let part = self.hot_parts.iter().find(|part| usize::from(part.drive) == number);
@@ -291,12 +303,13 @@ impl Superblock {
             (Some((Role::Both, Kind::Zoned { conventional, .. })), _) => conventional,
             (Some((Role::Both, _)), _) => self.layout.place.end().div_ceil(zone_blocks) as u32,
             (_, Some(part)) => part.first_zone_behind(zone_blocks),
-            // The first zone bears the superblock.
+            // The first zone holds the superblock.
             _ => 1,
         }
     }
 
-    /// The same of the drive that bears it, which may have come later.
+    /// Like [`Superblock::first_zone`], for the drive that holds this superblock, which may have joined the array
+    /// later.
     pub fn own_first_zone(&self, zone_blocks: u64) -> u32 {
         match self.taken_part.map(|part| self.hot_parts[usize::from(part)]) {
             Some(part) => part.first_zone_behind(zone_blocks),
@@ -307,29 +320,29 @@ impl Superblock {
         }
     }
 
-    /// What the device that bears it is.
+    /// Returns the entry of the device that holds this superblock.
     pub fn own(&self) -> Member {
         self.members[self.member as usize]
     }
 
-    /// The devices that hold the metadata, each a copy of them.
+    /// Returns the indices in `members` of the devices with metadata. Each device has a copy of all metadata.
     pub fn metadata_members(&self) -> Vec<usize> {
         let holds = |role: Role| matches!(role, Role::Both | Role::Metadata);
         (0..self.members.len()).filter(|&member| holds(self.members[member].role)).collect()
     }
 
-    /// Which of the devices with metadata the one that bears it is, if it is one.
+    /// Returns the index of this device among the devices with metadata; `None` if it holds no metadata.
     pub fn slot(&self) -> Option<usize> {
         self.metadata_members().iter().position(|&member| member == self.member as usize)
     }
 
-    /// The devices that hold data, in the order of the array.
+    /// Returns the indices in `members` of the devices with data, in the order of the array.
     pub fn data_members(&self) -> Vec<usize> {
         let holds = |role: Role| matches!(role, Role::Both | Role::Data);
         (0..self.members.len()).filter(|&member| holds(self.members[member].role)).collect()
     }
 
-    /// The device that holds the data, the first where there are several.
+    /// Returns the index in `members` of the device with data, the first if there are several.
     pub fn data_member(&self) -> usize {
         self.data_members().first().copied().expect("a superblock that was decoded names one")
     }
@@ -391,7 +404,8 @@ fn decode_rest(from: &mut Decoder<'_>, version: u32) -> Result<Superblock, Malfo
     Ok(superblock)
 }
 
-/// Each part is on a drive of its own that has room for it, and no other hot zone is there.
+/// Decodes the parts of the hot zone. Checks that each is on a different drive with space for it, and that no other hot
+/// zone exists.
 fn get_hot_parts(from: &mut Decoder<'_>, superblock: &Superblock) -> Result<Vec<HotPart>, Malformed> {
     let count = from.count(HOT_PART_BYTES)?;
     let part = |_| Ok(HotPart { drive: from.u8()?, blocks: from.u64()? });
@@ -424,7 +438,7 @@ fn get_standing(from: &mut Decoder<'_>, copies: usize) -> Result<Standing, Malfo
     Ok(Standing { generation, since: generation, known })
 }
 
-/// Zeros stand for no shape: so a superblock of the other stores ends as it always did.
+/// Encodes the shape of an array. Zeros stand for no shape, so that superblocks of other stores keep their encoding.
 fn put_shape(to: &mut Encoder, shape: Option<Shape>) {
     let shape = shape.unwrap_or(Shape { parity: 0, width: 0, zone_blocks: 0, groups: 0 });
     to.u8(shape.parity);
@@ -567,7 +581,8 @@ mod tests {
         }
     }
 
-    /// The same block in an older format. What is behind the fields of that format nobody reads.
+    /// Returns the block with the version of an older format. The decoder ignores the bytes behind the fields of that
+    /// format.
     fn in_format(block: &[u8], version: u32) -> Vec<u8> {
         let mut block = block.to_vec();
         block[8..12].copy_from_slice(&version.to_le_bytes());
@@ -618,7 +633,7 @@ mod tests {
     #[test]
     fn parts_of_the_hot_zone_are_on_drives_that_have_room_for_them() {
         let read = |superblock: &Superblock| Superblock::decode(&superblock.encode());
-        // Four conventional zones of 4,096 blocks, less two superblocks and a stamp.
+        // Four conventional zones of 4,096 blocks, minus two superblocks and a stamp.
         assert_eq!(read(&on_drives(&[(0, 16_381)])), Ok(on_drives(&[(0, 16_381)])));
         assert_eq!((on_drives(&[(0, 16_381)]).first_zone(0, 4096), mirrored().first_zone(0, 4096)), (4, 1));
         for wrong in [&[(0, 16_382)][..], &[(0, 0)], &[(1, 5)], &[(0, 5), (0, 5)]] {
@@ -668,7 +683,7 @@ mod tests {
         assert!(one.holds_all(other.generation) && one.is_current(1) && !one.disagrees(&other, 1));
         one.begin_writing();
         assert!(!one.holds_all(other.generation) && one.holds_all(one.generation));
-        // One that was not there when the generation was announced.
+        // A device that was missing when the generation was announced.
         let mut alone = other.clone();
         alone.announce(|slot| slot == 0);
         assert!(alone.is_current(1) && alone.holds_all(other.generation), "nothing was written without it");

@@ -1,31 +1,31 @@
-//! How hot files are: how often a disk would have had to seek for them, with decay.
+//! Heat of files: how many seeks their reads cost a disk recently, with decay.
 //!
-//! A read counts where it does not go on where the one before it ended, for what is read in order costs a disk no seek
-//! but the first. Heat halves at the end of each half-life, and not little by little, so that integers suffice.
+//! A read counts unless it continues where the read before it ended, because sequential reads cost a disk only one
+//! seek. Heat halves at the end of each half-life and not gradually, so that integers suffice.
 //!
 //! Invariants:
-//! 1. The heat of no more than `files_max` files is known; when one more comes, the colder half is forgotten.
+//! 1. The heat of at most `files_max` files is kept. When one more file is added, the colder half is dropped.
 
 use std::collections::BTreeMap;
 
 use crate::format::change::Inode;
 
-/// What one access counts.
+/// Heat of one access.
 pub const ACCESS: u64 = 1 << 20;
-/// What one access counts where heat is kept in a checkpoint.
+/// Heat of one access in the units that a checkpoint stores.
 pub const ACCESS_UNITS: u32 = 256;
 const UNIT: u64 = ACCESS / ACCESS_UNITS as u64;
 
 #[derive(Clone, Copy)]
 struct Warmth {
     heat: u64,
-    /// Half-lives since the beginning when that was so.
+    /// Number of half-lives since time 0 at which `heat` was computed.
     at: u64,
-    /// The block behind the last that was read.
+    /// Block behind the last one that was read.
     next: u64,
 }
 
-/// The heat of files.
+/// Heat of files.
 pub struct Heat {
     files_max: usize,
     half_ns: u64,
@@ -33,7 +33,7 @@ pub struct Heat {
 }
 
 impl Heat {
-    /// Of at most `files_max` files, halving in `half_ns`.
+    /// Returns an empty table for at most `files_max` files, whose heat halves every `half_ns` nanoseconds.
     pub fn new(files_max: usize, half_ns: u64) -> Heat {
         Heat { files_max: files_max.max(1), half_ns: half_ns.max(1), files: BTreeMap::new() }
     }
@@ -43,12 +43,12 @@ impl Heat {
         warmth.heat >> halvings
     }
 
-    /// The heat of a file: [`ACCESS`] for each access of late.
+    /// Returns the heat of a file: [`ACCESS`] for each recent access.
     pub fn of(&self, inode: Inode, now_ns: u64) -> u64 {
         self.files.get(&inode).map_or(0, |warmth| Heat::decayed(warmth, now_ns / self.half_ns))
     }
 
-    /// Blocks `first` to `end` of a file are read.
+    /// Adds a read of the blocks `first` to before `end` of a file.
     pub fn touch(&mut self, inode: Inode, (first, end): (u64, u64), now_ns: u64) {
         let now = now_ns / self.half_ns;
         let before = self.files.get(&inode);
@@ -60,7 +60,8 @@ impl Heat {
         }
     }
 
-    /// The hottest `count` files, with their heat in [`ACCESS_UNITS`] for each access; those that are cold by now are none.
+    /// Returns the hottest `count` files with their heat, in [`ACCESS_UNITS`] per access. Files without heat are left
+    /// out.
     pub fn hottest(&self, count: usize, now_ns: u64) -> Vec<(Inode, u32)> {
         let now = now_ns / self.half_ns;
         let units = |warmth: &Warmth| u32::try_from(Heat::decayed(warmth, now) / UNIT).unwrap_or(u32::MAX);
@@ -71,7 +72,7 @@ impl Heat {
         files
     }
 
-    /// A file is as hot as it was when heat was kept; nothing is done where as many are known as may.
+    /// Sets the heat of a file to the value that a checkpoint stored; does nothing if the table is full.
     pub fn warm(&mut self, inode: Inode, units: u32, now_ns: u64) {
         if self.files.len() < self.files_max {
             let (heat, at) = (u64::from(units) * UNIT, now_ns / self.half_ns);
@@ -79,7 +80,7 @@ impl Heat {
         }
     }
 
-    /// The file is gone.
+    /// Removes a file.
     pub fn forget(&mut self, inode: Inode) {
         self.files.remove(&inode);
     }

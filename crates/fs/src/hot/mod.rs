@@ -1,22 +1,24 @@
-//! The high-performance zone (Jin 2014 §II.D): a part of the area of the metadata, on flash or in conventional zones, or parts
-//! of the drives of an array, in which files have a second copy of their contents, or lie alone. Here is what lies where in it,
-//! how hot files are, and who comes in; the core moves the bytes ([`crate::core`]).
+//! High-performance zone, or hot zone (Jin 2014 §II.D): blocks in which files have a second copy of their contents, or
+//! their only one. The zone is a part of the metadata area, on flash or in conventional zones, or parts of the drives
+//! of an array. This module keeps the allocation of the zone and the heat of files, and decides which files are
+//! promoted. The core moves the bytes ([`crate::core`]).
 //!
 //! ```text
 //!   out ─► wanted ─► (copied, durable) ─► in ─► out        changed, colder than another that wants its room, or damaged
 //! ```
 //!
-//! Where the metadata lie on one device, a file in the zone keeps its blocks in the store, so the loss of the zone loses no file.
-//! Where they are mirrored the zone is too, and a file there takes no room in the store, unless that is wanted ([`Keeping`]).
-//! On the drives of an array there are copies alone, each whole on one drive ([`Rooms`]): the loss of that drive costs no more
-//! than them.
+//! If the metadata are on one device, a file in the zone keeps its blocks in the store, so the loss of the zone loses
+//! no file. If they are mirrored, the zone is mirrored too, and a file in the zone takes no space in the store, unless
+//! the user wants a copy there ([`Keeping`]). On the drives of an array the zone holds only copies, each whole on one
+//! drive ([`Rooms`]). The loss of such a drive then loses only these copies.
 //!
 //! Invariants:
-//! 1. A block of the zone belongs to one file at most; when that is gone, it is free only once it is given back
-//!    ([`HotZone::take`], [`HotZone::free`]).
-//! 2. A file is pushed out only by one that is hotter, block for block, and was read more than once.
-//! 3. Files that wait to come in, files whose heat is known, and those of which something else is said than before are no more
-//!    than [`Limits::files`] each.
+//! 1. A block of the zone belongs to at most one file. After the file is removed the block is free only once it is
+//!    returned ([`HotZone::take`], [`HotZone::free`]).
+//! 2. A file is evicted only for another one that is hotter per block and was read more than once. A file with
+//!    [`Hint::Always`] counts as hotter than any without.
+//! 3. Files that wait for promotion, files with known heat, and files whose hint changed are at most [`Limits::files`]
+//!    each.
 
 mod heat;
 mod room;
@@ -32,37 +34,37 @@ pub use self::split::{HotPart, PART_FIRST, room_on, split};
 use crate::format::change::{Extent, Inode};
 use crate::store::Run;
 
-/// A file takes at most this share of the zone, unless it is small.
+/// Divisor of the largest part: a file takes at most a quarter of it, unless the file is small.
 const SHARE: u64 = 4;
-/// Where files are pushed out, this share of the zone is made free besides.
+/// Divisor of a part: an eviction frees in addition a thirty-second of it.
 const PUSHED_SHARE: u64 = 32;
-/// A file must have been read so often, decay apart, to push others out.
+/// Accesses from which on a file may evict others, counted with decay.
 const ACCESSES_TO_PUSH: u64 = 2;
 
-/// What a user says of a file, or of the directory that it is in.
+/// User's hint for a file, or for the directory that holds the file.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Hint {
-    /// Nothing: heat decides.
+    /// No hint: heat decides.
     #[default]
     None,
-    /// It is to be in the zone whenever there is room, and is pushed out last.
+    /// The file is promoted whenever there is room, and evicted last.
     Always,
-    /// It is never to be there.
+    /// The file is never promoted.
     Never,
 }
 
-/// The extended attribute that holds a [`Hint`].
+/// Name of the extended attribute that holds a [`Hint`].
 pub const HINT_ATTRIBUTE: &[u8] = b"user.imbrex.hot";
 
-/// The extended attribute of a directory that says by the extension of their names what holds for the files in it, such as
-/// `db=always tmp=never`; that of the uppermost directory is for all files of which nothing else is said.
+/// Name of the extended attribute of a directory that gives hints to its files by their extensions, such as `db=always
+/// tmp=never`. The attribute of the root directory applies to all files without another hint.
 pub const EXTENSIONS_ATTRIBUTE: &[u8] = b"user.imbrex.hot.extensions";
 
 /// Number that stands for all files in the queue of changed hints. No file has number 0.
 pub const EVERY_FILE: Inode = 0;
 
 impl Hint {
-    /// What the value of the attribute says; what it does not know says nothing.
+    /// Returns the hint in a value of the attribute; an unknown value is no hint.
     pub fn parse(value: &[u8]) -> Hint {
         match value {
             b"always" => Hint::Always,
@@ -71,7 +73,8 @@ impl Hint {
         }
     }
 
-    /// What a list of extensions says of a file of this name: the first that is its own counts, in capitals or not.
+    /// Returns the hint for a file name in a list of extensions. The first entry with the file's extension counts; case
+    /// is ignored.
     pub fn of_name(list: &[u8], name: &[u8]) -> Hint {
         let Some(dot) = name.iter().rposition(|byte| *byte == b'.').filter(|dot| *dot > 0) else { return Hint::None };
         let words = list.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
@@ -84,20 +87,23 @@ impl Hint {
     }
 }
 
-/// What of a file in the zone is in the store too.
+/// Whether a file in the zone is also stored in the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keeping {
-    /// All of it: the zone has a copy.
+    /// The file is stored in both: the zone has a copy.
     Copies,
-    /// Nothing, as long as the zone is on two devices that are up to date; else all of it.
+    /// The file is stored only in the zone, as long as the zone is on two up-to-date devices; else in both.
     Alone,
 }
 
 impl Keeping {
-    /// The option that says it, of `mkfs` and of a mount.
+    /// Name of the option of `mkfs` and mount that selects a variant.
     pub const OPTION: &str = "hot_files";
 
-    /// What the value of the option says; where nothing was said when it was made, files have copies.
+    /// Returns the variant for a value of the option; without a value it is [`Keeping::Copies`].
+    ///
+    /// # Errors
+    /// The value is unknown.
     pub fn named(value: Option<&str>) -> Result<Keeping, String> {
         match value {
             None | Some("copies") => Ok(Keeping::Copies),
@@ -107,78 +113,78 @@ impl Keeping {
     }
 }
 
-/// What the zone did since it was mounted.
+/// Counts of events in the zone since the mount.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
     /// Pieces of files that were read from the zone.
     pub hits: u64,
-    /// Pieces of files that were read from where the store has them.
+    /// Pieces of files that were read from the store.
     pub misses: u64,
-    /// Files that came in.
+    /// Files that were promoted.
     pub came_in: u64,
-    /// Files that went out, whatever for.
+    /// Files that left the zone for any reason.
     pub went_out: u64,
-    /// Times that something in the zone was not what its checksum says on some device; it was read from another, or from where the
-    /// store has it.
+    /// Blocks of the zone that did not match their checksum on some device and were read from another device or the
+    /// store.
     pub damaged: u64,
 }
 
-/// How the zone is doing.
+/// Status of the zone.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct HotStatus {
-    /// Blocks of the zone; 0 where there is none.
+    /// Blocks of the zone; 0 if there is no zone.
     pub blocks: u64,
-    /// Blocks that files lie in.
+    /// Blocks that hold files.
     pub used: u64,
-    /// Files that are there.
+    /// Files in the zone.
     pub files: u64,
-    /// Those of them that lie nowhere else.
+    /// Files in the zone that are stored nowhere else.
     pub alone_files: u64,
-    /// Their blocks in the zone.
+    /// Blocks of the files that are stored only in the zone.
     pub alone_blocks: u64,
-    /// What it did since it was mounted.
+    /// Counts of events since the mount.
     pub counters: Counters,
 }
 
-/// The bounds of the zone, its size apart.
+/// Limits of the zone, except its size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Files whose heat is known at most; as many may wait to come in, and as many for their hint that changed.
+    /// Largest number of files with known heat, of files that wait for promotion, and of files whose hint changed.
     pub files: usize,
-    /// Heat halves in this time.
+    /// Nanoseconds in which heat halves.
     pub half_ns: u64,
-    /// Files of up to so many blocks are small: they come in where there is room as soon as they are written.
+    /// Largest number of blocks of a small file: it is promoted as soon as it is written, if there is room.
     pub small_blocks: u64,
 }
 
-/// A file that is in the zone, or wants to be.
+/// File that is in the zone, or may be promoted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Candidate {
-    /// Which.
+    /// Inode of the file.
     pub inode: Inode,
-    /// Its blocks.
+    /// Blocks of the file.
     pub blocks: u64,
-    /// What is said of it.
+    /// User's hint for the file.
     pub hint: Hint,
 }
 
-/// What is done with a file that wants to come in.
+/// Decision about a file that may be promoted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// There is room for it.
+    /// The file fits into free blocks.
     Fits,
-    /// There is in one part, once these have gone out.
+    /// The file fits into one part once the files `colder` are evicted.
     Push {
-        /// The part.
+        /// Number of the part.
         part: usize,
-        /// Who goes out there.
+        /// Files to evict from the part.
         colder: Vec<Inode>,
     },
-    /// It stays out.
+    /// The file is not promoted.
     Stays,
 }
 
-/// The zone.
+/// State of the hot zone.
 pub struct HotZone {
     limits: Limits,
     rooms: Rooms,
@@ -187,16 +193,16 @@ pub struct HotZone {
     suspects: BTreeSet<Inode>,
     rehinted: BTreeSet<Inode>,
     copying: BTreeSet<Inode>,
-    /// All files inside are to be judged anew.
+    /// Whether all files in the zone must be judged again.
     is_reviewed: bool,
-    /// Blocks of files that lie nowhere else.
+    /// Blocks of files that are stored only in the zone.
     pub alone_blocks: u64,
-    /// What it did.
+    /// Counts of events since the mount.
     pub counters: Counters,
 }
 
 impl HotZone {
-    /// One in parts of so many blocks, all of them free.
+    /// Returns a zone of parts with these numbers of blocks, all of them free.
     pub fn new(parts: &[u64], limits: Limits) -> HotZone {
         let heat = Heat::new(limits.files, limits.half_ns);
         HotZone {
@@ -213,22 +219,22 @@ impl HotZone {
         }
     }
 
-    /// How many blocks it has.
+    /// Returns the number of blocks of the zone.
     pub fn blocks(&self) -> u64 {
         self.rooms.blocks()
     }
 
-    /// How many parts.
+    /// Returns the number of parts.
     pub fn parts(&self) -> usize {
         self.rooms.count()
     }
 
-    /// The part that block `block` is in.
+    /// Returns the number of the part that holds block `block`.
     pub fn part_of(&self, block: u64) -> usize {
         self.rooms.part_of(block)
     }
 
-    /// Whether files come into part `number` from now on. If not, no copy that is being made is one.
+    /// Sets whether files are promoted into part `number`. Closing a part also cancels all copies in progress.
     pub fn set_open(&mut self, number: usize, is_open: bool) {
         self.rooms.set_open(number, is_open);
         if !is_open {
@@ -236,83 +242,86 @@ impl HotZone {
         }
     }
 
-    /// Whether files come into some part.
+    /// Returns whether files can be promoted into some part.
     pub fn is_open(&self) -> bool {
         self.rooms.largest() > 0
     }
 
-    /// Blocks that files lie in, or that are on their way to being free.
+    /// Returns the number of blocks that hold files or are about to be freed.
     pub fn used(&self) -> u64 {
         self.rooms.used(None)
     }
 
-    /// The same of part `number`.
+    /// Returns the number of blocks in part `number` that hold files or are about to be freed.
     pub fn used_in(&self, number: usize) -> u64 {
         self.rooms.used(Some(number))
     }
 
-    /// Something of a file, found when the file system was mounted, lies there; an error says why it cannot.
+    /// Takes the blocks of an extent that the metadata place in the zone, during the mount.
+    ///
+    /// # Errors
+    /// The blocks are not in the zone, or are taken; the error says why.
     pub fn claim(&mut self, extent: &Extent) -> Result<(), String> {
         self.rooms.claim(Run { start: extent.start, blocks: u64::from(extent.blocks) })
     }
 
-    /// Takes `blocks` of one part, in as few runs as there are; nothing if none has so many.
+    /// Takes `blocks` of one part, in as few runs as possible; `None` if no open part has so many free.
     pub fn take(&mut self, blocks: u64) -> Option<Vec<Run>> {
         self.rooms.take(blocks)
     }
 
-    /// Gives blocks back.
+    /// Frees a run.
     pub fn free(&mut self, run: Run) {
         self.rooms.free(run);
     }
 
-    /// Somebody read blocks `first` to `end` of a file.
+    /// Adds a read of the blocks `first` to before `end` of a file to its heat.
     pub fn touch(&mut self, inode: Inode, (first, end): (u64, u64), now_ns: u64) {
         self.heat.touch(inode, (first, end), now_ns);
     }
 
-    /// The hottest `count` files, to be kept in a checkpoint.
+    /// Returns the hottest `count` files with their heat, for a checkpoint.
     pub fn hottest(&self, count: usize, now_ns: u64) -> Vec<(Inode, u32)> {
         self.heat.hottest(count.min(self.limits.files), now_ns)
     }
 
-    /// A file was so hot when a checkpoint was taken.
+    /// Sets the heat of a file to the value that a checkpoint stored.
     pub fn warm(&mut self, inode: Inode, units: u32, now_ns: u64) {
         self.heat.warm(inode, units, now_ns);
     }
 
-    /// The file is gone.
+    /// Removes a file from the heat table and the promotion queue.
     pub fn forget(&mut self, inode: Inode) {
         self.heat.forget(inode);
         self.wanted.remove(&inode);
     }
 
-    /// A file may want to come in; whether it was not waiting already.
+    /// Queues a file for promotion. Returns whether it was added: it was not queued, and the queue was not full.
     pub fn want(&mut self, inode: Inode) -> bool {
         self.wanted.len() < self.limits.files.max(1) && self.wanted.insert(inode)
     }
 
-    /// Takes up to `count` files that wait to come in.
+    /// Takes up to `count` files from the promotion queue.
     pub fn take_wanted(&mut self, count: usize) -> Vec<Inode> {
         let taken: Vec<Inode> = self.wanted.iter().take(count).copied().collect();
         taken.iter().for_each(|inode| _ = self.wanted.remove(inode));
         taken
     }
 
-    /// The copy of a file was found damaged: it is to be dropped, and made anew.
+    /// Marks a file whose copy was found damaged: the copy is to be dropped, and the file promoted anew.
     pub fn suspect(&mut self, inode: Inode) {
         self.suspects.insert(inode);
     }
 
-    /// Takes the files whose copies were found damaged; they want to come in again.
+    /// Takes the files whose copies were found damaged, and queues them for promotion.
     pub fn take_suspects(&mut self) -> BTreeSet<Inode> {
         let suspects = std::mem::take(&mut self.suspects);
         suspects.iter().for_each(|inode| _ = self.want(*inode));
         suspects
     }
 
-    /// Queues a file or directory whose hint has changed, to be judged anew. Returns whether it is in the queue: a full queue takes
-    /// only [`EVERY_FILE`].
+    /// Queues a file or directory whose hint has changed, to be judged again. Returns whether it is in the queue: a
+    /// full queue takes only [`EVERY_FILE`].
     pub fn rehint(&mut self, inode: Inode) -> bool {
         let has_room = inode == EVERY_FILE || self.rehinted.len() < self.limits.files.max(1);
         if has_room {
@@ -321,37 +330,37 @@ impl HotZone {
         has_room || self.rehinted.contains(&inode)
     }
 
-    /// Takes one of which something else is said now.
+    /// Takes one file from the queue of changed hints.
     pub fn take_rehinted(&mut self) -> Option<Inode> {
         self.rehinted.pop_first()
     }
 
-    /// All files that are in the zone are to be judged anew.
+    /// Marks all files in the zone to be judged again.
     pub fn ask_review(&mut self) {
         self.is_reviewed = true;
     }
 
-    /// Whether they are; it is asked once.
+    /// Returns whether a review of all files was requested, and clears the request.
     pub fn take_review(&mut self) -> bool {
         std::mem::take(&mut self.is_reviewed)
     }
 
-    /// A copy of a file is begun.
+    /// Records that a copy of a file is started.
     pub fn begin_copy(&mut self, inode: Inode) {
         self.copying.insert(inode);
     }
 
-    /// The file changes: a copy of it that is being made is none. So it is where that fails.
+    /// Cancels the copy of a file in progress, because the file changes or the copying failed.
     pub fn give_up_copy(&mut self, inode: Inode) {
         self.copying.remove(&inode);
     }
 
-    /// The copy is made; whether it is one, because its file has not changed since it was begun.
+    /// Ends the copy of a file. Returns whether it is valid: it was not cancelled since it was started.
     pub fn end_copy(&mut self, inode: Inode) -> bool {
         self.copying.remove(&inode)
     }
 
-    /// How hot a file is, block for block.
+    /// Returns the heat of a file per block, or an extreme value if a hint decides.
     fn score(&self, of: &Candidate, now_ns: u64) -> u64 {
         match of.hint {
             Hint::Always => u64::MAX,
@@ -360,16 +369,17 @@ impl HotZone {
         }
     }
 
-    /// Whether a file is one that may be in the zone at all.
+    /// Returns whether a file may be in the zone at all, by its size and hint.
     pub fn may_hold(&self, of: &Candidate) -> bool {
         let largest = self.rooms.largest();
         let most = (largest / SHARE).max(self.limits.small_blocks).min(largest);
         of.blocks > 0 && of.blocks <= most && of.hint != Hint::Never
     }
 
-    /// Whether `of` comes in, where of each part `leaving` blocks of files that go out are free soon and nobody's yet. `inside` lists
-    /// the files that are in the zone, each with its part, and is called only where some of them might have to go out. More of the
-    /// coldest go than must, up to a small share of the part, so that this is seldom looked for.
+    /// Decides whether `of` is promoted. `leaving` is, by part, the number of blocks of evicted files that will be free
+    /// soon and are not promised to another file. `inside` lists the files in the zone, each with its part, and is
+    /// called only if some of them might have to be evicted. More of the coldest files are evicted than necessary, up
+    /// to a small share of the part, so that evictions are decided seldom.
     pub fn judge(
         &self,
         of: &Candidate,
@@ -412,8 +422,9 @@ impl HotZone {
     }
 }
 
-/// Those that go, of `colder` with their heat and blocks, so that where `room` is free there are `needed` blocks and, if it can be,
-/// `more`; and the heat of the hottest of them. Nothing if all of them are not enough.
+/// Returns the files to evict, the first ones of `colder` (score, inode, blocks), and the highest score among them.
+/// `room` blocks are free already; the eviction frees enough for `needed` blocks and, if possible, for `more` besides.
+/// `None` if all files are not enough.
 fn coldest(
     colder: impl Iterator<Item = (u64, Inode, u64)>,
     mut room: u64,
@@ -492,13 +503,13 @@ mod tests {
         assert_eq!(zone.judge(&file(9, 2), &[0], || inside.to_vec(), 0), Verdict::Stays, "one and a half a block");
         let always = Candidate { hint: Hint::Always, ..file(8, 2) };
         assert_eq!(zone.judge(&always, &[0], || inside.to_vec(), 0), push(&[2]));
-        // What was read long ago is colder than what was read just now.
+        // A file that was read long ago is colder than one that was read just now.
         let late_ns = 3 * HALF_NS;
         (0..2).for_each(|_| zone.touch(7, (0, 1), late_ns));
         assert_eq!(zone.judge(&file(7, 2), &[0], || inside.to_vec(), late_ns), push(&[2]));
     }
 
-    /// Of two drives the one on which what goes is colder, and only files of that one.
+    /// Checks that files of one drive are evicted, and of the drive whose evicted files are colder.
     #[test]
     fn who_is_pushed_out_makes_room_on_one_drive() {
         let mut zone = HotZone::new(&[2, 2], Limits { files: 10, half_ns: HALF_NS, small_blocks: 2 });
@@ -522,14 +533,14 @@ mod tests {
         assert_eq!(judge(&zone, file(9, 1), [0, 0]), Verdict::Stays, "nobody comes in");
     }
 
-    /// Files that come in one after the other before what went out is free do not drive out more than they need.
+    /// Checks that promotions before the evicted blocks are free do not evict more files than they need.
     #[test]
     fn what_is_leaving_makes_room_too() {
         let mut zone = zone(128);
         assert!(zone.take(128).is_some());
         let inside: Vec<(usize, Candidate)> = (100..164).map(|inode| (0, file(inode, 2))).collect();
         let always = Candidate { hint: Hint::Always, ..file(1, 6) };
-        // For six blocks three files go, and two more for a thirty-second of the zone.
+        // For six blocks three files are evicted, and two more for a thirty-second of the zone.
         let coldest = |count: u32| push(&Vec::from_iter(100..100 + count));
         assert_eq!(zone.judge(&always, &[0], || inside.clone(), 0), coldest(5));
         assert_eq!(zone.judge(&always, &[4], || inside.clone(), 0), coldest(3), "four blocks are free soon");

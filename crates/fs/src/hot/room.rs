@@ -1,14 +1,14 @@
-//! Which blocks of a part of the zone are free: runs by their first block, neighbours as one.
+//! Free blocks of a part of the hot zone: runs by their first block, with adjacent runs merged.
 //!
 //! Invariants:
-//! 1. No two runs touch or overlap, and [`Room::free_blocks`] is the sum of them.
-//! 2. What is freed was not free before.
+//! 1. No two runs touch or overlap, and [`Room::free_blocks`] is their sum.
+//! 2. A block that is freed was not free before.
 
 use std::collections::BTreeMap;
 
 use crate::store::Run;
 
-/// The blocks of a part of the zone.
+/// Blocks of a part of the zone, with its free runs.
 pub struct Room {
     all: Run,
     free: BTreeMap<u64, u64>,
@@ -16,28 +16,31 @@ pub struct Room {
 }
 
 impl Room {
-    /// These blocks, all of them free.
+    /// Returns a part of the blocks `all`, all of them free.
     pub fn new(all: Run) -> Room {
         let free = (all.blocks > 0).then_some((all.start, all.blocks)).into_iter().collect();
         Room { all, free, free_blocks: all.blocks }
     }
 
-    /// How many there are.
+    /// Returns the number of blocks.
     pub fn blocks(&self) -> u64 {
         self.all.blocks
     }
 
-    /// The block behind the last one.
+    /// Returns the block behind the last one.
     pub fn end(&self) -> u64 {
         self.all.end()
     }
 
-    /// How many are free.
+    /// Returns the number of free blocks.
     pub fn free_blocks(&self) -> u64 {
         self.free_blocks
     }
 
-    /// Takes a given run; an error says why it cannot be had.
+    /// Takes a given run.
+    ///
+    /// # Errors
+    /// The run is not in the part, or not free.
     pub fn claim(&mut self, run: Run) -> Result<(), String> {
         let words = || format!("blocks {} to {} of the hot zone", run.start, run.start.saturating_add(run.blocks));
         let end = run.start.checked_add(run.blocks).filter(|end| *end <= self.all.end());
@@ -61,7 +64,8 @@ impl Room {
         }
     }
 
-    /// Takes `blocks`: the first run that has room for all, or else the longest ones; nothing if there are not so many.
+    /// Takes `blocks`: from the first run that is long enough, or else from the longest runs. `None` if too few are
+    /// free.
     pub fn take(&mut self, blocks: u64) -> Option<Vec<Run>> {
         if blocks == 0 || blocks > self.free_blocks {
             return None;
@@ -80,7 +84,10 @@ impl Room {
         Some(runs)
     }
 
-    /// Gives a run back.
+    /// Frees a run.
+    ///
+    /// # Panics
+    /// Blocks of the run are free already.
     pub fn free(&mut self, run: Run) {
         let (mut start, mut blocks) = (run.start, run.blocks);
         if let Some((before, length)) = self.free.range(..run.end()).next_back().map(|(at, length)| (*at, *length)) {
@@ -106,7 +113,7 @@ mod tests {
         Run { start, blocks }
     }
 
-    /// Against a mark for each block.
+    /// Compares the free blocks with one mark per block.
     #[test]
     fn what_is_taken_is_nobody_elses() {
         let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(5);

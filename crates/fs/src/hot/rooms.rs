@@ -1,7 +1,7 @@
-//! The parts of the zone: one where it lies with the metadata, one for each drive that has some where it lies on drives. Their
-//! blocks are numbered one after the other. What is taken lies in one part, so a file is on one drive.
+//! Parts of the hot zone: a single part in the metadata area, or one part on each drive of an array that gives blocks.
+//! The blocks of all parts are numbered consecutively. An allocation is in one part, so a file is on one drive.
 //!
-//! Invariant: nothing is taken of a part that is not open; what was taken before is given back all the same.
+//! Invariant: no block of a closed part is allocated. Blocks allocated earlier can still be freed.
 
 use super::room::Room;
 use crate::store::Run;
@@ -11,13 +11,13 @@ struct Part {
     is_open: bool,
 }
 
-/// The parts.
+/// Parts of the hot zone.
 pub struct Rooms {
     parts: Vec<Part>,
 }
 
 impl Rooms {
-    /// Parts of so many blocks, all of them free and open.
+    /// Returns parts with these numbers of blocks, all of them free and open.
     pub fn new(blocks: &[u64]) -> Rooms {
         let mut first = 0;
         let part = |blocks: &u64| {
@@ -28,45 +28,48 @@ impl Rooms {
         Rooms { parts: blocks.iter().map(part).collect() }
     }
 
-    /// How many blocks all have together.
+    /// Returns the number of blocks of all parts.
     pub fn blocks(&self) -> u64 {
         self.parts.iter().map(|part| part.room.blocks()).sum()
     }
 
-    /// Blocks that are not free, in all parts or in one.
+    /// Returns the number of blocks that are not free, in part `number` or in all parts.
     pub fn used(&self, number: Option<usize>) -> u64 {
         let meant = self.parts.iter().enumerate().filter(|(at, _)| number.is_none_or(|number| *at == number));
         meant.map(|(_, part)| part.room.blocks() - part.room.free_blocks()).sum()
     }
 
-    /// How many there are.
+    /// Returns the number of parts.
     pub fn count(&self) -> usize {
         self.parts.len()
     }
 
-    /// Each part that is open: its number, and its blocks and how many of them are free.
+    /// Returns, for each open part, its number, its blocks and its free blocks.
     pub fn open(&self) -> impl Iterator<Item = (usize, u64, u64)> {
         let open = self.parts.iter().enumerate().filter(|(_, part)| part.is_open);
         open.map(|(number, part)| (number, part.room.blocks(), part.room.free_blocks()))
     }
 
-    /// The blocks of the largest part that is open.
+    /// Returns the number of blocks of the largest open part; 0 if none is open.
     pub fn largest(&self) -> u64 {
         self.open().map(|(_, blocks, _)| blocks).max().unwrap_or(0)
     }
 
-    /// Whether something is taken of part `number` from now on.
+    /// Sets whether blocks of part `number` may be allocated.
     pub fn set_open(&mut self, number: usize, is_open: bool) {
         self.parts[number].is_open = is_open;
     }
 
-    /// The part that block `block` is in, or would be if it were the last.
+    /// Returns the part that holds block `block`; the last part for a block behind the end.
     pub fn part_of(&self, block: u64) -> usize {
         let behind = self.parts.iter().position(|part| block < part.room.end());
         behind.unwrap_or(self.parts.len().saturating_sub(1))
     }
 
-    /// Takes a given run; an error says why it cannot be had.
+    /// Takes a given run.
+    ///
+    /// # Errors
+    /// The run is not in one part, or not free.
     pub fn claim(&mut self, run: Run) -> Result<(), String> {
         let number = self.part_of(run.start);
         match self.parts.get_mut(number) {
@@ -75,13 +78,13 @@ impl Rooms {
         }
     }
 
-    /// Takes `blocks` of the open part with the most that are free; nothing if none has so many.
+    /// Takes `blocks` of the open part with the most free blocks; `None` if that has too few.
     pub fn take(&mut self, blocks: u64) -> Option<Vec<Run>> {
         let (number, ..) = self.open().max_by_key(|(number, _, free)| (*free, std::cmp::Reverse(*number)))?;
         self.parts[number].room.take(blocks)
     }
 
-    /// Gives a run back.
+    /// Frees a run.
     pub fn free(&mut self, run: Run) {
         let number = self.part_of(run.start);
         self.parts[number].room.free(run);

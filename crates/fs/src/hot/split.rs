@@ -1,32 +1,32 @@
-//! Where the hot zone lies on the drives of an array: in their conventional zones, or on the outer part of a conventional disk,
-//! where its blocks begin (Jin 2014 §II.D). The part of a drive lies behind its superblocks and the part's stamp, so it uses
-//! the rest of the zone that those are in; whole zones of the array begin behind it.
+//! Placement of the hot zone on the drives of an array: in the conventional zones of a drive, or on the outer part of a
+//! conventional disk, where its block numbers begin (Jin 2014 §II.D). The part of a drive is behind the superblocks and
+//! the part's stamp, so it uses the rest of the zone that holds those. Whole zones of the array begin behind the part.
 
 use crate::device::{Geometry, Kind};
 use crate::format::hot_stamp::STAMP_BLOCK;
 
-/// The first block of a drive that a part has for files.
+/// First block of a drive that a part can use for files.
 pub const PART_FIRST: u64 = STAMP_BLOCK + 1;
-/// A drive gives no more than this share of its blocks.
+/// Divisor of the blocks of a drive: it gives at most half of them.
 const SHARE: u64 = 2;
 
-/// The part of the zone that a drive was given when the file system was made.
+/// Part of the hot zone that a drive was given when the file system was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HotPart {
-    /// The number of the drive in the array.
+    /// Number of the drive in the array.
     pub drive: u8,
-    /// Its blocks for files.
+    /// Blocks for files.
     pub blocks: u64,
 }
 
 impl HotPart {
-    /// The first zone of the drive behind it.
+    /// Returns the first zone of the drive behind the part.
     pub fn first_zone_behind(&self, zone_blocks: u64) -> u32 {
         u32::try_from((PART_FIRST + self.blocks).div_ceil(zone_blocks)).unwrap_or(u32::MAX)
     }
 }
 
-/// Blocks for files that a drive could give.
+/// Returns the number of blocks for files that a drive could give.
 pub fn room_on(geometry: &Geometry) -> u64 {
     let anywhere = match geometry.kind {
         Kind::Plain => geometry.blocks,
@@ -36,8 +36,8 @@ pub fn room_on(geometry: &Geometry) -> u64 {
     anywhere.min(geometry.blocks / SHARE).saturating_sub(PART_FIRST)
 }
 
-/// Gives each drive as much of `blocks` as every other, as far as it has `rooms`; nothing if all together have too few. Drives
-/// that give none have no part.
+/// Divides `blocks` evenly among the drives, as far as each has `rooms` for them. Drives that give none have no part.
+/// `None` if all drives together have too few.
 pub fn split(blocks: u64, rooms: &[u64]) -> Option<Vec<HotPart>> {
     let mut order: Vec<usize> = (0..rooms.len()).collect();
     order.sort_by_key(|&drive| (rooms[drive], drive));

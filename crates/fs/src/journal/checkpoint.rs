@@ -1,4 +1,4 @@
-//! A checkpoint: all of the namespace, written beside the one before while changes go on.
+//! Checkpoint: the whole namespace, written beside the previous checkpoint while changes continue.
 //!
 //! ```text
 //!   slot: header · chunk · chunk · …
@@ -6,10 +6,10 @@
 //!   header: the same with number 2³²−1 and, as its contents, the place in the log, chunks, files
 //! ```
 //!
-//! The header is written last. It makes the checkpoint valid, and so it is written when all else is durable, the records
-//! that the checkpoint may have seen among it (invariant 3 of the folder). A slot that is being written anew still has the
-//! header of two checkpoints ago; it is the older of the two, so nobody looks at it unless the newer one is damaged, and
-//! then its chunks do not bear its number.
+//! The header is written last and makes the checkpoint valid. All else is durable then, including the records whose
+//! changes the checkpoint may include (invariant 3 of the folder). While a slot is rewritten it still has the header of
+//! the checkpoint before the last one. That header is the older of the two, so it is used only if the newer one is
+//! damaged. The rewritten chunks then do not match its number.
 
 use crate::device::BLOCK_BYTES;
 use crate::device::area::Area;
@@ -22,23 +22,23 @@ use crate::journal::mirror::Mirror;
 const MAGIC: u32 = 0x6b68_6349; // "Ichk"
 const HEAD_BYTES: usize = 40;
 const HEADER: u32 = u32::MAX;
-/// Bytes of changes in a chunk, about.
+/// Approximate number of bytes of changes in a chunk.
 pub const CHUNK_BYTES: usize = 256 << 10;
 
-/// What the header of a checkpoint says.
+/// Contents of the header of a checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// They are counted; the larger is the newer.
+    /// Number of the checkpoint; the larger of two is the newer.
     pub number: u64,
-    /// Where the log goes on from it.
+    /// Place in the log at which replay continues from the checkpoint.
     pub place: LogPlace,
-    /// How many chunks it has.
+    /// Number of chunks.
     pub chunks: u32,
-    /// How many files are in it, about: for whoever shows progress.
+    /// Approximate number of files, for a display of progress.
     pub files: u64,
 }
 
-/// A slot that a checkpoint is written to.
+/// Writer of a checkpoint to one slot.
 pub struct Writer {
     area: Mirror,
     uuid: u128,
@@ -49,13 +49,16 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins checkpoint `number`, from which the log goes on at `place`.
+    /// Returns a writer of checkpoint `number`, from which replay of the log continues at `place`.
     pub fn new(area: Mirror, uuid: u128, slot: (u64, u64), number: u64, place: LogPlace) -> Writer {
         let header = Header { number, place, chunks: 0, files: 0 };
         Writer { area, uuid, slot, header, next_block: 1, changes: Encoder::default() }
     }
 
-    /// Writes `changes`, once there are enough of them.
+    /// Adds `changes`, and writes each chunk that is full.
+    ///
+    /// # Errors
+    /// The slot is too small, or the write failed.
     pub async fn add(&mut self, changes: &[Change]) -> Result<(), FsError> {
         for change in changes {
             change.encode(&mut self.changes);
@@ -79,7 +82,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what is left; all but the header is on its way to the medium then.
+    /// Writes the last chunk. Then only the header is missing; nothing is durable before a flush.
     pub async fn finish(&mut self, files: u64) -> Result<(), FsError> {
         self.header.files = files;
         if self.changes.bytes.is_empty() {
@@ -88,7 +91,8 @@ impl Writer {
         self.write_chunk().await
     }
 
-    /// Makes it valid: everything else must be durable.
+    /// Writes the header and makes it durable, so that the checkpoint is valid. Everything else must be durable
+    /// already.
     pub async fn validate(self) -> Result<Header, FsError> {
         let mut contents = Encoder::default();
         contents.u64(self.header.place.block);
@@ -102,10 +106,10 @@ impl Writer {
     }
 }
 
-/// Blocks that a checkpoint of `bytes` of changes takes at most.
+/// Returns the largest number of blocks that a checkpoint with `bytes` of changes takes.
 pub fn blocks_for(bytes: u64) -> u64 {
     let chunks = bytes.div_ceil(CHUNK_BYTES as u64) + 1;
-    // Each chunk may be a little over its size, has a head, and ends in the midst of a block.
+    // Each chunk may exceed its size a little, has a header, and ends within a block.
     2 + bytes.div_ceil(BLOCK_BYTES as u64) + 2 * chunks
 }
 
@@ -123,7 +127,7 @@ fn sealed(uuid: u128, checkpoint: u64, number: u32, contents: &[u8]) -> Vec<u8> 
     to.bytes
 }
 
-/// Reads the whole blocks of the piece that begins at `block` of one copy. Nothing where there is none that is whole.
+/// Reads the whole blocks of the piece at `block` from one copy; `None` if there is no intact one.
 async fn read_piece(area: &Area, uuid: u128, block: u64, end: u64, number: u32) -> Option<Vec<u8>> {
     let mut bytes = area.read(block, 1).await.ok()?;
     let mut head = Decoder::new(&bytes);
@@ -144,19 +148,19 @@ async fn read_piece(area: &Area, uuid: u128, block: u64, end: u64, number: u32) 
     (checksum(&[&summed]) == sum).then_some(bytes)
 }
 
-/// The number of the checkpoint that a piece belongs to.
+/// Returns the number of the checkpoint that a piece belongs to.
 fn checkpoint_of(piece: &[u8]) -> u64 {
     u64::from_le_bytes(piece[24..32].try_into().expect("eight bytes"))
 }
 
-/// What is in a piece.
+/// Returns the contents of a piece.
 fn contents_of(piece: &[u8]) -> &[u8] {
     let length = u32::from_le_bytes(piece[36..HEAD_BYTES].try_into().expect("four bytes")) as usize;
     &piece[HEAD_BYTES..HEAD_BYTES + length]
 }
 
-/// The header of the checkpoint in `slot`, if there is one. Copies that have an earlier one there, because the power went, get
-/// it too.
+/// Reads the header of the checkpoint in `slot`, if there is one. Copies with an earlier header, after a power cut, are
+/// overwritten with this one.
 pub async fn read_header(area: &Mirror, uuid: u128, slot: (u64, u64)) -> Option<Header> {
     let end = slot.0 + slot.1;
     let read = async |copy: &Area| read_piece(copy, uuid, slot.0, end, HEADER).await;
@@ -167,7 +171,10 @@ pub async fn read_header(area: &Mirror, uuid: u128, slot: (u64, u64)) -> Option<
     Some(Header { number: checkpoint_of(&piece), place, chunks, files })
 }
 
-/// Reads checkpoint `header` in `slot` and gives its changes to `see`, in order.
+/// Reads checkpoint `header` in `slot` and passes its changes to `see`, in order.
+///
+/// # Errors
+/// A chunk is damaged on all copies.
 pub async fn load(
     area: &Mirror,
     uuid: u128,

@@ -1,25 +1,26 @@
-//! The checksums of data: CRC-32C of every block of 4 KiB, in a table by block of the data device. A page of the table is
-//! a block of its own with a checksum; the pages in memory are few, and which ones does not matter.
+//! Checksums of data: CRC-32C of every block of 4 KiB, in a table indexed by block of the data device. A page of the
+//! table is one block with a checksum of its own. A bounded number of pages is cached in memory.
 //!
 //! ```text
 //!   page: number + 1, low half u32 · stamp, high half u32 · checksum u32 · stamp, low half u32 · sums u32 …
 //! ```
 //!
-//! A record brings the checksums of the blocks it names, so a page may be written at any time; a checkpoint writes all
-//! that are not. Blocks that no file uses have checksums that mean nothing.
+//! A record contains the checksums of the blocks that it names, so a page may be written at any time; a checkpoint
+//! writes all dirty pages. The checksums of blocks that no file uses are undefined.
 //!
-//! A page bears a stamp: the generation of the mount that wrote it, and a count of its writes. Of several copies of the
-//! metadata the page with the highest stamp counts. The others missed a write, or are damaged, and get it with the next
-//! checkpoint. With one copy a page that missed a write does not match the data: reading them is an error.
+//! A page bears a stamp: the generation of the mount that wrote it, and a count of page writes. Of several copies of
+//! the metadata the page with the highest stamp is used. The other copies missed a write or are damaged, and are
+//! overwritten with the next checkpoint. With a single copy, a page that missed a write does not match the data, and
+//! reading the data is an error.
 //!
-//! A cut of the power may tear a page where the host's disk has sectors of less than a block. In such a page the sum of each
-//! block that was live at the last checkpoint is whole, for it did not change since, and the log brings all others. So a page
-//! that does not match its own checksum and bears its number, or none yet, is used where no copy is whole; a sum that is
-//! damaged does not match the data.
+//! A power cut may tear a page if the sectors of the host's disk are smaller than a block. In a torn page the checksum
+//! of each block that was live at the last checkpoint is intact, for it has not changed since, and the log contains all
+//! others. So if no copy is intact, a page that fails its own checksum is used, provided it has its page number or an
+//! empty header. A damaged checksum in the page does not match the data.
 //!
 //! Invariants:
-//! 1. At most `pages_max` pages are in memory, and those besides that each task has just read.
-//! 2. A page leaves memory only when it is on the medium as it is.
+//! 1. At most `pages_max` pages are in memory, besides those that each task has just read.
+//! 2. A page is evicted only when the medium has its present contents.
 //! 3. Of two versions of a page the one that was written later has the higher stamp.
 //! 4. A read of checksums writes no page: it need not wait for space on the host's disk.
 
@@ -32,25 +33,25 @@ use crate::format::coding::checksum;
 use crate::journal::mirror::Mirror;
 use crate::store::Run;
 
-/// Checksums in a page.
+/// Number of checksums in a page.
 pub const PAGE_SUMS: u64 = 1020;
 const HEAD_BYTES: usize = 16;
-/// Pages that are read at once where all are looked at.
+/// Pages that one read of a scrub covers.
 const SCRUB_PAGES: u64 = 256;
-/// Pages that are read at once where they are needed one after the other, at most: those of 256 MiB of data.
+/// Largest number of pages in one read of a sequential access: those of 256 MiB of data.
 const AHEAD_PAGES: u64 = 64;
 
 /// Low bits of a stamp: the number of page writes since the mount. The other bits are the generation of the mount.
 const STAMP_WRITES_BITS: u32 = 36;
-/// One more than the largest generation that a stamp can hold.
+/// Number of generations that a stamp can hold: one more than the largest.
 pub const STAMP_GENERATIONS: u64 = 1 << (u64::BITS - STAMP_WRITES_BITS);
 
 struct Page {
     sums: Box<[u8]>,
     is_dirty: bool,
-    /// Sums were set in it since it was written last.
+    /// Whether checksums were set in the page since it was last written.
     is_changed: bool,
-    /// How many writes of it are under way.
+    /// Number of writes of the page in flight.
     writes: u32,
     used: u64,
 }
@@ -60,13 +61,13 @@ impl Page {
         Page { sums, is_dirty: false, is_changed: false, writes: 0, used }
     }
 
-    /// Whether it is on the medium as it is.
+    /// Returns whether the medium has the present contents of the page.
     const fn is_clean(&self) -> bool {
         !self.is_dirty && self.writes == 0
     }
 }
 
-/// The table.
+/// Table of checksums.
 pub struct Checksums {
     area: Mirror,
     first: u64,
@@ -74,37 +75,37 @@ pub struct Checksums {
     pages: RefCell<BTreeMap<u64, Page>>,
     pages_max: usize,
     uses: Cell<u64>,
-    /// Pages written since it was mounted.
+    /// Page writes since the mount.
     writes: Cell<u64>,
-    /// Whether a cut of the power may have torn pages.
+    /// Whether a power cut may have torn pages.
     tears: Cell<bool>,
 }
 
 /// State of a page on the medium.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Found {
-    /// It is another page's, or nobody's.
+    /// The page has another number, or could not be read.
     Wrong,
-    /// It does not match its checksum.
+    /// The page does not match its checksum.
     Torn,
-    /// It was never written.
+    /// The page was never written.
     Blank,
-    /// It is as it was written, with this stamp.
+    /// The page is intact, with this stamp.
     Whole(u64),
 }
 
-/// The checksum of a block.
+/// Returns the checksum of a block.
 pub fn of_block(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
 impl Checksums {
-    /// Blocks that a table for `blocks` of data takes.
+    /// Returns the number of blocks of a table for `blocks` of data.
     pub fn blocks_for(blocks: u64) -> u64 {
         blocks.div_ceil(PAGE_SUMS)
     }
 
-    /// The table in `pages_on_medium` blocks of `area`, from `first` on.
+    /// Returns the table in `pages_on_medium` blocks of `area`, from `first` on.
     pub fn new(area: Mirror, (first, pages_on_medium): (u64, u64), pages_max: usize) -> Checksums {
         let pages_max = pages_max.max(1);
         Checksums {
@@ -119,13 +120,13 @@ impl Checksums {
         }
     }
 
-    /// The stamp of the next page that is written (invariant 3).
+    /// Returns the stamp of the next page that is written (invariant 3).
     fn next_stamp(&self) -> u64 {
         self.writes.set(self.writes.get() + 1);
         (self.area.generation() << STAMP_WRITES_BITS) + self.writes.get()
     }
 
-    /// The checksums of `blocks` from `block` on.
+    /// Returns the checksums of `blocks` from `block` on.
     pub async fn get(&self, block: u64, blocks: u64) -> Result<Vec<u32>, FsError> {
         let mut sums = Vec::with_capacity(blocks as usize);
         let (mut next, end) = (block, block + blocks);
@@ -148,18 +149,18 @@ impl Checksums {
         self.set_within(Run { start: block, blocks: sums.len() as u64 }, block, sums).await
     }
 
-    /// The same, where what the table says of `fresh` means nothing, for no file uses these blocks yet; they are all set, in
-    /// order.
+    /// Like [`Checksums::set`], where `fresh` is a run that no file uses yet, so its old checksums are undefined. All
+    /// checksums of `fresh` must be set, in order.
     pub async fn set_within(&self, fresh: Run, block: u64, sums: &[u32]) -> Result<(), FsError> {
         let (mut next, mut left) = (block, sums);
         while let Some((sum, rest)) = left.split_first() {
             let page = next / PAGE_SUMS;
-            // They are set in order: none of this page is set yet.
+            // The checksums are set in order, so none of this page is set yet.
             let is_fresh = next == page * PAGE_SUMS && next + PAGE_SUMS <= fresh.end();
             if !self.pages.borrow().contains_key(&page) {
                 self.make_room(1).await?;
                 if is_fresh {
-                    // Nobody needs what the medium has of it.
+                    // All checksums of the page will be overwritten, so the page need not be read.
                     self.begin_page(page);
                 } else {
                     self.load(page).await?;
@@ -175,25 +176,25 @@ impl Checksums {
         Ok(())
     }
 
-    /// Sees to it that page `number` is in memory, as one that was never written if it is not there.
+    /// Ensures that page `number` is in memory; a missing page is added as a blank one.
     fn begin_page(&self, number: u64) {
         self.uses.set(self.uses.get() + 1);
         let blank = || Page::new(vec![0; BLOCK_BYTES].into(), self.uses.get());
         self.pages.borrow_mut().entry(number).or_insert_with(blank);
     }
 
-    /// From now on a page that does not match its checksum may have been torn by a cut of the power.
+    /// Sets whether a page that fails its checksum may have been torn by a power cut.
     pub fn may_be_torn(&self, may_be: bool) {
         self.tears.set(may_be);
     }
 
-    /// Reads every page of every copy of the metadata. Returns how many are damaged on some copy, or lack a write that matters for
-    /// the blocks that are `live`. If it `repairs`, pages that differ are written with the next checkpoint as they are on the copy that
-    /// has them newest.
+    /// Reads every page of every copy of the metadata. Returns the number of pages that are damaged on some copy, or
+    /// lack a write that affects blocks reported by `live`. If `repairs` is set, pages that differ are written with the
+    /// next checkpoint, with the contents of the newest copy.
     pub async fn scrub(&self, repairs: bool, live: impl Fn(Run) -> Vec<Run>) -> Result<u64, FsError> {
         let (mut next, mut damaged, mut different) = (0, 0, Vec::new());
         loop {
-            // A page that was never written is whole.
+            // A page that was never written counts as intact.
             next = self.area.next_data(self.first + next) - self.first;
             if next >= self.pages_on_medium {
                 break;
@@ -226,8 +227,8 @@ impl Checksums {
         Ok(damaged)
     }
 
-    /// Whether copies of page `number` that differ are damage, or what a cut of the power leaves: that is torn pages, and such as
-    /// differ in sums of blocks alone that no file has.
+    /// Returns whether differing copies of page `number` are damage. They are not if a power cut explains them: torn
+    /// pages, and pages that differ only in checksums of blocks that no file uses.
     fn is_damaged(
         &self,
         number: u64,
@@ -239,7 +240,7 @@ impl Checksums {
         if found.iter().any(|one| *one < least) {
             return true;
         }
-        // What was changed in memory, or is being written, need not be on the medium yet.
+        // Changes in memory, and writes in flight, need not be on the medium yet.
         if self.pages.borrow().get(&number).is_some_and(|page| page.is_changed || page.writes > 0) {
             return false;
         }
@@ -254,7 +255,7 @@ impl Checksums {
         })
     }
 
-    /// Writes every page that is not on the medium as it is. They are durable after a flush of the area.
+    /// Writes all dirty pages. They are durable after a flush of the area.
     pub async fn write_back(&self) -> Result<(), FsError> {
         let dirty: Vec<u64> = self.pages.borrow().iter().filter(|(_, page)| page.is_dirty).map(|(at, _)| *at).collect();
         for page in dirty {
@@ -277,7 +278,7 @@ impl Checksums {
         Ok(outcome?)
     }
 
-    /// Sees to it that page `number` is in memory.
+    /// Ensures that page `number` is in memory, by reading it if necessary.
     async fn load(&self, number: u64) -> Result<(), FsError> {
         assert!(number < self.pages_on_medium, "page {number} of a table of {}", self.pages_on_medium);
         self.uses.set(self.uses.get() + 1);
@@ -287,14 +288,14 @@ impl Checksums {
         }
         let mut count = self.pages_ahead(number);
         while !self.read_pages(number, count).await? {
-            // One of those behind it may be why.
+            // One of the following pages may be the unreadable one.
             count = 1;
         }
         Ok(())
     }
 
-    /// How many pages to read at once from `number` on, which is not in memory: as many as lie before it in memory, since
-    /// then somebody goes through them in order.
+    /// Returns how many pages to read at once from `number` on, which is not in memory. The number grows with the pages
+    /// before it in memory, since they indicate a sequential access.
     fn pages_ahead(&self, number: u64) -> u64 {
         let pages = self.pages.borrow();
         let most = AHEAD_PAGES.min(self.pages_max as u64 / 4).min(self.pages_on_medium - number);
@@ -302,12 +303,15 @@ impl Checksums {
         (1..before.max(1)).take_while(|ahead| !pages.contains_key(&(number + ahead))).count() as u64 + 1
     }
 
-    /// Reads `count` pages, none of which is in memory, from `number` on, and keeps those that are whole. False where that
-    /// is to be tried again.
+    /// Reads `count` pages from `number` on, none of which is in memory, and keeps the usable ones. Returns false if
+    /// the caller must try again with fewer pages.
+    ///
+    /// # Errors
+    /// Page `number` is damaged on all copies.
     async fn read_pages(&self, number: u64, count: u64) -> Result<bool, FsError> {
         self.evict_clean(count);
         let copies = self.area.read_copies(self.first + number, count).await;
-        // Another task may have loaded it meanwhile, and changed it.
+        // Another task may have loaded and changed the page meanwhile.
         if self.pages.borrow().contains_key(&number) {
             return Ok(true);
         }
@@ -319,7 +323,7 @@ impl Checksums {
             let each = copies.iter().map(|bytes| bytes.as_ref().map(|bytes| &bytes[offset..offset + BLOCK_BYTES]));
             let is_kept = self.keep_newest(page, &each.collect::<Vec<_>>());
             if page == number && !is_kept {
-                // Why it cannot be read, if that is so.
+                // If the page is unreadable, the fault of this read is the better error.
                 self.area.read(self.first + number, 1).await?;
                 let place = self.area.name();
                 return Err(FsError::format(&place, format!("page {number} of the checksums of data is damaged")));
@@ -328,8 +332,8 @@ impl Checksums {
         Ok(true)
     }
 
-    /// Keeps what of the copies of a page was written last, unless it is in memory; where they differ it is written to all with the
-    /// next checkpoint. Returns whether there is any that can be used.
+    /// Keeps the newest of the copies of a page, unless the page is in memory. If the copies differ, the page is
+    /// written to all of them with the next checkpoint. Returns whether any copy is usable.
     fn keep_newest(&self, number: u64, copies: &[Option<&[u8]>]) -> bool {
         let found: Vec<Found> =
             copies.iter().map(|bytes| bytes.map_or(Found::Wrong, |bytes| look(number, bytes))).collect();
@@ -342,7 +346,7 @@ impl Checksums {
         true
     }
 
-    /// Removes the least recently used pages from memory until there is room for `count` more. Writes those that are not clean.
+    /// Evicts the least recently used pages until there is room for `count` more. Dirty pages are written first.
     async fn make_room(&self, count: u64) -> Result<(), FsError> {
         while self.pages_too_many(count) > 0 {
             let mut has_left = false;
@@ -351,14 +355,14 @@ impl Checksums {
                 has_left |= self.evict(number);
             }
             if !has_left {
-                // The tasks that write them evict them.
+                // The remaining pages are evicted by the tasks that are writing them.
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// Removes clean pages, as many as there are, until there is room for `count` more (invariant 4).
+    /// Evicts clean pages until there is room for `count` more or none is left (invariant 4).
     fn evict_clean(&self, count: u64) {
         if self.pages_too_many(count) > 0 {
             for number in self.oldest(count, Page::is_clean) {
@@ -367,17 +371,18 @@ impl Checksums {
         }
     }
 
-    /// Returns how many pages have to leave before there is room for `count` more.
+    /// Returns how many pages must be evicted before there is room for `count` more.
     fn pages_too_many(&self, count: u64) -> usize {
         (self.pages.borrow().len() + count as usize).saturating_sub(self.pages_max)
     }
 
-    /// Returns the least recently used pages that `may_leave`: a sixteenth of the bound, or as many as have to leave for `count` more.
+    /// Returns the least recently used pages that satisfy `may_leave`: a sixteenth of `pages_max`, or as many as must
+    /// be evicted for `count` more.
     fn oldest(&self, count: u64, may_leave: impl Fn(&Page) -> bool) -> Vec<u64> {
         let pages = self.pages.borrow();
         let candidates = pages.iter().filter(|(_, page)| may_leave(page));
         let mut oldest: Vec<(u64, u64)> = candidates.map(|(number, page)| (page.used, *number)).collect();
-        // Several at a time, because each search looks at all pages.
+        // Several at a time, because each search visits all pages.
         let some = (self.pages_max / 16).max(self.pages_too_many(count)).min(oldest.len());
         if some > 0 {
             oldest.select_nth_unstable(some - 1);
@@ -386,7 +391,8 @@ impl Checksums {
         oldest.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// Removes a page from memory if it is clean, and returns whether it was. Another task may have changed it, or may be writing it.
+    /// Evicts a page if it is clean, and returns whether it was. Another task may have changed it, or may be writing
+    /// it.
     fn evict(&self, number: u64) -> bool {
         let mut pages = self.pages.borrow_mut();
         let is_clean = pages.get(&number).is_some_and(Page::is_clean);
@@ -449,7 +455,7 @@ mod tests {
             assert_eq!(look(7, &altered), Found::Torn, "byte {at}");
         }
         assert_eq!(look(7, &vec![0; BLOCK_BYTES]), Found::Blank);
-        // As format 8 wrote it: the number in eight bytes, and no stamp.
+        // A page of format 8: the number takes eight bytes, and there is no stamp.
         let mut older = sums(2);
         older[..HEAD_BYTES].fill(0);
         older[0] = 8;

@@ -1,7 +1,7 @@
-//! The log: frames of records, in a ring of blocks.
+//! Log: frames of records, in a ring of blocks.
 //!
-//! A frame takes whole blocks and never goes round the end of the ring. It bears the number that follows that of the frame
-//! before it, and a checksum over everything; so what is left of earlier rounds, and what was torn, is known for what it is.
+//! A frame takes whole blocks and never wraps around the end of the ring. Its number is one more than that of the frame
+//! before it, and a checksum covers all of it. So frames of earlier rounds and torn frames are recognized.
 //!
 //! ```text
 //!   frame: magic u32 · checksum u32 · file system u128 · number u64 · records u32 · bytes u32 · records …
@@ -22,27 +22,27 @@ use crate::journal::mirror::Mirror;
 
 const MAGIC: u32 = 0x676f_6c49; // "Ilog"
 const HEAD_BYTES: usize = 40;
-/// What stands before the changes of a record.
+/// Bytes before the changes of a record.
 const RECORD_HEAD_BYTES: usize = 12;
-/// Blocks of the ring at least.
+/// Smallest number of blocks of the ring.
 pub const BLOCKS_MIN: u64 = 16;
-/// The ring has room for so many frames at least.
+/// Smallest number of frames that fit into the ring.
 const FRAMES_MIN: u64 = 8;
-/// Operations leave one part in so many of the ring free for the commits that a checkpoint needs.
+/// Divisor of the ring: operations leave a quarter of it free for the commits that a checkpoint needs.
 const KEPT_BACK: u64 = 4;
-/// Blocks that are read at once where frames are looked for.
+/// Blocks in one read of the search for later frames.
 const SCAN_BLOCKS: u64 = 64;
 
-/// A record as it is found.
+/// Record as decoded from the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// When it was made, in nanoseconds since 1970.
+    /// Time at which the record was made, in nanoseconds since 1970.
     pub time_ns: i64,
-    /// What it changes.
+    /// Changes of the namespace.
     pub changes: Vec<Change>,
 }
 
-/// A place in the log: where a frame begins, and the number it bears.
+/// Place in the log: the block at which a frame begins, and the number of the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogPlace {
     /// Block of the ring.
@@ -53,46 +53,46 @@ pub struct LogPlace {
 
 #[derive(Debug)]
 struct State {
-    /// Records that are in no frame yet.
+    /// Encoded records that are in no frame yet.
     pending: VecDeque<Vec<u8>>,
     pending_bytes: usize,
-    /// Records made so far, and of those how many are durable.
+    /// Number of records made so far. `durable` is how many of them are durable.
     made: u64,
     durable: u64,
-    /// Where the next frame goes.
+    /// Place of the next frame.
     head: LogPlace,
-    /// From where on frames are still needed.
+    /// First block of the ring whose frame is still needed.
     tail: u64,
-    /// Blocks of the ring that are needed.
+    /// Number of blocks of the ring that are needed.
     used: u64,
-    /// Why nothing can be committed any more.
+    /// Error after which nothing can be committed any more.
     failed: Option<FsError>,
-    /// How often no checkpoint could be taken that would have made room, and why it was not the last time.
+    /// How often a checkpoint that would have made room failed. `refused` is the error of the last failure.
     refusals: u64,
     refused: Option<FsError>,
 }
 
-/// The log.
+/// Log of a file system.
 pub struct Log {
     area: Mirror,
     uuid: u128,
     first: u64,
     blocks: u64,
     state: RefCell<State>,
-    /// One commit at a time.
+    /// Lock of the commit in progress.
     gate: Gate,
-    /// Records became durable, or it failed.
+    /// Occurs when records became durable, or the log failed.
     pub committed: Signal,
-    /// A checkpoint is needed for room.
+    /// Occurs when a checkpoint is needed to make room.
     pub is_short: Signal,
-    /// Room was made.
+    /// Occurs when room was made, or no checkpoint could be taken.
     pub has_room: Signal,
     frames: Cell<u64>,
 }
 
 impl Log {
-    /// The log in `blocks` of `area`, from `first` on, whose next frame goes to `head` and which needs its frames from
-    /// `tail` on.
+    /// Returns the log in `blocks` of `area` from `first` on. Its next frame goes to `head`, and its frames from `tail`
+    /// on are needed.
     pub fn new(area: Mirror, uuid: u128, (first, blocks): (u64, u64), tail: LogPlace, head: LogPlace) -> Log {
         let used = if head.frame == tail.frame { 0 } else { distance(tail.block, head.block, blocks) };
         let state = State {
@@ -121,7 +121,7 @@ impl Log {
         }
     }
 
-    /// Makes a record; its number, which [`Log::commit`] takes.
+    /// Appends a record to the pending ones, and returns its number for [`Log::commit`].
     pub fn append(&self, time_ns: i64, changes: &[Change]) -> u64 {
         let mut encoder = Encoder::default();
         encoder.u32(0);
@@ -136,61 +136,64 @@ impl Log {
         state.made
     }
 
-    /// Bytes of changes that a record may have to fit into a frame with others.
+    /// Returns the largest number of bytes of changes of a record that fits into a frame of the usual size.
     pub fn record_bytes_max(&self) -> u64 {
         frame_blocks_max(self.blocks) * BLOCK_BYTES as u64 - (HEAD_BYTES + RECORD_HEAD_BYTES) as u64
     }
 
-    /// The number of the record made last.
+    /// Returns the number of the last record made.
     pub fn made(&self) -> u64 {
         self.state.borrow().made
     }
 
-    /// How many records are durable: those with numbers up to this one.
+    /// Returns how many records are durable: those with numbers up to the returned one.
     pub fn durable(&self) -> u64 {
         self.state.borrow().durable
     }
 
-    /// Bytes of records that are in no frame yet.
+    /// Returns the bytes of records that are in no frame yet.
     pub fn pending_bytes(&self) -> usize {
         self.state.borrow().pending_bytes
     }
 
-    /// Frames written so far.
+    /// Returns the number of frames written so far.
     pub fn frames(&self) -> u64 {
         self.frames.get()
     }
 
-    /// Where the next frame goes, and so where a checkpoint that begins now has its place. Records that are pending now are
-    /// in frames from there on.
+    /// Returns the place of the next frame. It is the place of a checkpoint that begins now: records that are pending
+    /// now go to frames from there on.
     pub fn head(&self) -> LogPlace {
         self.state.borrow().head
     }
 
-    /// All frames before this one are durable.
+    /// Returns the number of the next frame: all frames before it are durable.
     pub fn durable_frame(&self) -> u64 {
         self.head().frame
     }
 
-    /// Blocks that are used, those for pending records included; and all blocks of the ring.
+    /// Returns the number of used blocks, including those for pending records, and the number of blocks of the ring.
     pub fn fill(&self) -> (u64, u64) {
         let state = self.state.borrow();
         (state.used + blocks_for(state.pending_bytes), self.blocks)
     }
 
-    /// Whether an operation may make records now: a quarter of the ring is kept back for the commits that a checkpoint
-    /// needs (invariant 4).
+    /// Returns whether an operation may make records now: a quarter of the ring is reserved for the commits that a
+    /// checkpoint needs (invariant 4).
     pub fn has_room_now(&self) -> bool {
         self.keeps_back(KEPT_BACK)
     }
 
-    /// Whether a `share`th of the ring is free.
+    /// Returns whether more than the fraction 1 / `share` of the ring is free.
     fn keeps_back(&self, share: u64) -> bool {
         let (used, blocks) = self.fill();
         used + blocks / share < blocks
     }
 
-    /// Waits until an operation may make records; why it may not, where no checkpoint can be taken that would make room.
+    /// Waits until an operation may make records.
+    ///
+    /// # Errors
+    /// No checkpoint that would make room can be taken, or the log failed.
     pub async fn room(&self) -> Result<(), FsError> {
         while !self.has_room_now() {
             self.check()?;
@@ -199,12 +202,16 @@ impl Log {
         self.check()
     }
 
-    /// Whether an operation that makes a checkpoint smaller may take of what is kept back where there can be none.
+    /// Returns whether more than an eighth of the ring is free. Up to there an operation that makes a checkpoint
+    /// smaller may use reserved blocks if no checkpoint can be taken.
     pub fn has_room_to_free(&self) -> bool {
         self.keeps_back(2 * KEPT_BACK)
     }
 
-    /// Asks for a checkpoint, and waits for it; why there is none if it could not be taken.
+    /// Asks for a checkpoint, and waits for it.
+    ///
+    /// # Errors
+    /// The checkpoint could not be taken.
     async fn next_checkpoint(&self) -> Result<(), FsError> {
         let (room, refusals) = (self.has_room.next(), self.state.borrow().refusals);
         self.is_short.give();
@@ -213,7 +220,7 @@ impl Log {
         state.refused.clone().filter(|_| state.refusals > refusals).map_or(Ok(()), Err)
     }
 
-    /// No checkpoint can be taken: whoever waits for room is told why.
+    /// Reports that no checkpoint can be taken: the tasks that wait for room get `error`.
     pub fn refuse(&self, error: FsError) {
         let mut state = self.state.borrow_mut();
         (state.refusals, state.refused) = (state.refusals + 1, Some(error));
@@ -221,7 +228,7 @@ impl Log {
         self.has_room.give();
     }
 
-    /// Frames before `place` are no longer needed.
+    /// Frees the frames before `place`.
     pub fn release(&self, place: LogPlace) {
         let mut state = self.state.borrow_mut();
         state.tail = place.block;
@@ -231,13 +238,16 @@ impl Log {
         self.has_room.give();
     }
 
-    /// Fails if the log cannot be written any more.
+    /// Returns the error after which the log cannot be written any more, if there was one.
     pub fn check(&self) -> Result<(), FsError> {
         self.state.borrow().failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Returns once the records with numbers up to `record` are durable. `data` is flushed before every frame. Where the ring has
-    /// no room for a frame a checkpoint is waited for; if none can be taken the records wait, and an error says why.
+    /// Waits until the records with numbers up to `record` are durable. `data` is flushed before every frame. If the
+    /// ring has no room for a frame, a checkpoint is requested and awaited.
+    ///
+    /// # Errors
+    /// No checkpoint can be taken, and the records stay pending; or the log failed.
     pub async fn commit(&self, record: u64, data: &Data) -> Result<(), FsError> {
         while !self.commit_what_fits(record, data).await? {
             self.next_checkpoint().await?;
@@ -245,12 +255,13 @@ impl Log {
         Ok(())
     }
 
-    /// The same for a checkpoint: it cannot wait for itself, so without room it is an error.
+    /// Like [`Log::commit`], for a checkpoint, which cannot wait for itself: missing room is an error.
     pub async fn commit_for_checkpoint(&self, record: u64, data: &Data) -> Result<(), FsError> {
         if self.commit_what_fits(record, data).await? { Ok(()) } else { Err(FsError::NoMetadataSpace) }
     }
 
-    /// Makes records up to `record` durable as far as there is room; whether there was for all of them.
+    /// Makes the records up to `record` durable as far as there is room. Returns whether there was room for all of
+    /// them.
     async fn commit_what_fits(&self, record: u64, data: &Data) -> Result<bool, FsError> {
         while self.durable() < record {
             let _pass = self.gate.enter().await;
@@ -272,12 +283,12 @@ impl Log {
         Ok(true)
     }
 
-    /// Writes one frame of what is pending; false where there is no room for it.
+    /// Writes one frame of pending records. Returns false if there is no room for the frame.
     async fn commit_next(&self, data: &Data) -> Result<bool, FsError> {
         let (records, bytes) = self.next_frame();
         let Some(place) = self.place_for(blocks_for(bytes))? else { return Ok(false) };
         let bytes = self.take_frame(records, bytes);
-        // Everything that these records name was written before they were made.
+        // All data that these records name were written before the records were made.
         data.flush().await?;
         self.area.flush_files().await?;
         let block = self.seal(bytes, records, place.frame);
@@ -297,7 +308,7 @@ impl Log {
         Ok(true)
     }
 
-    /// How many of the records that wait go into one frame, and its bytes.
+    /// Returns how many pending records go into the next frame, and the bytes of the frame.
     fn next_frame(&self) -> (u32, usize) {
         let state = self.state.borrow();
         let bytes_max = frame_blocks_max(self.blocks) as usize * BLOCK_BYTES;
@@ -311,7 +322,7 @@ impl Log {
         (records, bytes)
     }
 
-    /// Takes the first `records` of those that wait, which make a frame of so many bytes.
+    /// Takes the first `records` pending records, and returns their frame of `bytes` bytes, without its header.
     fn take_frame(&self, records: u32, bytes: usize) -> Vec<u8> {
         let mut state = self.state.borrow_mut();
         let mut frame = Vec::with_capacity(bytes);
@@ -323,7 +334,10 @@ impl Log {
         frame
     }
 
-    /// Where a frame of so many blocks goes; nowhere where there is no room now.
+    /// Returns the place for a frame of `blocks`; `None` if there is no room now.
+    ///
+    /// # Errors
+    /// The frame is larger than half of the ring, so it may never fit.
     fn place_for(&self, blocks: u64) -> Result<Option<LogPlace>, FsError> {
         let state = self.state.borrow();
         let at = if state.head.block + blocks > self.blocks { 0 } else { state.head.block };
@@ -356,7 +370,7 @@ impl Log {
     }
 }
 
-/// Blocks that a frame in a ring of `blocks` takes at most, unless one record alone is larger.
+/// Returns the largest number of blocks of a frame in a ring of `blocks`, unless a single record is larger.
 pub const fn frame_blocks_max(blocks: u64) -> u64 {
     if blocks < FRAMES_MIN { 1 } else { blocks / FRAMES_MIN }
 }
@@ -365,23 +379,24 @@ fn blocks_for(bytes: usize) -> u64 {
     bytes.div_ceil(BLOCK_BYTES) as u64
 }
 
-/// Blocks from `tail` round to `head`; a full ring never is.
+/// Returns the number of blocks from `tail` forward to `head`, around the end of the ring. The ring is never full.
 fn distance(tail: u64, head: u64, blocks: u64) -> u64 {
     if head > tail { head - tail } else { blocks - tail + head }
 }
 
-/// What reading the log found.
+/// Outcome of reading the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Replayed {
-    /// Where the next frame goes.
+    /// Place of the next frame.
     pub head: LogPlace,
-    /// A frame behind the first one that is not there. None is written before the one before it is durable, so that one was
-    /// not torn by a power cut: it is damaged, and what was committed from there on is lost.
+    /// Number of an intact frame behind the first missing one, if there is one. Each frame is written only when the
+    /// frame before it is durable. So the missing frame was not torn by a power cut: it is damaged, and all that was
+    /// committed from there on is lost.
     pub behind_damage: Option<u64>,
 }
 
-/// Reads the log from `from` on and gives each record to `see`, in order. What may lie behind damage is looked for in the
-/// `sought` blocks behind the end.
+/// Reads the log from `from` on and passes each record to `see`, in order. Frames behind a damaged one are searched for
+/// in the `sought` blocks behind the end.
 pub async fn replay(
     area: &Mirror,
     uuid: u128,
@@ -408,7 +423,8 @@ pub async fn replay(
     }
 }
 
-/// The number of a frame that follows the one that should be at `at`, in the `sought` blocks from there on, round the end.
+/// Returns the number of an intact frame that is later than the one of `at`, in the `sought` blocks from there on,
+/// around the end of the ring.
 async fn later_frame(
     area: &Mirror,
     uuid: u128,
@@ -420,7 +436,7 @@ async fn later_frame(
     while left > 0 {
         block %= blocks;
         let count = SCAN_BLOCKS.min(left).min(blocks - block);
-        // What cannot be read holds no frame that could be applied.
+        // Unreadable blocks hold no frame that could be applied.
         for bytes in area.read_each(first + block, count).await {
             for (number, head) in bytes.chunks(BLOCK_BYTES).enumerate() {
                 let Some(frame) = frame_number(head, uuid).filter(|frame| *frame > at.frame) else { continue };
@@ -435,7 +451,7 @@ async fn later_frame(
     Ok(None)
 }
 
-/// The number in the head of a frame of file system `uuid`, if `block` begins with one.
+/// Returns the number in the header of a frame of file system `uuid`, if `block` begins with one.
 fn frame_number(block: &[u8], uuid: u128) -> Option<u64> {
     let mut head = Decoder::new(block);
     let magic = head.u32().ok()?;
@@ -443,8 +459,8 @@ fn frame_number(block: &[u8], uuid: u128) -> Option<u64> {
     (magic == MAGIC && head.u128().ok()? == uuid).then(|| head.u64().ok())?
 }
 
-/// The records of the frame at `at`, and its blocks, if the frame that should be there is, on some copy; those that do not have
-/// it, because the power went or they are damaged, get it.
+/// Returns the records of the frame at `at` and its number of blocks, if some copy has the frame intact. Copies that
+/// lack it, after a power cut or damage, are overwritten with it.
 async fn read_frame(
     area: &Mirror,
     uuid: u128,
@@ -463,8 +479,8 @@ async fn read_frame(
     Ok(Some((records, (frame.len() / BLOCK_BYTES) as u64)))
 }
 
-/// The whole blocks of the frame that should be at `at`, if one copy has it. A block that cannot be read was being written when
-/// the power went: no frame is there.
+/// Returns the whole blocks of the frame at `at`, if this copy has it intact. An unreadable block was being written
+/// during a power cut, so no frame is there.
 async fn frame_in(area: &Area, uuid: u128, (first, blocks): (u64, u64), at: LogPlace) -> Option<Vec<u8>> {
     let mut bytes = area.read(first + at.block, 1).await.ok()?;
     let mut head = Decoder::new(&bytes);

@@ -1,5 +1,5 @@
-//! The area of the metadata, on one device or mirrored on several: what is written is written to every copy that is up
-//! to date, what is read is read from the first in which it is whole.
+//! Metadata area on one device, or mirrored on several. A write goes to every copy that is up to date; a read returns
+//! the first copy in which the data are intact.
 //!
 //! ```text
 //!   current ──(a write or a flush fails)──► lost          the others get a higher generation before anything more counts
@@ -7,19 +7,19 @@
 //!      └──(copied whole)── outdated ◄──(mounted again)──────┘
 //! ```
 //!
-//! Copies of one generation hold the same, but for what was on its way when the power went: log frames that one has and the
-//! other has not, and the header of a checkpoint, are brought into line when the file system is mounted, before anything is
-//! written. Pages of checksums that differ then are those that the log describes anew.
+//! Copies of one generation are equal, except for writes in flight at a power cut. Log frames that only one copy has,
+//! and the header of a checkpoint, are copied to the others when the file system is mounted, before anything is
+//! written. Pages of checksums that differ then are those whose checksums the log contains, too.
 //!
 //! Invariants:
-//! 1. What [`Mirror::flush`] covered is on every copy that is current, and every copy of the highest generation is
+//! 1. Writes covered by [`Mirror::flush`] are on every current copy, and every copy of the highest generation is
 //!    current.
-//! 2. Nothing is read of a copy that is outdated or lost.
-//! 3. The last copy that is current is never lost: where it fails, whoever writes is told.
-//! 4. Each mount that may write begins a generation: no copy is written, but for its superblocks, before all copies that are
-//!    current bear it. So a copy put back as of an earlier mount is known, whichever it is.
-//! 5. No record is written before the contents of files that it names in the hot zone are durable: whoever makes it has flushed
-//!    them, or [`Mirror::owe_flush`].
+//! 2. No outdated or lost copy is read.
+//! 3. The last current copy is never marked as lost: if it fails, the writer gets the error.
+//! 4. Each mount that may write starts a generation. No copy is written, except for its superblocks, before all current
+//!    copies have this generation. So a copy restored from an earlier mount is recognized, whichever copy it is.
+//! 5. A record is written only when the contents that it names in the hot zone are durable. The task that makes the
+//!    record has flushed them, or has called [`Mirror::owe_flush`].
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -31,19 +31,19 @@ use crate::format::superblock::{Member, Superblock, Witness};
 
 /// Blocks that are copied at once.
 const PIECE_BLOCKS: u64 = 256;
-/// Blocks of the area that bear the superblock: the *labels* of a copy.
+/// Number of blocks at the start of the area that hold the superblock: the *labels* of a copy.
 pub const LABELS: u64 = 2;
 
-/// How a copy stands.
+/// State of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// It holds what the others hold.
+    /// The copy is equal to the other current ones.
     Current,
-    /// It is written, and what was there before is being copied to it.
+    /// The copy is written, and older contents are being copied to it.
     Outdated,
-    /// It failed, and is left alone.
+    /// The copy failed, and is neither read nor written.
     Lost,
-    /// Another came in its place.
+    /// Another copy has replaced this one.
     Replaced,
 }
 
@@ -54,73 +54,76 @@ impl State {
 }
 
 struct Copy {
-    /// Which of the devices with metadata it is.
+    /// Number of the copy's device among the devices with metadata.
     slot: usize,
     area: Area,
     state: State,
-    /// What it will be once it is current, where it comes in the place of another.
+    /// Entry of the device in the superblock once the copy is current, if the copy replaces another.
     comes_as: Option<Member>,
 }
 
 struct Inner {
     place: Place,
     copies: RefCell<Vec<Copy>>,
-    /// What the labels of all copies say; they differ only in which copy each is on.
+    /// Superblock in the labels of all copies; the copies differ only in their own member number.
     superblock: RefCell<Superblock>,
     is_read_only: bool,
-    /// Other copies are current now than the labels say.
+    /// Whether the labels name other copies as current than there are now.
     needs_labels: Cell<bool>,
-    /// Held by whoever writes labels, or waits until they are written.
+    /// Lock of the task that writes labels, or waits until they are written.
     labelling: Gate,
-    /// Held while a piece is copied, and by each write as long as there is a copy to bring up to date.
+    /// Lock held while a piece is copied, and by each write while there is an outdated copy.
     copying: Gate,
-    /// Writes under way that began when no copy had to be brought up to date.
+    /// Number of writes in flight that began when no copy was outdated.
     writing: Cell<u64>,
-    /// Given when there are no such writes any more.
+    /// Occurs when `writing` becomes 0.
     is_quiet: Signal,
     mended_blocks: Cell<u64>,
-    /// The first block that holds contents of files: the hot zone.
+    /// First block of the hot zone, which holds contents of files.
     files_from: u64,
-    /// Such blocks were written since all was last made durable, and nobody but the log sees to it.
+    /// Whether contents of files were written since the last flush, and the log must flush them before its next frame.
     has_files_to_flush: Cell<bool>,
-    /// A mistake made on purpose, for tests.
+    /// Fault that tests inject, if any.
     mistake: Cell<Option<Mistake>>,
 }
 
-/// A mistake made on purpose, for tests.
+/// Fault that tests inject.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mistake {
     /// Records are written before the contents of files in the hot zone are durable.
     FilesNotFlushed,
-    /// Contents of files are written to the first copy alone.
+    /// Contents of files are written only to the first copy.
     OneCopyWritten,
-    /// A mount begins no generation.
+    /// A mount starts no generation.
     GenerationNotBegun,
-    /// Superblocks do not vouch for log and checkpoints.
+    /// Superblocks do not record how far the log and the checkpoints reach.
     NoWitness,
 }
 
-/// The area of the metadata. Cloning gives another handle of the same.
+/// Metadata area on one or several devices. A clone is another handle of the same area.
 #[derive(Clone)]
 pub struct Mirror(Rc<Inner>);
 
 type Outcomes = Vec<(usize, Result<(), DeviceFault>)>;
 
-/// Where the hot zone begins in the area, if there is one.
+/// Returns the first block of the hot zone in the area, or [`u64::MAX`] if there is none.
 fn files_from(superblock: &Superblock) -> u64 {
     if superblock.layout.hot.1 > 0 { superblock.layout.hot.0 } else { u64::MAX }
 }
 
 impl Mirror {
-    /// The area that `superblock` describes, on `devices`: for each the number of the copy, the device, and whether it
-    /// is up to date. At least one is.
+    /// Returns the area that `superblock` describes, on `devices`: number of the copy, device, and whether the copy is
+    /// up to date.
+    ///
+    /// # Panics
+    /// No copy is up to date.
     pub fn new(superblock: &Superblock, devices: Vec<(usize, Device, bool)>, is_read_only: bool) -> Mirror {
         let (place, files_from) = (superblock.layout.place, files_from(superblock));
         let copy = |(slot, device, is_current): (usize, Device, bool)| {
             let state = if is_current { State::Current } else { State::Outdated };
             Copy { slot, area: Area::new(device, place).with_files_from(files_from), state, comes_as: None }
         };
-        // What is only looked at is not brought up to date.
+        // A read-only mount does not update outdated copies.
         let used = devices.into_iter().filter(|(.., is_current)| *is_current || !is_read_only);
         let copies: Vec<Copy> = used.map(copy).collect();
         let is_there = |slot: usize| copies.iter().any(|copy| copy.slot == slot && copy.state == State::Current);
@@ -144,61 +147,62 @@ impl Mirror {
         }))
     }
 
-    /// From now on this mistake is made.
+    /// Sets the fault that tests inject.
     pub fn make_mistake(&self, mistake: Option<Mistake>) {
         self.0.mistake.set(mistake);
     }
 
-    /// How many copies are current.
+    /// Returns the number of current copies.
     pub fn current_copies(&self) -> usize {
         self.0.copies.borrow().iter().filter(|copy| copy.state == State::Current).count()
     }
 
-    /// What its devices are called, those that are current.
+    /// Returns the names of the devices with current copies, joined by "and".
     pub fn name(&self) -> String {
         let names: Vec<String> = self.current().iter().map(|(_, area)| area.device().name().to_string()).collect();
         names.join(" and ")
     }
 
-    /// The device of the first copy that is current.
+    /// Returns the device of the first current copy.
     pub fn device(&self) -> Device {
         self.current().first().expect("one is always current: invariant 3").1.device().clone()
     }
 
-    /// Each copy: which of the devices with metadata it is, what it is called, and how it stands.
+    /// Returns, for each copy, the number of its device among those with metadata, the name of the device, and the
+    /// state of the copy.
     pub fn copies(&self) -> Vec<(usize, String, State)> {
         let copies = self.0.copies.borrow();
         copies.iter().map(|copy| (copy.slot, copy.area.device().name().to_string(), copy.state)).collect()
     }
 
-    /// Returns the devices of the copies that are current.
+    /// Returns the devices of the current copies.
     pub fn current_devices(&self) -> Vec<Device> {
         self.current().iter().map(|(_, area)| area.device().clone()).collect()
     }
 
-    /// Whether a copy that is written lies on `device`.
+    /// Returns whether a copy on `device` is written: it is current or outdated.
     pub fn uses(&self, device: &Device) -> bool {
         let copies = self.0.copies.borrow();
         copies.iter().any(|copy| copy.state.is_written() && copy.area.device().is(device))
     }
 
-    /// The generation that the copies which are current bear.
+    /// Returns the generation of the current copies.
     pub fn generation(&self) -> u64 {
         self.0.superblock.borrow().standing.generation
     }
 
-    /// Blocks that were missing or damaged on a copy that is current, and were written from another.
+    /// Returns how many blocks were missing or damaged on a current copy and were written from another.
     pub fn mended_blocks(&self) -> u64 {
         self.0.mended_blocks.get()
     }
 
-    /// What was asked of its devices.
+    /// Returns the sums of the operations of all devices.
     pub fn traffic(&self) -> Traffic {
         let copies = self.0.copies.borrow();
         copies.iter().map(|copy| copy.area.device().traffic()).fold(Traffic::default(), |sum, one| sum.and(&one))
     }
 
-    /// The copies that are current.
+    /// Returns the current copies, each with its index.
     fn current(&self) -> Vec<(usize, Area)> {
         self.in_state(|state| state == State::Current)
     }
@@ -209,7 +213,7 @@ impl Mirror {
         meant.map(|(number, copy)| (number, copy.area.clone())).collect()
     }
 
-    /// Reads `blocks` from `block` on, of the first copy that gives them.
+    /// Reads `blocks` from `block` on from the first current copy that can read all of them.
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         let mut fault = None;
         for (_, area) in self.current() {
@@ -221,7 +225,8 @@ impl Mirror {
         Err(fault.expect("one is always current: invariant 3"))
     }
 
-    /// The same; where no copy gives all of them, block by block, with zeros for those that none gives: they match no checksum.
+    /// Like [`Mirror::read`], but block by block if no copy can read all of them. Unreadable blocks are zeros, which
+    /// match no checksum.
     pub async fn read_what_can_be(&self, block: u64, blocks: u64) -> Vec<u8> {
         if let Ok(bytes) = self.read(block, blocks).await {
             return bytes;
@@ -233,7 +238,8 @@ impl Mirror {
         bytes
     }
 
-    /// Reads `blocks` from `block` on of every copy that gives them.
+    /// Reads `blocks` from `block` on from every current copy, and returns those of the copies that can read all of
+    /// them.
     pub async fn read_each(&self, block: u64, blocks: u64) -> Vec<Vec<u8>> {
         let mut each = Vec::new();
         for (_, area) in self.current() {
@@ -242,7 +248,7 @@ impl Mirror {
         each
     }
 
-    /// Reads `blocks` from `block` on of every copy that is current, all at once; nothing of one that does not give all of them.
+    /// Reads `blocks` from `block` on from all current copies at once; `None` for a copy that cannot read all of them.
     pub async fn read_copies(&self, block: u64, blocks: u64) -> Vec<Option<Vec<u8>>> {
         let areas = self.current();
         let reads = areas.iter().map(|(_, area)| {
@@ -251,14 +257,15 @@ impl Mirror {
         all_of(reads.collect()).await
     }
 
-    /// The first block from `block` on that may hold something other than zeros on some copy, or one behind their end.
+    /// Returns the first block from `block` on that may hold something other than zeros on some copy, or the end of the
+    /// area.
     pub fn next_data(&self, block: u64) -> u64 {
         let copies = self.in_state(State::is_written);
         copies.iter().map(|(_, area)| area.next_data(block)).min().unwrap_or(block)
     }
 
-    /// Which of `blocks` from `block` on, counted from there, are damaged on some copy that is current, as `is_right`
-    /// has it.
+    /// Returns which of `blocks` from `block` on are damaged on some current copy: they are unreadable, or `is_right`
+    /// returns false. The returned numbers, and those passed to `is_right`, are counted from `block`.
     pub async fn damaged_blocks(&self, block: u64, blocks: u64, is_right: impl Fn(u64, &[u8]) -> bool) -> Vec<u64> {
         let mut damaged = std::collections::BTreeSet::new();
         for (_, area) in self.current() {
@@ -278,7 +285,7 @@ impl Mirror {
         damaged.into_iter().collect()
     }
 
-    /// What `look` finds in each copy that is current, one by one until `is_enough`.
+    /// Calls `look` for each current copy until a result satisfies `is_enough`, and returns the results.
     async fn look<T>(
         &self,
         look: impl AsyncFn(&Area) -> Option<T>,
@@ -296,7 +303,7 @@ impl Mirror {
         found
     }
 
-    /// The bytes that `look` finds, from the first copy in which they are whole; and whether a copy before that one has
+    /// Returns the bytes that `look` finds in the first copy in which they are intact, and whether an earlier copy has
     /// them damaged.
     pub async fn find(&self, look: impl AsyncFn(&Area) -> Option<Vec<u8>>) -> Option<(Vec<u8>, bool)> {
         let mut found = self.look(look, |_| true).await;
@@ -304,8 +311,8 @@ impl Mirror {
         Some((found.pop()?.1?, is_damaged))
     }
 
-    /// The same for whole blocks from `block` on; copies in which they are not whole get them again. Nobody else may write
-    /// there meanwhile.
+    /// Returns the whole blocks from `block` on that `look` finds in the first copy in which they are intact. Earlier
+    /// copies, in which they are not, are repaired. No other task may write these blocks meanwhile.
     pub async fn find_and_mend(&self, block: u64, look: impl AsyncFn(&Area) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
         let found = self.look(look, |_| true).await;
         let (_, whole) = found.last().cloned()?;
@@ -313,7 +320,7 @@ impl Mirror {
         whole
     }
 
-    /// The same, and looks in every copy, so that none is left without them.
+    /// Like [`Mirror::find_and_mend`], but checks and repairs every copy.
     pub async fn mend_each(&self, block: u64, look: impl AsyncFn(&Area) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
         let found = self.look(look, |_| false).await;
         let whole = found.iter().find_map(|(_, bytes)| bytes.clone())?;
@@ -321,8 +328,8 @@ impl Mirror {
         Some(whole)
     }
 
-    /// The whole blocks from `block` on that `look` finds in any copy; where copies have different ones, those that
-    /// come last by `order`. Copies that have others, or none, are given these.
+    /// Returns the whole blocks from `block` on that `look` finds in any copy; if copies differ, those with the largest
+    /// `order`. Copies with other blocks, or none, are overwritten with the returned ones.
     pub async fn agree(
         &self,
         block: u64,
@@ -335,7 +342,7 @@ impl Mirror {
         Some(last)
     }
 
-    /// Writes `bytes` from `block` on to the copies that were found to have something else.
+    /// Writes `bytes` from `block` on to the copies in which other bytes were found.
     async fn give(&self, block: u64, found: &[(usize, Option<Vec<u8>>)], bytes: &[u8]) {
         if self.0.is_read_only {
             return;
@@ -350,7 +357,7 @@ impl Mirror {
         }
     }
 
-    /// A copy failed. Where it is the last one that is current it stays so: whoever writes is told.
+    /// Marks a copy as lost after a failure. The last current copy stays current: its writer gets the error.
     fn lose(&self, number: usize) {
         let is_other = |(other, _): &(usize, Area)| *other != number;
         let has_others = self.current().iter().any(is_other);
@@ -366,7 +373,8 @@ impl Mirror {
         }
     }
 
-    /// Gives up copies that failed, as long as one is left; else returns why they failed.
+    /// Marks copies as lost whose operations failed, as long as one current copy succeeded; otherwise returns the
+    /// fault.
     fn settle(&self, outcomes: Outcomes) -> Result<(), DeviceFault> {
         let is_current = |number: usize| self.0.copies.borrow()[number].state == State::Current;
         let mut fault = None;
@@ -382,7 +390,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Writes `bytes`, whole blocks, from `block` on.
+    /// Writes `bytes`, whole blocks, from `block` on to all copies that are written.
     pub async fn write(&self, block: u64, bytes: &[u8]) -> Result<(), DeviceFault> {
         if self.has_outdated() {
             let _pass = self.0.copying.enter().await;
@@ -397,12 +405,13 @@ impl Mirror {
         outcome
     }
 
-    /// Contents of files were written to the hot zone that are to be durable before the next record is written.
+    /// Records that contents of files were written to the hot zone: they must be durable before the next record is
+    /// written.
     pub fn owe_flush(&self) {
         self.0.has_files_to_flush.set(true);
     }
 
-    /// Makes contents of files durable for which that is owed.
+    /// Flushes the area if [`Mirror::owe_flush`] was called since the last flush.
     pub async fn flush_files(&self) -> Result<(), DeviceFault> {
         if self.0.has_files_to_flush.get() && self.0.mistake.get() != Some(Mistake::FilesNotFlushed) {
             return self.flush().await;
@@ -421,14 +430,14 @@ impl Mirror {
         self.settle(all_of(writes.collect()).await)
     }
 
-    /// Makes durable what was written. Where a copy was lost before, the others know of it then.
+    /// Makes completed writes durable. If a copy was lost before, the labels of the others record this when it returns.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
         let had_files = self.0.has_files_to_flush.replace(false);
         if let Err(fault) = self.flush_all().await {
             self.0.has_files_to_flush.set(self.0.has_files_to_flush.get() || had_files);
             return Err(fault);
         }
-        // Nobody is told that something is durable while others are about to say on which copies.
+        // No flush may succeed while another task is about to record which copies are current.
         let _pass = self.0.labelling.enter().await;
         while self.0.needs_labels.replace(false) {
             if let Err(fault) = self.relabel().await {
@@ -452,14 +461,14 @@ impl Mirror {
         copies.iter().filter(|copy| copy.state == State::Current).map(|copy| copy.slot).collect()
     }
 
-    /// Begins a generation, in which the copies that are current now are.
+    /// Starts a generation with the copies that are current now.
     async fn relabel(&self) -> Result<(), DeviceFault> {
         let slots = self.current_slots();
         self.0.superblock.borrow_mut().standing.advance(|slot| slots.contains(&slot));
         self.write_labels().await
     }
 
-    /// Writes the superblock to every copy that is current, twice; durable when it returns.
+    /// Writes the superblock to both labels of every current copy; durable when it returns.
     pub async fn write_labels(&self) -> Result<(), DeviceFault> {
         self.0.superblock.borrow_mut().writes += 1;
         for block in (0..LABELS).rev() {
@@ -483,8 +492,8 @@ impl Mirror {
         Superblock { member, ..superblock.clone() }.encode()
     }
 
-    /// Begins to write: a new generation, which all copies that are current bear when this returns (invariant 4). The power may
-    /// go when some bear it and others do not yet: so they are told of it before it counts.
+    /// Starts the generation of this mount; all current copies have it when this returns (invariant 4). It is announced
+    /// in all superblocks before it counts, because a power cut may come when only some copies have it.
     pub async fn begin(&self) -> Result<(), DeviceFault> {
         if self.0.is_read_only {
             return Ok(());
@@ -506,7 +515,8 @@ impl Mirror {
         self.write_labels().await
     }
 
-    /// Notes in all superblocks how far log and checkpoints reach; durable when it returns. What they reach must be durable.
+    /// Records in all superblocks how far the log and the checkpoints reach; durable when it returns. All that
+    /// `witness` covers must be durable already.
     pub async fn witness(&self, witness: Witness) -> Result<(), DeviceFault> {
         let _pass = self.0.labelling.enter().await;
         if self.0.mistake.get() == Some(Mistake::NoWitness) {
@@ -516,13 +526,13 @@ impl Mirror {
         self.write_labels().await
     }
 
-    /// How far log and checkpoints reach at least.
+    /// Returns how far the log and the checkpoints reach at least.
     pub fn witnessed(&self) -> Witness {
         self.0.superblock.borrow().witness
     }
 
-    /// Writes superblocks again that are not as they should be on a copy that is current. Returns how many are damaged, or older than
-    /// a cut of the power leaves them.
+    /// Rewrites superblocks of current copies that are not the newest. Returns how many are damaged, or older than a
+    /// power cut explains.
     pub async fn mend_labels(&self) -> u64 {
         let mut found = Vec::new();
         for (number, area) in self.current() {
@@ -532,7 +542,8 @@ impl Mirror {
             }
         }
         let newest = self.0.superblock.borrow().writes;
-        // The second block is written first. When the first of some copy is of a time, the second is on all.
+        // Block 1 of all copies is written before block 0 of any. If block 0 of some copy is the newest, block 1 of
+        // every copy must be.
         let is_second_everywhere =
             found.iter().any(|(_, block, label)| *block == 0 && label.as_ref().is_some_and(|it| it.writes == newest));
         let mut damaged = 0;
@@ -541,7 +552,7 @@ impl Mirror {
             let may_be_behind = block == 0 || !is_second_everywhere;
             let is_right = writes.is_some_and(|writes| writes == newest || (may_be_behind && writes + 1 == newest));
             damaged += u64::from(!is_right);
-            // One of an older format is written with the next generation.
+            // A superblock of an older format is rewritten with the next generation.
             if writes != Some(newest) {
                 self.give(block, &[(number, None)], &self.label(number)).await;
             }
@@ -549,24 +560,25 @@ impl Mirror {
         damaged
     }
 
-    /// Whether a copy is not up to date.
+    /// Returns whether a copy is outdated.
     pub fn has_outdated(&self) -> bool {
         self.0.copies.borrow().iter().any(|copy| copy.state == State::Outdated)
     }
 
-    /// Whether the device that is number `slot` of those with metadata is current.
+    /// Returns whether the copy on device `slot` of those with metadata is current.
     pub fn is_current(&self, slot: usize) -> bool {
         self.0.copies.borrow().iter().any(|copy| copy.slot == slot && copy.state == State::Current)
     }
 
-    /// Adds a copy on `device`, which comes in the place of the device that is number `slot` as `member`.
+    /// Adds an outdated copy on `device`, which replaces device `slot` of those with metadata, as `member`.
     pub fn add(&self, slot: usize, member: Member, device: Device) {
         let area = Area::new(device, self.0.place).with_files_from(files_from(&self.0.superblock.borrow()));
         self.0.copies.borrow_mut().push(Copy { slot, area, state: State::Outdated, comes_as: Some(member) });
     }
 
-    /// Copies everything to the copies that are not up to date, which makes them current. `told` is called with the
-    /// blocks copied and those in all, and says whether to go on. Returns how many copies were brought up to date.
+    /// Copies all blocks to the outdated copies, which makes them current. `told` is called with the number of copied
+    /// blocks and that of all blocks, and returns whether to continue. Returns the number of copies that became
+    /// current.
     pub async fn bring_up_to_date(&self, mut told: impl FnMut(u64, u64) -> bool) -> Result<usize, DeviceFault> {
         while self.0.writing.get() > 0 {
             self.0.is_quiet.next().await;
@@ -592,14 +604,14 @@ impl Mirror {
         Ok(joined)
     }
 
-    /// Gives up copies that are not up to date.
+    /// Marks all outdated copies as lost.
     pub fn give_up_outdated(&self) {
         let mut copies = self.0.copies.borrow_mut();
         copies.iter_mut().filter(|copy| copy.state == State::Outdated).for_each(|copy| copy.state = State::Lost);
     }
 
     async fn copy_piece(&self, block: u64, count: u64) -> Result<(), DeviceFault> {
-        // What no copy gives bears no right checksum there either.
+        // A block that is unreadable on all copies becomes zeros, which match no checksum there either.
         let bytes = self.read_what_can_be(block, count).await;
         let areas = self.in_state(|state| state == State::Outdated);
         for (number, area) in areas {
@@ -610,7 +622,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Copies that were outdated are current from now on; those that they replace are gone. Returns how many.
+    /// Makes outdated copies current, and marks those that they replace. Returns how many became current.
     fn join_outdated(&self) -> usize {
         let mut copies = self.0.copies.borrow_mut();
         let mut superblock = self.0.superblock.borrow_mut();
@@ -631,7 +643,7 @@ impl Mirror {
         joined
     }
 
-    /// What the labels say now.
+    /// Returns the superblock as in the labels.
     pub fn superblock(&self) -> Superblock {
         self.0.superblock.borrow().clone()
     }

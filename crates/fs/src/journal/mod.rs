@@ -1,5 +1,6 @@
-//! How changes outlive a power cut: a log of records, committed in groups; from time to time a checkpoint of the whole,
-//! written while changes go on; and the checksums of data. All of it lies on one device or, mirrored, on several.
+//! Durability of changes through a power cut: a log of records, committed in groups; checkpoints of the whole
+//! namespace, written from time to time while changes continue; and the checksums of data. All of them are on one
+//! device or, mirrored, on several.
 //!
 //! ```text
 //!  operation ─► record ─► pending ─► frame of the log (commit: data flushed before, frame flushed after) ─► durable
@@ -8,10 +9,10 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A frame is written only when the frame before it is durable: what is found of the log is a prefix of it.
-//! 2. Data that were written before a record was made are durable before the frame that bears it is written.
-//! 3. A checkpoint is valid only once every record that it may have seen is durable.
-//! 4. Room in the log that a checkpoint may need at its end is kept back from operations.
+//! 1. A frame is written only when the frame before it is durable: the readable part of the log is a prefix of it.
+//! 2. Data written before a record was made are durable before the frame with the record is written.
+//! 3. A checkpoint is valid only once every record whose changes it may include is durable.
+//! 4. Room in the log that a checkpoint may need at its end is reserved and not given to operations.
 
 pub mod checkpoint;
 pub mod checksums;

@@ -1,24 +1,27 @@
-//! Ageing (Singh 2014 §5.3): files are created and deleted until free room is what long use leaves of it.
+//! Ageing (Singh 2014 §5.3): files are created and deleted until the free space is as fragmented as after long use.
 //!
-//! The paper's tool is lost. What the paper says of it is kept: it "takes the filesystem size to fill up", creates four
-//! files for each one it deletes until that is reached, then "keeps deleting and re-creating new files to maintain the
-//! filled-up size"; the files it deletes are chosen at random; the heaviest weights are those of 4 and 8 KB, and files of
-//! 4 MB come "a lot less frequently". 100,000 operations on 1 GB allocate 2.5 times the size that is filled.
+//! The paper's tool is lost, and this module follows its description. The tool "takes the filesystem size to fill up"
+//! and creates four files for each deleted one until that size is reached. Then it "keeps deleting and re-creating new
+//! files to maintain the filled-up size". The files to delete are chosen at random. The sizes of 4 and 8 KB have the
+//! largest weights, and files of 4 MB come "a lot less frequently". In 1 GB, 100,000 operations allocate 2.5 times the
+//! filled size.
 //!
-//! The weights ([`SIZES`]) are ours, chosen once by these words: 4 and 8 KB are 70 % of all files; from there each double
-//! size comes about three fifths as often. That the paper's 2.5 follows fixes their mean m, in blocks of 4 KiB: filling F
-//! blocks takes F / 0.6 m operations, four fifths of which create; of all N others half create. So F / 2 + N m / 2
-//! blocks are allocated in N operations, and 2.5 F = 655,360 blocks in 100,000 means m = 10.49: 42 KiB.
+//! The weights ([`SIZES`]) are ours, chosen once to fit this description: 4 and 8 KB are 70 % of all files, and from
+//! there each doubled size is about three fifths as frequent. The paper's factor of 2.5 fixes their mean m, in blocks
+//! of 4 KiB. To fill F blocks takes F / 0.6 m operations, four fifths of which create a file. Half of all other
+//! operations create one, too. So N operations allocate F / 2 + N m / 2 blocks. With 2.5 F = 655,360 blocks in 100,000
+//! operations, m is 10.49 blocks, or 42 KiB.
 //!
 //! Invariants:
-//! 1. Live files never have more blocks than are to be filled.
-//! 2. Once a file did not fit, one is created whenever the next fits, and one deleted whenever it does not.
+//! 1. Live files never have more blocks than the size to be filled.
+//! 2. Once a file has not fitted, a file is created whenever the next one fits, and one is deleted whenever it does
+//!    not.
 
 use super::random::Choices;
 use super::{Files, LoadError};
 use crate::device::BLOCK_BYTES;
 
-/// Sizes in blocks of 4 KiB, and how many of 10,000 files have each. Their mean is 10.477 blocks: 41.9 KiB.
+/// Sizes in blocks of 4 KiB, and the number of files of each size among 10,000. The mean is 10.477 blocks: 41.9 KiB.
 pub const SIZES: [(u64, u64); 11] = [
     (1, 3497),
     (2, 3500),
@@ -35,58 +38,60 @@ pub const SIZES: [(u64, u64); 11] = [
 
 /// Files of one directory.
 const FILES_A_DIRECTORY: u64 = 1000;
-/// Creates for each delete until the size is reached: so many of five operations.
+/// Number of creates among five operations, until the size is reached.
 const CREATES_OF_FIVE: u64 = 4;
 
-/// What is asked for.
+/// Parameters of the ageing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Age {
-    /// Blocks of 4 KiB that live files are to have.
+    /// Size to be filled, in blocks of 4 KiB of live files.
     pub fill_blocks: u64,
-    /// Creates and deletes.
+    /// Number of creates and deletes.
     pub operations: u64,
-    /// The seed of all choices.
+    /// Seed of all choices.
     pub seed: u64,
 }
 
-/// One operation.
+/// One operation of the ageing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// A new file of so many blocks.
+    /// Creates a file.
     Create {
-        /// Its number: how many were created before it.
+        /// Number of the file: how many were created before it.
         file: u64,
-        /// Its size.
+        /// Size of the file in blocks.
         blocks: u64,
     },
-    /// A file goes.
+    /// Deletes a file.
     Delete {
-        /// Its number.
+        /// Number of the file.
         file: u64,
-        /// Its size.
+        /// Size of the file in blocks.
         blocks: u64,
     },
 }
 
-/// What there is at a time: chooses the steps, one after the other.
+/// Generator of the operations, with the live files at the current moment.
 #[derive(Clone, Debug)]
 pub struct Steps {
     asked: Age,
     choices: Choices,
-    /// Those of [`SIZES`] that are no larger than what is to be filled.
+    /// The [`SIZES`] that are no larger than the size to be filled.
     sizes: Vec<(u64, u64)>,
-    /// Number and blocks of every file that is live.
+    /// Number and blocks of every live file.
     live: Vec<(u64, u64)>,
     live_blocks: u64,
     created: u64,
-    /// Blocks of the file that is created next.
+    /// Blocks of the next file to be created.
     next_blocks: u64,
     done: u64,
     steady_after: Option<u64>,
 }
 
 impl Steps {
-    /// The steps of `asked`, which fills at least a block.
+    /// Returns the operations of `asked`.
+    ///
+    /// # Panics Panics if `asked` fills no block.
     pub fn new(asked: &Age) -> Steps {
         assert!(asked.fill_blocks > 0, "ageing fills something");
         let mut choices = Choices::new(asked.seed);
@@ -96,7 +101,7 @@ impl Steps {
         Steps { asked, choices, sizes, live, live_blocks: 0, created: 0, next_blocks, done: 0, steady_after: None }
     }
 
-    /// After how many operations the size was reached.
+    /// Returns the number of operations after which the size was reached, if it was.
     pub fn steady_after(&self) -> Option<u64> {
         self.steady_after
     }
@@ -138,31 +143,31 @@ impl Iterator for Steps {
     }
 }
 
-/// What ageing did.
+/// Result of the ageing.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Aged {
-    /// Creates and deletes that were done.
+    /// Number of creates and deletes done.
     pub operations: u64,
-    /// Creates.
+    /// Number of creates done.
     pub creates: u64,
-    /// Deletes.
+    /// Number of deletes done.
     pub deletes: u64,
-    /// Blocks of all files that were created.
+    /// Blocks of all created files.
     pub blocks_created: u64,
-    /// Blocks of all files that were deleted.
+    /// Blocks of all deleted files.
     pub blocks_deleted: u64,
-    /// After how many operations the size was reached.
+    /// Number of operations after which the size was reached, if it was.
     pub steady_after: Option<u64>,
-    /// The operation for which there was no room, counted from 0; nothing was done after it.
+    /// Number, counted from 0, of the operation that ran out of space; the ageing ended there.
     pub full_at: Option<u64>,
-    /// Whether whoever watched ended it early.
+    /// Whether the `watch` function ended the ageing early.
     pub is_interrupted: bool,
-    /// How long it took, by the clock of the file system.
+    /// Duration by the clock of the file system, in nanoseconds.
     pub elapsed_ns: u64,
 }
 
-/// Ages a file system. `watch` is told after every operation how many are done, and says whether to go on. That there is
-/// no room is no error: it is what ageing is to find out.
+/// Ages a file system. After every operation `watch` gets the number of operations done, and returns whether to
+/// continue. A lack of space is no error, since the ageing is meant to find it.
 pub async fn age<F: Files>(files: &F, asked: &Age, mut watch: impl FnMut(u64) -> bool) -> Result<Aged, LoadError> {
     let mut aged = Aged::default();
     let mut steps = Steps::new(asked);
@@ -220,7 +225,7 @@ async fn perform<F: Files>(files: &F, step: Step, contents: &[u8]) -> Result<(),
             let written = files.write(&open, 0, &contents[..blocks as usize * BLOCK_BYTES]).await;
             let closed = files.close(open).await;
             if written.is_err() {
-                // What could not be written leaves no empty file behind.
+                // A file that could not be written must not stay as an empty one.
                 files.remove(&path).await?;
             }
             written.and(closed)

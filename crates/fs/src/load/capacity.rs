@@ -1,12 +1,13 @@
-//! Capacity (Singh 2014 §5.3): how much larger than what it is to hold a caveat disk must be, so that ageing never finds
-//! it full.
+//! Capacity (Singh 2014 §5.3): how much larger than its contents a caveat disk must be, so that ageing never runs out
+//! of space.
 //!
-//! The disk and the metadata are in memory and take no time; the metadata are on a device of their own, as the paper
-//! counts "only the size of the data blocks", and so that the head of the disk is where the last *file* was written. Each
-//! operation is committed before the next, so that what is deleted is free at once, as it is in the paper's bitmap.
+//! The disk and the metadata are in memory and take no time. The metadata are on a device of their own, because the
+//! paper counts "only the size of the data blocks", and so that the head of the disk stays where the last *file* was
+//! written. Each operation is committed before the next, so that deleted blocks are free at once, as in the paper's
+//! bitmap.
 //!
-//! Nearly always a disk is large enough where a smaller one is, but that is no law, since files come to lie elsewhere.
-//! The search takes it for granted: its answer is large enough, and one step less is not.
+//! Nearly always a disk is large enough if a smaller one is. That is not certain, since the files of a larger disk lie
+//! elsewhere. The search assumes it: the disk found is large enough, and one that is a step smaller is not.
 
 use std::rc::Rc;
 
@@ -21,32 +22,33 @@ use crate::error::FsError;
 use crate::store::Usage;
 use crate::{Clock, Fs};
 
-/// Parts of a whole in which over-allocation is counted: hundredths of a percent.
+/// Number of units of over-allocation in a whole: the unit is a hundredth of a percent.
 pub const PARTS: u64 = 10_000;
-/// Blocks for metadata at least.
+/// Minimum number of blocks for metadata.
 const METADATA_BLOCKS_MIN: u64 = 2048;
 
-/// What is asked for.
+/// Parameters of a search.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Capacity {
     /// DID of the disk, in blocks.
     pub isolation: u64,
     /// DNOR of the disk, in blocks.
     pub no_overlap: u64,
-    /// The allocation algorithm.
+    /// Name of the allocation algorithm.
     pub fit: String,
-    /// Whether a file may lie in several pieces.
+    /// Whether a file may have several extents.
     pub in_pieces: bool,
-    /// The ageing; what it fills is the usable capacity.
+    /// Parameters of the ageing. The size that it fills is the usable capacity.
     pub age: Age,
-    /// How exact the answer is to be, in hundredths of a percent of the usable capacity.
+    /// Resolution of the answer, in hundredths of a percent of the usable capacity.
     pub step: u64,
-    /// The largest over-allocation that is tried.
+    /// Largest over-allocation to try, in hundredths of a percent of the usable capacity.
     pub most: u64,
 }
 
 impl Capacity {
-    /// The paper's: 1 GB and 100,000 operations, to one percent, up to 200.
+    /// Returns the paper's parameters: 1 GB and 100,000 operations. The resolution is one percent, up to an
+    /// over-allocation of 200 percent.
     pub fn of_the_paper(fit: &str, isolation: u64) -> Capacity {
         Capacity {
             isolation,
@@ -59,7 +61,7 @@ impl Capacity {
         }
     }
 
-    /// Blocks for data with so much over-allocation.
+    /// Returns the number of blocks for data with over-allocation `extra`, in hundredths of a percent.
     pub fn blocks_with(&self, extra: u64) -> u64 {
         self.age.fill_blocks + self.age.fill_blocks * extra / PARTS
     }
@@ -68,38 +70,39 @@ impl Capacity {
 /// One run of the ageing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trial {
-    /// Its over-allocation, in hundredths of a percent of the usable capacity.
+    /// Over-allocation, in hundredths of a percent of the usable capacity.
     pub extra: u64,
-    /// What was done.
+    /// Result of the ageing.
     pub aged: Aged,
-    /// What the store had at the end.
+    /// Usage of the store at the end.
     pub usage: Usage,
 }
 
 impl Trial {
-    /// A trial that was stopped before it began.
+    /// Returns a trial that was stopped before it began.
     pub fn interrupted(extra: u64) -> Trial {
         Trial { extra, aged: Aged { is_interrupted: true, ..Aged::default() }, usage: Usage::default() }
     }
 
-    /// Whether the ageing came to its end.
+    /// Returns whether the ageing did all its operations.
     pub fn is_complete(&self) -> bool {
         self.aged.full_at.is_none() && !self.aged.is_interrupted
     }
 }
 
-/// What a search came to.
+/// Result of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// The smallest over-allocation, and its run.
+    /// The smallest sufficient over-allocation, and its trial.
     At(Trial),
-    /// Even the largest that was asked for is too small: its run.
+    /// Even the largest over-allocation is too small; its trial.
     Never(Trial),
-    /// Whoever watched ended it.
+    /// The `watch` function ended the search.
     Interrupted,
 }
 
-/// Ages a new disk with so much over-allocation. `watch` is told how many operations are done, and says whether to go on.
+/// Ages a new disk with over-allocation `extra`. `watch` gets the number of operations done, and returns whether to
+/// continue.
 pub fn run(asked: &Capacity, extra: u64, watch: impl Fn(u64) -> bool + 'static) -> Result<Trial, LoadError> {
     let clock = Clock::in_virtual_time();
     let (own, asked) = (clock.clone(), asked.clone());
@@ -119,10 +122,10 @@ pub fn run(asked: &Capacity, extra: u64, watch: impl Fn(u64) -> bool + 'static) 
     trial
 }
 
-/// A new file system on a new disk.
+/// Makes and mounts a new file system on a new disk.
 async fn fresh(clock: &Clock, asked: &Capacity, extra: u64) -> Result<Fs, FsError> {
     let &Capacity { isolation, no_overlap, .. } = asked;
-    // The first block bears the superblock; what writing it destroys comes on top of what is asked for.
+    // The first block holds the superblock. The blocks that its write destroys are added to the size.
     let blocks = 1 + isolation.max(no_overlap) + asked.blocks_with(extra);
     let geometry = Geometry { blocks, kind: Kind::Caveat { isolation, no_overlap } };
     let data = Device::new(clock, "disk", Box::new(Memory::new(geometry)));
@@ -137,8 +140,8 @@ async fn fresh(clock: &Clock, asked: &Capacity, extra: u64) -> Result<Fs, FsErro
     Ok(Fs::mount(clock, &[data, metadata], &options).await?.0)
 }
 
-/// Looks for the smallest over-allocation with which ageing comes to its end: by doubling, then by halving. `watch` is
-/// told which one is tried and how many operations are done, and says whether to go on.
+/// Searches the smallest over-allocation with which the ageing does all its operations: by doubling, then by bisection.
+/// `watch` gets the over-allocation tried and the number of operations done, and returns whether to continue.
 pub fn search(asked: &Capacity, watch: impl Fn(u64, u64) -> bool + 'static) -> Result<Found, LoadError> {
     let watch = Rc::new(watch);
     search_by(asked.step, asked.most, |extra| {
@@ -147,7 +150,7 @@ pub fn search(asked: &Capacity, watch: impl Fn(u64, u64) -> bool + 'static) -> R
     })
 }
 
-/// The same in multiples of `step` up to `most`, with whatever runs a trial.
+/// Like [`search`], in multiples of `step` up to `most`, with any function that runs a trial.
 pub fn search_by(
     step: u64,
     most: u64,
@@ -155,7 +158,7 @@ pub fn search_by(
 ) -> Result<Found, LoadError> {
     assert!(step > 0, "a search has steps");
     let last = most / step;
-    // In steps: everything below `low` is too small, `high` is large enough.
+    // Both are in steps: everything below `low` is too small, and `high` is large enough.
     let (mut low, mut next) = (0, 0);
     let (mut high, mut found) = loop {
         let trial = run(next * step)?;

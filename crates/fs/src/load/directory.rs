@@ -1,5 +1,5 @@
-//! A load in a mounted directory of whatever file system: its operations are the system's calls, its time is the wall's.
-//! Each is done when its future is first polled; applications that work at once are threads.
+//! Load in a mounted directory of any file system: its operations are system calls, and its time is that of the wall
+//! clock. Each operation is done when its future is first polled. Applications that work concurrently are threads.
 
 use std::fs::File;
 use std::future::Future;
@@ -12,14 +12,14 @@ use std::time::Instant;
 
 use super::{Files, LoadError, Worker};
 
-/// A directory that is mounted.
+/// A directory of a mounted file system.
 #[derive(Clone)]
 pub struct InDirectory {
     base: PathBuf,
     began: Instant,
 }
 
-/// A file of it that is open.
+/// Handle of an open file.
 pub struct OpenInDirectory {
     file: File,
     path: String,
@@ -36,7 +36,7 @@ fn failed(operation: &'static str, path: &str) -> impl FnOnce(io::Error) -> Load
 }
 
 impl InDirectory {
-    /// In a new directory `name` of `directory`.
+    /// Creates directory `name` in `directory`, and returns it.
     pub fn new(directory: &Path, name: &str) -> Result<InDirectory, LoadError> {
         let base = directory.join(name);
         std::fs::create_dir(&base).map_err(failed("mkdir", &base.display().to_string()))?;
@@ -117,7 +117,7 @@ impl Files for InDirectory {
     }
 }
 
-/// The outcome of a load in a directory, whose operations wait for nobody.
+/// Executes a load in a directory and returns its outcome. Operations in a directory never wait, so one poll is enough.
 pub fn run_now<T>(load: impl Future<Output = T>) -> T {
     let mut load = pin!(load);
     match load.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

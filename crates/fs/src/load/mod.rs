@@ -1,12 +1,13 @@
-//! Loads: what applications do to a file system, to age it and to measure it. One file a load.
+//! Loads: the operations of applications on a file system, to age it or to measure it. Each load has its own file.
 //!
-//! A load asks for everything through [`Files`], so the same one runs on the core in virtual time ([`OnCore`]), where its
-//! operations are tasks of the file system's own clock, and on any mounted directory by the wall clock ([`InDirectory`]).
+//! A load calls the file system only through [`Files`]. So a load runs on the core in virtual time ([`OnCore`]), where
+//! its operations are tasks of the file system's executor, and in any mounted directory on the wall clock
+//! ([`InDirectory`]).
 //!
 //! Invariants:
-//! 1. What a load does next depends on its seed and its own sizes alone, never on a time: two runs with one seed do the
-//!    same operations, wherever they run. Where several applications work at once, each has files of its own.
-//! 2. A load touches nothing outside the directory it was given, which it makes itself.
+//! 1. The operations of a load depend only on its seed and its sizes, never on a time. Two runs with one seed do the
+//!    same operations, wherever they run. If several applications work concurrently, each has its own files.
+//! 2. A load touches nothing outside of its own directory, which it creates.
 
 pub mod age;
 pub mod bench;
@@ -21,42 +22,43 @@ use std::future::Future;
 pub use self::directory::{InDirectory, run_now};
 pub use self::on_core::OnCore;
 
-/// An operation of a load that was not done.
+/// A failed operation of a load.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{operation} {path}: {reason}")]
 pub struct LoadError {
-    /// What was asked: `create`, `write`, …
+    /// Name of the operation: `create`, `write`, …
     pub operation: &'static str,
-    /// Of which file.
+    /// Path of the file.
     pub path: String,
-    /// Why it failed, in words.
+    /// Reason of the failure, as a message.
     pub reason: String,
-    /// Whether there was no room for it.
+    /// Whether the failure was a lack of space.
     pub is_no_space: bool,
 }
 
-/// A file system as an application sees it. Paths are relative to the directory of the load, names joined with `/`. Cloning
-/// gives another handle of the same.
+/// A file system as an application uses it. Paths are relative to the directory of the load, with names joined by `/`.
+/// A clone is another handle of one file system.
 pub trait Files: Clone + 'static {
-    /// A file that is open.
+    /// Handle of an open file.
     type Open;
 
-    /// The time in nanoseconds since some beginning.
+    /// Returns the time in nanoseconds since an arbitrary beginning.
     fn now_ns(&self) -> u64;
 
-    /// Makes a directory.
+    /// Creates a directory.
     fn make_directory(&self, path: &str) -> impl Future<Output = Result<(), LoadError>>;
 
-    /// Makes a new file, and opens it.
+    /// Creates a new file, and opens it.
     fn create(&self, path: &str) -> impl Future<Output = Result<Self::Open, LoadError>>;
 
-    /// Opens a file that is there.
+    /// Opens an existing file.
     fn open(&self, path: &str) -> impl Future<Output = Result<Self::Open, LoadError>>;
 
     /// Writes `bytes` from `offset` on.
     fn write(&self, file: &Self::Open, offset: u64, bytes: &[u8]) -> impl Future<Output = Result<(), LoadError>>;
 
-    /// Reads `length` bytes from `offset` on; says how many there were.
+    /// Reads `length` bytes from `offset` on. Returns the number of bytes read, which is smaller at the end of the
+    /// file.
     fn read(&self, file: &Self::Open, offset: u64, length: usize) -> impl Future<Output = Result<usize, LoadError>>;
 
     /// Makes a file durable: `fsync`.
@@ -65,27 +67,28 @@ pub trait Files: Clone + 'static {
     /// Makes everything durable: `syncfs`.
     fn sync_all(&self) -> impl Future<Output = Result<(), LoadError>>;
 
-    /// Takes what was read and written of a file out of the page cache; what is not yet durable may stay.
+    /// Removes the pages of a file from the page cache. Pages that are not yet durable may stay.
     fn forget(&self, file: &Self::Open) -> Result<(), LoadError>;
 
     /// Closes a file.
     fn close(&self, file: Self::Open) -> impl Future<Output = Result<(), LoadError>>;
 
-    /// The size of a file in bytes: `stat`.
+    /// Returns the size of a file in bytes: `stat`.
     fn size(&self, path: &str) -> impl Future<Output = Result<u64, LoadError>>;
 
-    /// Takes a file's name, and so the file.
+    /// Removes a file's name, and so the file.
     fn remove(&self, path: &str) -> impl Future<Output = Result<(), LoadError>>;
 
-    /// Lets several applications work at once, and waits for all of them; the first failure by their order is returned.
+    /// Starts several applications, which work concurrently, and waits for all of them. If any fail, the error of the
+    /// first in their order is returned.
     fn together<W: Worker>(&self, workers: Vec<W>) -> impl Future<Output = Result<Vec<W::Outcome>, LoadError>>;
 }
 
-/// An application of several that work at once: a thread in a directory, a task on the core.
+/// One of several applications that work concurrently: a thread in a directory, a task on the core.
 pub trait Worker: Send + 'static {
-    /// What it brings back.
+    /// Result of the application.
     type Outcome: Send + 'static;
 
-    /// Works.
+    /// Executes the application.
     fn run<F: Files>(self, files: F) -> impl Future<Output = Result<Self::Outcome, LoadError>>;
 }

@@ -1,4 +1,4 @@
-//! A load on the core: its operations are those of [`Fs`], its time is the clock of the file system.
+//! Load on the core: its operations are those of [`Fs`], and its time is that of the file system's executor.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,20 +13,20 @@ use crate::namespace::{REGULAR, ROOT};
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 
-/// A directory of a file system whose core this is.
+/// A directory of a file system, used through the core.
 #[derive(Clone)]
 pub struct OnCore {
     fs: Fs,
     base: Inode,
-    /// The page cache in front of it, where there is one.
+    /// Page cache in front of the file system, if there is one.
     cache: Option<Rc<RefCell<PageCache>>>,
 }
 
-/// A file of it that is open.
+/// Handle of an open file.
 pub struct OpenOnCore {
     inode: Inode,
     path: String,
-    /// The byte behind the last one that was read: where reading may go on.
+    /// Offset behind the last byte that was read. A read from here continues the last one.
     read_to: Cell<u64>,
 }
 
@@ -41,24 +41,24 @@ fn failed(operation: &'static str, path: &str) -> impl FnOnce(FsError) -> LoadEr
 }
 
 impl OnCore {
-    /// In a new directory `name` of the uppermost one.
+    /// Creates directory `name` in the root directory, and returns it.
     pub async fn new(fs: &Fs, name: &str) -> Result<OnCore, LoadError> {
         let made = fs.make_directory(ROOT, name.as_bytes(), 0o755, Caller::default()).await;
         let base = made.map_err(failed("mkdir", name))?.inode;
         Ok(OnCore { fs: fs.clone(), base, cache: None })
     }
 
-    /// The same behind a page cache of so many bytes, as the kernel's is in front of a mounted file system.
+    /// Adds a page cache of this size, like that of the kernel in front of a mounted file system.
     pub fn with_page_cache(self, bytes: u64) -> OnCore {
         OnCore { cache: Some(Rc::new(RefCell::new(PageCache::new(bytes / BYTES)))), ..self }
     }
 
-    /// The file system.
+    /// Returns the file system.
     pub fn fs(&self) -> &Fs {
         &self.fs
     }
 
-    /// The directory that the last name of `path` is in, and that name.
+    /// Returns the parent directory of `path`, and the last name of `path`.
     fn parent<'a>(&self, operation: &'static str, path: &'a str) -> Result<(Inode, &'a [u8]), LoadError> {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         let mut names = above.split('/').filter(|name| !name.is_empty());
@@ -76,7 +76,7 @@ impl OnCore {
         Ok(OpenOnCore { inode, path: path.into(), read_to: Cell::new(0) })
     }
 
-    /// Reads what the cache has not, and more where reading goes on.
+    /// Reads the blocks that are not in the cache, and more for read-ahead.
     async fn fill(&self, cache: &RefCell<PageCache>, file: &OpenOnCore, offset: u64, end: u64) -> Result<(), FsError> {
         let size = self.fs.attr(file.inode)?.attributes.size;
         let blocks = offset / BYTES..end.div_ceil(BYTES);

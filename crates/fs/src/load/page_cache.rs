@@ -1,39 +1,40 @@
-//! The page cache of a kernel in front of the core: which blocks of which files an application reads without asking the
-//! file system. It holds no bytes, for a load does not look at what it reads.
+//! Model of the kernel's page cache in front of the core: it decides which blocks an application reads without a call
+//! to the file system. It holds no bytes, for a load does not look at the bytes that it reads.
 //!
-//! What is written stays in it, what is read comes into it, the block that was used longest ago leaves it. Reading ahead is
-//! Linux's (`page_cache_sync_ra`): reading that goes on where it was takes in 128 KiB; else, where more blocks right before
-//! lie in the cache than are asked for, as many more are read as lie there.
+//! Written and read blocks enter the cache; the least recently used block is evicted. Read-ahead follows Linux
+//! (`page_cache_sync_ra`). A read that continues the last one reads at least 128 KiB. Any other read counts the cached
+//! blocks right before its start. If they are more than the requested blocks, as many are read in addition, up to 128
+//! KiB in total.
 //!
 //! Invariants:
-//! 1. No more blocks are in it than it may hold.
+//! 1. The cache never holds more blocks than its maximum.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::format::change::Inode;
 
-/// Blocks that are read when reading goes on where it was: `read_ahead_kb` of Linux is 128.
+/// Blocks that a sequential read reads at least: `read_ahead_kb` of Linux is 128.
 const AHEAD_BLOCKS: u64 = 32;
 
-/// The cache.
+/// Page cache with least-recently-used eviction.
 #[derive(Debug)]
 pub(super) struct PageCache {
     blocks_max: u64,
-    /// When each was last used.
+    /// Number of the last use of each block.
     used: BTreeMap<(Inode, u64), u64>,
-    /// Which was used when.
+    /// Block of each use.
     order: BTreeMap<u64, (Inode, u64)>,
     uses: u64,
 }
 
 impl PageCache {
-    /// A cache of so many blocks.
+    /// Returns an empty cache for `blocks_max` blocks.
     pub(super) fn new(blocks_max: u64) -> PageCache {
         PageCache { blocks_max, used: BTreeMap::new(), order: BTreeMap::new(), uses: 0 }
     }
 
-    /// Notes that blocks of a file are used, and so are there from now on.
+    /// Notes a use of blocks of a file, and adds them to the cache.
     pub(super) fn use_blocks(&mut self, inode: Inode, blocks: Range<u64>) {
         for block in blocks {
             self.uses += 1;
@@ -48,7 +49,7 @@ impl PageCache {
         }
     }
 
-    /// The blocks among `blocks` that are not there, in runs.
+    /// Returns the blocks among `blocks` that are not in the cache, as runs.
     pub(super) fn missing(&self, inode: Inode, blocks: Range<u64>) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for block in blocks.filter(|block| !self.used.contains_key(&(inode, *block))) {
@@ -60,7 +61,8 @@ impl PageCache {
         runs
     }
 
-    /// How many blocks are read for a run of `asked` that begins at `start`, none of which is there.
+    /// Returns the number of blocks to read, with read-ahead, for `asked` blocks from `start` on, none of which is in
+    /// the cache. `goes_on` says whether the read continues the last one.
     pub(super) fn reach(&self, inode: Inode, start: u64, asked: u64, goes_on: bool) -> u64 {
         if goes_on {
             return asked.max(AHEAD_BLOCKS);
@@ -70,7 +72,7 @@ impl PageCache {
         if history > asked { asked.max(AHEAD_BLOCKS.min(history + asked)) } else { asked }
     }
 
-    /// Takes out all of a file.
+    /// Removes all blocks of a file.
     pub(super) fn forget(&mut self, inode: Inode) {
         let gone: Vec<(Inode, u64)> = self.used.range((inode, 0)..=(inode, u64::MAX)).map(|(key, _)| *key).collect();
         for key in gone {

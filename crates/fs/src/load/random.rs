@@ -1,25 +1,25 @@
-//! Choices of a load: the same for the same seed.
+//! Random choices of a load: equal seeds give equal choices.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A source of choices.
+/// Generator of random choices.
 #[derive(Clone, Debug)]
 pub struct Choices(Xoshiro256PlusPlus);
 
 impl Choices {
-    /// With this seed.
+    /// Returns a generator with this seed.
     pub fn new(seed: u64) -> Choices {
         Choices(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// A number from 0 to `end` − 1, each as likely as the others to within 2⁻⁶⁴ of `end`.
+    /// Returns a number from 0 to `end` − 1. The probabilities differ by no more than 2⁻⁶⁴ of `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         assert!(end > 0, "nothing is below 0");
         ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
     }
 
-    /// One of `weighted`, each as often as its weight says.
+    /// Returns one of `weighted`, with a probability in proportion to its weight.
     pub fn weighted<T: Copy>(&mut self, weighted: &[(T, u64)]) -> T {
         let all: u64 = weighted.iter().map(|(_, weight)| weight).sum();
         let mut left = self.below(all);
@@ -32,7 +32,7 @@ impl Choices {
         unreachable!("what is chosen is below the sum of the weights")
     }
 
-    /// Bytes that do not compress.
+    /// Returns random bytes, which do not compress.
     pub fn bytes(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         self.0.fill_bytes(&mut bytes);

@@ -1,5 +1,5 @@
-//! Consistency check of a namespace: invariants 1 and 2 of the folder, and the properties of each file. The check takes linear time in
-//! the number of names and files, also for crafted ones.
+//! Consistency check of a namespace: invariants 1 and 2 of the folder, and the properties of each file. The check takes
+//! linear time in the number of names and files, also for crafted ones.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +8,18 @@ use super::table::Table;
 use super::{Directory, Namespace, ROOT, bytes_of, list_bytes, stretch_bytes};
 use crate::format::change::Inode;
 
-/// Findings that are put in words; behind them only their number is told.
+/// Maximum number of findings that are described. Further findings are only counted.
 const TOLD: usize = 1000;
 
-/// Counts of the names of a file.
+/// Number of names of a file.
 #[derive(Clone, Copy, Default)]
 struct Named {
     names: u32,
-    /// Directories in it.
+    /// Number of subdirectories, if the file is a directory.
     subdirectories: u32,
 }
 
-/// Findings, as messages.
+/// Findings of the check, as messages.
 #[derive(Default)]
 struct Wrong {
     told: Vec<String>,
@@ -42,7 +42,7 @@ impl Wrong {
 }
 
 impl Namespace {
-    /// Checks all of it; what is wrong in words, nothing if all is right.
+    /// Checks the whole namespace. Returns a message for each finding; none if everything is right.
     pub fn self_check(&self) -> Vec<String> {
         let mut wrong = Wrong::default();
         let named = self.check_names(&mut wrong);
@@ -59,7 +59,8 @@ impl Namespace {
         wrong.into_words()
     }
 
-    /// Every name is of a file that is there, and is found where it is looked for.
+    /// Checks that the file of every name exists and that a lookup finds the name. Returns the counts of names of each
+    /// file.
     fn check_names(&self, wrong: &mut Wrong) -> Table<Named> {
         let mut all: Table<Named> = Table::default();
         let mut count = |inode: Inode, add: fn(&mut Named)| match all.get_mut(inode) {
@@ -95,7 +96,7 @@ impl Namespace {
         all
     }
 
-    /// The directories that a walk from the uppermost one comes by.
+    /// Returns the directories that a walk from the root directory reaches.
     fn directories_below_root(&self) -> BTreeSet<Inode> {
         let (mut found, mut left) = (BTreeSet::from([ROOT]), vec![ROOT]);
         while let Some(above) = left.pop() {

@@ -1,4 +1,4 @@
-//! A directory: names by cookie.
+//! A directory: a map from cookies to names.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -7,76 +7,76 @@ use siphasher::sip::SipHasher13;
 
 use crate::format::change::Inode;
 
-/// Cookies below this one are for `.` and `..`.
+/// First cookie of a name; `.` and `..` use those below.
 pub const FIRST_COOKIE: u64 = 16;
-/// A name's cookie is its hash, or one of so many behind it.
+/// Number of cookies that a name may have: its hash, and those that follow.
 pub const COOKIES_TRIED: u64 = 64;
 
-/// No name has a cookie from here on: hashes have 62 bits.
+/// Exclusive upper bound of cookies: hashes have 62 bits.
 pub const COOKIES_END: u64 = (1 << 62) + COOKIES_TRIED;
 
-/// A name.
+/// A name in a directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// The name.
+    /// Name, in bytes.
     pub name: Box<[u8]>,
-    /// The file that it is of.
+    /// File with this name.
     pub inode: Inode,
 }
 
-/// A directory.
+/// Names in a directory, by cookie.
 #[derive(Clone, Default, Debug)]
 pub struct Directory {
     entries: BTreeMap<u64, Entry>,
 }
 
-/// The cookies that `name` may have, the first one preferred.
+/// Returns the cookies that `name` may have; the first is preferred.
 fn cookies(key: (u64, u64), name: &[u8]) -> std::ops::Range<u64> {
     let mut hasher = SipHasher13::new_with_keys(key.0, key.1);
     hasher.write(name);
-    // The kernel takes offsets in directories as signed numbers.
+    // The kernel uses signed offsets in directories.
     let first = (hasher.finish() >> 2).max(FIRST_COOKIE);
     first..first + COOKIES_TRIED
 }
 
 impl Directory {
-    /// How many names there are.
+    /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the directory has no names.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The cookie and the file of `name`.
+    /// Returns the cookie and the file of `name`.
     pub fn lookup(&self, key: (u64, u64), name: &[u8]) -> Option<(u64, Inode)> {
         let mut near = self.entries.range(cookies(key, name));
         near.find(|(_, entry)| &*entry.name == name).map(|(cookie, entry)| (*cookie, entry.inode))
     }
 
-    /// A free cookie for `name`, if there is one.
+    /// Returns a free cookie for `name`, or `None` if all its cookies are in use.
     pub fn new_cookie(&self, key: (u64, u64), name: &[u8]) -> Option<u64> {
         cookies(key, name).find(|cookie| !self.entries.contains_key(cookie))
     }
 
-    /// Whether `name` may have `cookie`: whoever looks for it elsewhere does not find it.
+    /// Returns whether `name` may have `cookie`. A lookup does not find a name with another cookie.
     pub fn may_have(key: (u64, u64), name: &[u8], cookie: u64) -> bool {
         cookies(key, name).contains(&cookie)
     }
 
-    /// Puts a name there; gives back what was there.
+    /// Inserts a name at `cookie`, and returns the name that was there.
     pub fn insert(&mut self, cookie: u64, entry: Entry) -> Option<Entry> {
         self.entries.insert(cookie, entry)
     }
 
-    /// Removes the name there.
+    /// Removes and returns the name at `cookie`.
     pub fn remove(&mut self, cookie: u64) -> Option<Entry> {
         self.entries.remove(&cookie)
     }
 
-    /// The names from `cookie` on, in order of their cookies.
+    /// Returns the names from `cookie` on, in order of their cookies.
     pub fn entries_from(&self, cookie: u64) -> impl Iterator<Item = (u64, &Entry)> {
         self.entries.range(cookie..).map(|(cookie, entry)| (*cookie, entry))
     }

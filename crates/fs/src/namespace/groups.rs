@@ -1,5 +1,5 @@
-//! The stripe groups that an array's blocks lie in, how far some of them are written, drives that were put in the place of others, and
-//! the parts of the hot zone on drives: altered by changes, as the names are, and part of every checkpoint.
+//! State of an array in the namespace: its stripe groups, the numbers of rows written in some of them, its replaced
+//! drives, and the parts of the hot zone on drives. Changes alter this state, and every checkpoint contains it.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use crate::format::change::{
     SEQUENCE_BYTES,
 };
 
-/// The groups of an array, its drives as far as they are not those it was made with, and how far the sequence of records went.
+/// Stripe groups of an array, drives that differ from those the array was made with, parts of the hot zone, and the
+/// bound of the sequences of records.
 #[derive(Clone, Default, Debug)]
 pub struct Groups {
     groups: BTreeMap<u32, GroupLayout>,
@@ -18,59 +19,60 @@ pub struct Groups {
     rows: BTreeMap<u32, u32>,
 }
 
-/// How a part of the hot zone stands.
+/// State of a part of the hot zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HotPartRecord {
-    /// The number of the drive that it is on.
+    /// Number of the drive with the part.
     pub drive: u8,
-    /// Whether that has room for it.
+    /// Whether the drive has space for the part.
     pub has_room: bool,
-    /// The generation that its stamp is to have, or to go on from.
+    /// Generation that the part's stamp must have or continue for the part to be valid.
     pub generation: u64,
 }
 
-/// A drive that an array was not made with, or that is gone.
+/// A drive that the array was not made with, or that was removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DriveRecord {
-    /// Its name among devices; 0 where it is gone.
+    /// UUID of the drive; 0 if the drive was removed.
     pub uuid: u128,
-    /// The drive in whose place it was put, if it was.
+    /// Number of the drive that this drive replaces, if there is one.
     pub replaces: Option<u8>,
 }
 
 impl Groups {
-    /// Each group by its number.
+    /// Returns the stripe groups by number.
     pub fn all(&self) -> &BTreeMap<u32, GroupLayout> {
         &self.groups
     }
 
-    /// The drives that it was not made with, and those that are gone, by number.
+    /// Returns the drives that the array was not made with, and the removed ones, by number.
     pub fn drives(&self) -> &BTreeMap<u8, DriveRecord> {
         &self.drives
     }
 
-    /// Whether drive `number` is gone.
+    /// Returns whether drive `number` was removed from the array.
     pub fn is_gone(&self, number: u8) -> bool {
         self.drives.get(&number).is_some_and(|record| record.uuid == 0)
     }
 
-    /// The drive that was put in the place of `number`, which is not gone yet: not all of it lies on the new one.
+    /// Returns the drive that replaces drive `number`, while the replacement is not complete.
     pub fn replacement_of(&self, number: u8) -> Option<u8> {
         let by = self.drives.iter().find(|(_, record)| record.replaces == Some(number) && record.uuid != 0);
         by.map(|(number, _)| *number).filter(|_| !self.is_gone(number))
     }
 
-    /// The drive in whose place `number` was put, where not all of that lies on `number` yet.
+    /// Returns the drive that drive `number` replaces, while the replacement is not complete.
     pub fn replaced_by(&self, number: u8) -> Option<u8> {
         self.drives.get(&number)?.replaces.filter(|old| !self.is_gone(*old))
     }
 
-    /// The first sequence that no record in the data has.
+    /// Returns the first sequence that no record with the data has.
     pub fn sequence_below(&self) -> u64 {
         self.sequence_below
     }
 
-    /// The groups of which it is known how many rows are written, and nothing was appended since, where some drive does not tell.
+    /// Returns the recorded numbers of rows, by group. A group is listed only if some of its drives have no write
+    /// pointer and nothing was appended since the record.
     pub fn rows(&self) -> &BTreeMap<u32, u32> {
         &self.rows
     }
@@ -80,12 +82,13 @@ impl Groups {
         self.rows = there.copied().collect();
     }
 
-    /// How part `part` of the hot zone stands, as far as anything was said of it since the file system was made.
+    /// Returns the recorded state of part `part` of the hot zone; `None` if nothing was recorded since the file system
+    /// was made.
     pub fn hot_part(&self, part: u8) -> Option<HotPartRecord> {
         self.hot_parts.get(&part).copied()
     }
 
-    /// Which part of the hot zone lies on drive `number`, if it was put there in the place of another.
+    /// Returns the part of the hot zone that drive `number` took over from a drive that it replaced, if there is one.
     pub fn hot_part_on(&self, number: u8) -> Option<u8> {
         let on = self.hot_parts.iter().find(|(_, record)| record.drive == number && record.has_room);
         on.map(|(part, _)| *part)
@@ -99,7 +102,7 @@ impl Groups {
         self.sequence_below = below;
     }
 
-    /// What was known of the rows of a group is not known where it lies elsewhere, or is another one.
+    /// Adds or replaces a group. Its recorded number of rows is no longer valid.
     pub(super) fn put_group(&mut self, group: u32, layout: &GroupLayout) {
         self.rows.remove(&group);
         self.groups.insert(group, layout.clone());
@@ -114,7 +117,7 @@ impl Groups {
         self.drives.insert(number, record);
     }
 
-    /// The changes that make all of it anew.
+    /// Returns the changes that recreate this state.
     pub fn describe(&self) -> Vec<Change> {
         let drives = self.drives.iter().map(|(&number, record)| Change::Drive {
             number,
@@ -127,13 +130,14 @@ impl Groups {
             let HotPartRecord { drive, has_room, generation } = *record;
             Change::HotPart { part, drive, has_room, generation }
         });
-        // Behind the groups: it is nothing without them.
+        // Behind the groups, since rows of unknown groups are ignored.
         let rows = self.rows.iter().map(|(group, rows)| (*group, *rows)).collect();
         let rows = Some(Change::Rows { groups: rows }).filter(|_| !self.rows.is_empty());
         sequence.into_iter().chain(drives).chain(parts).chain(groups).chain(rows).collect()
     }
 
-    /// Bytes of it in a checkpoint, at most: with the rows of every group, so that these have room whenever they are known.
+    /// Returns an upper bound of the size of this state in a checkpoint, in bytes. The rows of every group are
+    /// included, so that a checkpoint has space for them when they become known.
     pub fn encoded_bytes(&self) -> u64 {
         let zones: u64 = self.groups.values().map(|layout| layout.members.len() as u64).sum();
         self.groups.len() as u64 * GROUP_BYTES

@@ -1,14 +1,14 @@
-//! The namespace in memory: files by number, names by directory. It is altered by [`Change`]s alone, whether an operation
-//! makes them or the log brings them back.
+//! The namespace in memory: files by inode number, names by directory. Only [`Change`]s alter the namespace, both when
+//! an operation makes them and when the log is replayed.
 //!
-//! A directory is one ordered map from *cookie* to name: a cookie is a keyed hash of the name, moved on by less than
-//! [`COOKIES_TRIED`] where another name has it, and is stored with the name. So it is the same after a remount, `readdir`
-//! goes on from it, and the same map finds names.
+//! A directory is one ordered map from *cookie* to name. A cookie is a keyed hash of the name, stored with the name. If
+//! another name has that cookie, the new name gets one of the next, less than [`COOKIES_TRIED`] away. So a name keeps
+//! its cookie after a remount, `readdir` continues from a cookie, and lookup uses the same map.
 //!
 //! Invariants:
-//! 1. [`Namespace::self_check`]: every name is of a file that is there, every file has as many links as names, and
-//!    directories are a tree below [`ROOT`].
-//! 2. [`Namespace::encoded_bytes`] is what a checkpoint of it takes, at most.
+//! 1. [`Namespace::self_check`]: the file of every name exists, every file has as many links as names, and the
+//!    directories form a tree below [`ROOT`].
+//! 2. [`Namespace::encoded_bytes`] is an upper bound of the size of a checkpoint of the namespace.
 
 mod check;
 mod directory;
@@ -29,38 +29,38 @@ use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Extent, Inode};
 use crate::format::change::{ENTRY_BYTES, EXTENT_BYTES, GENERATIONS_BYTES, LIST_BYTES, NODE_BYTES, STRETCH_BYTES};
 
-/// The number of the uppermost directory.
+/// Inode number of the root directory.
 pub const ROOT: Inode = 1;
-/// Bytes of a name at most.
+/// Maximum length of a name in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// Whether these bytes can be a name in a directory.
+/// Returns whether these bytes are a valid name in a directory.
 pub fn is_name(name: &[u8]) -> bool {
     let is_long = name.len() > NAME_BYTES_MAX;
     !name.is_empty() && !is_long && name != b"." && name != b".." && !name.iter().any(|byte| matches!(byte, b'/' | 0))
 }
 
-/// The namespace.
+/// The namespace, with the stripe groups and drives of the array.
 pub struct Namespace {
-    /// By number; 0 is never used.
+    /// Files by inode number; 0 is never used.
     nodes: Table<Node>,
     numbers: Numbers,
     encoded_bytes: u64,
     key: (u64, u64),
     groups: Groups,
-    /// Which name each file has, where that is asked for.
+    /// Names of each file, if [`Namespace::know_places`] was called.
     places: Option<places::Places>,
-    /// Where files have copies in the hot zone.
+    /// Extents of the copies of files in the hot zone.
     hot: BTreeMap<Inode, Vec<Extent>>,
-    /// Blocks of files for which room is kept.
+    /// Preallocated blocks of files.
     preallocated: BTreeMap<Inode, Extents>,
 }
 
-/// A file without preallocated blocks has these.
+/// Preallocated blocks of a file without any.
 static NONE: Extents = Extents::None;
 
 impl Namespace {
-    /// An empty one, whose directories hash names with `key`.
+    /// Returns an empty namespace, whose directories hash names with `key`.
     pub fn new(key: u128) -> Namespace {
         let key = ((key >> 64) as u64, key as u64);
         Namespace {
@@ -75,12 +75,12 @@ impl Namespace {
         }
     }
 
-    /// The blocks of a file for which room is kept until they are written.
+    /// Returns the preallocated blocks of a file: space is reserved for them until they are written.
     pub fn preallocated(&self, inode: Inode) -> &Extents {
         self.preallocated.get(&inode).unwrap_or(&NONE)
     }
 
-    /// Every file with such blocks, and these.
+    /// Returns every file with preallocated blocks, and its preallocated blocks.
     pub fn all_preallocated(&self) -> impl Iterator<Item = (Inode, &Extents)> {
         self.preallocated.iter().map(|(inode, extents)| (*inode, extents))
     }
@@ -98,12 +98,12 @@ impl Namespace {
         }
     }
 
-    /// Where a file has a copy in the hot zone; nowhere where there is none.
+    /// Returns the extents of a file's copy in the hot zone; none if the file has no copy.
     pub fn hot_copy(&self, inode: Inode) -> &[Extent] {
         self.hot.get(&inode).map_or(&[], Vec::as_slice)
     }
 
-    /// Every copy in the hot zone, with whose it is.
+    /// Returns every copy in the hot zone: the file and the extents of the copy.
     pub fn hot_copies(&self) -> impl Iterator<Item = (Inode, &[Extent])> {
         self.hot.iter().map(|(inode, extents)| (*inode, extents.as_slice()))
     }
@@ -119,71 +119,71 @@ impl Namespace {
         self.add_bytes(list_bytes(extents), list_bytes(&before.unwrap_or_default()));
     }
 
-    /// How many files there are, directories and all.
+    /// Returns the number of files, directories included.
     pub fn files(&self) -> u64 {
         self.nodes.count() as u64
     }
 
-    /// Bytes of a checkpoint of it, at most.
+    /// Returns an upper bound of the size of a checkpoint of the namespace, in bytes.
     pub fn encoded_bytes(&self) -> u64 {
         self.encoded_bytes + self.groups.encoded_bytes() + GENERATIONS_BYTES
     }
 
-    /// The stripe groups of the array that data lie on, if they lie on one.
+    /// Returns the stripe groups of the array with the data; empty if the data are not on an array.
     pub fn groups(&self) -> &Groups {
         &self.groups
     }
 
-    /// The number behind those that lie close together, which no file has.
+    /// Returns the number behind the densely used numbers. No file has it.
     fn end(&self) -> Inode {
         (self.nodes.end() as Inode).max(ROOT + 1)
     }
 
-    /// Returns the number and the generation of the next file, which stay free until a change uses them.
+    /// Returns the inode number and the generation of the next new file. Both stay free until a change uses them.
     ///
-    /// # Errors
-    /// [`FsError::NoMetadataSpace`] if none is left.
+    /// # Errors [`FsError::NoMetadataSpace`] if no number is left.
     pub fn next_number(&self) -> Result<(Inode, u32), FsError> {
         self.numbers.next(self.end(), |inode| inode <= ROOT || self.get(inode).is_some())
     }
 
-    /// Begins to give numbers to new files: all changes of the time before the mount are applied.
+    /// Begins to give numbers to new files. All changes from before the mount must be applied by then.
     pub fn begin_numbers(&mut self) {
         self.numbers.begin(self.end());
     }
 
-    /// Returns the generation that is later than all that were ever given.
+    /// Returns a generation above all that were ever given.
     pub fn generations_below(&self) -> u64 {
         self.numbers.ceiling()
     }
 
-    /// Returns the changes that make again what is known beside the files: the ceiling of generations, stripe groups, drives.
+    /// Returns the changes that recreate all but the files: the bound of generations, the stripe groups and the drives.
     pub fn describe_rest(&self) -> Vec<Change> {
         let ceiling = self.numbers.recorded().map(|below| Change::Generations { below });
         ceiling.into_iter().chain(self.groups.describe()).collect()
     }
 
-    /// A file, if it is there.
+    /// Returns a file, or `None` if it does not exist.
     pub fn get(&self, inode: Inode) -> Option<&Node> {
         self.nodes.get(inode)
     }
 
-    /// A file.
+    /// Returns a file. The error is [`FsError::Stale`] if the file does not exist.
     pub fn node(&self, inode: Inode) -> Result<&Node, FsError> {
         self.get(inode).ok_or(FsError::Stale)
     }
 
-    /// A directory.
+    /// Returns a directory. The error is [`FsError::Stale`] if no such file exists, [`FsError::NotDirectory`] if it is
+    /// no directory.
     pub fn directory(&self, inode: Inode) -> Result<&Directory, FsError> {
         self.node(inode)?.directory().ok_or(FsError::NotDirectory)
     }
 
-    /// Every file with its number, from `first` on.
+    /// Returns all files with numbers from `first` on.
     pub fn nodes_from(&self, first: Inode) -> impl Iterator<Item = (Inode, &Node)> {
         self.nodes.from(first)
     }
 
-    /// The file that `name` in `directory` is of, and the name's cookie.
+    /// Returns the cookie and the file of `name` in `directory`, or `None` if the name does not exist.
     pub fn lookup(&self, directory: Inode, name: &[u8]) -> Result<Option<(u64, Inode)>, FsError> {
         if name.len() > NAME_BYTES_MAX {
             return Err(FsError::NameTooLong);
@@ -191,12 +191,13 @@ impl Namespace {
         Ok(self.directory(directory)?.lookup(self.key, name))
     }
 
-    /// The cookie that a new `name` in `directory` is to have.
+    /// Returns the cookie for a new `name` in `directory`. The error is [`FsError::NoSpace`] if all its cookies are in
+    /// use.
     pub fn new_cookie(&self, directory: Inode, name: &[u8]) -> Result<u64, FsError> {
         self.directory(directory)?.new_cookie(self.key, name).ok_or(FsError::NoSpace)
     }
 
-    /// Whether `inode` is `above`, or a directory somewhere in it.
+    /// Returns whether `inode` is `above`, or a directory below `above`.
     pub fn is_within(&self, inode: Inode, above: Inode) -> bool {
         let mut at = inode;
         for _ in 0..=self.nodes.count() {
@@ -211,8 +212,8 @@ impl Namespace {
         false
     }
 
-    /// Does what `change` says. Nothing is done where it is of something that is not there: a checkpoint that was taken
-    /// while changes went on may name such.
+    /// Applies `change`. A change of a file that does not exist is ignored: a checkpoint that was taken while changes
+    /// were made may contain one.
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::Node { inode, attributes } => self.put_node(*inode, attributes),
@@ -320,7 +321,8 @@ impl Namespace {
         self.encoded_bytes -= bytes_of(&node);
     }
 
-    /// Appends to `changes` what makes file `inode` anew, but for the names in it, which [`Namespace::describe_names`] has.
+    /// Appends to `changes` the changes that recreate file `inode`, except for the names in a directory
+    /// ([`Namespace::describe_names`]).
     pub fn describe(&self, inode: Inode, changes: &mut Vec<Change>) {
         let Some(node) = self.get(inode) else { return };
         changes.push(Change::Node { inode, attributes: node.attributes });
@@ -342,8 +344,8 @@ impl Namespace {
         }
     }
 
-    /// Appends up to `count` names of directory `inode`, from cookie `from` on. Returns the cookie to go on from,
-    /// `None` if those were all.
+    /// Appends to `changes` up to `count` names of directory `inode`, from cookie `from` on. Returns the cookie from
+    /// which to continue, or `None` if no name is left.
     pub fn describe_names(&self, inode: Inode, from: u64, count: usize, changes: &mut Vec<Change>) -> Option<u64> {
         let directory = self.get(inode)?.directory()?;
         let mut entries = directory.entries_from(from);

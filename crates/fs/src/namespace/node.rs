@@ -1,38 +1,38 @@
-//! A file in memory: as little as it can be, for there may be millions.
+//! A file in memory. Nodes are small, for there may be millions.
 
 use std::collections::BTreeMap;
 
 use super::directory::Directory;
 use crate::format::change::{Attributes, Extent};
 
-/// The part of a mode that tells the type.
+/// Bits of a mode that hold the file type (`S_IFMT`).
 pub const FORMAT: u32 = 0o170_000;
-/// A regular file.
+/// File type of a regular file (`S_IFREG`).
 pub const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
 pub(super) const SYMLINK: u32 = 0o120_000;
 
-/// Whether a mode tells one of the seven types of files.
+/// Returns whether a mode has one of the seven file types.
 pub fn is_file_type(mode: u32) -> bool {
     const OTHERS: [u32; 4] = [0o010_000, 0o020_000, 0o060_000, 0o140_000];
     let kind = mode & FORMAT;
     matches!(kind, REGULAR | DIRECTORY | SYMLINK) || OTHERS.contains(&kind)
 }
 
-/// Where a file's contents lie. Most files lie in one piece.
+/// Extents of a file. Most files have only one.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum Extents {
-    /// Nowhere: it is empty, or all zeros.
+    /// No extents: the file is empty, or all zeros.
     #[default]
     None,
-    /// In one piece.
+    /// One extent.
     One(Extent),
-    /// In several, in order of the file.
+    /// Several extents, in the order of the file's blocks.
     Many(Box<Vec<Extent>>),
 }
 
 impl Extents {
-    /// All pieces, in order of the file.
+    /// Returns all extents, in the order of the file's blocks.
     pub fn as_slice(&self) -> &[Extent] {
         match self {
             Extents::None => &[],
@@ -41,7 +41,7 @@ impl Extents {
         }
     }
 
-    /// The pieces, or parts of them, in blocks `from` to `to` of the file.
+    /// Returns the extents, or parts of them, from block `from` up to, and without, block `to` of the file.
     pub fn within(&self, from: u64, to: u64) -> impl Iterator<Item = Extent> + '_ {
         let all = self.as_slice();
         let first = all.partition_point(|extent| extent.end() <= from);
@@ -49,14 +49,15 @@ impl Extents {
         rest.filter_map(move |extent| extent.within(from, to))
     }
 
-    /// The piece that begins with block `at` of the file.
+    /// Returns the extent that begins with block `at` of the file.
     pub fn beginning_at(&self, at: u32) -> Option<&Extent> {
         let all = self.as_slice();
         all.binary_search_by_key(&at, |extent| extent.at).ok().map(|number| &all[number])
     }
 
-    /// Puts `pieces` in the place of what lies in blocks `from` to `to` of the file. What lies around them stays where it is in
-    /// memory as long as there are as many pieces as before: a file of very many is told of in as many changes.
+    /// Replaces everything in blocks `from` to `to` (exclusive) of the file by `pieces`. While the number of extents
+    /// stays equal, the extents around the range are not moved in memory. That matters since a file with very many
+    /// extents is built by as many changes.
     pub fn put(&mut self, from: u32, to: u32, pieces: &[Extent]) {
         let mut all = match std::mem::take(self) {
             Extents::Many(all) => all,
@@ -70,7 +71,7 @@ impl Extents {
         *self = if all.len() > 1 { Extents::Many(all) } else { Extents::from(all.as_slice()) };
     }
 
-    /// Blocks in all pieces.
+    /// Returns the number of blocks of all extents.
     pub fn blocks(&self) -> u64 {
         self.as_slice().iter().map(|extent| u64::from(extent.blocks)).sum()
     }
@@ -86,7 +87,7 @@ impl From<&[Extent]> for Extents {
     }
 }
 
-/// What few files have.
+/// Parts of a node that few files have.
 #[derive(Default, Debug)]
 struct Extra {
     directory: Option<Directory>,
@@ -97,15 +98,15 @@ struct Extra {
 /// A file.
 #[derive(Debug)]
 pub struct Node {
-    /// What is known of it.
+    /// Attributes of the file.
     pub attributes: Attributes,
-    /// Where its contents lie.
+    /// Extents of the file's contents.
     pub extents: Extents,
     extra: Option<Box<Extra>>,
 }
 
 impl Node {
-    /// A new one.
+    /// Returns a new file without contents. A directory is empty.
     pub fn new(attributes: Attributes) -> Node {
         let mut node = Node { attributes, extents: Extents::None, extra: None };
         if node.is_directory() {
@@ -118,57 +119,57 @@ impl Node {
         self.extra.get_or_insert_default()
     }
 
-    /// Whether it is a directory.
+    /// Returns whether the file is a directory.
     pub fn is_directory(&self) -> bool {
         self.attributes.mode & FORMAT == DIRECTORY
     }
 
-    /// Whether it is a regular file.
+    /// Returns whether the file is a regular file.
     pub fn is_regular(&self) -> bool {
         self.attributes.mode & FORMAT == REGULAR
     }
 
-    /// Whether it is a symbolic link.
+    /// Returns whether the file is a symbolic link.
     pub fn is_symlink(&self) -> bool {
         self.attributes.mode & FORMAT == SYMLINK
     }
 
-    /// What is in it, if it is a directory.
+    /// Returns the names in the file, if it is a directory.
     pub fn directory(&self) -> Option<&Directory> {
         self.extra.as_ref()?.directory.as_ref()
     }
 
-    /// The same, to be changed.
+    /// Like [`Node::directory`], for changes.
     pub fn directory_mut(&mut self) -> Option<&mut Directory> {
         self.extra.as_mut()?.directory.as_mut()
     }
 
-    /// Where it points, if it is a symbolic link.
+    /// Returns the target of the file, if it is a symbolic link.
     pub fn target(&self) -> Option<&[u8]> {
         self.extra.as_ref()?.target.as_deref()
     }
 
-    /// Lets it point to `target`; gives back what was there.
+    /// Sets the target of a symbolic link, and returns the old one.
     pub fn set_target(&mut self, target: Box<[u8]>) -> Option<Box<[u8]>> {
         self.extra().target.replace(target)
     }
 
-    /// An extended attribute.
+    /// Returns the value of an extended attribute.
     pub fn attribute(&self, name: &[u8]) -> Option<&[u8]> {
         self.extra.as_ref()?.attributes.get(name).map(|value| &**value)
     }
 
-    /// Its extended attributes, in order of their names.
+    /// Returns the extended attributes, in order of their names.
     pub fn attributes_extended(&self) -> impl Iterator<Item = (&Box<[u8]>, &Box<[u8]>)> {
         self.extra.iter().flat_map(|extra| extra.attributes.iter())
     }
 
-    /// Sets an extended attribute; gives back what was there.
+    /// Sets an extended attribute, and returns its old value.
     pub fn set_attribute(&mut self, name: Box<[u8]>, value: Box<[u8]>) -> Option<Box<[u8]>> {
         self.extra().attributes.insert(name, value)
     }
 
-    /// Removes an extended attribute; gives back what was there.
+    /// Removes an extended attribute, and returns its value.
     pub fn drop_attribute(&mut self, name: &[u8]) -> Option<Box<[u8]>> {
         self.extra.as_mut()?.attributes.remove(name)
     }

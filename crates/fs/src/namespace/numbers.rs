@@ -1,17 +1,18 @@
-//! Inode numbers: which of them are free, and the generation that the next file of each number gets.
+//! Inode numbers: which numbers are free, and the generation of the next file with each number.
 //!
-//! A file handle names a file by its number and its generation, and programs keep handles for longer than a mount. So no pair of
-//! both is ever given to two files. A number that is used again gets a later generation than its file before had. Of files that were
-//! removed before this mount nothing is remembered but a *ceiling* above all their generations: it is part of the log and of
-//! every checkpoint, and becomes durable before a generation below it is given.
+//! A file handle names a file by its inode number and generation, and programs keep handles for longer than a mount. So
+//! no two files ever have equal pairs of number and generation. If a number is used again, its new file gets a later
+//! generation than its last one. Of files that were removed before this mount nothing is known, except a *ceiling*
+//! above all their generations. The ceiling is part of the log and of every checkpoint, and becomes durable before a
+//! generation below it is given.
 //!
 //! Invariants:
 //! 1. Every generation that was ever given is below [`Numbers::ceiling`].
-//! 2. The generation of a new file is at least the ceiling that was found when the file system was mounted
-//!    ([`Numbers::begin`]), and later than any that its number had since.
-//! 3. A number that was freed since the mount is given again only when [`FREE_MIN`] others have become free after it. So one busy number does
-//!    not use up its generations: 2³² of each of them last for 2⁴² files.
-//! 4. No generation is 0: to the kernel that means any.
+//! 2. The generation of a new file is at least the ceiling found at mount ([`Numbers::begin`]). It is also later than
+//!    the generations of all files with that number since the mount.
+//! 3. A number that was freed since the mount is given again only after [`FREE_MIN`] other numbers were freed. So a
+//!    busy number does not use up its generations: with 2³² generations each, the numbers last for 2⁴² files.
+//! 4. No generation is 0, because 0 stands for any generation in the kernel.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -19,55 +20,55 @@ use std::collections::BTreeMap;
 use crate::error::FsError;
 use crate::format::change::Inode;
 
-/// Numbers that stay free before one of them is used again.
+/// Numbers that must be free before one of them is used again.
 pub const FREE_MIN: usize = 1024;
-/// The ceiling where nothing recorded one. Until format 8 a generation was a count of seconds since 1970 and of files: less
-/// than this until 2038.
+/// Ceiling of a store that recorded none. Until format 8 a generation was a count of seconds since 1970 and of files,
+/// which stays below this value until 2038.
 const CEILING_UNRECORDED: u64 = 1 << 31;
 
-/// A number that is free.
+/// A free number.
 #[derive(Clone, Copy, Debug)]
 struct Free {
-    /// Its place among all that are free.
+    /// Position in the order in which numbers were freed.
     turn: u64,
-    /// The first generation that its next file may have.
+    /// First generation that the next file with this number may have.
     generation: u64,
 }
 
-/// The inode numbers that are free.
+/// Free inode numbers, and the bounds of generations.
 #[derive(Default, Debug)]
 pub struct Numbers {
     free: BTreeMap<Inode, Free>,
-    /// Free numbers, the one that was freed first at the beginning.
+    /// Free numbers in the order in which they were freed.
     by_turn: BTreeMap<u64, Inode>,
     next_turn: u64,
     recorded: Option<u64>,
-    /// The latest generation of any file seen.
+    /// Latest generation of any file seen.
     latest: u64,
-    /// The first generation that a file may have that is made from now on.
+    /// First generation that a new file may have.
     floor: u64,
-    /// Numbers from the first to the second were used, or free, when the file system was mounted; those before the first are given,
-    /// or freed since.
+    /// Range of numbers in which free ones are searched; the end is exclusive. The end was behind all numbers in use at
+    /// mount. Numbers below the start are in use, or were freed since.
     unused: Cell<(Inode, Inode)>,
 }
 
 impl Numbers {
-    /// The generation that is later than all that were ever given.
+    /// Returns a generation above all that were ever given.
     pub fn ceiling(&self) -> u64 {
         self.recorded.unwrap_or(CEILING_UNRECORDED).max(self.latest + 1)
     }
 
-    /// The recorded ceiling, if there is one.
+    /// Returns the recorded ceiling, if there is one.
     pub fn recorded(&self) -> Option<u64> {
         self.recorded
     }
 
-    /// Raises the ceiling to `below`.
+    /// Raises the recorded ceiling to `below`.
     pub(super) fn put_ceiling(&mut self, below: u64) {
         self.recorded = Some(self.recorded.unwrap_or(0).max(below));
     }
 
-    /// Begins to give generations, behind everything that was given before. Numbers below `end` may be in use.
+    /// Begins to give generations, above all that were given before. Numbers below `end` may be in use.
     pub(super) fn begin(&mut self, end: Inode) {
         self.floor = self.ceiling();
         self.free.clear();
@@ -75,7 +76,7 @@ impl Numbers {
         self.unused.set((1, end));
     }
 
-    /// Returns the first number that no file had since the mount, and that `is_used` says no to.
+    /// Returns the first number without a file since the mount for which `is_used` returns false.
     fn next_unused(&self, is_used: impl Fn(Inode) -> bool) -> Option<Inode> {
         let (first, end) = self.unused.get();
         let found = (first..end).find(|inode| !is_used(*inode) && !self.free.contains_key(inode));
@@ -83,8 +84,8 @@ impl Numbers {
         found
     }
 
-    /// Returns the number and the generation of the next file. From `end` on numbers are looked
-    /// through no more; that one is free.
+    /// Returns the number and the generation of the next file. `end` is a number that no file has; numbers from `end`
+    /// on are not searched.
     pub(super) fn next(&self, end: Inode, is_used: impl Fn(Inode) -> bool) -> Result<(Inode, u32), FsError> {
         let unused = self.next_unused(is_used).map(|inode| (inode, 0));
         let reused = self.by_turn.first_key_value().map(|(_, inode)| (*inode, self.free[inode].generation));
@@ -100,7 +101,7 @@ impl Numbers {
         Ok((inode, generation))
     }
 
-    /// Notes that a file has number `inode`.
+    /// Notes that number `inode` is in use, by a file of this generation.
     pub(super) fn take(&mut self, inode: Inode, generation: u32) {
         self.latest = self.latest.max(u64::from(generation));
         if let Some(free) = self.free.remove(&inode) {
@@ -108,7 +109,8 @@ impl Numbers {
         }
     }
 
-    /// Notes that a number is free. Its last file had generation `last`; a number without generations left stays unused.
+    /// Notes that number `inode` is free. Its last file had generation `last`. A number without generations left stays
+    /// unused.
     pub(super) fn release(&mut self, inode: Inode, last: u32) {
         let generation = u64::from(last) + 1;
         if generation > u64::from(u32::MAX) {
@@ -128,7 +130,7 @@ mod tests {
     use super::*;
     use crate::load::random::Choices;
 
-    /// Against the set of all pairs that were given.
+    /// Collects all pairs that were given, and checks that none is given again.
     #[test]
     fn no_pair_is_given_twice_across_mounts() {
         let mut random = Choices::new(41);

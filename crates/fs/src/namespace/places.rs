@@ -1,7 +1,7 @@
-//! Which name each file has: the way back from a file to its directory, which only records in the data need (store `log`).
+//! Names of each file: the way from a file to its directories. Only records with the data need this (store `log`).
 //!
 //! Invariants:
-//! 1. Every name of a file is here once: the one given last first, which is the one that records tell.
+//! 1. Every name of a file is here once. The name given last comes first, and is the one in records.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -10,28 +10,28 @@ use super::Namespace;
 use super::table::Table;
 use crate::format::change::Inode;
 
-/// A name: its directory, and its cookie there.
+/// A name: its directory, and its cookie in that directory.
 pub type Place = (Inode, u64);
 
-/// A place as it is kept: no directory has number 0.
+/// A [`Place`] as it is stored, in less memory: no directory has number 0.
 type Kept = (NonZeroU32, u64);
 
-/// The names of files.
+/// Names of all files.
 #[derive(Default, Debug)]
 pub struct Places {
-    /// By inode.
+    /// The name given last, by inode.
     first: Table<Kept>,
-    /// Of the few files that have several: the others, the one given last at the end.
+    /// The other names, for the few files with several. The name given last is at the end.
     more: BTreeMap<Inode, Vec<Place>>,
 }
 
 impl Places {
-    /// The name that was given last.
+    /// Returns the name of a file that was given last.
     pub fn get(&self, inode: Inode) -> Option<Place> {
         self.first.get(inode).map(|(directory, cookie)| (directory.get(), *cookie))
     }
 
-    /// A name is given.
+    /// Adds a name of a file.
     pub fn add(&mut self, inode: Inode, place: Place) {
         let before = self.get(inode);
         self.put(inode, Some(place));
@@ -47,7 +47,7 @@ impl Places {
         };
     }
 
-    /// A name is taken.
+    /// Removes one name of a file. The name given last becomes the most recent of those left.
     pub fn remove(&mut self, inode: Inode, place: Place) {
         let is_first = self.get(inode) == Some(place);
         let others = self.more.get_mut(&inode);
@@ -62,7 +62,7 @@ impl Places {
         }
     }
 
-    /// The file is gone.
+    /// Removes all names of a file.
     pub fn forget(&mut self, inode: Inode) {
         self.first.remove(inode);
         self.more.remove(&inode);
@@ -70,7 +70,7 @@ impl Places {
 }
 
 impl Namespace {
-    /// From now on it is known which name each file has.
+    /// Collects the names of all files, and keeps the collection up to date from now on.
     pub fn know_places(&mut self) {
         let mut places = Places::default();
         for (directory, node) in self.nodes_from(0) {
@@ -81,7 +81,8 @@ impl Namespace {
         self.places = Some(places);
     }
 
-    /// The name that a file was given last: its directory, and the name there. Nothing if it has none, or they are not known.
+    /// Returns the name of a file that was given last, and its directory. Returns `None` if the file has no name, or if
+    /// names are not collected ([`Namespace::know_places`]).
     pub fn name_of(&self, inode: Inode) -> Option<(Inode, &[u8])> {
         let (directory, cookie) = self.places.as_ref()?.get(inode)?;
         let (found, entry) = self.get(directory)?.directory()?.entries_from(cookie).next()?;

@@ -1,25 +1,25 @@
-//! A table by inode number. Most numbers are small and dense: their entries are in a vector. Entries of large, sparse numbers, as crafted
-//! stores have them, are in a map. So the memory grows with the number of entries, not with the largest number.
+//! A table by inode number. Entries of small, dense numbers are in a vector. Entries of large, sparse numbers, as
+//! crafted stores have them, are in a map. So the memory grows with the number of entries, not with the largest number.
 //!
 //! Invariants:
-//! 1. The vector has no more than [`SPARSE`] places for each file that was put there, and [`FEW`] besides.
-//! 2. No number in the map is the one behind the vector: [`Table::end`] is free.
+//! 1. The vector has at most [`SPARSE`] slots for each entry inserted so far, and [`FEW`] more.
+//! 2. The map has no entry for the number behind the vector: [`Table::end`] is free.
 
 use std::collections::BTreeMap;
 
 use crate::format::change::Inode;
 
-/// Places in the vector for each file, at most.
+/// Maximum number of slots of the vector for each entry.
 const SPARSE: usize = 4;
-/// Places that there may be for the first files.
+/// Slots that the vector may have in addition.
 const FEW: usize = 1024;
 
-/// The table.
+/// Table of entries by inode number.
 #[derive(Debug)]
 pub struct Table<T> {
     near: Vec<Option<T>>,
     far: BTreeMap<Inode, T>,
-    /// How many there are.
+    /// Number of entries.
     count: usize,
 }
 
@@ -46,17 +46,17 @@ impl<T> Table<T> {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// A number that is free: the one behind those that lie close together.
+    /// Returns a free number: the one behind the numbers in the vector.
     pub fn end(&self) -> usize {
         self.near.len()
     }
 
-    /// Puts `what` there.
+    /// Inserts an entry, and returns the entry that `inode` had before.
     pub fn insert(&mut self, inode: Inode, what: T) -> Option<T> {
         let index = inode as usize;
         if index > self.near.len() && index >= SPARSE * (self.count + 1) + FEW {
@@ -69,20 +69,20 @@ impl<T> Table<T> {
         }
         let before = self.near[index].replace(what);
         self.count += usize::from(before.is_none());
-        // Those that were far off may be next now.
+        // Entries of the map may follow the vector without a gap now.
         while self.far.first_key_value().is_some_and(|(next, _)| *next as usize == self.near.len()) {
             self.near.extend(self.far.pop_first().map(|(_, next)| Some(next)));
         }
         before
     }
 
-    /// One place more.
+    /// Appends a slot to the vector, with the entry of the map for that number, if there is one.
     fn grow(&mut self) {
         let there = self.far.remove(&(self.near.len() as Inode));
         self.near.push(there);
     }
 
-    /// Takes out what is there.
+    /// Removes and returns the entry of number `inode`.
     pub fn remove(&mut self, inode: Inode) -> Option<T> {
         let found = match self.near.get_mut(inode as usize) {
             Some(found) => found.take(),
@@ -92,7 +92,7 @@ impl<T> Table<T> {
         found
     }
 
-    /// All there are from number `first` on, in order.
+    /// Returns all entries with numbers from `first` on, in order.
     pub fn from(&self, first: Inode) -> impl Iterator<Item = (Inode, &T)> {
         let start = (first as usize).min(self.near.len());
         let near = self.near[start..].iter().enumerate();
@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// Against a map, with numbers close together and far off; the vector stays in proportion.
+    /// Compares the table with a map, for dense and for sparse numbers; the vector stays in proportion.
     #[test]
     fn it_is_what_a_map_says() {
         for seed in 0..40 {

@@ -1,4 +1,5 @@
-//! Goal: changes give the same namespace whether applied live, described anew, or applied twice. Method: a made-up tree.
+//! Goal: the same changes give the same namespace, whether applied by operations, from a description, or twice. Method:
+//! a made-up tree.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +51,7 @@ fn what_is_described_is_made_anew() {
     assert_eq!(namespace.self_check(), Vec::<String>::new());
     let mut copy = Namespace::new(7);
     described(&namespace).iter().for_each(|change| copy.apply(change));
-    // What was seen already changes nothing.
+    // Changes that are applied a second time have no effect.
     changes.iter().for_each(|change| copy.apply(change));
     assert_eq!(described(&copy), described(&namespace));
     assert_eq!(copy.self_check(), Vec::<String>::new());
@@ -76,7 +77,7 @@ fn names_of_one_hash_are_told_apart_also_when_the_first_is_gone() {
     let mut directory = Directory::default();
     let key = (1, 2);
     let first = directory.new_cookie(key, b"a").unwrap();
-    // As if another name had the same hash and came before.
+    // As if another name had an equal hash and came before.
     directory.insert(first, Entry { name: b"other".as_slice().into(), inode: 3 });
     let second = directory.new_cookie(key, b"a").unwrap();
     assert_eq!(second, first + 1);
@@ -86,7 +87,7 @@ fn names_of_one_hash_are_told_apart_also_when_the_first_is_gone() {
     assert_eq!(directory.lookup(key, b"a"), Some((second, 4)));
 }
 
-/// Against a map of each block.
+/// Compares extents with a map of each block.
 #[test]
 fn pieces_are_put_in_the_place_of_others() {
     let mut random = crate::load::random::Choices::new(11);

@@ -1,4 +1,5 @@
-//! What a file had: records tell of it at several times, and the newest time counts of which every block was found.
+//! Contents of a recovered file. The records of a file describe it at several moments. The newest moment of which every
+//! block was found is recovered.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +8,24 @@ use crate::device::BLOCK_BYTES;
 use crate::format::change::Extent;
 use crate::format::record::FileRecord;
 
-/// A file as it comes back.
+/// A file as it is recovered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contents {
-    /// Its record at that time.
+    /// Record of the file at the chosen moment.
     pub record: FileRecord,
-    /// Where its blocks lie, in order.
+    /// Extents in the order of the file's blocks.
     pub extents: Vec<Extent>,
-    /// Blocks that it had at that time and that were not found.
+    /// Blocks of the file at the chosen moment that were not found.
     pub missing_blocks: u64,
-    /// Blocks that it had at its newest time and that were not found; none if that is what came back.
+    /// Blocks of the file at its newest moment that were not found; 0 if the newest moment was chosen.
     pub newer_missing_blocks: u64,
 }
 
-/// What came back of a file.
+/// Returns the contents of a file at the newest moment of which every block was found. If there is none, the newest
+/// moment is used, with missing blocks.
 pub fn of(versions: &Versions) -> Contents {
     let mut runs = versions.runs.clone();
-    // The newest first; of copies any will do.
+    // The newest first. Any one of several copies will do.
     runs.sort_unstable_by_key(|run| (std::cmp::Reverse(run.sequence), run.at, run.start));
     let mut newest: Option<Contents> = None;
     for record in versions.records.values().rev() {
@@ -37,7 +39,7 @@ pub fn of(versions: &Versions) -> Contents {
     newest.expect("a file that was found has a record")
 }
 
-/// What was found of a file as `record` has it.
+/// Returns the contents of a file as of `record`.
 fn at(record: &FileRecord, runs: &[Found]) -> Contents {
     let mut wanted = Wanted::of(record);
     let is_meant =
@@ -51,12 +53,12 @@ fn at(record: &FileRecord, runs: &[Found]) -> Contents {
     Contents { record: record.clone(), extents, missing_blocks, newer_missing_blocks: 0 }
 }
 
-/// The blocks of a file that are still to be found: first and end, by first.
+/// Blocks of a file that are still to be found: runs as a map from first block to the block behind the run.
 struct Wanted(BTreeMap<u64, u64>);
 
 impl Wanted {
     fn of(record: &FileRecord) -> Wanted {
-        // Where it has holes is not always told: then any block up to its end is its own.
+        // If the record does not list the holes, every block up to the end of the file is accepted.
         let all = vec![(0, u32::try_from(record.size.div_ceil(BLOCK_BYTES as u64)).unwrap_or(u32::MAX))];
         let ranges = record.ranges.as_ref().unwrap_or(&all).iter();
         Wanted(
@@ -71,7 +73,7 @@ impl Wanted {
         self.0.iter().map(|(first, end)| end - first).sum()
     }
 
-    /// Takes out of `run` what is still wanted.
+    /// Adds extents for the blocks of `run` that are still to be found, and removes the blocks from the set.
     fn take(&mut self, run: &Found, extents: &mut Vec<Extent>) {
         let (from, to) = (u64::from(run.at), u64::from(run.at) + u64::from(run.blocks));
         let before = self.0.range(..from).next_back().map(|(first, end)| (*first, *end));

@@ -1,4 +1,5 @@
-//! The drives of a lost file system, and the stripe groups on them: what the first blocks of drives and zones say.
+//! The drives of a file system without metadata, and the stripe groups on the drives, as the first blocks of drives and
+//! zones describe them.
 
 use std::collections::BTreeMap;
 
@@ -18,26 +19,26 @@ use crate::format::superblock::{Role, Shape, Superblock};
 use crate::journal::mirror::Mirror;
 use crate::namespace::Namespace;
 
-/// A drive that was given, and its name.
+/// A given drive, and its UUID.
 pub struct Given {
     device: Device,
     uuid: Uuid,
-    /// The first zone that belongs to the array, as its own superblock says.
+    /// First zone that belongs to the array, according to the drive's own superblock.
     first: u32,
-    /// Which part of the hot zone it took over with the place of another drive.
+    /// Part of the hot zone that the drive took over from a drive that it replaced.
     part: Option<u8>,
 }
 
-/// The array, as far as it is there.
+/// The array, as far as its drives are given.
 pub struct Assembled {
     /// The array itself.
     pub array: Array,
-    /// The drives that it was not made with, and those that are gone.
+    /// Changes for the drives that the array was not made with, and for the removed ones.
     pub drives: Vec<Change>,
 }
 
 impl Assembled {
-    /// Its groups, in the order in which they were opened.
+    /// Returns the numbers of the groups, in the order in which the groups were opened.
     pub fn in_order(&self) -> Vec<u32> {
         let mut groups: Vec<(u64, u32)> =
             self.array.groups().iter().map(|(group, layout, _)| (layout.sequence, *group)).collect();
@@ -46,7 +47,10 @@ impl Assembled {
     }
 }
 
-/// What `drives` say of their file system; an error where nothing can be salvaged, or nothing needs to be.
+/// Reads the superblocks of `drives`. Returns the superblock of the file system as it was made, and the drives with
+/// data.
+///
+/// # Errors Fails if nothing can be salvaged. Without `force` it also fails if metadata can be read.
 pub async fn look_at(drives: &[Device], metadata: &Device, force: bool) -> Result<(Superblock, Vec<Given>), FsError> {
     let mut found: Vec<(Superblock, Device)> = Vec::new();
     for device in drives {
@@ -73,7 +77,7 @@ pub async fn look_at(drives: &[Device], metadata: &Device, force: bool) -> Resul
         );
         return Err(FsError::format(device.name(), reason));
     }
-    // What the metadata lay on may have had another size than what takes its place.
+    // The old device of the metadata may have had another size than its successor.
     let drives = || found.iter().filter(|(superblock, _)| superblock.own().role != Role::Metadata);
     for (superblock, _) in &found {
         drives().try_for_each(|(other, device)| check_member(superblock, other.own().uuid, device))?;
@@ -88,7 +92,7 @@ pub async fn look_at(drives: &[Device], metadata: &Device, force: bool) -> Resul
     }
     let own = |superblock: &Superblock| superblock.members[superblock.member as usize];
     let mut superblock = first.clone();
-    // One that came later names itself behind the others.
+    // A drive that joined the array later lists itself behind the others.
     let made_with = superblock.members.iter().rposition(|member| member.role != Role::Data).map_or(0, |last| last + 1);
     superblock.members.truncate(made_with.max(1));
     superblock.taken_part = None;
@@ -111,7 +115,7 @@ pub async fn look_at(drives: &[Device], metadata: &Device, force: bool) -> Resul
     Ok((superblock, given))
 }
 
-/// A drive as its own superblock describes it.
+/// Returns a drive as its own superblock describes it.
 fn given(superblock: &Superblock, device: &Device) -> Given {
     let first = superblock.own_first_zone(superblock.shape.map_or(1, |shape| shape.zone_blocks));
     Given { device: device.clone(), uuid: superblock.own().uuid, first, part: superblock.taken_part }
@@ -121,21 +125,21 @@ fn own_role(superblock: &Superblock) -> Role {
     superblock.members[superblock.metadata_members()[0]].role
 }
 
-/// A zone that says what it is.
+/// A zone with a header.
 pub struct Zone {
-    /// What it says.
+    /// Header of the zone.
     pub header: ZoneHeader,
-    /// The drive that it is on.
+    /// UUID of the drive with the zone.
     pub uuid: Uuid,
     zone: u32,
-    /// Blocks that are written.
+    /// Number of blocks that are written.
     pub written: u64,
-    /// Whether the drive tells that; else it is all of them.
+    /// Whether `written` is a write pointer of the drive. If not, `written` is the size of the zone.
     pub has_pointer: bool,
 }
 
-/// Assembles the array of the drives that were given, of those groups of which enough zones are there. The other groups
-/// are counted.
+/// Assembles the array from the given drives, with the groups of which enough zones were found. The other groups are
+/// counted.
 pub async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assembled, Salvaged), FsError> {
     let shape = superblock.shape.expect("it was looked at");
     let (mut zones, mut unknown, mut salvaged) = (Vec::new(), BTreeMap::new(), Salvaged::default());
@@ -168,7 +172,7 @@ pub async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assem
     let is_given = |uuid: &Uuid| given.iter().any(|drive| drive.uuid == *uuid);
     let made_with = superblock.data_members().len();
     for (uuid, number) in numbers.iter().filter(|(_, number)| usize::from(**number) >= made_with) {
-        // What lies on one that is gone has gone on to another, which is missing too.
+        // The data of a removed drive were moved to another drive, which is missing too.
         let is_gone = gone.contains(number) && !is_given(uuid);
         let uuid_now = if is_gone { 0 } else { uuid.as_u128() };
         changes.push(Change::Drive { number: *number, uuid: uuid_now, replaces: None });
@@ -177,7 +181,7 @@ pub async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assem
     }
     let is_used = |number: u8| groups.values().any(|layout| layout.members.iter().any(|at| at.drive == number));
     for (number, member) in superblock.data_members().into_iter().enumerate() {
-        // One whose place another has taken: nothing lies on it.
+        // A drive that was replaced: no group has a zone on it.
         let is_replaced = gone.contains(&(number as u8)) || !changes.is_empty() && !is_used(number as u8);
         if is_replaced && !is_given(&superblock.members[member].uuid) {
             changes.push(Change::Drive { number: number as u8, uuid: 0, replaces: None });
@@ -195,7 +199,8 @@ pub async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assem
     Ok((Assembled { array, drives: changes }, salvaged))
 }
 
-/// The zones of a drive that say that they belong to a group of the file system.
+/// Returns the zones of a drive whose header names this file system. Zones with data but without such a header are
+/// counted in `unknown`.
 async fn zones_that_say(
     drive: &Given,
     file_system: Uuid,
@@ -211,10 +216,10 @@ async fn zones_that_say(
             Some((ZoneCondition::Writable, written)) => written,
             _ => shape.zone_blocks,
         };
-        // A block that cannot be read says nothing; the other zones of its group say where it belongs.
+        // A header that cannot be read is skipped: the other zones of the group describe the group.
         let block = drive.device.read(u64::from(zone) * shape.zone_blocks, 1).await.unwrap_or_default();
         let header = ZoneHeader::decode(&block).filter(|header| header.file_system == file_system);
-        // A zone that keeps no pointer may hold anything, or nothing.
+        // A zone without a write pointer may hold any old data, or none.
         let has_pointer = states.get(zone as usize).is_some_and(|state| state.condition != ZoneCondition::Conventional);
         *unknown += u64::from(header.is_none() && has_pointer);
         found.extend(header.map(|header| Zone { header, uuid: drive.uuid, zone, written, has_pointer }));
@@ -222,7 +227,8 @@ async fn zones_that_say(
     Ok(found)
 }
 
-/// The number of each drive: those the array was made with in order, the others as headers of zones say.
+/// Returns the number of each drive. The drives that the array was made with are numbered in order, the others as in
+/// the headers of zones.
 fn numbers_of(superblock: &Superblock, zones: &[Zone]) -> BTreeMap<Uuid, u8> {
     let mut numbers = BTreeMap::new();
     for (number, member) in superblock.data_members().into_iter().enumerate() {
@@ -239,14 +245,14 @@ fn numbers_of(superblock: &Superblock, zones: &[Zone]) -> BTreeMap<Uuid, u8> {
     numbers
 }
 
-/// A bound that no drive's count of zones reaches; a header that names a zone beyond it is not believed.
+/// Returns a number above every drive's number of zones. A header that names a zone beyond it is not accepted.
 fn zones_max(given: &[&Given], shape: Shape) -> u32 {
     let most = given.iter().map(|drive| zones_of(&drive.device.geometry(), shape.zone_blocks, 0)).max().unwrap_or(0);
     most.saturating_mul(4)
 }
 
-/// The groups of which enough zones are there, by number; where several have one number, the newest. And how many
-/// groups there are of which too few are.
+/// Returns the groups of which enough zones were found, by number, and the number of groups of which too few were
+/// found. If several groups have one number, the newest is taken.
 fn groups_of(
     shape: Shape,
     zones: &[Zone],
@@ -278,9 +284,10 @@ fn groups_of(
     (groups, unreadable)
 }
 
-/// Where a group lies: as its zones say, each where it was found. Nothing where that makes no sense.
+/// Returns the layout of a group from the headers of its zones, with each zone at the place where it was found. Returns
+/// `None` if the layout is impossible.
 fn layout_of(shape: Shape, own: &[&Zone], numbers: &BTreeMap<Uuid, u8>, zones_max: u32) -> Option<GroupLayout> {
-    // A column that is being moved to another drive is on both: the longer one is whole.
+    // A column that is being moved to another drive is on both drives. The longer zone is complete.
     let mut layout = own.first()?.header.layout.clone();
     let mut longest: BTreeMap<u8, u64> = BTreeMap::new();
     for zone in own {

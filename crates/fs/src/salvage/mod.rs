@@ -1,5 +1,6 @@
-//! Files found again without metadata: where every device with metadata is lost, the records that data carry in the store
-//! `log` say whose they are. Metadata are made of them on a new device, and the file system is mounted again.
+//! Salvage: recovery of files without metadata. If every device with metadata is lost, the records stored with the data
+//! in the store `log` describe the files. Salvage writes new metadata from these records to a new device, and the file
+//! system can be mounted again.
 //!
 //! ```text
 //!   first blocks of zones ─► stripe groups ─► every block read ─► units of records ─► runs of blocks whose checksums are right
@@ -7,18 +8,19 @@
 //!        new metadata ◄── names, directories ◄── each file as of its newest record ◄──────┘
 //! ```
 //!
-//! What has no record does not come back: empty files, symbolic links, device nodes, further names and extended attributes of a
-//! file, renames and changes of length since its last record, empty directories. What was deleted may return, for nobody says
-//! in the data that it is gone. What lay in the hot zone alone is lost with it, or comes back as it was when the drives had it last.
+//! Items without a record are not recovered: empty files, symbolic links, device nodes, empty directories, extended
+//! attributes, and all names of a file but one. Renames and changes of length since a file's last record are not
+//! recovered either. Deleted files may return, since no record says that a file was deleted. Files that were only in
+//! the hot zone are lost with the zone, or are recovered as the drives last had them.
 //!
 //! Invariants:
-//! 1. No block is given to a file that does not match the checksum of its record.
-//! 2. A file has what it had at one moment: blocks of several moments are not mixed. One of which blocks are missing at every
-//!    moment is named so.
-//! 3. Whatever the drives hold, salvaging comes to an end, with an error where there is nothing to go by. A block is a
-//!    unit of records only if none behind it in its group tells of it as data: so what a user writes to a file is not
-//!    taken for one.
-//! 4. The drives are read only; the new metadata count when everything else of them is durable.
+//! 1. Every block that is given to a file matches the checksum of its record.
+//! 2. A file has its contents of one moment: blocks of several moments are not mixed. A file with missing blocks at
+//!    every moment gets a name that says so.
+//! 3. Salvage ends whatever the drives hold, with an error if nothing can be recovered. A block is a unit of records
+//!    only if no later unit of its group describes the block as data. So user data that look like a unit are not taken
+//!    for one.
+//! 4. The drives are only read. The new metadata become valid when all parts of them are durable.
 
 mod contents;
 mod drives;
@@ -49,93 +51,95 @@ use crate::store::{self, Run};
 
 /// Pages of checksums in memory.
 const CHECKSUM_PAGES: usize = 4 << 10;
-/// Generation of the metadata that a salvage writes. Mounts before the salvage do not reach this number, and as many generations are
-/// left for the mounts after it.
+/// Generation of the metadata that a salvage writes. Mounts before the salvage do not reach this number, and as many
+/// generations are left for the mounts after the salvage.
 const SALVAGED_GENERATION: u64 = STAMP_GENERATIONS / 2;
-/// Names, or files, that are described at once.
+/// Names or files that are encoded in one step.
 const AT_ONCE: usize = 1024;
 
-/// How far it is.
+/// Progress of a salvage.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Reached {
-    /// Stripe groups read.
+    /// Stripe groups read so far.
     pub groups: u64,
-    /// All of them.
+    /// Stripe groups in total.
     pub groups_in_all: u64,
 }
 
-/// How it is done.
+/// Options of a salvage.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SalvageOptions {
-    /// Do it even where the metadata can be read, or the new device holds a file system.
+    /// Whether to salvage even if the metadata can be read or the new device holds a file system.
     pub force: bool,
-    /// The time of day, in nanoseconds since 1970.
+    /// Current time, in nanoseconds since 1970.
     pub time_ns: i64,
 }
 
-/// A file that did not come back as of its newest record.
+/// A file that was not recovered as of its newest record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Flawed {
-    /// Where it is now.
+    /// Path of the recovered file.
     pub path: Vec<u8>,
-    /// Blocks that are missing.
+    /// Number of missing blocks.
     pub missing_blocks: u64,
 }
 
-/// What came back, and what did not.
+/// Result of a salvage.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Salvaged {
     /// Stripe groups that were read.
     pub groups: u64,
-    /// Groups of which too few zones could be read.
+    /// Stripe groups of which too few zones could be read.
     pub unreadable_groups: u64,
-    /// Zones that hold something and do not say which group they belong to.
+    /// Zones that hold data and do not name their stripe group.
     pub unknown_zones: u64,
-    /// Units of records that were believed.
+    /// Units of records that were accepted.
     pub units: u64,
-    /// Blocks that look like such units and are none: damaged, or written by a user.
+    /// Blocks that look like units of records and are not valid: damaged, or user data that resemble one.
     pub strange_units: u64,
-    /// Blocks that hold something and that no unit tells of: the unit is lost, or the power went before it was written. Whose they
-    /// are came back as it was before, or did not.
+    /// Blocks with data that no unit describes: the unit is lost, or the power failed before it was written. The files
+    /// of these blocks were recovered as of an earlier record, or not at all.
     pub untold_blocks: u64,
-    /// Files that came back, and their bytes.
+    /// Files that were recovered.
     pub files: u64,
-    /// See `files`.
+    /// Sum of the sizes of the recovered files, in bytes.
     pub bytes: u64,
-    /// Directories that came back.
+    /// Directories that were recovered.
     pub directories: u64,
-    /// Files of which blocks are missing; their names end in `.incomplete`, and what is missing of them reads as zeros.
+    /// Files with missing blocks. Their names end in `.incomplete`, and the missing blocks read as zeros.
     pub incomplete: Vec<Flawed>,
-    /// Files that came back as they were before their newest record, of which blocks are missing.
+    /// Files that were recovered as of an earlier record, since blocks of their newest record are missing.
     pub older: Vec<Flawed>,
-    /// Files and directories whose name another has now: most were deleted, or replaced.
+    /// Files and directories that were renamed, since another one has their name now. Most of them were deleted or
+    /// replaced.
     pub renamed: u64,
-    /// Files of which no name is known, and directories that are in none: they are in `lost+found`.
+    /// Files without a known name, and directories without a known parent. They are in `lost+found`.
     pub unnamed: u64,
-    /// Blocks that match no checksum of the record that tells of them, nor could be made right by parity.
+    /// Blocks that match no checksum of their record and could not be reconstructed from parity.
     pub damaged_blocks: u64,
-    /// Blocks that parity made right.
+    /// Blocks that were reconstructed from parity.
     pub recovered_blocks: u64,
-    /// Blocks that were found and belong to an earlier time of their file.
+    /// Blocks that were found and belong to an earlier version of their file.
     pub superseded_blocks: u64,
-    /// Drives that are missing.
+    /// Numbers of the drives that are missing.
     pub missing_drives: Vec<u8>,
-    /// What drives are called that were given, and whose place others have taken: nothing of them is read.
+    /// Names of the given drives that were replaced by others. Nothing on these drives is read.
     pub replaced: Vec<String>,
-    /// The same of those that are read again, for the drive that took the place is missing.
+    /// Names of the given drives that were replaced and are read nevertheless, since the replacing drive is missing.
     pub standing_in: Vec<String>,
-    /// Whether files may have lain in the hot zone alone, of which the drives tell nothing, or what they were earlier.
+    /// Whether files may have been stored only in the hot zone. The drives have no records of such files, or have
+    /// records of earlier versions.
     pub may_lack_files_alone: bool,
 }
 
-/// What was found of a file: its records and blocks, of several times.
+/// Everything found of a file: its records by sequence, and its runs of blocks, from several moments.
 #[derive(Default, Debug)]
 struct Versions {
     records: BTreeMap<u64, FileRecord>,
     runs: Vec<Found>,
 }
 
-/// Blocks of a file that are as their record says.
+/// Run of blocks of a file that match the checksums of their record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Found {
     sequence: u64,
@@ -144,7 +148,7 @@ struct Found {
     start: u64,
 }
 
-/// Everything that was found: files by number and generation, directories by number.
+/// Everything found: files by inode number and generation, directories by inode number.
 #[derive(Default, Debug)]
 struct Everything {
     files: BTreeMap<(Inode, u32), Versions>,
@@ -152,8 +156,9 @@ struct Everything {
     sequence: u64,
 }
 
-/// Reads all of `drives` and makes metadata on `metadata` of what they tell, so that the file system is mounted again with
-/// them; `metadata` may be the drive itself where they lay on it. `told` is called after each stripe group.
+/// Reads all of `drives` and writes new metadata to `metadata`, so that the file system can be mounted with both. If
+/// the metadata were on the drive with the data, `metadata` must be that drive. `told` is called after each stripe
+/// group.
 pub async fn salvage(
     drives: &[Device],
     metadata: &Device,
@@ -191,7 +196,7 @@ pub async fn salvage(
     Ok(salvaged)
 }
 
-/// The namespace as the records have it, and the groups that it lies in.
+/// Builds the namespace from the records, and adds the stripe groups of the array.
 fn rebuild(
     superblock: &Superblock,
     array: &Array,
@@ -219,7 +224,7 @@ fn rebuild(
     Ok(namespace)
 }
 
-/// Fails where the options that the file system was made with would be refused when it is mounted.
+/// Returns an error if a mount would refuse the options that the file system was made with.
 fn check_options(superblock: &Superblock, array: &Array) -> Result<(), FsError> {
     let option = |key: &str| superblock.options.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone());
     Keeping::named(option(Keeping::OPTION).as_deref()).map_err(|reason| FsError::format("the hot zone", reason))?;
@@ -227,7 +232,7 @@ fn check_options(superblock: &Superblock, array: &Array) -> Result<(), FsError> 
     store::make(&superblock.store, &Data::Array(array.clone()), run, None, option).map(drop)
 }
 
-/// Whether files were to lie in the hot zone alone.
+/// Returns whether the file system keeps files only in the hot zone.
 fn keeps_alone(superblock: &Superblock) -> bool {
     let said = superblock.options.iter().find(|(key, _)| key == Keeping::OPTION).map(|(_, value)| value.as_str());
     Keeping::named(said).is_ok_and(|keeping| keeping == Keeping::Alone)
@@ -238,7 +243,7 @@ fn is_inside(superblock: &Superblock) -> bool {
     superblock.members[superblock.metadata_members()[0]].role == Role::Both
 }
 
-/// Where the new metadata go.
+/// Returns the place for the new metadata.
 async fn place_of(superblock: &Superblock, metadata: &Device, force: bool) -> Result<Place, FsError> {
     if is_inside(superblock) {
         let (place, geometry) = (superblock.layout.place, metadata.geometry());
@@ -254,15 +259,15 @@ async fn place_of(superblock: &Superblock, metadata: &Device, force: bool) -> Re
     Ok(Place::run(0, metadata.geometry().blocks))
 }
 
-/// The superblock of the new metadata. They are the first copy. If there was another, it is given up, and counts as
-/// outdated should it return.
+/// Returns the superblock of the new metadata, which are the first copy. Any other copy is given up, and counts as
+/// outdated if it returns.
 fn on_metadata(superblock: &Superblock, metadata: &Device, place: Place) -> Result<Superblock, FsError> {
     let copies = superblock.metadata_members();
     let mut known = vec![0; copies.len()];
     known[0] = SALVAGED_GENERATION;
     let standing = Standing { generation: SALVAGED_GENERATION, since: SALVAGED_GENERATION, known };
     let layout = layout_on(superblock, metadata, place)?;
-    // Log and checkpoint begin anew.
+    // The log and the checkpoints begin anew.
     let (witness, format) = (Witness::default(), FORMAT);
     let mut own = Superblock { member: copies[0] as u32, layout, standing, witness, format, ..superblock.clone() };
     own.members[copies[0]].geometry = metadata.geometry();
@@ -271,7 +276,7 @@ fn on_metadata(superblock: &Superblock, metadata: &Device, place: Place) -> Resu
 
 fn layout_on(superblock: &Superblock, metadata: &Device, place: Place) -> Result<Layout, FsError> {
     let blocks = superblock.shape.map_or(0, |shape| shape.blocks());
-    // What lies on drives stays there, and is made anew.
+    // Parts of the hot zone on drives stay there. Their contents are copied anew.
     let on_drives = superblock.hot_parts.iter().map(|part| part.blocks).sum::<u64>();
     lay_out(place, blocks, (0, on_drives)).ok_or_else(|| {
         let needed = Checksums::blocks_for(blocks + on_drives) + 128;
@@ -280,7 +285,7 @@ fn layout_on(superblock: &Superblock, metadata: &Device, place: Place) -> Result
     })
 }
 
-/// Blanks where the metadata go, so that nothing that was there before is taken for them.
+/// Clears the blocks for the metadata, so that their old contents are not taken for metadata.
 async fn blank_all(area: &Mirror, layout: &Layout, keeps_superblock: bool) -> Result<(), FsError> {
     if !keeps_superblock {
         blank(area, (0, 2)).await?;
@@ -292,7 +297,7 @@ async fn blank_all(area: &Mirror, layout: &Layout, keeps_superblock: bool) -> Re
     blank(area, layout.log).await
 }
 
-/// Writes the metadata; the superblock last.
+/// Writes the metadata. The superblock is written last.
 async fn write(
     area: &Mirror,
     superblock: &Superblock,

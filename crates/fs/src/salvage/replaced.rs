@@ -1,8 +1,9 @@
-//! Drives that were replaced and have come back: what of them is left out.
+//! Replaced drives that are given again: zones of theirs that must be ignored.
 //!
-//! When a drive is replaced each column that it has is copied to another drive, and nothing more is written to it; headers that are
-//! written from then on say that it is gone. So what it has of a group that is still there is right, and is needed where the drive
-//! that took the place is missing. What it has of other groups is of an earlier time.
+//! When a drive is replaced, each of its columns is copied to another drive, and nothing more is written to the
+//! replaced drive. Headers of zones that are written from then on list the drive as removed. So its columns of groups
+//! that still exist are valid, and are needed if the replacing drive is missing. Its columns of all other groups are
+//! outdated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +11,13 @@ use uuid::Uuid;
 
 use super::drives::Zone;
 
-/// The numbers of drives that were replaced, as headers say.
+/// Returns the numbers of the drives that were replaced, according to the headers of zones.
 pub fn gone(zones: &[Zone]) -> BTreeSet<u8> {
     zones.iter().flat_map(|zone| zone.header.gone.iter().copied()).collect()
 }
 
-/// The drives that were replaced, with what they hold left out of `zones`; those of which something is needed are true.
+/// Removes the zones to be ignored from `zones`, and returns the replaced drives among those given. The value of a
+/// drive is true if some of its zones are needed.
 pub fn leave_out(
     zones: &mut Vec<Zone>,
     gone: &BTreeSet<u8>,
@@ -24,7 +26,7 @@ pub fn leave_out(
 ) -> BTreeMap<Uuid, bool> {
     let given: BTreeSet<Uuid> = zones.iter().map(|zone| zone.uuid).collect();
     let is_gone = |uuid: &Uuid| numbers.get(uuid).is_some_and(|number| gone.contains(number));
-    // Where all that came later are there, so is the one that took the place.
+    // If all drives that joined later are given, the replacing drive is among them.
     let mut later = numbers.iter().filter(|(uuid, number)| usize::from(**number) >= made_with && !is_gone(uuid));
     let are_all_there = later.all(|(uuid, _)| given.contains(uuid));
     let mut replaced: BTreeMap<Uuid, bool> = BTreeMap::new();
@@ -56,8 +58,8 @@ fn is_of_one_group(one: &Zone, other: &Zone) -> bool {
     one.header.group == other.header.group && one.header.layout.sequence == other.header.layout.sequence
 }
 
-/// Whether all that a drive has lies on one that came later, as the pointers of that tell: it was replaced, and no group was opened
-/// since.
+/// Returns whether a drive was replaced and no group was opened since. In that case every zone of the drive has a copy
+/// on a drive that joined later, as the write pointers of the copies show.
 fn is_copied(uuid: Uuid, zones: &[Zone], numbers: &BTreeMap<Uuid, u8>) -> bool {
     let is_copy = |own: &Zone, other: &Zone| {
         is_of_one_group(own, other)

@@ -1,4 +1,4 @@
-//! A stripe group read from its beginning to its end: the units of records in it, and the blocks that are as these say.
+//! Scan of a stripe group from its beginning to its end, for units of records and for blocks that match them.
 
 use super::{Everything, Found, Salvaged, Versions};
 use crate::array::Array;
@@ -8,42 +8,43 @@ use crate::format::change::GroupLayout;
 use crate::format::record::{RunRecord, Unit};
 use crate::journal::checksums::{Checksums, of_block};
 
-/// Rows that are read at once.
+/// Number of rows read at once.
 const ROWS_AT_ONCE: u64 = 256;
 
-/// A block that was read.
+/// State of a block of the group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Block {
-    /// It could not be read.
+    /// The block could not be read.
     Unreadable,
-    /// It has this checksum, and no unit has told of it yet.
+    /// The block has this checksum, and no unit has described it yet.
     Read(u32),
-    /// The same, where it is all zeros.
+    /// The block is all zeros, with this checksum, and no unit has described it yet.
     Zeros(u32),
-    /// A unit told of it; true if its contents are what the unit says.
+    /// A unit described the block. The value is true if the contents match the checksum in the unit.
     Told(bool),
 }
 
-/// A group that is read.
+/// Scan of one stripe group.
 pub struct Scan<'a> {
     array: &'a Array,
     start: u64,
     layout: GroupLayout,
     blocks: Vec<Block>,
     units: Vec<(u64, Unit)>,
-    /// Blocks that are named like units and could not be decoded.
+    /// Places of blocks with the magic number of a unit that could not be decoded.
     strange: Vec<u64>,
 }
 
 impl<'a> Scan<'a> {
-    /// Group `group` of `array`.
+    /// Returns a scan of group `group` of `array`.
     pub fn of(array: &'a Array, group: u32) -> Scan<'a> {
         let layout = array.layout(group).expect("it is one of the array's groups");
         let start = u64::from(group) * array.shape().stride();
         Scan { array, start, layout, blocks: Vec::new(), units: Vec::new(), strange: Vec::new() }
     }
 
-    /// Reads it, and adds what was found to `everything`; the checksums of what is right go to `checksums`.
+    /// Reads the group, and adds everything found to `everything`. The checksums of valid blocks are written to
+    /// `checksums`.
     pub async fn read(
         mut self,
         checksums: &Checksums,
@@ -58,7 +59,7 @@ impl<'a> Scan<'a> {
             self.read_rows(row, count).await;
             row += count;
         }
-        // The last first: a unit is none if a later one tells of it as data.
+        // The last unit first: a block is no unit if a later unit describes it as data.
         while let Some((place, unit)) = self.units.pop() {
             if matches!(self.blocks[place as usize], Block::Told(true)) {
                 salvaged.strange_units += 1;
@@ -103,7 +104,7 @@ impl<'a> Scan<'a> {
         self.blocks.push(if is_zero { Block::Zeros(of_block(block)) } else { Block::Read(of_block(block)) });
     }
 
-    /// Takes what a unit tells of.
+    /// Adds the files, directories and valid blocks that a unit describes.
     async fn take(
         &mut self,
         unit: Unit,
@@ -122,7 +123,8 @@ impl<'a> Scan<'a> {
         for file in &unit.files {
             everything.sequence = everything.sequence.max(file.sequence);
             let versions = everything.files.entry((file.inode, file.generation)).or_default();
-            // A record of a copy may tell no name where the write that it has the number of does.
+            // The record of a cleaner's copy may have no name, while the record of a write with an equal sequence has
+            // one.
             let known = versions.records.entry(file.sequence).or_insert_with(|| file.clone());
             if known.name.is_empty() && !file.name.is_empty() {
                 *known = file.clone();
@@ -137,13 +139,13 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// Which blocks of a run are as it says, or can be made so.
+    /// Returns for each block of a run whether it matches its checksum, or was reconstructed from parity.
     async fn check(&mut self, run: &RunRecord, salvaged: &mut Salvaged) -> Vec<bool> {
         let mut right = Vec::with_capacity(run.sums.len());
         for (number, sum) in run.sums.iter().enumerate() {
             let place = run.place as usize + number;
             let is_right = match self.blocks.get(place) {
-                // A block belongs to one file.
+                // A block belongs to only one file.
                 None | Some(Block::Told(_)) => false,
                 Some(Block::Read(found) | Block::Zeros(found)) if found == sum => true,
                 Some(_) => {
@@ -160,7 +162,7 @@ impl<'a> Scan<'a> {
         right
     }
 
-    /// Adds the blocks of a run that are right.
+    /// Adds the valid blocks of a run.
     async fn add(
         &self,
         run: &RunRecord,
@@ -184,7 +186,8 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// Blocks that nothing tells of may be damaged units: where parity makes a unit of one, that is taken too.
+    /// Reconstructs units. A block that no unit describes may be a damaged unit; if parity gives a valid unit, its
+    /// records are added.
     async fn mend_units(
         mut self,
         checksums: &Checksums,
@@ -193,7 +196,7 @@ impl<'a> Scan<'a> {
     ) -> Result<(), FsError> {
         let (file_system, sequence) = (self.array.file_system().as_u128(), self.layout.sequence);
         for place in (0..self.blocks.len()).rev() {
-            // One that was made right is told of as right already.
+            // Decoded units and reconstructed blocks are in state `Told(true)` already.
             if !matches!(self.blocks[place], Block::Read(_) | Block::Unreadable) || self.layout.parity() == 0 {
                 continue;
             }

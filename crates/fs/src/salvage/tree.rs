@@ -1,8 +1,9 @@
-//! The tree that is planted of what was found: directories, names, and where neither is known, `lost+found`.
+//! The directory tree of the recovered files: directories, names, and `lost+found` for files without a known place.
 //!
-//! A name that two files had belongs to the one with the newer record; the other's has its number behind it, for it was deleted or
-//! replaced. Numbers are kept where they can be, since the records in the data have them. A file keeps its generation with its number;
-//! what has another number, and every directory, gets a generation behind all that were given before, as far as records tell them.
+//! If two files had one name, the file with the newer record gets it. The name of the other file, which was deleted or
+//! replaced, gets a suffix with the inode number of that file. Files keep their inode numbers where possible, since the
+//! records with the data contain them. A file that keeps its number keeps its generation. A file with a new number, and
+//! every directory, gets a generation above all in the records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,25 +13,26 @@ use crate::format::change::{Attributes, Change, Inode};
 use crate::namespace::{NAME_BYTES_MAX, Namespace, REGULAR, ROOT, is_name};
 
 const DIRECTORY: u32 = 0o040_000;
-/// Permissions that come back: set-id bits do not, for nothing proves who wrote a record.
+/// Permission bits that are recovered. The set-user-ID and set-group-ID bits are not, since nothing proves who wrote a
+/// record.
 const PERMISSIONS: u32 = 0o777;
-/// Numbers larger than this many times those that are needed are given anew.
+/// Inode numbers above this many times the number of files, plus one million, are replaced by new ones.
 const SPARSE: u64 = 16;
-/// Generations that are passed by: those of files of which no record tells.
+/// Generations to skip, for files without a record.
 const GENERATIONS_SKIPPED: u64 = 1 << 24;
 
-/// A file or a directory that is to be planted.
+/// A file or a directory to be added to the tree.
 struct Plant<'a> {
     sequence: u64,
     parent: Inode,
     name: Vec<u8>,
-    /// Its number, if that is free.
+    /// Inode number of the file in its records. It is kept if it is free.
     inode: Inode,
     generation: u32,
     file: Option<&'a Contents>,
 }
 
-/// Plants everything in `namespace`, which is empty.
+/// Adds all files and directories to `namespace`, which must be empty.
 pub fn plant(
     namespace: &mut Namespace,
     everything: &Everything,
@@ -61,7 +63,7 @@ pub fn plant(
     gardener.plant_files(everything, &contents, &numbers)
 }
 
-/// The directories that files are in, as far as they are known and lead to the uppermost one.
+/// Returns the directories above the files, as far as records of them were found.
 fn directories_used(everything: &Everything) -> BTreeSet<Inode> {
     let mut used = BTreeSet::new();
     for versions in everything.files.values() {
@@ -77,17 +79,17 @@ fn directories_used(everything: &Everything) -> BTreeSet<Inode> {
 
 struct Gardener<'a> {
     namespace: &'a mut Namespace,
-    /// Numbers above this one are not kept.
+    /// Numbers above this one are replaced.
     numbers_max: Inode,
     next: Inode,
     lost_and_found: Option<Inode>,
-    /// Times and generation of what is made anew.
+    /// Times and generation of new files and directories.
     times: Attributes,
     salvaged: &'a mut Salvaged,
 }
 
 impl Gardener<'_> {
-    /// Plants directories, those above before those in them; the number that each has.
+    /// Adds the directories, parents before their subdirectories. Returns the new inode number of each.
     fn plant_directories(
         &mut self,
         everything: &Everything,
@@ -98,7 +100,7 @@ impl Gardener<'_> {
         let in_rings = in_rings(everything, used);
         for inode in used {
             let parent = everything.directories[inode].parent;
-            // What is in none that is known, or in itself, is lost.
+            // A directory without a known parent, or inside itself, goes to `lost+found`.
             let is_lost = (parent != ROOT && !used.contains(&parent)) || in_rings.contains(inode);
             below.entry(if is_lost { 0 } else { parent }).or_default().push(*inode);
         }
@@ -134,7 +136,7 @@ impl Gardener<'_> {
         Ok(numbers)
     }
 
-    /// Plants files, those with the newest records first.
+    /// Adds the files, those with the newest records first.
     fn plant_files(
         &mut self,
         everything: &Everything,
@@ -200,7 +202,7 @@ impl Gardener<'_> {
         Ok(())
     }
 
-    /// The number `wanted`, or another where that is taken or out of all proportion.
+    /// Returns the number `wanted`, or a new one if `wanted` is in use or above `numbers_max`.
     fn free_number(&mut self, wanted: Inode) -> Inode {
         if wanted > ROOT && wanted <= self.numbers_max && self.namespace.get(wanted).is_none() {
             return wanted;
@@ -209,7 +211,7 @@ impl Gardener<'_> {
         self.next
     }
 
-    /// Gives `inode` the name that it is to have, or one like it where that is taken or is no name.
+    /// Gives `inode` the name from its record, or a similar one if that is in use or invalid. Returns the name.
     fn give_name(&mut self, inode: Inode, plant: &Plant<'_>) -> Result<Vec<u8>, FsError> {
         let kind = if plant.file.is_some() { "file" } else { "directory" };
         let mut name = plant.name.clone();
@@ -236,7 +238,7 @@ impl Gardener<'_> {
         self.namespace.apply(&Change::Node { inode: directory, attributes });
     }
 
-    /// The directory for what has no place.
+    /// Returns the directory `lost+found`, and creates it if it does not exist.
     fn lost_and_found(&mut self) -> Result<Inode, FsError> {
         if let Some(inode) = self.lost_and_found {
             return Ok(inode);
@@ -254,7 +256,8 @@ impl Gardener<'_> {
     }
 }
 
-/// The directories of `used` from which going up does not end: those in a ring, and those below them.
+/// Returns the directories of `used` from which the parents do not lead to an end: those in a cycle, and those below
+/// one.
 fn in_rings(everything: &Everything, used: &BTreeSet<Inode>) -> BTreeSet<Inode> {
     let mut leads_up: BTreeMap<Inode, bool> = BTreeMap::from([(ROOT, true)]);
     for &inode in used {
@@ -272,13 +275,13 @@ fn in_rings(everything: &Everything, used: &BTreeSet<Inode>) -> BTreeSet<Inode> 
     used.iter().filter(|inode| leads_up.get(inode) == Some(&false)).copied().collect()
 }
 
-/// A name with something behind it, no longer than names are.
+/// Returns `name` with `suffix`, shortened to the maximum length of a name.
 fn with_suffix(name: &[u8], suffix: &[u8]) -> Vec<u8> {
     let kept = name.len().min(NAME_BYTES_MAX - suffix.len());
     [&name[..kept], suffix].concat()
 }
 
-/// The path of `name` in `directory`.
+/// Returns the path of `name` in `directory`.
 fn path_of(namespace: &Namespace, directory: Inode, name: &[u8]) -> Vec<u8> {
     let (mut path, mut at) = (name.to_vec(), directory);
     while at != ROOT {

@@ -1,15 +1,15 @@
-//! What is reserved, allocated and freed on a zoned store.
+//! Counts of reserved, allocated and freed blocks of a zoned store.
 //!
 //! Invariants:
-//! 1. What is reserved is the sum of what files hold.
-//! 2. Blocks allocated, less those freed, are how many more are live or being written than when it was mounted.
+//! 1. The number of reserved blocks is the sum of the reservations of all files.
+//! 2. Blocks allocated, less blocks freed, are the growth of live blocks and blocks being written since the mount.
 
 use std::cell::Cell;
 
 use super::{Held, Lease, Usage};
 use crate::error::FsError;
 
-/// The account.
+/// The counts.
 #[derive(Default)]
 pub struct Account {
     reserved: Cell<u64>,
@@ -19,7 +19,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Reserves `blocks` in place of what `held` has, on a store that has room for `room` blocks, `live` of them taken.
+    /// Reserves `blocks` in place of the reservation `held`, on a store with space for `room` blocks, `live` of them in use.
     pub fn reserve(&self, held: &mut Held, blocks: u64, live: u64, room: u64) -> Result<(), FsError> {
         let others = self.reserved.get() - held.blocks;
         if blocks > held.blocks && live + others + blocks > room {
@@ -30,43 +30,43 @@ impl Account {
         Ok(())
     }
 
-    /// Reserves `blocks` for `held`, which has none, whether there is room or not: they were reserved before it was mounted.
+    /// Reserves `blocks` for the empty `held` without a check for space: they were reserved before the mount.
     pub fn keep(&self, held: &mut Held, blocks: u64) {
         self.reserved.set(self.reserved.get() + blocks);
         held.blocks += blocks;
     }
 
-    /// Gives back `blocks` of what `held` has.
+    /// Releases `blocks` of the reservation `held`.
     pub fn unreserve(&self, held: &mut Held, blocks: u64) {
         self.reserved.set(self.reserved.get() - blocks);
         held.blocks -= blocks;
     }
 
-    /// Counts blocks that were allocated.
+    /// Counts allocated blocks.
     pub fn allocate(&self, blocks: u64) {
         self.allocated.set(self.allocated.get() + blocks);
     }
 
-    /// Takes back what was counted of a lease that could not be written, its records included.
+    /// Subtracts an allocation that could not be written, with its records.
     pub fn abandon(&self, lease: &Lease) {
         self.allocated.set(self.allocated.get() - lease.blocks());
         let (all_units, all_blocks) = self.records.get();
         self.records.set((all_units - lease.counted.0, all_blocks - lease.counted.1));
     }
 
-    /// Counts blocks that were freed.
+    /// Counts freed blocks.
     pub fn free(&self, blocks: u64) {
         self.freed.set(self.freed.get() + blocks);
     }
 
-    /// Counts `units` of records, for whose sake `blocks` were written that would not have been.
+    /// Counts `units` record units, and `blocks` that were written only for them.
     pub fn record(&self, (units, blocks): (u64, u64)) {
         let (all_units, all_blocks) = self.records.get();
         self.records.set((all_units + units, all_blocks + blocks));
     }
 
-    /// The usage of a store that has room for `room` blocks, `live` of them taken; what it says of bands is left to the
-    /// caller.
+    /// Returns the usage of a store with space for `room` blocks, `live` of them in use. The caller fills in the counts
+    /// of bands.
     pub fn usage(&self, live: u64, room: u64) -> Usage {
         let free = room.saturating_sub(live + self.reserved.get());
         let (allocated, freed) = (self.allocated.get(), self.freed.get());

@@ -1,8 +1,8 @@
-//! Stores: where the data of files lie on a device, by the rules of that device. One folder each.
+//! Stores: allocate the blocks of a device to file data, by the write rules of that device. One folder each.
 //!
-//! A store decides and keeps account; it moves no bytes. A file that is to be written *reserves* room while it is still in
-//! memory, is *allocated* blocks when it is written, and the store is told when that went well or did not. Blocks are
-//! *freed* only when the record that frees them is durable.
+//! A store allocates and keeps counts; it moves no bytes. Space for a file is *reserved* while the data are still in
+//! memory, and blocks are *allocated* when the data are written. The caller then reports whether the writes succeeded.
+//! Blocks are *freed* only when the journal record that frees them is durable.
 //!
 //! ```text
 //!   reserve ─► allocate ─► (the core writes) ─► settle    the blocks are live
@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Invariants:
-//! 1. What [`Store::reserve`] granted can be allocated, whatever others do meanwhile.
-//! 2. No block is allocated that is live, or that a write beside it may destroy.
-//! 3. A block is allocated once until it is freed or abandoned.
+//! 1. Blocks that [`Store::reserve`] granted can be allocated, no matter which allocations other callers make meanwhile.
+//! 2. No block is allocated that is live, or that a write to a neighbouring block may destroy.
+//! 3. No block is allocated again before it is freed or its allocation is aborted (`abandon`).
 
 pub mod account;
 pub mod bands;
@@ -32,163 +32,168 @@ use crate::format::record::{DirectoryRecord, Piece};
 /// A run of blocks of the data device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Run {
-    /// The first.
+    /// First block.
     pub start: u64,
-    /// How many.
+    /// Number of blocks.
     pub blocks: u64,
 }
 
 impl Run {
-    /// The block behind it.
+    /// Returns the number of the block after the run.
     pub fn end(&self) -> u64 {
         self.start + self.blocks
     }
 }
 
-/// What a file has reserved.
+/// The reservation of a file.
 #[derive(Default, Debug)]
 pub struct Held {
-    /// Blocks that it may allocate.
+    /// Number of blocks that the file may allocate.
     pub blocks: u64,
-    /// The very blocks, footers included, where the store reserves such.
+    /// The reserved blocks themselves, footers included. Empty if the store reserves only a number of blocks.
     pub runs: Vec<Run>,
 }
 
-/// Blocks that a file was given to be written: each run in order, from its first block on.
+/// An allocation: the blocks to which the data of a file are about to be written. Each run is written in order, from
+/// its first block.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Lease {
-    /// Where the data go.
+    /// Blocks for the data.
     pub runs: Vec<Run>,
-    /// What is kept besides until the data are written: the footers of a caveat disk.
+    /// Blocks kept free until the data are written: the footers on a caveat disk.
     pub kept: Vec<Run>,
-    /// Blocks behind the run that [`Store::records`] gives the bytes of, to be written with the data.
+    /// Number of blocks after the data for the bytes that [`Store::records`] returns. One command writes both.
     pub record_blocks: u64,
-    /// Units of records among them, and blocks that are taken for their sake alone: as they are counted.
+    /// Number of record units in this allocation, and number of blocks that only the records need. Both are counted in
+    /// [`Usage::records`].
     pub counted: (u64, u64),
 }
 
 impl Lease {
-    /// Blocks of data.
+    /// Returns the number of blocks for data.
     pub fn blocks(&self) -> u64 {
         self.runs.iter().map(|run| run.blocks).sum()
     }
 }
 
-/// What records are to tell of blocks that are allocated.
+/// The context of the records for an allocation: the files and directories that they describe.
 #[derive(Clone, Default, Debug)]
 pub struct Told {
-    /// The files and which blocks of them, one behind the other.
+    /// The files, each with the range of its blocks, in the order in which the blocks are written.
     pub pieces: Vec<Piece>,
-    /// The directories that these files are in, whichever of them may not be known yet.
+    /// Directories that contain the files. A stripe group may have records of some of them already.
     pub directories: Vec<DirectoryRecord>,
 }
 
-/// What a store has.
+/// Space usage of a store, in blocks unless stated otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Usage {
-    /// Blocks that files could lie in.
+    /// Blocks that file data could occupy.
     pub blocks: u64,
-    /// Those that hold live data.
+    /// Blocks that hold live data.
     pub live: u64,
-    /// Those that a new file could still have, what is reserved apart.
+    /// Blocks that a new file could still allocate; reserved blocks are not among them.
     pub free: u64,
-    /// Those that hold dead data until they are cleaned.
+    /// Blocks that hold dead data until they are cleaned.
     pub dead: u64,
     /// Free blocks in runs too short to be written (Singh 2014 §4.4.3).
     pub unusable: u64,
-    /// Runs of free blocks; zones that are empty.
+    /// Number of runs of free blocks, or of empty zones.
     pub free_runs: u64,
-    /// The longest file that could be written in one piece.
+    /// Length of the longest file that could be written in one piece.
     pub longest: u64,
-    /// Blocks allocated since it was mounted.
+    /// Blocks allocated since the mount.
     pub allocated: u64,
-    /// Blocks freed since it was mounted.
+    /// Blocks freed since the mount.
     pub freed: u64,
-    /// Blocks of records written since it was mounted, and blocks that were written for their sake alone: a place that would
-    /// have been filled with zeros costs nothing.
+    /// Record units written since the mount, and blocks written only for records. A record in a block that would
+    /// otherwise be filled with zeros adds no such block.
     pub records: (u64, u64),
 }
 
-/// A zone that is to be emptied, and what the cleaner may write to meanwhile.
+/// A zone that the cleaner is about to empty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Victim {
-    /// Its number.
+    /// Number of the zone.
     pub zone: u32,
-    /// Its blocks.
+    /// Blocks of the zone.
     pub run: Run,
-    /// How many of them are live.
+    /// Number of live blocks in the zone.
     pub live: u64,
 }
 
-/// What moving files as a whole may cost, to empty a zone.
+/// Limits on moving whole files in order to empty a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FilesBudget {
-    /// Blocks that are copied in all.
+    /// Number of blocks that may be copied in total.
     pub blocks: u64,
-    /// Pieces that a file lies in: each costs a seek, and writers may have to wait for it.
+    /// Number of pieces of a file: each piece costs a seek, and writers may have to wait for the seeks.
     pub pieces: usize,
 }
 
-/// A store.
+/// A store: the block allocator of a data device or an array.
 pub trait Store {
-    /// Its name.
+    /// Returns the name of the store.
     fn name(&self) -> &'static str;
 
-    /// Whether a file must lie in one piece, holes filled with zeros.
+    /// Returns whether a file must lie in one piece, with holes filled with zeros.
     fn is_contiguous(&self) -> bool;
 
-    /// Blocks of a band: no extent goes on from one to the next. Where there are no bands, more than any device has.
+    /// Returns the number of blocks of a band: no extent crosses the boundary of a band. Without bands, larger than any device.
     fn band_blocks(&self) -> u64 {
         u64::MAX
     }
 
-    /// Blocks that are written together at least where block `block` lies: what is shorter is filled up.
+    /// Returns the smallest number of blocks that are written together at `block`. A shorter write is padded.
     fn row_blocks(&self, block: u64) -> u64 {
         let _ = block;
         1
     }
 
-    /// What of the store itself is to be recorded, before any record of what it allocated since.
+    /// Returns and removes the pending changes of the store itself. They must be journaled before any record of a later
+    /// allocation.
     fn drain_changes(&self) -> Vec<Change> {
         Vec::new()
     }
 
-    /// Drives came or went: what there is room for is reckoned anew.
+    /// Recomputes the available space after a drive was added, removed or lost.
     fn refresh(&self) {}
 
-    /// Reserves room for `blocks` in place of what `held` has; `held` stays as it is if there is no room.
+    /// Reserves space for `blocks` in place of the present reservation `held`; without enough space `held` stays unchanged.
     fn reserve(&self, held: &mut Held, blocks: u64) -> Result<(), FsError>;
 
-    /// Gives back what is reserved.
+    /// Releases the reservation `held`.
     fn unreserve(&self, held: &mut Held);
 
-    /// Reserves for `held`, which has nothing, what was reserved before it was mounted: `blocks`, and the very `runs` where a store
-    /// reserves such. False where these are not free.
+    /// Restores in the empty `held` a reservation from before the mount: `blocks`, and the blocks `runs` if the store
+    /// reserves particular blocks. Returns false if `runs` are not free.
     fn keep(&self, held: &mut Held, blocks: u64, runs: &[Run]) -> bool;
 
-    /// Whether what is reserved are certain blocks. Then all of it is given to whoever writes some of them.
+    /// Returns whether a reservation names particular blocks. Then one allocation takes the whole reservation.
     fn reserves_places(&self) -> bool {
         false
     }
 
-    /// The certain blocks that are reserved, without what is kept besides; none where a store reserves none.
+    /// Returns the particular blocks of a reservation without their footers. Empty if the store reserves only numbers of blocks.
     fn places(&self, held: &Held) -> Vec<Run> {
         let _ = held;
         Vec::new()
     }
 
-    /// Whether data carry records, and so [`Store::allocate`] is to be told what they are.
+    /// Returns whether records are written with the data. [`Store::allocate`] then needs the context of the records in `told`.
     fn keeps_records(&self) -> bool {
         false
     }
 
-    /// Blocks for a file of `blocks`, out of what is reserved for it, or for the first part of it; whoever asked asks again for
-    /// the rest when that is written. It may have to wait for the cleaner. `told` is what records are to tell of them.
+    /// Allocates blocks for a file of `blocks` out of its reservation, or blocks for the first part of it. The caller
+    /// calls again for the rest when that part is written. May wait for the cleaner. `told` is the context of the
+    /// records for the blocks.
     fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64, told: &'a Told) -> Local<'a, Result<Lease, FsError>>;
 
-    /// The same for a file whose `lease` is all at the device and not yet over, without waiting for anybody: blocks behind it, or
-    /// elsewhere where it ends, so that the device has the next append when that one is done. Nothing where there is none at
-    /// once, or somebody else waits for room: then whoever asks ends what is under way, and allocates.
+    /// Like [`Store::allocate`], but for a file whose allocation `lease` has been submitted to the device and is in
+    /// flight, and without waiting. Allocates blocks after `lease`, or elsewhere at the end of its group, so that the
+    /// device always has the next append queued. Returns `None` if no blocks are available at once or another task
+    /// waits for space: the caller then waits for its writes in flight and calls [`Store::allocate`].
     fn allocate_behind<'a>(
         &'a self,
         lease: &'a Lease,
@@ -200,139 +205,145 @@ pub trait Store {
         Box::pin(async { None })
     }
 
-    /// Blocks for what the cleaner copies, or for the first part of it: from what is kept back for it.
+    /// Allocates blocks for copies by the cleaner, or for the first part of them, from the space kept back for the cleaner.
     fn allocate_for_cleaner<'a>(&'a self, blocks: u64, told: &'a Told) -> Local<'a, Option<Lease>> {
         let _ = (blocks, told);
         Box::pin(async { None })
     }
 
-    /// The bytes that go behind the data of `lease`, whose checksums are `sums`: records, and what fills up its zone.
+    /// Returns the bytes to write after the data of `lease`: records, and the zeros that fill up its zone. `sums` are
+    /// the checksums of the data blocks.
     fn records(&self, lease: &Lease, sums: &[u32]) -> Vec<u8> {
         let _ = (lease, sums);
         Vec::new()
     }
 
-    /// A lease without data, for records that wait in memory; nothing where none do.
+    /// Allocates blocks for records that wait in memory, without data. Returns `None` if none wait.
     fn lease_for_records(&self) -> Option<Lease> {
         None
     }
 
-    /// Runs of data that have no records, and never will where they lie: they are to be moved. Each is returned once.
+    /// Returns runs of data that have no records and cannot get any at their place. The caller must move them. Each run
+    /// is returned once.
     fn take_unrecorded(&self) -> Vec<Run> {
         Vec::new()
     }
 
-    /// What lies in these runs is written, but no file has it yet: their zones are not emptied until [`Store::unpin`].
+    /// Keeps the zones of these runs from being emptied until [`Store::unpin`]: their data are written, but no file
+    /// refers to them yet.
     fn pin(&self, runs: &[Run]) {
         let _ = runs;
     }
 
-    /// Takes a [`Store::pin`] back.
+    /// Undoes one [`Store::pin`].
     fn unpin(&self, runs: &[Run]) {
         let _ = runs;
     }
 
-    /// The data are written: the blocks are live, whatever else was kept is free.
+    /// Commits an allocation after its data were written: its blocks are live, and its footers are free.
     fn settle(&self, lease: Lease);
 
-    /// Writing failed. `zones` is how the device reports itself now, if it has zones.
+    /// Aborts an allocation after a failed write. `zones` is the state of the zones that the device now reports, if it
+    /// has zones.
     fn abandon(&self, lease: Lease, zones: Option<&[ZoneState]>);
 
-    /// These blocks are live: for mounting.
+    /// Marks blocks as live during the mount.
     fn claim(&self, extent: &Extent) -> Result<(), FsError>;
 
-    /// All live blocks are claimed.
+    /// Ends the marking of live blocks by [`Store::claim`].
     fn claimed(&self) {}
 
-    /// These blocks are not live any more, and never will be again.
+    /// Frees live blocks. No later journal record can make them live again.
     fn free(&self, run: Run);
 
-    /// What it has.
+    /// Returns the space usage.
     fn usage(&self) -> Usage;
 
-    /// A zone to be emptied, chosen by the store's policy; nothing if none would gain anything. It is not written until it
-    /// was [`Store::emptied`].
+    /// Returns a zone to be emptied, by the store's cleaning policy; `None` if emptying gains no space in any zone. The
+    /// zone takes no writes until [`Store::emptied`].
     fn victim(&self, now_ns: u64) -> Option<Victim> {
         let _ = now_ns;
         None
     }
 
-    /// The same, the zone that takes the least room to be emptied: for when there is no room for what lies in the other.
+    /// Like [`Store::victim`], but returns the zone with the fewest live blocks: for when the copies of the other
+    /// victim do not fit.
     fn easiest_victim(&self) -> Option<Victim> {
         None
     }
 
-    /// What may be spent at the moment on moving files as a whole that have something in `victim`; `None` where only
-    /// their pieces in it are moved.
+    /// Returns the limits on moving whole files that have pieces in `victim`. `None` means that only their pieces in
+    /// `victim` are moved.
     fn budget_for_files(&self, victim: &Victim) -> Option<FilesBudget> {
         let _ = victim;
         None
     }
 
-    /// A device failed while the zone was emptied: where that goes on, others are chosen as long as there are any.
+    /// Defers a zone after a device error while it was emptied. If such errors go on, other zones are chosen first.
     fn put_off(&self, zone: u32) {
         let _ = zone;
     }
 
-    /// There are no others: those that were put off may be chosen again.
+    /// Allows one more attempt for each deferred zone, because no other zone is left.
     fn put_off_none(&self) {}
 
-    /// The zone was reset, or could not be.
+    /// Ends the emptying of a zone, which was reset if `was_reset`.
     fn emptied(&self, zone: u32, was_reset: bool) {
         let _ = (zone, was_reset);
     }
 
-    /// Whether so much is dead that it should be cleaned in the background; `is_idle` where nobody has written for a while.
+    /// Returns whether there is enough dead data to clean in the background. `is_idle` says that no write has arrived
+    /// for some time.
     fn wants_cleaning(&self, is_idle: bool) -> bool {
         let _ = is_idle;
         false
     }
 
-    /// How near the store is to having no zone but those kept back, in thousandths: 0 where there is no hurry, 1000 where
-    /// writers must wait for the cleaner. Where cleaning would gain nothing it is 0.
+    /// Returns how close the store is to having only the zones kept back, in thousandths. At 0 there is no shortage; at
+    /// 1000 writers must wait for the cleaner. Returns 0 if cleaning would gain nothing.
     fn shortage(&self) -> u64 {
         0
     }
 
-    /// Waits until somebody needs room that only cleaning makes.
+    /// Waits until a writer needs space that only cleaning can make.
     fn cleaning_needed(&self) -> Local<'_, ()> {
         Box::pin(std::future::pending())
     }
 
-    /// The cleaner found nothing: whoever waits for room must give up.
+    /// Reports that the cleaner found no zone worth emptying: waiting writers must give up.
     fn cleaning_failed(&self) {}
 
-    /// Blocks of a zone that are live.
+    /// Returns the number of live blocks in a zone.
     fn live_in(&self, zone: u32) -> u64 {
         let _ = zone;
         0
     }
 
-    /// Whether nobody writes to a zone, and every file has what it wrote there.
+    /// Returns whether no write to the zone is in flight and all blocks written there belong to files.
     fn is_quiet(&self, zone: u32) -> bool {
         let _ = zone;
         true
     }
 
-    /// Each zone's blocks that are written, and that are live.
+    /// Returns the numbers of written and of live blocks for each zone.
     fn zones(&self) -> Vec<(u64, u64)> {
         Vec::new()
     }
 
-    /// Zones that could be opened and are not among [`Store::zones`], which has only those that were.
+    /// Returns the number of zones that could be opened and are missing from [`Store::zones`], which lists opened zones only.
     fn zones_unopened(&self) -> u64 {
         0
     }
 }
 
-/// The stores, with the kind of device that each is for: the registry of the family.
+/// The stores, each with its kinds of devices: the registry of this family.
 pub const NAMES: &[(&str, &str)] = &[
     ("strict-append", "zoned drives"),
     ("caveat", "caveat disks"),
     ("log", "zoned and conventional drives, one or an array of them"),
 ];
 
-/// The share of the room, in percent, below which cleaning begins in the background.
+/// Parses the share of the space, in percent, below which cleaning in the background begins.
 fn clean_below(option: Option<String>) -> Result<u64, String> {
     let Some(text) = option else { return Ok(10) };
     match text.trim_end_matches('%').parse() {
@@ -341,7 +352,7 @@ fn clean_below(option: Option<String>) -> Result<u64, String> {
     }
 }
 
-/// The store that a device of this kind gets if none is asked for.
+/// Returns the default store for a device of this kind.
 pub fn default_for(kind: &Kind) -> Option<&'static str> {
     match kind {
         Kind::Zoned { .. } => Some("strict-append"),
@@ -350,8 +361,7 @@ pub fn default_for(kind: &Kind) -> Option<&'static str> {
     }
 }
 
-/// Makes the store `name` over blocks `data` of `on`, whose zones are `zones`. `option` gives what was chosen when the file
-/// system was made.
+/// Creates the store `name` for blocks `data` of `on`, whose zones are `zones`. `option` returns the options chosen by mkfs.
 pub fn make(
     name: &str,
     on: &Data,
@@ -381,7 +391,7 @@ pub fn make(
     }
 }
 
-/// Why store `name` is not for a device of this kind.
+/// Returns the message that says why store `name` is not for a device of this kind.
 pub fn unfit(name: &str, kind: &Kind) -> String {
     match NAMES.iter().find(|(store, _)| *store == name) {
         Some((_, needs)) => format!("store '{name}' is for {needs}, and this device is {}", kind.name()),

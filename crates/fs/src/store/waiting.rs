@@ -1,10 +1,11 @@
-//! Writers that wait for room, and the cleaner that makes it: how they tell each other.
+//! The queue of writers that wait for space, and their signals to and from the cleaner, which makes space.
 //!
 //! Invariants:
-//! 1. Nobody who waits holds a lease: so whoever writes can always go on.
-//! 2. With all the room that there is, those who are queued try in the order in which they came, and whoever comes then is the
-//!    last of them: nobody goes before another who could have had that room.
-//! 3. A writer is refused only after the cleaner found nothing to gain since it began to wait, and nobody else wrote.
+//! 1. A waiting task holds no allocation, so tasks that write can always finish.
+//! 2. Each time space becomes available, the queued writers try in order of arrival, and new arrivals queue last. No
+//!    writer overtakes another that could have used the space.
+//! 3. A writer is refused only after two events: the cleaner found nothing to gain since the writer began to wait, and
+//!    no allocation of another task is in flight.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -13,32 +14,32 @@ use std::rc::Rc;
 use crate::clock::{Signal, first_of};
 use crate::error::FsError;
 
-/// Who waits for room.
+/// The queue of writers that wait for space.
 #[derive(Default)]
 pub struct Waiting {
-    /// Room was made, or a lease is over.
+    /// Signals that space was made or an allocation ended.
     pub has_room: Signal,
     needs_cleaning: Signal,
     is_asked: Cell<bool>,
     cleaning_fails: Signal,
-    /// How often the cleaner found nothing to gain.
+    /// Number of times that the cleaner found nothing to gain.
     gave_up: Cell<u64>,
     waiting: Cell<u32>,
-    /// Those in [`Waiting::until`] who have not come to something at their first attempt, by number as they came.
+    /// Writers in [`Waiting::until`] whose first attempt failed, by order of arrival.
     queue: RefCell<BTreeMap<u64, Rc<Place>>>,
     comers: Cell<u64>,
 }
 
-/// Where somebody stands among those who are queued.
+/// State of a queued writer.
 #[derive(Default)]
 struct Place {
-    /// How often there had been news of room when this one tried last.
+    /// Value of `has_room.times()` before the writer's latest attempt.
     tried: Cell<u64>,
-    /// The one before it has tried, or is gone.
+    /// Signals that the writer before this one has tried or has left the queue.
     turn: Signal,
 }
 
-/// One of those who are queued, until dropped.
+/// A writer in the queue; dropping it removes the writer.
 struct Queued<'a> {
     waiting: &'a Waiting,
     number: u64,
@@ -46,7 +47,7 @@ struct Queued<'a> {
 }
 
 impl<'a> Queued<'a> {
-    /// The last of them, which has tried when there had been news of room `tried` times.
+    /// Appends a writer to the queue, which has tried when `has_room` had been signalled `tried` times.
     fn last(waiting: &'a Waiting, tried: u64) -> Queued<'a> {
         let number = waiting.comers.get();
         waiting.comers.set(number + 1);
@@ -55,7 +56,7 @@ impl<'a> Queued<'a> {
         Queued { waiting, number, place }
     }
 
-    /// Waits until the one before has tried with all the room that there is, or is gone.
+    /// Waits until the writer before this one has tried since the latest signal of space, or has left the queue.
     async fn turn(&self) {
         loop {
             let turn = self.place.turn.next();
@@ -67,7 +68,7 @@ impl<'a> Queued<'a> {
         }
     }
 
-    /// It is the turn of the one behind.
+    /// Wakes the next writer in the queue.
     fn pass_on(&self) {
         let next = self.waiting.queue.borrow().range(self.number + 1..).next().map(|(_, place)| place.clone());
         next.inspect(|next| next.turn.give());
@@ -82,8 +83,13 @@ impl Drop for Queued<'_> {
 }
 
 impl Waiting {
-    /// Tries again and again until `attempt` comes to something. While it `is_busy` somebody writes, who may leave room
-    /// when done, and is waited for; else the cleaner is asked.
+    /// Repeats `attempt` until it returns a value. While `is_busy` returns true, waits for the other tasks that write,
+    /// which may leave space; otherwise asks the cleaner. `has_leases` returns whether any band is allocated or being
+    /// emptied.
+    ///
+    /// # Errors
+    ///
+    /// [`FsError::NoSpace`] if the cleaner found nothing to gain and `has_leases` returns false.
     pub async fn until<T>(
         &self,
         mut attempt: impl AsyncFnMut() -> Option<T>,
@@ -113,7 +119,7 @@ impl Waiting {
                 return Err(FsError::NoSpace);
             }
             if has_failed {
-                // Somebody writes still: what that leaves may be worth cleaning.
+                // The task that still writes may leave dead blocks that are worth cleaning.
                 room.await;
                 gave_up = self.gave_up.get();
             } else {
@@ -125,23 +131,23 @@ impl Waiting {
         }
     }
 
-    /// Asks the cleaner to look.
+    /// Asks the cleaner to look for a victim.
     pub fn ask(&self) {
         self.is_asked.set(true);
         self.needs_cleaning.give();
     }
 
-    /// Whether somebody has not come to something at the first attempt, and waits or is about to try again.
+    /// Returns whether the queue has a writer, which waits or is about to try again.
     pub fn is_queued(&self) -> bool {
         !self.queue.borrow().is_empty()
     }
 
-    /// Whether somebody waits.
+    /// Returns whether any writer waits for the cleaner.
     pub fn is_anybody(&self) -> bool {
         self.waiting.get() > 0
     }
 
-    /// Waits until somebody needs room that only cleaning makes.
+    /// Waits until a writer asks for space that only cleaning can make.
     pub async fn cleaning_needed(&self) {
         loop {
             let asked = self.needs_cleaning.next();
@@ -152,7 +158,7 @@ impl Waiting {
         }
     }
 
-    /// The cleaner found nothing: whoever waits must give up.
+    /// Reports that the cleaner found nothing to gain: waiting writers must give up.
     pub fn cleaning_failed(&self) {
         self.gave_up.set(self.gave_up.get() + 1);
         self.cleaning_fails.give();
@@ -168,9 +174,9 @@ mod tests {
 
     const TURN_NS: u64 = 1_000_000;
 
-    /// Writers that write again as soon as they have written, at places that are held for a millisecond. They become free at the same
-    /// moment, one after the other: each writer lets others go `steps` times before, the next one twice as often, and so on. How
-    /// long one waited for a place, at most.
+    /// Returns the longest time that a writer waited for a place, in nanoseconds. Each writer holds a place for a
+    /// millisecond and then writes again. The places become free at one moment, one after the other: writer `number`
+    /// yields `number % places * steps` times before it frees its place.
     fn longest_wait(writers: u32, places: u32, steps: u32) -> u64 {
         let clock = Clock::in_virtual_time();
         let (waiting, free) = (Rc::new(Waiting::default()), Rc::new(Cell::new(places)));
@@ -202,8 +208,9 @@ mod tests {
         longest.get()
     }
 
-    /// Goal: writers take turns at the places, so that none waits for more turns than all the others fill. Method: rounds of
-    /// writers that all write again at once, with places that become free at the same moment, one after the other.
+    /// Checks that writers take turns at the places, so that none waits for more turns than all the others fill.
+    /// Method: rounds of writers that all write again at once, with places that become free at one moment, one after
+    /// the other.
     #[test]
     fn who_has_written_does_not_go_before_those_who_wait() {
         for (writers, places) in [(10u32, 2), (50, 4), (7, 3), (5, 1)] {

@@ -1,18 +1,19 @@
-//! The cutter of power: does operations on a model device, and looks at what a cut after each of its writes, flushes and
-//! resets leaves.
+//! The power-cut checker: performs operations on model devices, and examines the state that a power cut leaves after
+//! each of their writes, flushes and resets.
 //!
-//! What may be found, of operations of which some were acknowledged:
-//! 1. Names, modes, links, targets and attributes are those after some operation, none before the last acknowledged
-//!    `fsync`; at most the one operation that was under way is ahead of what was acknowledged.
-//! 2. Each block of a file, and its length, are those after some operation not before the file's last acknowledged `fsync`;
-//!    and not before a rename or link of it that is found. An allocation lengthens a file bit by bit.
-//! 3. Nothing is an error, the file system checks itself, and it goes on working.
-//! 4. The device never saw its rules broken.
-//! 5. A copy in the hot zone is what the store has, and whole if nobody altered it.
-//! 6. What a zone of a stripe group held is not written over while the group is there.
+//! The state found after a cut must satisfy these rules. Some of the operations were acknowledged before the cut.
+//! 1. Names, modes, links, link targets and attributes are those after some operation, and not older than the last
+//!    acknowledged `fsync`. At most one operation, the one in progress, is newer than the acknowledged ones.
+//! 2. Each block and the length of a file are those after some operation. They are not older than the file's last
+//!    acknowledged `fsync`, nor older than a rename or link of the file that is found. An allocation lengthens a file
+//!    step by step.
+//! 3. No access returns an error, the self-check finds nothing, and the file system stays usable.
+//! 4. The device has seen no violation of its rules.
+//! 5. A copy in the hot zone equals the file in the store, and is undamaged unless the harm altered it.
+//! 6. A zone of a stripe group is not overwritten while the group exists.
 //!
-//! All of this also with harm done to an array within its parity: drives that are missing, a drive that is as it was
-//! earlier, blocks that are altered, or older than what was synced after them.
+//! All of this also holds after harm to an array within its parity: missing drives, a drive in an earlier state,
+//! altered blocks, and blocks older than the data synced after them.
 
 use std::collections::BTreeMap;
 
@@ -30,31 +31,31 @@ use crate::device::model::{Contents, Snapshot};
 use crate::error::FsError;
 use crate::format::change::GroupLayout;
 
-/// Of up to so many blocks that are not durable every subset is tried.
+/// Up to this number of blocks that are not durable, every subset is tried.
 const EVERY_SUBSET: usize = 6;
 
-/// What came out.
+/// Counts of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Tally {
-    /// Writes, flushes and resets after which it was cut.
+    /// Number of writes, flushes and resets after which the power was cut.
     pub cuts: u64,
-    /// States that were looked at.
+    /// Number of states that were examined.
     pub states: u64,
 }
 
-/// An operation that was done, as far as a cut is concerned.
+/// An operation that was performed, with the state that a cut after it may leave.
 struct Step {
-    /// Events of the device when it was acknowledged.
+    /// Number of device events when the operation was acknowledged.
     events: u64,
-    /// What all looks like after it.
+    /// State of the naive file system after the operation.
     after: Naive,
-    /// Files of the naive file system whose contents are durable since.
+    /// Files of the naive file system whose contents the operation made durable.
     durable: Vec<u32>,
-    /// Whether names are durable since.
+    /// Whether the operation made names durable.
     names_durable: bool,
-    /// Files that got a name by it.
+    /// Files that the operation gave a name.
     named: Vec<u32>,
-    /// Whether it lengthens a file bit by bit.
+    /// Whether the operation lengthens a file step by step.
     lengthens: bool,
 }
 
@@ -67,7 +68,7 @@ fn mount_options(trial: &Trial, sabotage: Option<Sabotage>) -> MountOptions {
     }
 }
 
-/// A new file system on models.
+/// Creates and mounts a new file system on model devices.
 pub async fn fresh(clock: &Clock, trial: &Trial) -> Result<(Fs, Rig), FsError> {
     let rig = Rig::new(trial);
     rig.make(clock, trial).await?;
@@ -76,14 +77,15 @@ pub async fn fresh(clock: &Clock, trial: &Trial) -> Result<(Fs, Rig), FsError> {
     Ok((fs, rig))
 }
 
-/// Unmounts, and mounts again.
+/// Unmounts the file system and mounts it again.
 async fn remount(clock: &Clock, trial: &Trial, fs: &mut Fs, rig: &Rig) -> Result<(), FsError> {
     fs.unmount().await?;
     *fs = Fs::mount(clock, &rig.devices(clock, &[]), &mount_options(trial, trial.sabotage)).await?.0;
     Ok(())
 }
 
-/// Does `operations` on a new file system and on the naive one; what each came to, and the snapshots of the device.
+/// Performs `operations` on a new file system and on the naive one. Returns the state after each operation, the
+/// snapshots of the devices after each event, and the number of violated device rules.
 async fn run(
     clock: Clock,
     trial: Trial,
@@ -91,7 +93,7 @@ async fn run(
 ) -> Result<(Vec<Step>, Vec<Vec<Snapshot>>, u64), String> {
     let (mut fs, rig) = fresh(&clock, &trial).await.map_err(|error| format!("making it: {error}"))?;
     rig.keep_snapshots();
-    // A file system is made on a device of which it knows nothing: what it asks then counts for nothing.
+    // mkfs and the first mount know nothing about the device, so their events and violations are not counted.
     let (first, broken) = (rig.events(), rig.broken_rules());
     if let Some((device, events)) = trial.dies {
         rig.models()[device].fail_after(events);
@@ -129,7 +131,7 @@ async fn run(
         let mut tried = naive.clone();
         let expected = tried.perform(operation);
         match (&outcome, &expected) {
-            // The naive one is never full; what was refused for want of room was not done.
+            // The naive file system is never full; an operation refused for lack of space was not performed.
             (Err(FsError::NoSpace), _) => {}
             (Ok(()), Ok(())) => naive = tried,
             (Err(one), Err(other)) if one.errno() == other.errno() => {}
@@ -150,7 +152,11 @@ async fn run(
     Ok((steps, rig.take_snapshots(), rig.broken_rules() - broken))
 }
 
-/// Whether the file system shows what the naive one does, bytes and all.
+/// Checks that the file system shows the same names and bytes as the naive one.
+///
+/// # Errors
+///
+/// The first difference.
 pub async fn compare_all(fs: &Fs, naive: &Naive) -> Result<(), String> {
     let found = shown(fs).await?;
     let expected = naive.shown();
@@ -182,7 +188,7 @@ fn difference(found: &BTreeMap<String, Shown>, expected: &BTreeMap<String, Shown
     "no difference".into()
 }
 
-/// What every path of the file system shows, bytes apart.
+/// Returns the attributes of every path of the file system, without file contents.
 pub async fn shown(fs: &Fs) -> Result<BTreeMap<String, Shown>, String> {
     let (mut shown, mut first_paths) = (BTreeMap::new(), BTreeMap::new());
     let mut left = vec![(String::new(), crate::namespace::ROOT)];
@@ -215,7 +221,11 @@ pub async fn shown(fs: &Fs) -> Result<BTreeMap<String, Shown>, String> {
     Ok(shown.into_iter().map(with_first).collect())
 }
 
-/// Does `operations`, and looks at what is left by every cut. The error says which cut, and what is wrong.
+/// Performs `operations`, and examines the state after every cut.
+///
+/// # Errors
+///
+/// The first cut after which a rule is violated, and the violation.
 pub fn judge(trial: &Trial, operations: &[Operation]) -> Result<Tally, String> {
     let clock = Clock::in_virtual_time();
     let ran = clock.run(run(clock.clone(), trial.clone(), operations.to_vec()));
@@ -236,7 +246,7 @@ pub fn judge(trial: &Trial, operations: &[Operation]) -> Result<Tally, String> {
             tally.states += 1;
             let mut left = cut(snapshot, &survivors);
             let missing = do_harm(harm, &mut left, &snapshots[..=number], trial, &mut random);
-            // Of what was altered a copy in the hot zone may be; of what was put back in the midst of a mount too.
+            // Altered blocks, and blocks put back during a mount, may belong to a copy in the hot zone.
             let is_on_drives = trial.hot_on == HotOn::Drives;
             let copies_are_whole = match harm {
                 Harm::CopyAltered(_) | Harm::WriteLost(_) => false,
@@ -251,7 +261,7 @@ pub fn judge(trial: &Trial, operations: &[Operation]) -> Result<Tally, String> {
     Ok(tally)
 }
 
-/// What a cut leaves of each device.
+/// Returns the contents of each device after a cut.
 fn cut(snapshot: &[Snapshot], survivors: &[bool]) -> Vec<Contents> {
     let mut first = 0;
     let one = |snapshot: &Snapshot| {
@@ -262,7 +272,8 @@ fn cut(snapshot: &[Snapshot], survivors: &[bool]) -> Vec<Contents> {
     snapshot.iter().map(one).collect()
 }
 
-/// Does `harm` to what is left of the devices, of which `earlier` is what they once were; which are missing.
+/// Does `harm` to the contents `left` by a cut; `earlier` has the snapshots up to the cut. Returns the numbers of the
+/// missing devices.
 fn do_harm(
     harm: &Harm,
     left: &mut [Contents],
@@ -294,13 +305,14 @@ fn do_harm(
     }
 }
 
-/// Bytes of the smallest unit that a disk of the host writes at once.
+/// Number of bytes that a disk of the host writes atomically.
 const SECTOR_BYTES: usize = 512;
-/// How often a block is chosen that has no other contents to go back to, before that is given up.
+/// Number of attempts to choose a block that has older contents.
 const CHOICES: usize = 64;
 
-/// Puts one block of a device, or one sector of it, back as it was in one of the snapshots of device `number` among `earlier`, as if
-/// the host's disk had dropped all writes to it since. Returns which block that was.
+/// Puts one block of a device, or one sector of the block, back to its state in a snapshot of device `number` in
+/// `earlier`, as if the host's disk had dropped all later writes to it. Returns the number of the block, or `None` if
+/// no block has older contents.
 pub fn lose_write(
     contents: &mut Contents,
     (number, earlier): (usize, &[Vec<Snapshot>]),
@@ -322,7 +334,7 @@ pub fn lose_write(
     None
 }
 
-/// Alters one of the blocks of a device that hold something.
+/// Alters one of the blocks of a device that hold data.
 fn alter_some(contents: &mut Contents, random: &mut Xoshiro256PlusPlus) {
     let blocks = contents.used_blocks();
     if let Some(block) = blocks.get((random.next_u64() % blocks.len().max(1) as u64) as usize) {
@@ -330,7 +342,9 @@ fn alter_some(contents: &mut Contents, random: &mut Xoshiro256PlusPlus) {
     }
 }
 
-/// Which of `blocks` survive: every subset of few; of more none, all, all but each one, and some at random.
+/// Returns subsets of `blocks` that survive a cut: every subset of a small number. Of a larger number, none, all, all
+/// but each one, and some random subsets. Fewer than [`RANDOM_SUBSETS`] random subsets leave out those with one block
+/// missing.
 fn subsets(blocks: usize, random_subsets: usize, random: &mut Xoshiro256PlusPlus) -> Vec<Vec<bool>> {
     if blocks <= EVERY_SUBSET {
         return (0..1u32 << blocks).map(|bits| (0..blocks).map(|block| bits >> block & 1 == 1).collect()).collect();
@@ -344,7 +358,7 @@ fn subsets(blocks: usize, random_subsets: usize, random: &mut Xoshiro256PlusPlus
     subsets
 }
 
-/// Whether what a cut left is one of the things that may be found.
+/// Checks the state `left` by a cut against the rules of this module.
 fn look(
     trial: &Trial,
     steps: &[Step],
@@ -359,7 +373,7 @@ fn look(
     let options = mount_options(trial, None);
     let steps_seen = &steps[..(acknowledged + 2).min(steps.len())];
     let own_rig = rig.clone();
-    // The borrow of the steps is not for a task of its own, so it is looked at here.
+    // The task below must not borrow the steps, so its results are checked outside of it.
     let own = clock.clone();
     let found = clock.run(async move {
         let (fs, _) = Fs::mount(&own, &devices, &options).await.map_err(|error| format!("mounting: {error}"))?;
@@ -396,14 +410,15 @@ fn look(
     judge_found(steps_seen, acknowledged, &shown, &contents)
 }
 
-/// The stripe groups of the array that it is on, if it is on one.
+/// Returns the stripe groups of the file system's array; none if it is on a single drive.
 fn groups_of(fs: &Fs) -> Vec<(u32, GroupLayout)> {
     let groups = fs.0.data.array().map(|array| array.groups()).unwrap_or_default();
     groups.into_iter().map(|(number, layout, _)| (number, layout)).collect()
 }
 
-/// Whether zones of those `groups` that are there still hold what they held; one that is just being emptied holds nothing. Zones of drives that are missing, which are not among
-/// the contents by their number, hold it anyway.
+/// Checks that the zones of those `groups` that still exist hold the same blocks as before. A block without contents
+/// before or after is not compared: the zone was just being emptied. Missing drives are never written, so their zones
+/// pass.
 fn is_not_written_over(
     fs: &Fs,
     groups: &[(u32, GroupLayout)],
@@ -428,7 +443,7 @@ fn is_not_written_over(
     Ok(())
 }
 
-/// Whether it can still be used.
+/// Checks that the file system is still usable.
 async fn goes_on(fs: &Fs) -> Result<(), String> {
     let operations = [Operation::Create("new".into()), Operation::Write("new".into(), 0, 100, 9), Operation::Sync];
     for operation in &operations {
@@ -473,7 +488,7 @@ fn judge_contents(
     for (path, found) in contents {
         let number = paths[path];
         let durable = (0..=acknowledged).rev().find(|step| steps[*step].durable.contains(&number)).unwrap_or(0);
-        // It was written before the record that gave it its name.
+        // The data were written before the record that gave the file its name.
         let named = (0..=structure).rev().find(|step| steps[*step].named.contains(&number)).unwrap_or(0);
         let since = durable.max(named.saturating_sub(1));
         let states: Vec<&[u8]> = (since..steps.len()).filter_map(|step| steps[step].after.bytes(number)).collect();
@@ -494,7 +509,7 @@ fn judge_contents(
     Ok(())
 }
 
-/// Whether `bytes` are block `block` of `state`, as far as both go, and zeros beyond its end.
+/// Returns whether `bytes` are block `block` of `state`, with zeros beyond the end of `state`.
 fn is_block_of(state: &[u8], block: usize, bytes: &[u8]) -> bool {
     let at = block * BLOCK_BYTES;
     let there = &state[at.min(state.len())..(at + bytes.len()).min(state.len())];

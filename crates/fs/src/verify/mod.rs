@@ -1,5 +1,5 @@
-//! Judges of file systems: operations, a naive file system that does the same ([`naive`]), and the cutter of power that
-//! looks at what is left after every write of a device ([`cuts`]).
+//! Checkers of file systems: operations, a naive reference file system ([`naive`]), and the power-cut checker, which
+//! cuts the power after every write of a device and examines the remaining state ([`cuts`]).
 
 pub mod cuts;
 pub mod naive;
@@ -15,10 +15,10 @@ use self::trial::{Harm, Trial};
 use crate::core::HotOn;
 use crate::device::{Geometry, Kind};
 
-/// A name, and devices with a store on them.
+/// A test configuration: a name, and small devices with a store.
 pub type Toy = (&'static str, Trial);
 
-/// A single drive and an array whose cleaner moves files as a whole.
+/// Returns a single drive and an array whose cleaner moves whole files.
 pub fn with_whole_files() -> Vec<Toy> {
     let with = |name, toy: &Toy| {
         let options = [toy.1.options.clone(), vec![("cleaner".to_string(), "files".to_string())]].concat();
@@ -27,7 +27,8 @@ pub fn with_whole_files() -> Vec<Toy> {
     vec![with("log, files moved as a whole", &toys()[4]), with("an array, files moved as a whole", &arrays()[2])]
 }
 
-/// A small device for each store, one drive each: enough to be cleaned and to overflow, little enough to be cut everywhere.
+/// Returns a small device for each store, one drive each: large enough to be cleaned and to overflow, small enough to
+/// try every cut.
 pub fn toys() -> Vec<Toy> {
     let zoned = |active_max| Kind::Zoned { zone_blocks: 8, zones: 20, conventional: 12, active_max };
     let option = |key: &str, value: &str| vec![(key.to_string(), value.to_string())];
@@ -50,8 +51,8 @@ pub fn toys() -> Vec<Toy> {
     ]
 }
 
-/// A small array, and a single drive, with their metadata on two devices: each copy of them may be lost or altered, together with
-/// the harm that the parity must bear.
+/// Returns a small array and a single drive, each with its metadata on two devices. Either copy of the metadata may be
+/// lost or altered, in addition to the harm that the parity must tolerate.
 pub fn mirrored() -> Vec<Toy> {
     let (toys, arrays) = (toys(), arrays());
     vec![on_two(&toys[0]), on_two(&arrays[2])]
@@ -65,7 +66,8 @@ fn on_two(toy: &Toy) -> Toy {
     (toy.0, Trial { metadata: two, harms, ..toy.1.clone() })
 }
 
-/// The same with hot zones in which files lie alone: large enough for most, and the smallest.
+/// Returns arrays and a drive with hot zones that hold the only copy of some files. One hot zone has space for most
+/// files, and one is the smallest possible.
 pub fn with_files_alone() -> Vec<Toy> {
     let with = |name, toy: &Toy, hot_blocks| (name, Trial { hot_blocks, ..toy.1.clone() });
     let (single, array) = (on_two(&toys()[4]), on_two(&arrays()[2]));
@@ -76,7 +78,8 @@ pub fn with_files_alone() -> Vec<Toy> {
     ]
 }
 
-/// A single drive and arrays with a hot zone, the smallest that there can be among them; harm is done to its copies too.
+/// Returns a single drive and arrays with a hot zone that holds copies of files, the smallest possible hot zone among
+/// them. The harms of the mirrored configuration also affect these copies.
 pub fn with_hot_zones() -> Vec<Toy> {
     let with = |name, toy: &Toy, hot_blocks| {
         let copies = ("hot_files".to_string(), "copies".to_string());
@@ -92,8 +95,8 @@ pub fn with_hot_zones() -> Vec<Toy> {
     ]
 }
 
-/// Arrays with a hot zone on their drives, in the conventional zone that bears the superblock or on the outer part of a conventional
-/// disk; of one block in all among them.
+/// Returns arrays with a hot zone on their drives: in the conventional zone of the superblock, or on the outer part of
+/// a conventional disk. One of the hot zones has a single block in total.
 pub fn with_hot_zones_on_drives() -> Vec<Toy> {
     let (arrays, hot_on) = (arrays(), HotOn::Drives);
     let kind = Kind::Zoned { zone_blocks: 8, zones: 10, conventional: 2, active_max: None };
@@ -105,7 +108,8 @@ pub fn with_hot_zones_on_drives() -> Vec<Toy> {
     ]
 }
 
-/// The same arrays where a file takes an append for every few blocks, so that several of one file are under way at a time.
+/// Returns the configurations of [`arrays`] with appends of at most three blocks, so that several appends of a file are
+/// in flight.
 pub fn in_short_appends() -> Vec<Toy> {
     let with = |(name, toy): Toy| {
         let options = [toy.options.clone(), vec![("append_blocks".to_string(), "3".to_string())]].concat();
@@ -114,7 +118,7 @@ pub fn in_short_appends() -> Vec<Toy> {
     arrays().into_iter().map(with).collect()
 }
 
-/// Small arrays, each with the harm that its parity must bear.
+/// Returns small arrays, each with the harms that its parity must tolerate.
 pub fn arrays() -> Vec<Toy> {
     let zoned = Kind::Zoned { zone_blocks: 8, zones: 9, conventional: 0, active_max: None };
     let array = |kind, drives: usize, parity, width: Option<&str>| {
@@ -125,7 +129,7 @@ pub fn arrays() -> Vec<Toy> {
             [Harm::None].into_iter().chain(one.filter(|_| parity > 0)).chain(two.filter(|_| parity > 1)).collect();
         let metadata = vec![Geometry { blocks: 120, kind: Kind::Plain }];
         let options = width.map(|groups| ("open_groups".to_string(), groups.to_string())).into_iter().collect();
-        // A drive without zones is cut into such of sixteen blocks.
+        // A drive without zones is divided into zones of sixteen blocks.
         let blocks = if kind == Kind::Plain { 160 } else { 72 };
         let trial = Trial::new(Geometry { blocks, kind }, options);
         Trial { drives, metadata, store: Some("log"), parity, harms, ..trial }

@@ -1,4 +1,4 @@
-//! A file system as simple as can be, in memory: what the real ones are compared with.
+//! A file system as simple as possible, in memory: the reference with which the real one is compared.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,29 @@ use super::operation::{Operation, pattern};
 use crate::core::Allocate;
 use crate::error::FsError;
 
-/// A file of it.
+/// A file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum File {
     /// A regular file, with its bytes.
     Regular(Vec<u8>),
-    /// A directory: names, and numbers of files.
+    /// A directory: names, and the numbers of their files.
     Directory(BTreeMap<String, u32>),
-    /// A symbolic link.
+    /// A symbolic link, with its target.
     Symlink(String),
 }
 
-/// What of a file a path shows, its bytes apart.
+/// The attributes that a path shows, without file contents.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shown {
-    /// Its type and permissions.
+    /// File type and permissions.
     pub mode: u32,
-    /// Names that it has.
+    /// Number of names of the file; for a directory, 2 plus its number of subdirectories.
     pub links: u32,
-    /// Where it points.
+    /// Target of a symbolic link.
     pub target: Option<String>,
-    /// Its extended attribute.
+    /// First byte of extended attribute `user.a`.
     pub attribute: Option<u8>,
-    /// The first of its paths, in order.
+    /// The first of the file's paths in alphabetical order.
     pub first_path: String,
 }
 
@@ -39,7 +39,7 @@ struct Node {
     attribute: Option<u8>,
 }
 
-/// The file system.
+/// The naive file system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Naive {
     nodes: BTreeMap<u32, Node>,
@@ -68,7 +68,7 @@ impl Naive {
         }
     }
 
-    /// The number of the file at a path.
+    /// Returns the number of the file at `path`.
     pub fn find(&self, path: &str) -> Result<u32, FsError> {
         let mut names = path.split('/').filter(|name| !name.is_empty());
         names.try_fold(0, |at, name| self.directory(at)?.get(name).copied().ok_or(FsError::NotFound))
@@ -162,7 +162,7 @@ impl Naive {
         }
     }
 
-    /// Does `operation`.
+    /// Performs `operation`.
     pub fn perform(&mut self, operation: &Operation) -> Result<(), FsError> {
         match operation {
             Operation::Create(path) => self.add(path, File::Regular(Vec::new()), 0o644),
@@ -196,7 +196,8 @@ impl Naive {
                 Ok(())
             }
             Operation::Together(operations) => {
-                // Each is of a file of its own, so their order does not matter; one that is not there is not done.
+                // Each operation is on its own file, so their order does not matter. An operation on an absent file
+                // fails and changes nothing.
                 operations.iter().for_each(|operation| drop(self.perform(operation)));
                 Ok(())
             }
@@ -247,7 +248,7 @@ impl Naive {
         }
     }
 
-    /// Every path with the number of its file, in order.
+    /// Returns every path with the number of its file, in alphabetical order.
     pub fn paths(&self) -> BTreeMap<String, u32> {
         let mut paths = BTreeMap::new();
         self.collect(0, "", &mut paths);
@@ -263,7 +264,7 @@ impl Naive {
         }
     }
 
-    /// What every path shows, bytes apart.
+    /// Returns the attributes of every path, without file contents.
     pub fn shown(&self) -> BTreeMap<String, Shown> {
         let paths = self.paths();
         let show = |number: u32| {
@@ -285,7 +286,7 @@ impl Naive {
         paths.iter().map(|(path, number)| (path.clone(), show(*number))).collect()
     }
 
-    /// The bytes of a regular file.
+    /// Returns the bytes of a regular file; `None` for another kind of file.
     pub fn bytes(&self, number: u32) -> Option<&[u8]> {
         match &self.nodes.get(&number)?.file {
             File::Regular(bytes) => Some(bytes),

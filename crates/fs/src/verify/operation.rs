@@ -15,31 +15,31 @@ pub enum Operation {
     Create(String),
     /// Makes a directory.
     MakeDirectory(String),
-    /// Makes a symbolic link with this target.
+    /// Makes a symbolic link with the target in the second field.
     Symlink(String, String),
-    /// Writes so many bytes made of a seed at an offset.
+    /// Writes at an offset the given number of bytes of the [`pattern`] of a seed.
     Write(String, u64, usize, u8),
-    /// The same, and closes the file: then it is written out.
+    /// Like [`Operation::Write`], and closes the file, which writes the data to the store.
     WriteOut(String, u64, usize, u8),
-    /// Makes it so long.
+    /// Sets the length of the file, in bytes.
     Truncate(String, u64),
-    /// `fallocate` of bytes from an offset on.
+    /// Calls `fallocate` with an offset, a length and a mode.
     Allocate(String, u64, u64, Allocate),
-    /// Opens and closes it: then what it holds is written.
+    /// Opens and closes the file, which writes its cached data to the store.
     Close(String),
-    /// Reads all of it, if it is a regular file.
+    /// Reads the whole file, if it is a regular file.
     Read(String),
-    /// Makes file or directory durable.
+    /// Makes a file or directory durable.
     Fsync(String),
-    /// Makes all durable.
+    /// Makes everything durable.
     Sync,
     /// Renames.
     Rename(String, String),
-    /// Lets two change names.
+    /// Exchanges two names.
     Exchange(String, String),
-    /// Gives a second name.
+    /// Gives the file a second name.
     Link(String, String),
-    /// Takes a name.
+    /// Removes a name.
     Unlink(String),
     /// Removes a directory.
     RemoveDirectory(String),
@@ -51,37 +51,37 @@ pub enum Operation {
     Checkpoint,
     /// Empties a zone.
     Clean,
-    /// Lets so many seconds pass.
+    /// Waits the given number of seconds.
     Wait(u64),
-    /// Unmounts, and mounts again: whoever has the file system mounted does that, and not [`perform`].
+    /// Unmounts and mounts again. The owner of the mount does so; [`perform`] returns an error.
     Remount,
-    /// Several at once, none of which changes what the others see.
+    /// Performs several operations concurrently, none of which changes the results of the others.
     Together(Vec<Operation>),
 }
 
-/// The bytes that a write of `length` with `seed` at `offset` writes: each tells where it belongs.
+/// Returns the bytes of a write of `length` bytes with `seed` at `offset`. Each byte depends on its position in the file.
 pub fn pattern(seed: u8, offset: u64, length: usize) -> Vec<u8> {
     (offset..offset + length as u64)
         .map(|at| seed ^ (at as u8).wrapping_mul(31) ^ ((at >> 8) as u8).wrapping_mul(17) | 1)
         .collect()
 }
 
-/// The directory that a path is in, and its last name.
+/// Returns the directory of a path, and its last name.
 async fn parent<'a>(fs: &Fs, path: &'a str) -> Result<(Inode, &'a [u8]), FsError> {
     let (above, name) = path.rsplit_once('/').map_or(("", path), |(above, name)| (above, name));
     let directory = find(fs, above)?;
-    // As the kernel does, which looks at both directories before it asks for anything.
+    // The kernel checks both directories before its first request; so does this function.
     fs.list(directory, 0, 1)?;
     Ok((directory, name.as_bytes()))
 }
 
-/// The file at a path.
+/// Returns the file at a path.
 pub fn find(fs: &Fs, path: &str) -> Result<Inode, FsError> {
     let names = path.split('/').filter(|name| !name.is_empty());
     names.into_iter().try_fold(ROOT, |directory, name| fs.lookup(directory, name.as_bytes()).map(|attr| attr.inode))
 }
 
-/// Does `operation` on `fs`.
+/// Performs `operation` on `fs`.
 pub async fn perform(fs: &Fs, operation: &Operation) -> Result<(), FsError> {
     let Operation::Together(operations) = operation else { return perform_one(fs, operation).await };
     let begin = |operation: &Operation| {
@@ -91,7 +91,7 @@ pub async fn perform(fs: &Fs, operation: &Operation) -> Result<(), FsError> {
     let tasks: Vec<_> = operations.iter().map(begin).collect();
     let mut outcome = Ok(());
     for task in tasks {
-        // One that is not there was not done: the naive file system sees the same.
+        // An operation on an absent file was not performed; the naive file system behaves alike.
         match task.await {
             Err(FsError::NotFound | FsError::NotDirectory) | Ok(()) => {}
             error => outcome = error,
@@ -180,14 +180,14 @@ async fn perform_one(fs: &Fs, operation: &Operation) -> Result<(), FsError> {
     }
 }
 
-/// Chooses operations at random, on few names, so that they meet.
+/// Chooses random operations on few names, so that operations often meet on one file.
 pub struct Chooser {
     random: Xoshiro256PlusPlus,
     size_max: u64,
 }
 
 impl Chooser {
-    /// With this seed, on files of up to `size_max` bytes.
+    /// Creates a chooser with the given seed, on files of up to `size_max` bytes.
     pub fn new(seed: u64, size_max: u64) -> Chooser {
         Chooser { random: rand_core::SeedableRng::seed_from_u64(seed), size_max }
     }
@@ -201,12 +201,12 @@ impl Chooser {
         PATHS[self.below(PATHS.len() as u64) as usize].into()
     }
 
-    /// A read of some file.
+    /// Returns a read of a random file.
     pub fn choose_read(&mut self) -> Operation {
         Operation::Read(self.path())
     }
 
-    /// The next one.
+    /// Returns the next operation.
     pub fn choose(&mut self) -> Operation {
         let (path, other) = (self.path(), self.path());
         let (offset, seed) = (self.below(self.size_max), self.below(250) as u8);

@@ -1,4 +1,4 @@
-//! The devices of a trial: models of one drive, or of the drives of an array, and of the one with the metadata.
+//! The devices of a trial: models of a drive or of the drives of an array, and of the devices for metadata.
 
 use uuid::Uuid;
 
@@ -9,39 +9,39 @@ use crate::device::Device;
 use crate::device::model::{Contents, Model, Snapshot};
 use crate::error::FsError;
 
-/// Blocks of metadata on a toy that has them itself.
+/// Number of metadata blocks on a toy drive that holds its own metadata.
 const METADATA_BLOCKS: u64 = 86;
 
-/// The models: the drives in order, then the device with the metadata, if there is one.
+/// The model devices: the drives in order, then the devices for metadata, if there are any.
 #[derive(Clone, Debug)]
 pub struct Rig {
     models: Vec<Model>,
 }
 
 impl Rig {
-    /// New ones for `trial`.
+    /// Creates empty models for `trial`.
     pub fn new(trial: &Trial) -> Rig {
         let drives = (0..trial.drives).map(|_| trial.geometry);
         Rig { models: drives.chain(trial.metadata.iter().copied()).map(Model::new).collect() }
     }
 
-    /// Models that hold this.
+    /// Creates models with the given contents.
     pub fn with(contents: Vec<Contents>) -> Rig {
         Rig { models: contents.into_iter().map(Model::with).collect() }
     }
 
-    /// All of them.
+    /// Returns all models.
     pub fn models(&self) -> &[Model] {
         &self.models
     }
 
-    /// Devices in front of them, without those whose numbers are `missing`.
+    /// Returns devices on the models, without those whose numbers are in `missing`.
     pub fn devices(&self, clock: &Clock, missing: &[usize]) -> Vec<Device> {
         let there = self.models.iter().enumerate().filter(|(number, _)| !missing.contains(number));
         there.map(|(number, model)| Device::new(clock, &format!("model {number}"), Box::new(model.clone()))).collect()
     }
 
-    /// Makes the file system of `trial` on them.
+    /// Makes the file system of `trial` on the models.
     pub async fn make(&self, clock: &Clock, trial: &Trial) -> Result<(), FsError> {
         let options = MakeOptions {
             uuid: Some(Uuid::from_u128(0x1234_5678_9abc)),
@@ -58,27 +58,27 @@ impl Rig {
         make_on(Parts { drives, metadata, spares: &[] }, &options, 1_400_000_000_000_000_000).await.map(drop)
     }
 
-    /// What they hold.
+    /// Returns the contents of all models.
     pub fn contents(&self) -> Vec<Contents> {
         self.models.iter().map(Model::contents).collect()
     }
 
-    /// From now on keeps a snapshot of all of them after every event of one.
+    /// Takes a snapshot of all models after every later event of one of them.
     pub fn keep_snapshots(&self) {
         Model::keep_snapshots(&self.models);
     }
 
-    /// Takes the snapshots kept so far.
+    /// Returns and removes the snapshots taken so far.
     pub fn take_snapshots(&self) -> Vec<Vec<Snapshot>> {
         Model::take_snapshots(&self.models)
     }
 
-    /// Writes, flushes and resets so far.
+    /// Returns the number of writes, flushes and resets so far.
     pub fn events(&self) -> u64 {
         self.models.iter().map(Model::events).sum()
     }
 
-    /// Operations so far that broke the rules of a device.
+    /// Returns the number of operations so far that violated the rules of a device.
     pub fn broken_rules(&self) -> u64 {
         self.models.iter().map(Model::broken_rules).sum()
     }

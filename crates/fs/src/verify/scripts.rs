@@ -1,10 +1,10 @@
-//! Sequences of operations for the cutter: every sequence of three out of fifteen operations on two names, and long ones
-//! chosen at random.
+//! Sequences of operations for the power-cut checker: every sequence of three out of fifteen operations on two names,
+//! and long random ones.
 
 use super::operation::{Chooser, Operation};
 use crate::core::Allocate;
 
-/// How many operations there are to choose from.
+/// Number of kinds of operations in a short sequence.
 pub const KINDS: usize = 15;
 
 fn operation(kind: usize, place: usize) -> Vec<Operation> {
@@ -29,7 +29,7 @@ fn operation(kind: usize, place: usize) -> Vec<Operation> {
     }]
 }
 
-/// Sequence `number` of all [`KINDS`]³: two files are there and durable, then three operations, then `fsync`.
+/// Returns sequence `number` of all [`KINDS`]³. Two files exist and are durable, then three operations follow, then `fsync`.
 pub fn short(number: usize) -> Vec<Operation> {
     let mut operations = vec![
         Operation::Create("a".into()),
@@ -45,7 +45,7 @@ pub fn short(number: usize) -> Vec<Operation> {
     operations
 }
 
-/// A long one with this seed.
+/// Returns a long random sequence of `length` operations with this seed.
 pub fn long(seed: u64, length: usize) -> Vec<Operation> {
     let mut chooser = Chooser::new(seed, 20_000);
     let first = [
@@ -57,7 +57,7 @@ pub fn long(seed: u64, length: usize) -> Vec<Operation> {
     first.into_iter().chain((0..length).map(|_| chooser.choose())).collect()
 }
 
-/// The same, with two reads behind each operation: so files are of different heat.
+/// Like [`long`], with two reads after each operation, so that files differ in heat.
 pub fn long_with_reads(seed: u64, length: usize) -> Vec<Operation> {
     let mut chooser = Chooser::new(seed ^ 0x4EAD, 20_000);
     let mut operations = Vec::new();
@@ -68,7 +68,7 @@ pub fn long_with_reads(seed: u64, length: usize) -> Vec<Operation> {
     operations
 }
 
-/// Files that are written at once, each by several commands, where others are gone.
+/// Returns a sequence in which files are written concurrently, each by several commands, after other files were removed.
 pub fn at_once() -> Vec<Operation> {
     let name = |number: usize| format!("f{number}");
     let write = |number: usize, seed: u8| Operation::Write(name(number), 0, 4096 * (2 + number % 3), seed);
@@ -80,7 +80,7 @@ pub fn at_once() -> Vec<Operation> {
     operations.extend([close(0..6), Operation::Unlink(name(1)), Operation::Unlink(name(4)), Operation::Sync]);
     operations.extend([0, 2, 3, 5].map(|number| write(number, 90)));
     operations.extend([close(0..6), Operation::Sync]);
-    // A long file is being written while a short one finds its place.
+    // A short file is allocated while a long file is being written.
     for round in 0..3 {
         operations.push(Operation::Write(name(0), 0, 4096 * 9, round));
         let short = Operation::WriteOut(name(2 + round as usize % 2), 0, 100, 50 + round);

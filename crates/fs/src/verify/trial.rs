@@ -1,67 +1,67 @@
-//! What power is cut of: devices, store, bounds, harm done to the drives afterwards, mistakes made on purpose.
+//! The configuration of a power-cut check: devices, store, limits, harm to the drives after the cut, and deliberate faults.
 
 use crate::core::{Bounds, HotOn, Sabotage};
 use crate::device::Geometry;
 
-/// Subsets of blocks chosen at random where there are too many to try all.
+/// Number of random subsets of blocks if there are too many blocks to try all subsets.
 pub(super) const RANDOM_SUBSETS: usize = 64;
 
-/// What is done to the drives of an array after a cut.
+/// The harm that is done to the devices after a cut.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Harm {
-    /// Nothing.
+    /// No harm.
     None,
-    /// These are missing.
+    /// The drives with these numbers are missing.
     Lost(Vec<usize>),
-    /// This one is as it was when half of what was done to all had been done.
+    /// This drive is in the state that it had after half of the events of all devices.
     Stale(usize),
-    /// A block of one of them is altered, chosen anew for each state.
+    /// A block of one drive is altered. The choice differs for each state.
     Altered,
     /// This copy of the metadata is missing.
     CopyLost(usize),
-    /// A block of this copy of the metadata is altered, chosen anew for each state.
+    /// A block of this copy of the metadata is altered. The choice differs for each state.
     CopyAltered(usize),
-    /// A block of this device, or 512 bytes of one, are as they once were, chosen anew for each state: drives, and behind them
-    /// copies of the metadata.
+    /// A block of this device, or 512 bytes of the block, are in an earlier state. The choice differs for each state.
+    /// Device numbers count the drives, and after them the copies of the metadata.
     WriteLost(usize),
 }
 
-/// What is cut.
+/// The configuration of a power-cut check.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// The device, or each drive of the array.
+    /// Geometry of the device, or of each drive of the array.
     pub geometry: Geometry,
-    /// How many drives there are.
+    /// Number of drives.
     pub drives: usize,
-    /// The devices with the metadata, where they have such.
+    /// Devices for the metadata, if the drives do not hold the metadata.
     pub metadata: Vec<Geometry>,
-    /// The store, if not the one of the device's kind.
+    /// Name of the store, if not the default for the kind of device.
     pub store: Option<&'static str>,
-    /// Drives that may be lost.
+    /// Number of drives that may be lost.
     pub parity: u8,
-    /// What is done after cuts, in turn.
+    /// Harms that are done after the cuts, in turn.
     pub harms: Vec<Harm>,
-    /// A device that dies in use, with how much it still does before that: a drive, or behind those a copy of the metadata. After
-    /// a cut it is there again, as it was when it died.
+    /// A device that fails in use, and the number of events before that. Device numbers count the drives, and after
+    /// them the copies of the metadata. After a cut the device is present again, in the state in which it failed.
     pub dies: Option<(usize, u64)>,
-    /// Blocks of the hot zone.
+    /// Number of blocks of the hot zone.
     pub hot_blocks: u64,
-    /// Where it lies.
+    /// Devices on which the hot zone lies.
     pub hot_on: HotOn,
     /// Options of the store.
     pub options: Vec<(String, String)>,
-    /// Bounds of the core.
+    /// Limits of the core.
     pub bounds: Bounds,
-    /// A mistake made on purpose.
+    /// A deliberate fault, which the checker must detect.
     pub sabotage: Option<Sabotage>,
-    /// For subsets at random.
+    /// Seed of the random subsets.
     pub seed: u64,
-    /// Subsets chosen at random for each cut with many blocks; fewer than 64 are quicker and see less.
+    /// Number of random subsets for each cut with many blocks. Fewer than 64 are quicker and find less.
     pub random_subsets: usize,
 }
 
 impl Trial {
-    /// On `geometry` with the usual bounds.
+    /// Creates a trial on `geometry` with the usual limits.
     pub fn new(geometry: Geometry, options: Vec<(String, String)>) -> Trial {
         let bounds = Bounds { cache_bytes: 64 << 10, ..Bounds::default() };
         Trial {

@@ -1,5 +1,5 @@
-//! Alterations: numbers set to others, changes left out, doubled, exchanged or taken from elsewhere, pieces put in each other's place.
-//! Every choice is made by one generator, so a seed is one crafted store.
+//! Alterations of a store: changed numbers; changes omitted, doubled, exchanged or taken from elsewhere; exchanged
+//! pieces. One generator makes every choice, so a seed is one crafted store.
 
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::device::model::Contents;
@@ -9,19 +9,19 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::fields::{self, Field};
 use super::pieces::{self, HEAD_BYTES, Kind, Piece};
 
-/// Alterations of a store, at most.
+/// Most alterations of a store.
 const ALTERATIONS_MAX: u64 = 4;
 
-/// What chooses.
+/// Random generator for all choices.
 pub struct Chooser(Xoshiro256PlusPlus);
 
 impl Chooser {
-    /// By this seed.
+    /// Returns a generator with this seed.
     pub fn new(seed: u64) -> Chooser {
         Chooser(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// A number below `end`.
+    /// Returns a random number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0.next_u64() % end.max(1)
     }
@@ -30,13 +30,13 @@ impl Chooser {
         all.get(self.below(all.len() as u64) as usize)
     }
 
-    /// True once in so many times.
+    /// Returns true once in `times` calls on average.
     fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 }
 
-/// Alters `contents`; in words what was done.
+/// Alters `contents`; returns a description of each alteration.
 pub fn craft(contents: &mut [Contents], chooser: &mut Chooser) -> Vec<String> {
     let mut done = Vec::new();
     for _ in 0..1 + chooser.below(ALTERATIONS_MAX) {
@@ -59,7 +59,7 @@ fn words(piece: &Piece, done: &str) -> String {
     format!("{:?} at block {} of device {}: {done}", piece.kind, piece.blocks[0], piece.device)
 }
 
-/// Sets some numbers of a piece, and as a rule the same of its copies.
+/// Changes some numbers of a piece, and usually the same numbers in its copies.
 fn alter_numbers(pieces: &[Piece], at: usize, chooser: &mut Chooser) -> (String, Vec<Piece>) {
     let parsed = fields::of(&pieces[at]);
     let is_single = chooser.once_in(5);
@@ -80,7 +80,7 @@ fn alter_numbers(pieces: &[Piece], at: usize, chooser: &mut Chooser) -> (String,
     (words(&pieces[at], &done.join(", ")), altered)
 }
 
-/// A number in the place of `before`: near it, at a bound, another number of the store, or any.
+/// Returns a number to replace `before`: one near it, one at a bound, another number of the store, or any.
 fn value_for(field: Field, before: u64, pieces: &[Piece], chooser: &mut Chooser) -> u64 {
     let most = u64::MAX >> (64 - 8 * field.width as u32);
     let value = match chooser.below(12) {
@@ -104,7 +104,7 @@ fn value_for(field: Field, before: u64, pieces: &[Piece], chooser: &mut Chooser)
     value & most
 }
 
-/// Leaves out, doubles, exchanges or brings in changes, or entries.
+/// Omits, doubles, exchanges or imports changes or entries.
 fn alter_items(pieces: &[Piece], at: usize, chooser: &mut Chooser) -> Option<(String, Vec<Piece>)> {
     let piece = &pieces[at];
     let mut items: Vec<Vec<u8>> =
@@ -142,7 +142,8 @@ fn alter_items(pieces: &[Piece], at: usize, chooser: &mut Chooser) -> Option<(St
     Some((words(piece, &done), altered.collect()))
 }
 
-/// The piece with these changes or entries; nothing where they do not fit into it. A frame has them in one record.
+/// Returns the piece with these changes or entries; nothing if they do not fit into it. A frame gets them in one
+/// record.
 fn with_items(piece: &Piece, items: &[Vec<u8>]) -> Option<Piece> {
     let (head, length_at) = if piece.kind == Kind::Unit { (44, 12) } else { (HEAD_BYTES, 36) };
     let mut bytes = piece.bytes[..head].to_vec();
@@ -163,7 +164,7 @@ fn with_items(piece: &Piece, items: &[Vec<u8>]) -> Option<Piece> {
     Some(Piece { bytes, blocks: piece.blocks[..blocks].to_vec(), ..piece.clone() })
 }
 
-/// Puts two pieces of a kind in each other's place.
+/// Exchanges the bytes of two pieces of a kind.
 fn exchange(pieces: &[Piece], at: usize, chooser: &mut Chooser) -> Option<(String, Vec<Piece>)> {
     let piece = &pieces[at];
     let alike: Vec<&Piece> =

@@ -1,32 +1,32 @@
-//! Where the numbers of a piece stand, and where the changes and entries in it begin and end: the grammar of the format, by widths
-//! alone. What it does not know, as of a later format, it leaves out.
+//! Finds the numbers in a piece, and the bounds of its changes and entries: the grammar of the format, by widths only.
+//! Unknown parts, such as those of a later format, are left out.
 
 use std::ops::Range;
 
 use super::pieces::{Kind, Piece};
 
-/// A number: where it stands in a piece, and its bytes.
+/// A number in a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field {
-    /// The first byte.
+    /// Offset of the first byte.
     pub at: usize,
-    /// How many.
+    /// Number of bytes.
     pub width: usize,
 }
 
 impl Field {
-    /// Its value.
+    /// Returns the value.
     pub fn get(&self, bytes: &[u8]) -> u64 {
         bytes[self.at..self.at + self.width].iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
-    /// Sets it; what is too large is cut.
+    /// Sets the value; one that is too large loses its high bytes.
     pub fn set(&self, bytes: &mut [u8], value: u64) {
         bytes[self.at..self.at + self.width].copy_from_slice(&value.to_le_bytes()[..self.width]);
     }
 }
 
-/// What is in a piece.
+/// Contents of a piece.
 #[derive(Clone, Default, Debug)]
 pub struct Parsed {
     /// Numbers.
@@ -44,7 +44,7 @@ struct Walk<'a> {
     parsed: Parsed,
 }
 
-/// What is in `piece`, as far as it is known.
+/// Returns the contents of `piece`, as far as they are known.
 pub fn of(piece: &Piece) -> Parsed {
     let body = piece.body();
     let mut walk = Walk { bytes: &piece.bytes, at: body.start, end: body.end, parsed: Parsed::default() };
@@ -55,7 +55,7 @@ pub fn of(piece: &Piece) -> Parsed {
         Kind::Unit => &[(12, 4), (32, 8), (40, 4)],
     };
     walk.parsed.fields.extend(heads.iter().map(|&(at, width)| Field { at, width }));
-    // Where it ends early the rest is not known.
+    // If parsing ends early, the rest is unknown.
     let _ = match piece.kind {
         Kind::Superblock => walk.superblock(),
         Kind::Header => walk.numbers(&[8, 8, 4, 8]),
@@ -89,7 +89,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Bytes, of which the first and the last count as numbers.
+    /// Parses a byte string; its first and last bytes count as numbers.
     fn text(&mut self, width: usize) -> Option<()> {
         let length = self.number(width)? as usize;
         let from = self.at;
@@ -129,7 +129,7 @@ impl Walk<'_> {
         self.list(parts, &[1, 8])?;
         self.number(1)?;
         self.numbers(&[8, 8, 8, 1, 8])?;
-        // Whatever a later format has behind that.
+        // Fields of a later format may follow.
         self.numbers(&[8; 8])
     }
 

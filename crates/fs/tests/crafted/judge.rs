@@ -1,10 +1,10 @@
-//! What is done with a crafted store, each thing on devices of its own: it is checked, mounted and worked on, scrubbed, salvaged. Each
-//! may fail with an error, and must come to an end: without a panic, and within [`super::limits`].
+//! Applies actions to a crafted store, each on devices of its own: check, mount and work, scrub, salvage. Each may fail
+//! with an error, and must end without a panic and within [`super::limits`].
 //!
-//! 1. What mounts for writing has a namespace in which nothing is wrong; and so it has after work and an unmount that went well, unless
+//! 1. A store that mounts for writing has a consistent namespace; so it has after work and a successful unmount, unless
 //!    frames of the log were altered.
-//! 2. A walk comes to an end, and so does reading all that files have.
-//! 3. What is salvaged mounts.
+//! 2. A walk of the tree ends, and so does reading all data of files.
+//! 3. A salvaged store mounts.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -25,35 +25,36 @@ use imbrex_fs::{Clock, Device, Fs, FsError, MountOptions};
 
 use super::limits::{self, Limited};
 
-/// Virtual time for one action.
+/// Longest virtual time of an action.
 const TIME_NS: u64 = 24 * 3600 * 1_000_000_000;
-/// Names in a store of less than two megabytes: a name takes 22 bytes at least.
+/// Most names in a store of less than two megabytes: a name takes at least 22 bytes.
 const NAMES_MAX: usize = 100_000;
 const PIECE_BYTES: u64 = 256 << 10;
 const DIRECTORY: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
-/// Stripe groups that a scrub of one of these stores reads at most: it repairs what it can, and ends.
+/// Most stripe groups that a scrub of one of these stores reads before it must have ended.
 const GROUPS_MAX: u64 = 200;
-/// Blocks of the device that salvaged metadata go to.
+/// Blocks of the device for salvaged metadata.
 const SALVAGE_BLOCKS: u64 = 4096;
 
-/// What is done.
+/// An action on a crafted store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// As `imbrex fs check` and `imbrex fs dump` do.
+    /// Reads everything, like `imbrex fs check` and `imbrex fs dump`.
     Check,
-    /// Mounted, read, worked on, unmounted, mounted again.
+    /// Mounts, reads, works, unmounts and mounts again.
     Work,
-    /// Every row and copy is read and repaired.
+    /// Reads and repairs every row and copy.
     Scrub,
-    /// Files are found again without metadata.
+    /// Finds files without metadata.
     Salvage,
 }
 
-/// All of them.
+/// All actions.
 pub const ACTIONS: [Action; 4] = [Action::Check, Action::Work, Action::Scrub, Action::Salvage];
 
-/// Does it with devices that hold this, and may have altered frames of the log; whether nothing stood against it, in words what it did wrong.
+/// Performs the action on devices with `contents`, which may have altered frames of the log. Returns whether it found
+/// no error; the message describes a wrong reaction.
 pub fn judge(
     seed: u64,
     trial: &Trial,
@@ -80,7 +81,7 @@ pub fn judge(
     };
     let late = clock.sleep(TIME_NS);
     let ran = std::panic::catch_unwind(AssertUnwindSafe(|| clock.run(first_of(acting, late))));
-    // What a panic left half done may panic again when it is dropped.
+    // Tasks that a panic left half done may panic again when they are dropped.
     let forgotten = std::panic::catch_unwind(AssertUnwindSafe(|| clock.forget_all()));
     match (ran, result.take()) {
         (Err(panic), _) => Err(format!("{action:?}: panic: {}", words_of(&panic))),
@@ -98,12 +99,12 @@ fn words_of(panic: &Box<dyn std::any::Any + Send>) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default()
 }
 
-/// It came to an end, and not to one that may be.
+/// The action ended in a forbidden way.
 struct Wrong(String);
 
 type Judged = Result<bool, Wrong>;
 
-/// Everything that is read of a mounted file system; whether all of it could be.
+/// Reads everything in a mounted file system; returns whether all of it was readable.
 async fn read_all(fs: &Fs) -> Judged {
     let (mut found, mut next, mut listed, mut is_well) = (vec![ROOT], 0, BTreeSet::new(), true);
     while let Some(&inode) = found.get(next) {
@@ -189,13 +190,13 @@ async fn work(clock: &Clock, devices: &[Device], options: &MountOptions, has_fra
             whole(&fs, "mounted again")?;
             Ok(is_well & read_all(&fs).await?)
         }
-        // A frame that is of a time to come is met when the log comes to it.
+        // A frame from a future time is found when the log reaches it.
         Err(_) if has_frames => Ok(false),
         Err(error) => Err(Wrong(format!("unmounted in order, and then: {error}"))),
     }
 }
 
-/// Work of all kinds; what fails is left out.
+/// Performs operations of all kinds; failures are ignored.
 async fn change(fs: &Fs) -> Result<(), FsError> {
     let caller = Caller::default();
     let names = fs.list(ROOT, 0, 40)?;
@@ -263,7 +264,7 @@ async fn salvaged(clock: &Clock, devices: &[Device], drives: usize, options: &Mo
     }
     let mut all = if is_inside { Vec::new() } else { vec![fresh.clone()] };
     for drive in drives {
-        // One that says it has a copy of the metadata would be taken for the new one.
+        // A drive that claims to have a copy of the metadata would be taken for the new copy.
         let is_copy = look(drive).await.is_ok_and(|superblock| superblock.own().role == Role::Metadata);
         all.extend((!is_copy).then(|| drive.clone()));
     }

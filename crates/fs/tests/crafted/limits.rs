@@ -1,7 +1,7 @@
-//! What a judged action may take: operations of devices, virtual time, memory, and so that nothing hangs, time. None of these is a
-//! measurement: each bound lies far above what a store of a megabyte needs, and is met only by what has no end.
+//! Limits of an action: operations of devices, virtual time, memory, and wall-clock time against hangs. None is a
+//! measurement: each limit is far above the needs of a store of a megabyte, and is reached only by endless work.
 //!
-//! What is beyond memory or time ends the process, for nothing can be unwound from there; the seed is told first.
+//! Exceeding memory or time ends the process, because it cannot be unwound from there; the seed is printed first.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -12,23 +12,23 @@ use std::time::Duration;
 
 use imbrex_fs::device::{Backend, Geometry, Operation, Outcome};
 
-/// Operations of all devices for one action.
+/// Most operations of all devices in one action.
 const OPERATIONS_MAX: u64 = 200_000;
-/// Bytes that the process has at a time.
+/// Most bytes of memory in use by the process.
 const MEMORY_MAX: u64 = 1 << 30;
-/// How long an action may take on the wall before it counts as one without an end.
+/// Wall-clock time in seconds after which an action counts as endless.
 const WATCHED_S: u64 = 600;
 
-/// The seed and the number of the action under way, for whoever ends the process.
+/// Seed and number of the current action, for the message that ends the process.
 static SEED: AtomicU64 = AtomicU64::new(u64::MAX);
 static ACTIONS: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// The system's allocator, with a bound.
+/// The system's allocator with a limit.
 pub struct Bounded;
 
-// SAFETY: every call is passed on to the system's allocator as it is; counting touches no memory of it. No safe crate bounds what
-// a process takes and lets it say why it ended.
+// SAFETY: every call is passed unchanged to the system's allocator; counting touches none of its memory. No safe crate
+// limits the memory of a process and lets it print why it ended.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Bounded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -60,18 +60,18 @@ unsafe impl GlobalAlloc for Bounded {
 
 fn end(why: &str) -> ! {
     let (seed, action) = (SEED.load(Ordering::Relaxed), ACTIONS.load(Ordering::Relaxed));
-    // Not by a macro: what tests print is kept until they end.
+    // Not by a macro: the output of tests is held back until they end.
     let _ = writeln!(std::io::stderr(), "seed {seed}, action {action}: {why}");
     std::process::abort()
 }
 
-/// An action of `seed` begins.
+/// Marks the beginning of an action of `seed`.
 pub fn begin(seed: u64) {
     SEED.store(seed, Ordering::Relaxed);
     ACTIONS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Looks whether actions end.
+/// Starts a thread that checks that actions end.
 pub fn watch() {
     static WATCH: std::sync::Once = std::sync::Once::new();
     WATCH.call_once(|| {
@@ -87,19 +87,19 @@ pub fn watch() {
     });
 }
 
-/// All actions are over.
+/// Marks that all actions are over.
 pub fn over() {
     SEED.store(u64::MAX, Ordering::Relaxed);
 }
 
-/// A device that counts what is asked of it, with others.
+/// A device that counts its operations together with those of other devices.
 pub struct Limited<B> {
     inner: B,
     operations: Rc<Cell<u64>>,
 }
 
 impl<B> Limited<B> {
-    /// In front of `inner`.
+    /// Returns a counting device in front of `inner`.
     pub fn new(inner: B, operations: &Rc<Cell<u64>>) -> Limited<B> {
         Limited { inner, operations: operations.clone() }
     }

@@ -1,8 +1,8 @@
-//! What a store is made of: every block, or run of blocks, that bears a checksum of its own. They are found by their magic numbers and
-//! places alone, and sealed again after they were altered. Written from the format as `docs/fs/format.md` and the headers of
-//! `crates/fs/src/format` describe it, and shares no code with what reads a store, but for the superblock's places.
+//! The pieces of a store: every block, or run of blocks, with a checksum of its own. Pieces are found by their magic
+//! numbers and places only, and sealed again after an alteration. The code follows `docs/fs/format.md` and the headers
+//! of `crates/fs/src/format`. It shares no code with the readers of a store, except for the places in the superblock.
 //!
-//! Invariant: a piece that is put back bears a checksum that is right.
+//! Invariant: a piece that is put back has a correct checksum.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use imbrex_fs::device::area::Place;
 use imbrex_fs::device::model::Contents;
 use imbrex_fs::format::superblock::{Role, Superblock};
 
-/// What a piece is.
+/// Kind of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
     /// The superblock of a device.
@@ -32,18 +32,18 @@ pub enum Kind {
     Stamp,
 }
 
-/// A piece, and where it lies.
+/// A piece and its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// What it is.
+    /// Kind.
     pub kind: Kind,
-    /// The device.
+    /// Index of the device.
     pub device: usize,
-    /// The blocks of that device, in order.
+    /// Blocks of the device, in order.
     pub blocks: Vec<u64>,
-    /// What they hold.
+    /// Contents of the blocks.
     pub bytes: Vec<u8>,
-    /// The same for all copies of it.
+    /// Number that is equal for all copies of the piece.
     pub same: u64,
 }
 
@@ -55,7 +55,7 @@ fn number(bytes: &[u8], at: usize, width: usize) -> u64 {
 }
 
 impl Piece {
-    /// Where contents begin and end that a magic number, a checksum and a length stand before.
+    /// Returns the range of the contents, behind magic number, checksum and length.
     pub fn body(&self) -> std::ops::Range<usize> {
         match self.kind {
             Kind::Superblock | Kind::ZoneHeader | Kind::Stamp => 16..BLOCK_BYTES,
@@ -67,7 +67,7 @@ impl Piece {
         }
     }
 
-    /// Makes its checksum right.
+    /// Computes and sets the checksum.
     pub fn seal(&mut self) {
         let (at, end) = match self.kind {
             Kind::Superblock | Kind::ZoneHeader | Kind::Stamp => (12, BLOCK_BYTES),
@@ -79,14 +79,14 @@ impl Piece {
         self.bytes[at..at + 4].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Whether its checksum is right.
+    /// Returns whether the checksum is right.
     fn is_right(&self) -> bool {
         let mut sealed = self.clone();
         sealed.seal();
         sealed.bytes == self.bytes
     }
 
-    /// Puts it back, sealed.
+    /// Seals the piece and writes it back.
     pub fn put(&mut self, contents: &mut [Contents]) {
         self.seal();
         for (block, bytes) in self.blocks.iter().zip(self.bytes.chunks(BLOCK_BYTES)) {
@@ -95,7 +95,7 @@ impl Piece {
     }
 }
 
-/// The block of the device where block `block` of an area lies.
+/// Returns the block of the device that holds block `block` of an area.
 fn at_place(place: &Place, block: u64) -> u64 {
     if place.gap == 0 {
         return place.first + block;
@@ -103,7 +103,7 @@ fn at_place(place: &Place, block: u64) -> u64 {
     place.first + block / place.island * (place.island + place.gap) + block % place.island
 }
 
-/// All pieces of a store on these devices.
+/// Returns all pieces of a store on these devices.
 pub fn of(contents: &[Contents]) -> Vec<Piece> {
     let mut found = Vec::new();
     for (device, holds) in contents.iter().enumerate() {
@@ -156,7 +156,7 @@ fn of_metadata(device: usize, holds: &Contents) -> Vec<Piece> {
     found
 }
 
-/// Pieces by kind.
+/// Returns the indices of the pieces by kind.
 pub fn by_kind(pieces: &[Piece]) -> BTreeMap<Kind, Vec<usize>> {
     let mut kinds: BTreeMap<Kind, Vec<usize>> = BTreeMap::new();
     for (index, piece) in pieces.iter().enumerate() {

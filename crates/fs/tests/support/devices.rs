@@ -1,4 +1,4 @@
-//! Devices in front of others, for tests of several files.
+//! Wrappers around devices, for the tests of several files.
 
 #![allow(dead_code)] // not every test uses all of them
 
@@ -8,17 +8,17 @@ use std::rc::Rc;
 
 use imbrex_fs::device::{BLOCK_BYTES, Backend, DeviceFault, Geometry, Operation, Outcome};
 
-/// A device that counts.
+/// A device that counts operations.
 pub struct Counting<B> {
     inner: B,
-    /// The blocks of each write.
+    /// Sizes of all writes, blocks.
     pub operations: Rc<RefCell<Vec<u64>>>,
-    /// How many operations it has at the moment, and had at most.
+    /// Number of operations in flight now, and at most.
     pub at_once: Rc<Cell<(usize, usize)>>,
 }
 
 impl<B> Counting<B> {
-    /// In front of `inner`.
+    /// Returns a counting device in front of `inner`.
     pub fn new(inner: B) -> Counting<B> {
         Counting { inner, operations: Rc::default(), at_once: Rc::default() }
     }
@@ -103,16 +103,16 @@ impl<B: Backend> Backend for Late<B> {
     }
 }
 
-/// Fails writes to some of its blocks, as long as it is told to.
+/// A device that fails writes to a range of its blocks.
 pub struct Refusing<B> {
     inner: B,
-    /// The blocks.
+    /// Range of the blocks whose writes fail; a test can change it.
     pub refused: Rc<RefCell<std::ops::Range<u64>>>,
     answers: Vec<(u64, Outcome)>,
 }
 
 impl<B> Refusing<B> {
-    /// In front of `inner`; none yet.
+    /// Returns a device in front of `inner`; no write fails yet.
     pub fn new(inner: B) -> Refusing<B> {
         Refusing { inner, refused: Rc::new(RefCell::new(0..0)), answers: Vec::new() }
     }

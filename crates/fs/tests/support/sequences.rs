@@ -1,5 +1,5 @@
-//! What tests of power cuts share: settings for longer runs, the judgement of short and long sequences of operations, and a new
-//! file system to do something with.
+//! Code shared by tests of power cuts: settings for longer runs, checks of short and long sequences of operations, and
+//! a new file system to run a task on.
 
 #![allow(clippy::unwrap_used, dead_code)] // in a test a panic is the report; not every test uses all of it
 
@@ -9,12 +9,12 @@ use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Toy, scripts};
 use imbrex_fs::{Bounds, Clock, Fs};
 
-/// What `IMBREX_FS_…` says, for longer runs.
+/// Returns a setting `IMBREX_FS_…` for longer runs.
 pub fn setting(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// Judges some of all sequences of three operations on each of `toys`, with the usual and with the smallest bounds.
+/// Checks a part of all sequences of three operations on each of `toys`, with the usual and with the smallest bounds.
 pub fn judge_sequences_of_three(toys: Vec<Toy>) {
     let every = setting("IMBREX_FS_EVERY", 397) as usize;
     for (name, usual) in toys {
@@ -29,8 +29,8 @@ pub fn judge_sequences_of_three(toys: Vec<Toy>) {
     }
 }
 
-/// Judges long sequences with reads, `IMBREX_FS_LONG` of them from seed `IMBREX_FS_SEED` on, on each of `toys`, with the usual and
-/// with the smallest bounds.
+/// Checks long sequences with reads, `IMBREX_FS_LONG` of them from seed `IMBREX_FS_SEED` on, on each of `toys`, with
+/// the usual and with the smallest bounds.
 pub fn judge_long_sequences_with_reads(toys: Vec<Toy>) {
     let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_LONG", 1));
     for (name, usual) in toys {

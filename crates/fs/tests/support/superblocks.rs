@@ -1,6 +1,6 @@
-//! Superblocks as earlier programs wrote them.
+//! Superblocks of earlier formats.
 
-/// Makes a superblock one of `format`.
+/// Changes a superblock to `format`.
 pub fn make_older(block: &mut [u8], format: u32) {
     block[8..12].copy_from_slice(&format.to_le_bytes());
     block[12..16].fill(0);

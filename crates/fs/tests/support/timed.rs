@@ -1,6 +1,7 @@
-//! A drive in zones with times in closed form, for tests of several files: a seek wherever it does not go on, and a time for each
-//! block. It serves one operation at a time, in the order in which they reach it, and keeps one word of each block that is made
-//! of one word. Where it is told to turn, what goes on where it was, but is not there before it is idle, waits for the next turn.
+//! A zoned drive with times in closed form, for tests of several files: a seek unless an operation continues at the
+//! head's place, and a time for each block. The drive serves one operation at a time, in order of arrival, and stores
+//! one word for each block that repeats one word. If it rotates, an operation at the head's place that arrives when the
+//! drive is idle waits for the next rotation.
 
 #![allow(clippy::unwrap_used, dead_code)] // in a test a panic is the report; not every test uses all of it
 
@@ -10,23 +11,23 @@ use imbrex_fs::device::{
     Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneCondition, ZoneState,
 };
 
-/// A seek with half a turn, and the transfer of a block at 150 MB/s.
+/// Time of a seek with half a rotation.
 pub const SEEK_NS: u64 = 12_000_000;
-/// See [`SEEK_NS`].
+/// Time to transfer a block at 150 MB/s.
 pub const BLOCK_NS: u64 = 27_300;
 /// A second.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
-/// What a block holds.
+/// Contents of a block.
 #[derive(Clone)]
 enum Block {
-    /// One word, again and again.
+    /// A word that is repeated.
     Word(u64),
-    /// Something else: records, headers.
+    /// Any other contents: records, headers.
     Bytes(Box<[u8]>),
 }
 
-/// A drive in zones that serves one operation at a time.
+/// A zoned drive that serves one operation at a time.
 pub struct Timed {
     geometry: Geometry,
     zone_blocks: u64,
@@ -39,7 +40,7 @@ pub struct Timed {
 }
 
 impl Timed {
-    /// One of so many zones.
+    /// Returns a drive of `zones` zones.
     pub fn new(zones: u32, zone_blocks: u64) -> Timed {
         let blocks = u64::from(zones) * zone_blocks;
         let kind = Kind::Zoned { zone_blocks, zones, conventional: 0, active_max: None };
@@ -55,12 +56,12 @@ impl Timed {
         }
     }
 
-    /// The same, which turns once in `turn_ns`.
+    /// Returns the drive with a rotation of `turn_ns`.
     pub fn turning(self, turn_ns: u64) -> Timed {
         Timed { turn_ns: Some(turn_ns), ..self }
     }
 
-    /// How long it takes at `now_ns` to come again to the place where it was when it became idle.
+    /// Returns the time from `now_ns` until the head is again over the place where it was when the drive became idle.
     fn turn_on_ns(&self, now_ns: u64) -> u64 {
         let idle_ns = now_ns.checked_sub(self.free_at_ns);
         idle_ns.zip(self.turn_ns).map_or(0, |(idle_ns, turn_ns)| turn_ns - idle_ns % turn_ns)
@@ -93,7 +94,7 @@ impl Timed {
         Ok(Answer::Bytes(bytes))
     }
 
-    /// What comes of it, and how long it takes.
+    /// Performs an operation; returns its outcome and its duration.
     fn perform(&mut self, now_ns: u64, operation: Operation) -> (Outcome, u64) {
         let turn_on_ns = self.turn_on_ns(now_ns);
         let mut reach = |block: u64, blocks: u64| {

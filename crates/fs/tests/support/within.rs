@@ -1,8 +1,8 @@
-//! Tasks that must come to an end: for tests of what waits.
+//! Runs tasks that must end, for tests of waiting.
 
 use imbrex_fs::{Clock, clock::SECOND_NS};
 
-/// What `task` comes to; a panic if it takes longer than `limit_ns`.
+/// Returns the result of `task`; panics if it takes longer than `limit_ns`.
 pub async fn within<T: 'static>(clock: &Clock, limit_ns: u64, task: impl Future<Output = T> + 'static) -> T {
     let (joined, until_ns) = (clock.spawn(task), clock.now_ns() + limit_ns);
     while clock.now_ns() < until_ns {

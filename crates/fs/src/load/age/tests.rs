@@ -1,7 +1,7 @@
-//! Goal: ageing is what the paper says of its tool, and the same wherever it runs. Method: closed forms of its sizes;
-//! its steps counted; runs on the core and in a directory compared.
+//! Goal: ageing follows the paper's description of its tool, and does the same operations wherever it runs. Method:
+//! closed forms of its sizes; its steps counted; runs on the core and in a directory compared.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says where
+#![allow(clippy::unwrap_used)] // a panic shows where a test failed
 
 use super::*;
 use crate::load::{InDirectory, run_now};
@@ -9,7 +9,7 @@ use crate::load::{InDirectory, run_now};
 /// Singh 2014 §5.3: 1 GB, 100,000 operations.
 const PAPER: Age = Age { fill_blocks: 262_144, operations: 100_000, seed: 1 };
 
-/// Sum of weight × blocks^power, over 10,000.
+/// Returns the sum of weight × blocks^power, divided by 10,000.
 fn moment(power: u32) -> f64 {
     let sum: u64 = SIZES.iter().map(|(blocks, weight)| weight * blocks.pow(power)).sum();
     sum as f64 / SIZES.iter().map(|(_, weight)| *weight).sum::<u64>() as f64
@@ -39,7 +39,7 @@ fn a_hundred_thousand_operations_allocate_what_the_closed_form_says() {
         created += blocks.sum::<u64>() as f64 / SEEDS as f64;
         steady += steps.steady_after().unwrap() as f64 / SEEDS as f64;
     }
-    // The sizes of about 62,500 files are added up in each run: three standard deviations of the mean of the runs.
+    // Each run adds up the sizes of about 62,500 files: three standard deviations of the mean of the runs.
     let deviation = (moment(2) - moment(1).powi(2)).sqrt() * (62_500.0 / SEEDS as f64).sqrt();
     let expected = PAPER.fill_blocks as f64 / 2.0 + PAPER.operations as f64 * moment(1) / 2.0;
     assert!((created - expected).abs() < 3.0 * deviation, "{created} blocks, expected {expected} ± {deviation}");

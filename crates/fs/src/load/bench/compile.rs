@@ -1,15 +1,15 @@
-//! `compile`: what the compiling of a source tree asks of a file system. A compiler does not run in virtual time, so this
-//! is a model of it, with the proportions of the kernel that Singh 2014 §5.2.4 compiles (Linux 2.6.31: 30,000 files, 12 KB
-//! on average): the tree is unpacked; then each of its units is looked for and read with 40 headers, of which few are
-//! wanted by nearly all, and an object of twice its size is written; at last all objects are read and an image is written.
-//! What a processor would take is left out.
+//! `compile`: a model of the file operations when a source tree is compiled. A compiler does not run in virtual time,
+//! so the model uses the proportions of the kernel of Singh 2014 §5.2.4 (Linux 2.6.31: 30,000 files, 12 KB on average).
+//! The tree is unpacked first. Then each source file is looked up and read with 40 headers, and an object of twice its
+//! size is written; nearly all source files include the same few headers. At last all objects are read, and an image is
+//! written. Processor time is left out.
 
 use super::super::random::Choices;
 use super::super::{Files, LoadError};
 use super::sizes::gamma;
 use super::{Benchmark, Meter, Phase, Run, Sizes, tree_directories, tree_path};
 
-/// The benchmark.
+/// Registry entry of `compile`.
 pub const COMPILE: Benchmark = Benchmark {
     name: "compile",
     about: "a source tree unpacked, a part of it compiled, the objects linked: a model of it, without the processor",
@@ -21,7 +21,7 @@ const WIDTH: u64 = 20;
 const HEADERS_A_UNIT: u64 = 40;
 const PIECE: usize = 64 << 10;
 
-/// The tree: the first third are headers, the others units.
+/// The source tree: the first third of the files are headers, the others are source files.
 struct Tree {
     files: u64,
     mean: u64,
@@ -52,7 +52,7 @@ impl Tree {
             let number = (headers + unit).min(self.files - 1);
             let bytes = read(meter, &tree_path(number, WIDTH)).await?;
             for _ in 0..HEADERS_A_UNIT {
-                // The smaller of three numbers: a few headers are wanted by nearly all units.
+                // The smallest of three numbers: nearly all source files include the same few headers.
                 let header = (0..3).map(|_| choices.below(headers)).min().expect("there are three");
                 read(meter, &tree_path(header, WIDTH)).await?;
             }
@@ -72,7 +72,7 @@ impl Tree {
     }
 }
 
-/// The object of a unit, beside it.
+/// Returns the path of a source file's object, in the directory of the source file.
 fn object(unit: u64, number: u64) -> String {
     format!("{}.{unit}.o", tree_path(number, WIDTH))
 }

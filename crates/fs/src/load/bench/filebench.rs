@@ -1,11 +1,12 @@
-//! `createfiles`, `varmail` and `fileserver`: the personalities of filebench 1.4.9, which Jin 2014 §III runs, by their
+//! `createfiles`, `varmail` and `fileserver`: the personalities of filebench 1.4.9 that Jin 2014 §III runs, after their
 //! workload files (`createfiles.f`, `varmail.f`, `fileserver.f`).
 //!
-//! A set of files is made, four fifths of it before anything is measured; then so many threads go through the steps of
-//! their personality, round after round. Sizes are gamma distributed, appended bytes uniformly below their bound.
+//! For `varmail` and `fileserver`, four fifths of a set of files are created in a first phase. Then several threads
+//! repeat the steps of their personality, in rounds. File sizes are gamma distributed; sizes of appends are uniform
+//! below their bound.
 //!
-//! Here each thread has its own share of the files, where filebench's threads draw from one set: what a thread does then
-//! depends on nobody else, and a seed does the same on every file system.
+//! Here each thread has its own share of the files, while filebench's threads draw from one set. So the operations of a
+//! thread do not depend on other threads, and a seed gives the same operations on every file system.
 
 use super::super::random::Choices;
 use super::super::{Files, LoadError, Worker};
@@ -13,7 +14,7 @@ use super::measure::{Measured, Watch, add};
 use super::sizes::gamma;
 use super::{Benchmark, Meter, Phase, Run, Sizes, tree_directories, tree_path};
 
-/// `createfiles.f`: 16 threads make files.
+/// `createfiles.f`: 16 threads create files.
 pub const CREATE_FILES: Benchmark = Benchmark {
     name: "createfiles",
     about: "16 threads make files of 16 KiB on average, 100 in a directory",
@@ -37,22 +38,22 @@ pub const FILE_SERVER: Benchmark = Benchmark {
     defaults: Sizes { files: Some(10_000), file_bytes: Some(128 << 10), operations: Some(10_000), workers: Some(50) },
 };
 
-/// What a thread does in a round.
+/// One step of a thread in a round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
-    /// A file that is there goes.
+    /// Removes an existing file.
     Remove,
-    /// One that is not there is made, and written whole.
+    /// Creates a missing file and writes it whole.
     Make,
-    /// One that is not there is made, appended to and made durable.
+    /// Creates a missing file, appends to it and makes it durable.
     MakeDurable,
-    /// One is appended to; nothing is made durable.
+    /// Appends to an existing file, without making it durable.
     Append,
-    /// One is read, appended to and made durable.
+    /// Reads an existing file, appends to it and makes it durable.
     ReadAndAppend,
-    /// One is read.
+    /// Reads an existing file.
     Read,
-    /// One is looked at.
+    /// Reads the attributes of an existing file.
     Stat,
 }
 
@@ -60,17 +61,17 @@ const CREATE_FILES_STEPS: &[Step] = &[Step::Make];
 const VARMAIL_STEPS: &[Step] = &[Step::Remove, Step::MakeDurable, Step::ReadAndAppend, Step::Read];
 const FILE_SERVER_STEPS: &[Step] = &[Step::Make, Step::Append, Step::Read, Step::Remove, Step::Stat];
 
-/// `iosize` of all three.
+/// Maximum bytes of a read or a write: `iosize` of all three personalities.
 const PIECE: usize = 1 << 20;
-/// `meanappendsize` of both that append.
+/// Exclusive upper bound of the bytes of an append, from `meanappendsize` of the two personalities that append.
 const APPEND_BYTES: u64 = 16 << 10;
 
-/// Where the personalities differ.
+/// Parameters of a personality.
 struct Personality {
     steps: &'static [Step],
-    /// `meandirwidth`
+    /// Mean number of entries of a directory: `meandirwidth`.
     width: u64,
-    /// How many of ten files are there from the beginning: `prealloc=80`.
+    /// Number of files, out of ten, that exist from the beginning: `prealloc=80`.
     made_of_ten: u64,
 }
 
@@ -96,7 +97,7 @@ struct Thread {
 }
 
 impl Thread {
-    /// A file that is there, if one is.
+    /// Returns a random existing file, if there is one.
     fn any(&mut self) -> Option<u64> {
         let count = self.there.len() as u64;
         (count > 0).then(|| self.there[self.choices.below(count) as usize])

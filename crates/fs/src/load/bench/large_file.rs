@@ -1,12 +1,13 @@
-//! `lfs`: the large-file benchmark of the log-structured file system (Rosenblum and Ousterhout 1992 §5.1, fig. 9), which
-//! Singh 2014 §5.2.1 runs with files of 100 and 500 MB: a file is written in order, read in order, written in random order,
-//! read in random order, and read in order again, in units of 8 KiB. Each phase begins with nothing of it in the page cache.
+//! `lfs`: the large-file benchmark of the log-structured file system (Rosenblum and Ousterhout 1992 §5.1, fig. 9).
+//! Singh 2014 §5.2.1 runs it with files of 100 and 500 MB. A file is written in order, read in order, written in random
+//! order, read in random order, and read in order again, in units of 8 KiB. At the beginning of each phase no page of
+//! the file is in the page cache.
 
 use super::super::random::Choices;
 use super::super::{Files, LoadError};
 use super::{Benchmark, Meter, Phase, Run, Sizes};
 
-/// The benchmark.
+/// Registry entry of `lfs`.
 pub const LFS: Benchmark = Benchmark {
     name: "lfs",
     about: "a large file written and read in order, then in random order, in units of 8 KiB",

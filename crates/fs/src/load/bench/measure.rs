@@ -35,7 +35,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name of the system call.
+    /// Returns the name of the system call.
     pub fn name(self) -> &'static str {
         match self {
             Kind::MakeDirectory => "mkdir",
@@ -52,16 +52,16 @@ impl Kind {
     }
 }
 
-/// What was measured of one kind.
+/// Figures of one kind of operation.
 #[derive(Clone, Default, Debug)]
 pub struct Figures {
-    /// Bytes that were read or written.
+    /// Number of bytes read or written.
     pub bytes: u64,
-    /// How long each took.
+    /// Durations of the operations.
     pub latency: LatencyHistogram,
 }
 
-/// What was measured, by kind.
+/// Figures by kind of operation.
 pub type Measured = BTreeMap<Kind, Figures>;
 
 /// Adds `others` to `all`.
@@ -73,34 +73,34 @@ pub(super) fn add(all: &mut Measured, others: &Measured) {
     }
 }
 
-/// An operation that was done.
+/// An operation that ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Done {
-    /// What it was.
+    /// Kind of the operation.
     pub kind: Kind,
-    /// When it was done, by the clock of the file system.
+    /// Time when the operation ended, by the clock of the file system.
     pub ended_ns: u64,
-    /// How long it took.
+    /// Duration of the operation.
     pub took_ns: u64,
-    /// Bytes that were read or written.
+    /// Number of bytes read or written.
     pub bytes: u64,
 }
 
-/// Told every operation that was done; says whether to go on.
+/// Callback after every operation, which returns whether to continue.
 pub type Watch = Arc<dyn Fn(&Done) -> bool + Send + Sync>;
 
-/// A file system whose operations are counted.
+/// A file system whose operations are counted and timed.
 pub(super) struct Meter<F> {
     files: F,
     measured: RefCell<Measured>,
     watch: Watch,
 }
 
-/// The reason of a load that whoever watched ended.
+/// Reason in the error of a load that its `watch` function ended.
 const INTERRUPTED: &str = "interrupted";
 
 impl LoadError {
-    /// Whether whoever watched ended the load.
+    /// Returns whether the `watch` function ended the load.
     pub fn is_interrupted(&self) -> bool {
         self.reason == INTERRUPTED
     }
@@ -111,7 +111,7 @@ impl<F: Files> Meter<F> {
         Meter { files: files.clone(), measured: RefCell::default(), watch: watch.clone() }
     }
 
-    /// What was measured so far.
+    /// Returns the figures so far.
     pub(super) fn into_measured(self) -> Measured {
         self.measured.into_inner()
     }
@@ -197,7 +197,8 @@ impl<F: Files> Meter<F> {
         }
     }
 
-    /// Writes `length` bytes of `contents`, over and over, from `offset` on, in pieces of at most `piece` bytes.
+    /// Writes `length` bytes from `offset` on, in pieces of at most `piece` bytes. The bytes are those of `contents`,
+    /// repeated.
     pub(super) async fn write_pieces(
         &self,
         file: &F::Open,

@@ -1,12 +1,12 @@
-//! The loads that file systems are measured with: those of Singh 2014 §5.2 and of Jin 2014 §III, by the published
-//! descriptions of the benchmarks they name. One file a benchmark, or a family of them, one line in [`ALL`].
+//! Benchmarks of file systems: those of Singh 2014 §5.2 and of Jin 2014 §III, after the published descriptions of the
+//! benchmarks that these papers name. Each benchmark, or family of benchmarks, has its own file and a line in [`ALL`].
 //!
-//! A benchmark is a row of *phases*; each ends when everything is durable, so that none leaves its work to the next. Its
-//! figures are by kind of operation. On the core in virtual time nothing costs time but the devices: what is told is the
-//! time of the disk, not of a processor.
+//! A benchmark is a sequence of *phases*. Each phase ends when everything is durable, so that no phase leaves work to
+//! the next. The figures are by kind of operation. On the core in virtual time only the devices take time, so the
+//! figures are disk times without processor time.
 //!
 //! Invariants:
-//! 1. Each phase does the same operations for the same [`Sizes`], whatever the file system.
+//! 1. Each phase does the same operations for equal [`Sizes`], whatever the file system.
 
 mod compile;
 mod filebench;
@@ -22,33 +22,33 @@ pub use self::measure::{Done, Figures, Kind, Measured, Watch};
 use super::random::Choices;
 use super::{Files, LoadError};
 
-/// How large a benchmark is. What a benchmark does not know stays `None`.
+/// Size of a benchmark. A value that the benchmark does not use is `None`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Sizes {
-    /// Files.
+    /// Number of files.
     pub files: Option<u64>,
-    /// Bytes of each, or their mean.
+    /// Bytes of each file, or the mean.
     pub file_bytes: Option<u64>,
-    /// What is done with them, in the benchmark's own measure: transactions, rounds, accesses, compiled sources.
+    /// Number of operations, in the unit of the benchmark: transactions, rounds, accesses, compiled sources.
     pub operations: Option<u64>,
-    /// Applications that work at once.
+    /// Number of applications that work concurrently.
     pub workers: Option<u64>,
 }
 
-/// A benchmark.
+/// Description of a benchmark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Benchmark {
-    /// Its name.
+    /// Name of the benchmark.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Summary of its operations, in a line.
     pub about: &'static str,
-    /// Where it is described.
+    /// Publication that describes the benchmark.
     pub source: &'static str,
-    /// Its own sizes; only what is set here can be chosen.
+    /// Default sizes. Only the values that are set here can be chosen.
     pub defaults: Sizes,
 }
 
-/// The benchmarks: the registry.
+/// Registry of all benchmarks.
 pub const ALL: &[&Benchmark] = &[
     &large_file::LFS,
     &small_files::SMALL_FILES,
@@ -59,50 +59,50 @@ pub const ALL: &[&Benchmark] = &[
     &filebench::FILE_SERVER,
 ];
 
-/// The benchmark of this name.
+/// Returns the benchmark of this name.
 pub fn named(name: &str) -> Option<&'static Benchmark> {
     ALL.iter().copied().find(|benchmark| benchmark.name == name)
 }
 
-/// What is asked for.
+/// Parameters of a run.
 #[derive(Clone)]
 pub struct Asked {
-    /// How large.
+    /// Sizes of the benchmark.
     pub sizes: Sizes,
-    /// The seed of all choices.
+    /// Seed of all choices.
     pub seed: u64,
-    /// Told every operation that was done; says whether to go on.
+    /// Callback after every operation, which returns whether to continue.
     pub watch: Watch,
 }
 
-/// What one part of a benchmark came to.
+/// Result of one phase of a benchmark.
 #[derive(Clone, Debug)]
 pub struct Phase {
-    /// Its name.
+    /// Name of the phase.
     pub name: &'static str,
-    /// When it began, by the clock of the file system.
+    /// Time when the phase began, by the clock of the file system.
     pub began_ns: u64,
-    /// How long it took, until everything was durable.
+    /// Duration until everything was durable.
     pub elapsed_ns: u64,
-    /// How many of what the benchmark counts were done: operations, transactions, rounds.
+    /// Number of items done, in the unit of the benchmark: operations, transactions, rounds.
     pub done: u64,
-    /// What was measured.
+    /// Figures of the phase, by kind of operation.
     pub measured: Measured,
 }
 
 impl Phase {
-    /// Bytes that were read or written.
+    /// Returns the number of bytes read or written.
     pub fn bytes(&self) -> u64 {
         self.measured.values().map(|figures| figures.bytes).sum()
     }
 
-    /// Operations of the file system.
+    /// Returns the number of operations of the file system.
     pub fn operations(&self) -> u64 {
         self.measured.values().map(|figures| figures.latency.count()).sum()
     }
 }
 
-/// Runs a benchmark in a directory of its own. `ended` is told each phase as it ends.
+/// Executes a benchmark in a directory of its own. `ended` is called with each phase when it ends.
 pub async fn run<F: Files>(
     benchmark: &Benchmark,
     files: &F,
@@ -120,7 +120,7 @@ pub async fn run<F: Files>(
     Ok(run.phases)
 }
 
-/// A benchmark that runs.
+/// A benchmark in progress.
 struct Run<'a, F, E> {
     files: &'a F,
     asked: &'a Asked,
@@ -137,7 +137,7 @@ impl<F: Files, E: FnMut(&Phase)> Run<'_, F, E> {
         self.asked.sizes
     }
 
-    /// A phase of one application, which says how many of what is counted it did.
+    /// Executes a phase of one application, and adds it to the results. `work` returns the number of items done.
     async fn phase(
         &mut self,
         name: &'static str,
@@ -163,7 +163,8 @@ impl<F: Files, E: FnMut(&Phase)> Run<'_, F, E> {
     }
 }
 
-/// The path of file `number` where directories have `width` entries on average: the tree of filebench's file sets.
+/// Returns the path of file `number` in a tree whose directories have `width` entries on average: the tree of
+/// filebench's file sets.
 pub fn tree_path(number: u64, width: u64) -> String {
     let mut path = format!("{:08}", number);
     let mut directory = number / width;
@@ -178,7 +179,7 @@ pub fn tree_path(number: u64, width: u64) -> String {
     path
 }
 
-/// The directories of files 0 to `files` − 1, each after the one that it is in.
+/// Returns the directories of files 0 to `files` − 1, each after its parent.
 pub fn tree_directories(files: u64, width: u64) -> Vec<String> {
     let mut all = std::collections::BTreeSet::new();
     for number in (0..files).step_by(usize::try_from(width).unwrap_or(usize::MAX)) {

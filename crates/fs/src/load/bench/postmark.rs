@@ -1,12 +1,12 @@
-//! `postmark`: PostMark (Katcher 1997, NetApp TR3022), which does as a mail server does. Files of 500 to 10,000 bytes, each
-//! size as likely as the others, are made; each transaction then reads a whole file or appends to one, and makes a file
-//! or removes one, each with equal chance (its biases are 5); in the end all are removed.
+//! `postmark`: PostMark (Katcher 1997, NetApp TR3022), a model of a mail server. First files of 500 to 10,000 bytes are
+//! created, with sizes of equal probability. Each transaction then reads a whole file or appends to one, and creates a
+//! file or removes one, each with equal probability (its biases are 5). At the end all files are removed.
 
 use super::super::random::Choices;
 use super::super::{Files, LoadError};
 use super::{Benchmark, Meter, Phase, Run, Sizes};
 
-/// The benchmark.
+/// Registry entry of `postmark`.
 pub const POSTMARK: Benchmark = Benchmark {
     name: "postmark",
     about: "a mail server: small files made, read, appended to and removed in transactions",
@@ -16,10 +16,11 @@ pub const POSTMARK: Benchmark = Benchmark {
 
 const BYTES_MIN: u64 = 500;
 const BYTES_MAX: u64 = 10_000;
-/// PostMark's units of 512 bytes go through a buffered stream, so the system sees its buffer: 4 KiB.
+/// PostMark's units of 512 bytes go through a buffered stream, so the file system sees the size of the stream's buffer:
+/// 4 KiB.
 const UNIT: usize = 4096;
 
-/// The files that there are.
+/// The existing files.
 struct Pool {
     live: Vec<(u64, u64)>,
     made: u64,
@@ -28,7 +29,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// The place in the pool of some file.
+    /// Returns the index in `live` of a random file.
     fn any(&mut self) -> usize {
         self.choices.below(self.live.len() as u64) as usize
     }

@@ -1,8 +1,9 @@
-//! File sizes as filebench draws them: gamma distributed with shape 1.5 (`cvar-gamma`, `gamma:1.5` in its personalities).
+//! File sizes as filebench draws them: gamma distributed with shape 1.5 (`cvar-gamma`, `gamma:1.5` in its
+//! personalities).
 //!
-//! The distribution is kept as the means of 64 parts of equal probability, in thousandths of its mean: whole numbers, so
-//! the sizes are the same everywhere. Its cumulative share has a closed form, P(x) = erf(√1.5x) − 2 √(1.5x/π) e^(−1.5x) for
-//! x in units of the mean, which the test holds the table against.
+//! The distribution is stored as the means of 64 parts of equal probability, in thousandths of its mean. These are
+//! integers, so the sizes are equal on all machines. The cumulative share has a closed form, with which the test
+//! compares the table: P(x) = erf(√1.5x) − 2 √(1.5x/π) e^(−1.5x), for x in units of the mean.
 
 use super::super::random::Choices;
 
@@ -12,7 +13,7 @@ const PARTS: [u64; 64] = [
     1252, 1297, 1345, 1395, 1448, 1505, 1566, 1632, 1703, 1781, 1867, 1963, 2073, 2200, 2352, 2541, 2793, 3176, 4175,
 ];
 
-/// A size in bytes, at least 1.
+/// Returns a random size in bytes, at least 1.
 pub(super) fn gamma(choices: &mut Choices, mean: u64) -> u64 {
     let part = PARTS[choices.below(PARTS.len() as u64) as usize];
     (mean * part / 1000).max(1)
@@ -22,7 +23,7 @@ pub(super) fn gamma(choices: &mut Choices, mean: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// erf by its series, which converges for every argument.
+    /// Returns erf(x) by its series, which converges for every argument.
     fn erf(x: f64) -> f64 {
         let (mut term, mut sum) = (x, x);
         for n in 1..200 {

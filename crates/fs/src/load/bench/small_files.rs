@@ -1,11 +1,11 @@
-//! `smallfiles`: what Singh 2014 §5.2.2 runs with vdbench: 110 directories with 10,000 small files, 1.2 GB in all. The paper
-//! gives "file operations per second" and no more; here the files are made, then as many are read whole, chosen at random
-//! and with nothing of them in the page cache, then all are removed.
+//! `smallfiles`: the test of Singh 2014 §5.2.2 with vdbench: 110 directories with 10,000 small files, 1.2 GB in total.
+//! The paper reports only "file operations per second". Here the files are created first. Then as many files are read
+//! whole, chosen at random, without any of their pages in the page cache. At last all are removed.
 
 use super::super::{Files, LoadError};
 use super::{Benchmark, Phase, Run, Sizes};
 
-/// The benchmark.
+/// Registry entry of `smallfiles`.
 pub const SMALL_FILES: Benchmark = Benchmark {
     name: "smallfiles",
     about: "small files in 110 directories: made, read in random order, removed",
@@ -14,7 +14,7 @@ pub const SMALL_FILES: Benchmark = Benchmark {
 };
 
 const DIRECTORIES: u64 = 110;
-/// Bytes of a write or a read: the paper does not say; ours.
+/// Bytes of a write or a read. The paper gives no value; this one is ours.
 const PIECE: usize = 64 << 10;
 
 pub(super) async fn run<F: Files, E: FnMut(&Phase)>(run: &mut Run<'_, F, E>) -> Result<(), LoadError> {

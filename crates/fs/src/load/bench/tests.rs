@@ -1,7 +1,7 @@
-//! Goal: a benchmark does the same operations everywhere, and as many as its description says. Method: runs on the core and
-//! in a directory compared, kind by kind; counts in closed form.
+//! Goal: a benchmark does the same operations everywhere, and as many as its description says. Method: runs on the core
+//! and in a directory are compared by kind of operation; counts in closed form.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says where
+#![allow(clippy::unwrap_used)] // a panic shows where a test failed
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::device::{Device, Geometry, Kind as DeviceKind};
 use crate::load::{InDirectory, OnCore, run_now};
 use crate::{Clock, Fs};
 
-/// Small enough for a test.
+/// Sizes small enough for a test.
 fn small(benchmark: &Benchmark) -> Sizes {
     let own = benchmark.defaults;
     Sizes {
@@ -64,7 +64,7 @@ fn files_in(directory: &std::path::Path) -> u64 {
     entries.map(|path| if path.is_dir() { files_in(&path) } else { 1 }).sum()
 }
 
-/// Name, how many were done, and of each kind how many with how many bytes.
+/// Name of a phase, its number of items done, and for each kind of operation the number of operations and bytes.
 type Counts = (&'static str, u64, Vec<(Kind, u64, u64)>);
 
 fn counts(phases: &[Phase]) -> Vec<Counts> {

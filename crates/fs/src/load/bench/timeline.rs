@@ -1,12 +1,14 @@
-//! A benchmark over time: what was done, what devices spent their time on, and how the file system stood, window by window.
+//! A benchmark over time: the operations, the device time by cause, and the state of the file system, in windows of
+//! time.
 //!
-//! Windows begin narrow and are merged two by two whenever there are more than may be, so a run of any length has about as many.
-//! The state is looked at when the clock comes to something behind the end of a window. Looking changes nothing and takes no
-//! time, and keeps nobody waiting: it happens between two turns of the clock.
+//! The first windows are narrow. Whenever there are more than the maximum, they are merged in pairs, so the number of
+//! windows is about equal for runs of any length. The state of the file system is read at the first event behind the
+//! end of a window. Reading the state changes nothing, takes no time and delays no task, for it happens between two
+//! steps of the executor.
 //!
 //! Invariants:
-//! 1. The sums over all rows are those of the whole run.
-//! 2. A row ends where the state is known; windows in which nothing happened at all are part of the row behind them.
+//! 1. The sums over all rows equal those of the whole run.
+//! 2. A row ends where the state is known. Windows without any event are part of the next row.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,32 +20,32 @@ use crate::clock::Source;
 use crate::device::{ByCause, Device};
 use crate::{Clock, Fs};
 
-/// Buckets of each power of two, so that a quantile is told to a sixteenth.
+/// Number of buckets for each power of two. So a quantile is exact to a sixteenth.
 const BUCKETS_PER_POWER: u32 = 16;
 
-/// How long operations of one kind took in a window.
+/// Durations of the operations of one kind in a window.
 #[derive(Clone, Default, Debug)]
 pub struct Pace {
-    /// How many there were.
+    /// Number of operations.
     pub count: u64,
-    /// Bytes that were read or written.
+    /// Number of bytes read or written.
     pub bytes: u64,
-    /// All of them together.
+    /// Sum of the durations.
     pub sum_ns: u64,
-    /// The longest.
+    /// Longest duration.
     pub max_ns: u64,
-    /// How many took about so long, by [`bucket_of`].
+    /// Number of operations by bucket of their duration ([`bucket_of`]).
     buckets: BTreeMap<u32, u64>,
 }
 
-/// The bucket of a time: exact below 16 ns, a sixteenth wide at most from there on.
+/// Returns the bucket of a duration. Buckets are exact below 16 ns, and at most a sixteenth wide above.
 fn bucket_of(ns: u64) -> u32 {
     let power = (ns | 1).ilog2().max(BUCKETS_PER_POWER.ilog2());
     let step = power - BUCKETS_PER_POWER.ilog2();
     step * BUCKETS_PER_POWER + (ns >> step) as u32
 }
 
-/// The longest time in a bucket.
+/// Returns the longest duration in a bucket, in nanoseconds.
 fn upper_edge_ns(bucket: u32) -> u64 {
     let step = (bucket / BUCKETS_PER_POWER).saturating_sub(1);
     let kept = u64::from(bucket - step * BUCKETS_PER_POWER);
@@ -59,7 +61,7 @@ impl Pace {
         *self.buckets.entry(bucket_of(done.took_ns)).or_default() += 1;
     }
 
-    /// Adds `other`.
+    /// Adds the operations of `other`.
     pub fn add(&mut self, other: &Pace) {
         self.count += other.count;
         self.bytes += other.bytes;
@@ -68,12 +70,13 @@ impl Pace {
         other.buckets.iter().for_each(|(bucket, count)| *self.buckets.entry(*bucket).or_default() += count);
     }
 
-    /// The mean, rounded down; zero where there were none.
+    /// Returns the mean duration, rounded down; 0 if there were no operations.
     pub fn mean_ns(&self) -> u64 {
         self.sum_ns / self.count.max(1)
     }
 
-    /// The time that a share `quantile` of them did not exceed: no less than it was, and no more than a sixteenth above.
+    /// Returns the duration that a share `quantile` of the operations did not exceed. The result is never too small,
+    /// and at most a sixteenth too large.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         let wanted = ((quantile.min(1.0) * self.count as f64).ceil() as u64).max(1);
         let mut so_far = 0;
@@ -85,31 +88,32 @@ impl Pace {
     }
 }
 
-/// How a file system stands. What is counted is counted since it was mounted.
+/// State of a file system. All counters begin at its mount.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct State {
-    /// What all its devices spent their time on.
+    /// Device time by cause, over all devices.
     pub spent: ByCause,
-    /// Blocks that files could lie in, those with live data, those with dead data.
+    /// Blocks that can hold files.
     pub blocks: u64,
-    /// See `blocks`.
+    /// Blocks with live data.
     pub live: u64,
-    /// See `blocks`.
+    /// Blocks with dead data.
     pub dead: u64,
     /// Blocks that the cleaner copied.
     pub blocks_cleaned: u64,
-    /// Zones that it emptied.
+    /// Zones that the cleaner emptied.
     pub zones_cleaned: u64,
-    /// How long writers were slowed down, all together.
+    /// Sum of the times by which writers were throttled.
     pub throttled_ns: u64,
-    /// How long writers waited for a place to write to, all together: until others had written theirs, or a zone was empty.
+    /// Sum of the times for which writers waited for space to write to: until other writes were done, or a zone was
+    /// empty.
     pub waited_ns: u64,
-    /// Bytes that are not yet written.
+    /// Bytes that are not yet written to the devices.
     pub staged_bytes: u64,
 }
 
 impl State {
-    /// How `fs` on `devices` stands now.
+    /// Returns the current state of `fs` on `devices`.
     pub fn of(fs: &Fs, devices: &[Device]) -> State {
         let status = fs.status();
         let (usage, counters) = (status.usage, status.counters);
@@ -130,18 +134,18 @@ impl State {
 /// A part of a run.
 #[derive(Clone, Default, Debug)]
 pub struct Row {
-    /// When it began, from the beginning of the run.
+    /// Beginning of the row, since the beginning of the run.
     pub begin_ns: u64,
-    /// When it ended.
+    /// End of the row, since the beginning of the run.
     pub end_ns: u64,
-    /// What was done in it.
+    /// Operations that ended in the row, by kind.
     pub done: BTreeMap<Kind, Pace>,
-    /// How the file system stood at its end, where that was looked at.
+    /// State of the file system at the end of the row, if it was read.
     pub state: Option<State>,
 }
 
 impl Row {
-    /// Takes `other`, which follows it, in.
+    /// Adds `other`, the row that follows.
     fn merge(&mut self, other: Row) {
         self.end_ns = other.end_ns;
         self.state = other.state.or(self.state);
@@ -151,17 +155,17 @@ impl Row {
     }
 }
 
-/// How finely a run is told.
+/// Resolution of a timeline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grain {
-    /// How wide the first windows are.
+    /// Width of the first windows.
     pub first_ns: u64,
-    /// Windows at most; at least two.
+    /// Maximum number of windows; at least two.
     pub windows_max: usize,
 }
 
 impl Default for Grain {
-    /// A millisecond, less than a disk turns in, and more windows than a chart has room for steps.
+    /// Returns windows of a millisecond, less than a rotation of a disk, and more of them than a chart has room for.
     fn default() -> Grain {
         Grain { first_ns: 1_000_000, windows_max: 256 }
     }
@@ -176,7 +180,7 @@ struct Windows {
 }
 
 impl Windows {
-    /// The window of a time.
+    /// Returns the window that contains a time. Merges windows if there would be too many.
     fn at(&mut self, now_ns: u64) -> &mut Row {
         let since_ns = now_ns.saturating_sub(self.began_ns);
         while since_ns / self.width_ns >= self.most as u64 {
@@ -197,28 +201,28 @@ impl Windows {
     }
 }
 
-/// A run over time, while it lasts. Cloning gives another handle of the same.
+/// Timeline of a run in progress. A clone is another handle of one timeline.
 #[derive(Clone, Debug)]
 pub struct Timeline(Arc<Mutex<Windows>>);
 
 impl Timeline {
-    /// Of a run that begins at `began_ns`.
+    /// Returns a timeline of a run that begins at `began_ns`.
     pub fn new(began_ns: u64, grain: Grain) -> Timeline {
         let (width_ns, most) = (grain.first_ns.max(1), grain.windows_max.max(2));
         Timeline(Arc::new(Mutex::new(Windows { began_ns, width_ns, most, rows: Vec::new() })))
     }
 
     fn windows(&self) -> std::sync::MutexGuard<'_, Windows> {
-        // A thread that panics ends the run, and what it left is whole.
+        // A panic in another thread ends the run; the data are consistent at every moment.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes down what was done.
+    /// Adds an operation.
     pub fn note(&self, done: &Done) {
         self.windows().at(done.ended_ns).done.entry(done.kind).or_default().note(done);
     }
 
-    /// Looks at `fs` on `devices` from now on, at the end of every window.
+    /// Reads the state of `fs` on `devices` at the end of every window, from now on until the result is dropped.
     pub fn look_at(&self, clock: &Clock, fs: &Fs, devices: &[Device]) -> Looking {
         let (timeline, fs, devices) = (self.clone(), fs.clone(), devices.to_vec());
         let looker = Looker { timeline, fs, devices, next_ns: Cell::new(clock.now_ns()) };
@@ -227,7 +231,8 @@ impl Timeline {
         Looking { clock: clock.clone(), source }
     }
 
-    /// The rows of a run that ended at `ended_ns`, when the file system stood so, if that is known.
+    /// Returns the rows of a run that ended at `ended_ns`. `state` is the state of the file system at the end, if
+    /// known.
     pub fn rows(&self, ended_ns: u64, state: Option<State>) -> Vec<Row> {
         let mut windows = self.windows();
         windows.at(ended_ns).state = state;
@@ -249,7 +254,8 @@ impl Timeline {
         rows
     }
 
-    /// The clock has come to `now_ns`: enters the state at the end of the window before. Returns when the next one ends.
+    /// Enters the state at the end of the last complete window, when the clock has reached `now_ns`. Returns the end of
+    /// the current window.
     fn pass(&self, now_ns: u64, state: impl FnOnce() -> State) -> u64 {
         let mut windows = self.windows();
         windows.at(now_ns);
@@ -262,7 +268,7 @@ impl Timeline {
     }
 }
 
-/// Looks whenever the clock has come past the end of a window; it makes no events itself.
+/// Event source that reads the state when the clock passes the end of a window. It causes no events itself.
 struct Looker {
     timeline: Timeline,
     fs: Fs,
@@ -282,7 +288,7 @@ impl Source for Looker {
     }
 }
 
-/// Looks until it is dropped.
+/// Registration that [`Timeline::look_at`] returns; the state is read until the registration is dropped.
 pub struct Looking {
     clock: Clock,
     source: Rc<dyn Source>,
@@ -325,7 +331,7 @@ mod tests {
         assert_eq!(timeline.pass(3, || unreachable!("no window is over")), 10);
         timeline.note(&done(8, 1));
         assert_eq!(timeline.pass(12, || state(1)), 20);
-        // Nothing happens until 47: what was done by then took all that time.
+        // No event until 47: the operation that ended then took all that time.
         assert_eq!(timeline.pass(47, || state(2)), 50);
         timeline.note(&done(47, 35));
         let rows = timeline.rows(49, Some(state(3)));

@@ -1,7 +1,8 @@
-//! Goal: the smallest over-allocation is found, and a run on the core fails where the paper's algorithms do. Method: the
-//! search beside a scan of everything; the core beside a bitmap that allocates as §4.4.4 has it, in the plainest way.
+//! Goal: the search finds the smallest over-allocation, and a run on the core fails where the paper's algorithms do.
+//! Method: the search is compared with a scan of all sizes, the core with a bitmap that allocates as in §4.4.4, in the
+//! plainest way.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says where
+#![allow(clippy::unwrap_used)] // a panic shows where a test failed
 
 use super::super::age::{Step, Steps};
 use super::*;
@@ -51,14 +52,14 @@ fn the_search_says_what_a_scan_says() {
     assert!(judged >= 3, "only {judged} of the toys are monotone");
 }
 
-/// The plainest allocator: which blocks are free.
+/// The plainest allocator: a bitmap of free blocks.
 struct Bitmap {
     free: Vec<bool>,
     last: usize,
 }
 
 impl Bitmap {
-    /// Runs of free blocks.
+    /// Returns the runs of free blocks.
     fn runs(&self) -> Vec<(usize, usize)> {
         let mut runs: Vec<(usize, usize)> = Vec::new();
         for at in (0..self.free.len()).filter(|at| self.free[*at]) {
@@ -85,7 +86,7 @@ impl Bitmap {
         }
     }
 
-    /// The operation at which there is no room.
+    /// Returns the operation that runs out of space.
     fn full_at(asked: &Capacity, extra: u64) -> Option<u64> {
         let mut bitmap = Bitmap { free: vec![true; asked.blocks_with(extra) as usize], last: 0 };
         let mut places = std::collections::BTreeMap::new();

@@ -1,5 +1,6 @@
-//! The table of the bands: how far each is written, how much of that is live, who writes to it. Both stores that append have
-//! one: for `strict-append` a band is a zone of the drive, for `log` a stripe group of the array, which comes and goes.
+//! The table of the bands: how far each is written, how many of the written blocks are live, and whether a task writes
+//! to it. Both stores that append have such a table. In `strict-append` a band is a zone of the drive. In `log` a band
+//! is a stripe group of the array, which is opened and dropped again.
 
 pub mod policy;
 
@@ -8,94 +9,94 @@ use crate::array::PARITY_MAX;
 use crate::device::{ZoneCondition, ZoneState};
 use crate::store::{Run, Victim};
 
-/// A band.
+/// A band: a zone or a stripe group, written from its start to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Band {
-    /// Blocks that it holds; 0 where there is none with this number now.
+    /// Number of blocks of the band; 0 if no band has this number now.
     pub capacity: u64,
-    /// Blocks that are written together at least: what is written is filled up to whole rows.
+    /// Smallest number of blocks written together: writes are padded to whole rows.
     pub row: u64,
-    /// How much of a band of the usual kind could lie on its zones, in blocks. That is never less than `capacity`: a
+    /// Number of blocks that a band of the usual kind could hold on this band's zones. Never less than `capacity`: a
     /// narrow stripe group holds less than a wide one would on as many zones.
     pub worth: u64,
-    /// Blocks written from its start on, and those that are being written.
+    /// Number of blocks written from the start of the band on, those being written included.
     pub written: u64,
-    /// Those of them that are live.
+    /// Number of written blocks that are live.
     pub live: u64,
-    /// Whether it takes writes.
+    /// Whether the band takes writes.
     pub is_writable: bool,
-    /// Whether somebody writes to it, or it is being emptied.
+    /// Whether a task writes to the band or empties it.
     pub is_leased: bool,
-    /// Appends to it that are under way, all of one writer.
+    /// Number of appends in flight to the band, all by one writer.
     pub appends: u32,
-    /// Writers whose files are not wholly written yet have blocks in it: it is not emptied meanwhile.
+    /// Number of pinned runs in the band: their files are not completely written, so the band is not emptied.
     pub pins: u32,
-    /// Whether the cleaner writes to it: what it copies lives longer than what is new.
+    /// Whether the cleaner writes to the band. Copied data live longer than new data, so they are kept apart.
     pub is_for_cleaner: bool,
-    /// When it was last written: a count of allocations.
+    /// Time of the last write to the band, counted in allocations.
     pub age: u64,
     /// Attempts to empty this band that ended with a device error, since the last success.
     pub failures: u8,
 }
 
 impl Band {
-    /// Returns whether the cleaner takes other bands first. An array tolerates [`PARITY_MAX`] failing drives, and each of them may spoil
-    /// one attempt. After one more failed attempt the band itself is unreadable.
+    /// Returns whether the cleaner takes other bands first. An array tolerates [`PARITY_MAX`] failing drives, and each of
+    /// them may spoil one attempt. After one more failed attempt the band itself is unreadable.
     pub fn is_put_off(&self) -> bool {
         self.failures > PARITY_MAX
     }
 
-    /// Blocks that can be appended now, if nobody else does.
+    /// Returns the number of blocks that a task could append now, if no other task does.
     pub fn room(&self) -> u64 {
         if self.is_writable && !self.is_leased { self.capacity - self.written } else { 0 }
     }
 
-    /// Blocks that whoever writes to it can append behind what is under way.
+    /// Returns the number of blocks that the present writer of the band can append after its appends in flight.
     pub fn room_behind(&self) -> u64 {
         if self.is_writable && self.is_written_to() { self.capacity - self.written } else { 0 }
     }
 
-    /// Whether somebody writes to it: then the drive has it open, also where it will be full in the end.
+    /// Returns whether a task writes to the band. Then the drive has it open, even if the writes will fill it.
     pub fn is_written_to(&self) -> bool {
         self.appends > 0
     }
 
-    /// Whether it takes writes, or is being written to.
+    /// Returns whether the band takes writes or is being written.
     pub fn is_open(&self) -> bool {
         self.is_writable && (self.written < self.capacity || self.is_written_to())
     }
 
-    /// An append is over; with the last of them the lease is.
+    /// Counts the end of an append; the end of the last one releases the band.
     fn end_append(&mut self) {
         self.appends = self.appends.checked_sub(1).unwrap_or_else(|| panic!("nobody writes to it: {self:?}"));
         self.is_leased = self.appends > 0;
     }
 
-    /// Blocks that emptying it gains, counted in bands of the usual kind. Copying what is live takes `slack` blocks
-    /// more than that, and as many besides as `copied_with` says.
+    /// Returns the number of blocks gained by emptying the band, counted in bands of the usual kind. The copies take
+    /// the live blocks, `slack` blocks more, and `copied_with(live)` blocks of records.
     pub fn gain(&self, slack: u64, copied_with: fn(u64) -> u64) -> u64 {
         let written = (u128::from(self.written) * u128::from(self.worth)).checked_div(u128::from(self.capacity));
         (written.unwrap_or(0) as u64).saturating_sub(self.live + slack + copied_with(self.live))
     }
 }
 
-/// All bands.
+/// The table of all bands.
 #[derive(Clone, Debug)]
 pub struct Bands {
     band_blocks: u64,
-    /// The zone that is the first band.
+    /// Number of the zone that is the first band.
     first: u32,
     bands: Vec<Band>,
     active_max: u64,
     takes: u64,
-    /// Blocks that filling up rows may cost where a band's live blocks are copied out of it.
+    /// Number of blocks that padding to rows may cost when the live blocks of a band are copied.
     slack: u64,
-    /// What copying so many live blocks takes besides: records.
+    /// Number of blocks of records that copying the given number of live blocks takes.
     copied_with: fn(u64) -> u64,
 }
 
 impl Bands {
-    /// The zones from number `first` on, as they report themselves; nothing is live yet.
+    /// Creates the table from the reported states `zones` of the zones from number `first` on; no block is live yet.
     pub fn new(band_blocks: u64, first: u32, zones: &[ZoneState], active_max: Option<u32>) -> Bands {
         let band = |zone: &ZoneState| Band {
             capacity: band_blocks,
@@ -117,47 +118,48 @@ impl Bands {
         }
     }
 
-    /// Places for `count` bands of up to `band_blocks`, none of which is there yet; copying the live blocks of one may cost
-    /// `slack` more than they are, and what `copied_with` says of their number.
+    /// Creates a table of `count` absent bands of up to `band_blocks` blocks each. Copying the live blocks of a band
+    /// takes up to `slack` blocks of padding and `copied_with(live)` blocks of records in addition.
     pub fn places(band_blocks: u64, count: u32, slack: u64, copied_with: fn(u64) -> u64) -> Bands {
         let bands = vec![Band::default(); count as usize];
         Bands { band_blocks, first: 0, bands, active_max: u64::MAX, takes: 0, slack, copied_with }
     }
 
-    /// Band `number` is there: `capacity` blocks in rows of `row`, its zones worth `worth`, as `zone` reports it.
+    /// Adds band `number` with `capacity` blocks in rows of `row` blocks, and the given `worth`, from the reported state `zone`.
     pub fn put(&mut self, number: u32, (capacity, row, worth): (u64, u64, u64), zone: &ZoneState) {
         let (written, is_writable) = (written_of(zone, capacity), is_writable(zone));
         self.bands[number as usize] = Band { capacity, row, worth, written, is_writable, ..Band::default() };
     }
 
-    /// Band `number` is worth so many blocks.
+    /// Sets [`Band::worth`] of band `number`, in blocks.
     pub fn set_worth(&mut self, number: u32, worth: u64) {
         self.bands[number as usize].worth = worth;
     }
 
-    /// Band `number` is gone.
+    /// Removes band `number`.
     pub fn remove(&mut self, number: u32) {
         assert_eq!(self.bands[number as usize].live, 0, "band {number} is gone with live blocks");
         self.bands[number as usize] = Band::default();
     }
 
-    /// Band `number`.
+    /// Returns band `number`.
     pub fn band(&self, number: u32) -> &Band {
         &self.bands[(number - self.first) as usize]
     }
 
-    /// What copying `live` blocks of a band may cost more than they are.
+    /// Returns the number of blocks that copying `live` blocks may take in addition to these blocks.
     pub fn slack(&self, live: u64) -> u64 {
         self.slack + (self.copied_with)(live)
     }
 
-    /// What emptying a band gains.
+    /// Returns the number of blocks that emptying `band` gains.
     pub fn gain(&self, band: &Band) -> u64 {
         band.gain(self.slack, self.copied_with)
     }
 
-    /// Takes `total` blocks of the room of band `number`, of which the first `blocks` are data, for the cleaner or for
-    /// a writer. The band is leased until they are settled or abandoned, and all that were taken behind them.
+    /// Allocates `total` blocks of band `number`, of which the first `blocks` are data, for the cleaner or for a
+    /// writer. The band stays allocated to this writer until this append and all later ones by [`Bands::take_behind`]
+    /// are committed or aborted.
     pub fn take_from(&mut self, number: u32, (blocks, total): (u64, u64), for_cleaner: bool) -> Run {
         let band = &mut self.bands[(number - self.first) as usize];
         assert!(total <= band.room(), "{total} blocks of band {number}: {band:?}");
@@ -165,7 +167,7 @@ impl Bands {
         self.append_to(number, (blocks, total))
     }
 
-    /// The same for whoever writes to the band already, behind that.
+    /// Like [`Bands::take_from`], but for the present writer of the band, after its appends in flight.
     pub fn take_behind(&mut self, number: u32, (blocks, total): (u64, u64)) -> Run {
         let band = self.band(number);
         assert!(total <= band.room_behind(), "{total} blocks more of band {number}: {band:?}");
@@ -184,12 +186,12 @@ impl Bands {
         run
     }
 
-    /// Band `number` is the cleaner's.
+    /// Assigns band `number` to the cleaner.
     pub fn keep_for_cleaner(&mut self, number: u32) {
         self.bands[number as usize].is_for_cleaner = true;
     }
 
-    /// Band `number` takes no more if it reports itself as full.
+    /// Marks band `number` as full if the reported state `zone` says so.
     pub fn seal_if_full(&mut self, number: u32, zone: &ZoneState) {
         let band = &mut self.bands[number as usize];
         if zone.condition == ZoneCondition::Full && band.capacity > 0 {
@@ -197,12 +199,12 @@ impl Bands {
         }
     }
 
-    /// The cleaner is done: what it wrote to takes writes of others.
+    /// Opens the bands that the cleaner wrote to for other writers, once the cleaner has finished.
     pub fn share_with_all(&mut self) {
         self.bands.iter_mut().for_each(|band| band.is_for_cleaner = false);
     }
 
-    /// Bands that these runs lie in are not emptied, until [`Bands::unpin`].
+    /// Keeps the bands of these runs from being emptied until [`Bands::unpin`].
     pub fn pin(&mut self, runs: &[Run]) {
         for run in runs {
             let index = self.index(run);
@@ -210,7 +212,7 @@ impl Bands {
         }
     }
 
-    /// Takes one [`Bands::pin`] back.
+    /// Undoes one [`Bands::pin`].
     pub fn unpin(&mut self, runs: &[Run]) {
         for run in runs {
             let index = self.index(run);
@@ -218,87 +220,88 @@ impl Bands {
         }
     }
 
-    /// Blocks of a band.
+    /// Returns the number of blocks of a band.
     pub fn band_blocks(&self) -> u64 {
         self.band_blocks
     }
 
-    /// All bands with their zones' numbers.
+    /// Returns all bands with their numbers.
     pub fn all(&self) -> impl Iterator<Item = (u32, &Band)> {
         self.bands.iter().enumerate().map(|(index, band)| (self.first + index as u32, band))
     }
 
-    /// How many allocations there were: the clock of [`Band::age`].
+    /// Returns the number of allocations so far, the clock of [`Band::age`].
     pub fn takes(&self) -> u64 {
         self.takes
     }
 
-    /// Blocks of all bands that can be written.
+    /// Returns the number of usable blocks: those of all writable bands, less [`Bands::stuck`].
     pub fn usable(&self) -> u64 {
         let usable: u64 = self.bands.iter().filter(|band| band.is_writable).map(|band| band.capacity).sum();
         usable - self.stuck()
     }
 
-    /// Dead blocks of bands that could not be emptied: they are no room for anybody.
+    /// Returns the number of dead blocks in bands that could not be emptied: no task can use them.
     pub fn stuck(&self) -> u64 {
         let put_off = self.bands.iter().filter(|band| band.is_writable && band.is_put_off());
         put_off.map(|band| band.written - band.live).sum()
     }
 
-    /// Blocks that are live or are being written.
+    /// Returns the number of blocks in writable bands that are live or being written.
     pub fn live(&self) -> u64 {
         self.bands.iter().filter(|band| band.is_writable).map(|band| band.live).sum()
     }
 
-    /// The same, those in bands that a fault left readable only included.
+    /// Like [`Bands::live`], but includes bands that a fault made read-only.
     pub fn live_in_all(&self) -> u64 {
         self.bands.iter().map(|band| band.live).sum()
     }
 
-    /// Blocks that are written and not live.
+    /// Returns the number of blocks in writable bands that are written and not live.
     pub fn dead(&self) -> u64 {
         self.bands.iter().filter(|band| band.is_writable).map(|band| band.written - band.live).sum()
     }
 
-    /// Blocks that can be written now.
+    /// Returns the number of blocks that can be written now.
     pub fn unwritten(&self) -> u64 {
         self.bands.iter().filter(|band| band.is_writable).map(|band| band.capacity - band.written).sum()
     }
 
-    /// Bands that are empty.
+    /// Returns the number of empty bands.
     pub fn empty(&self) -> u64 {
         self.bands.iter().filter(|band| band.is_writable && band.written == 0).count() as u64
     }
 
-    /// Whether somebody writes to some band, or empties one.
+    /// Returns whether any band is being written or emptied.
     pub fn has_leases(&self) -> bool {
         self.bands.iter().any(|band| band.is_leased)
     }
 
-    /// Whether somebody writes to some band.
+    /// Returns whether any band is being written.
     pub fn has_writers(&self) -> bool {
         self.bands.iter().any(Band::is_written_to)
     }
 
-    /// Each band's written and live blocks.
+    /// Returns the numbers of written and of live blocks for each band.
     pub fn fill(&self) -> Vec<(u64, u64)> {
         self.bands.iter().map(|band| (band.written, band.live)).collect()
     }
 
-    /// Live blocks of band `zone`.
+    /// Returns the number of live blocks of band `zone`.
     pub fn live_in(&self, zone: u32) -> u64 {
         self.bands[(zone - self.first) as usize].live
     }
 
-    /// Bands that the drive counts as active.
+    /// Returns the number of bands that the drive counts as active.
     fn active(&self) -> u64 {
         let is_partly = |band: &Band| band.written > 0 && band.written < self.band_blocks;
         let is_active = |band: &&Band| band.is_writable && (is_partly(band) || band.is_written_to());
         self.bands.iter().filter(is_active).count() as u64
     }
 
-    /// Takes room for `blocks` at the pointers of bands, leaving `spare` empty bands; they are leased until they are settled
-    /// or abandoned. Nothing is taken if there is not room for all.
+    /// Allocates `blocks` at the write pointers of bands, and leaves `spare` empty bands. The bands stay allocated
+    /// until the runs are committed or aborted. Returns `None`, and allocates nothing, if there is not enough space for
+    /// all `blocks`.
     pub fn take(&mut self, blocks: u64, spare: u32) -> Option<Vec<Run>> {
         let chosen = self.choose(blocks, spare)?;
         self.takes += 1;
@@ -329,7 +332,7 @@ impl Bands {
         let mut partly: Vec<usize> = (0..self.bands.len()).filter(|&index| is_partly(&self.bands[index])).collect();
         partly.retain(|&index| self.bands[index].room() > 0);
         partly.sort_by_key(|&index| std::cmp::Reverse(self.bands[index].room()));
-        // No more may be opened: the fullest that is open is filled up, and another takes its place.
+        // The limit of active bands is reached: fill up the fullest partly written band, so that another can be opened.
         while let Some(index) = partly.pop_if(|_| may_open == 0) {
             let count = left.min(self.bands[index].room());
             chosen.push((index, count));
@@ -360,7 +363,7 @@ impl Bands {
         (run.start / self.band_blocks) as usize - self.first as usize
     }
 
-    /// These runs were written.
+    /// Commits the appends of these runs after their writes succeeded.
     pub fn settle(&mut self, runs: &[Run]) {
         for run in runs {
             let index = self.index(run);
@@ -368,7 +371,7 @@ impl Bands {
         }
     }
 
-    /// These runs were not, or not wholly, written: their blocks are dead, and the pointers are where `zones` says.
+    /// Aborts the appends of these runs after a failed write: their blocks are dead, and `zones` gives the new write pointers.
     pub fn abandon(&mut self, runs: &[Run], zones: Option<&[ZoneState]>) {
         for run in runs {
             let index = self.index(run);
@@ -383,7 +386,11 @@ impl Bands {
         }
     }
 
-    /// This run is live; an error says why it cannot be.
+    /// Marks a run as live during the mount.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the run cannot be live.
     pub fn claim(&mut self, run: Run) -> Result<(), String> {
         let (first, end) = (run.start / self.band_blocks, run.end().div_ceil(self.band_blocks));
         let places = u64::from(self.first)..u64::from(self.first) + self.bands.len() as u64;
@@ -410,19 +417,19 @@ impl Bands {
         Ok(())
     }
 
-    /// All live runs are claimed.
+    /// Ends the marking of live runs by [`Bands::claim`].
     pub fn claimed(&mut self) {
         self.takes = 1;
     }
 
-    /// This run is dead.
+    /// Marks a live run as dead.
     pub fn free(&mut self, run: Run) {
         let index = self.index(&run);
         assert!(self.bands[index].live >= run.blocks, "{run:?} is freed twice: invariant 3 of stores");
         self.bands[index].live -= run.blocks;
     }
 
-    /// Takes band `zone` out of use until it was emptied.
+    /// Takes band `zone` out of use until [`Bands::emptied`].
     pub fn lease_victim(&mut self, zone: u32) -> Victim {
         let start = u64::from(zone) * self.band_blocks;
         let band = &mut self.bands[(zone - self.first) as usize];
@@ -441,7 +448,7 @@ impl Bands {
         self.bands.iter_mut().for_each(|band| band.failures = band.failures.min(PARITY_MAX));
     }
 
-    /// Band `zone` was reset, or it was not and stays as it is.
+    /// Ends the emptying of band `zone`. Its blocks become unwritten if it was reset, and stay unchanged otherwise.
     pub fn emptied(&mut self, zone: u32, was_reset: bool) {
         let band = &mut self.bands[(zone - self.first) as usize];
         band.is_leased = false;

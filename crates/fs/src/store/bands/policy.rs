@@ -1,20 +1,20 @@
-//! Which band the cleaner empties. To add one: a function and a line in [`ALL`].
+//! Policies by which the cleaner chooses the band to empty. To add one: a function and a line in [`ALL`].
 
 use super::{Band, Bands};
 
-/// A policy.
+/// A cleaning policy.
 #[derive(Clone, Copy)]
 pub struct Policy {
-    /// The larger, the sooner it is emptied; a band that gains nothing is never asked.
+    /// Score of a band: the band with the highest score is emptied first. Bands whose emptying gains nothing are never scored.
     score: fn(&Band, now: u64) -> u128,
-    /// Whether files that have something in the band are moved as a whole.
+    /// Whether files with a piece in the band are moved as a whole.
     moves_files: bool,
 }
 
-/// A name, what it does, and its score.
+/// Name of a policy, its description, and its score.
 pub type Known = (&'static str, &'static str, fn(&Band, u64) -> u128);
 
-/// All of them.
+/// All cleaning policies.
 pub const ALL: &[Known] = &[
     ("greedy", "the band with the fewest live blocks", greedy),
     (
@@ -30,13 +30,13 @@ pub const ALL: &[Known] = &[
     ),
 ];
 
-/// The policy that moves files as a whole, which is for stores whose files lie in pieces.
+/// Name of the policy that moves whole files, for stores whose files lie in pieces.
 const FILES: &str = "files";
 
-/// Shares are counted in so many parts.
+/// Scale of the score of [`greedy`], which is a fraction in fixed-point arithmetic.
 const PARTS: u128 = 1 << 40;
 
-/// What of the band's worth is not live.
+/// Returns the number of blocks of the band's worth ([`Band::worth`]) that are not live.
 fn dead(band: &Band) -> u128 {
     u128::from(band.worth.saturating_sub(band.live))
 }
@@ -55,7 +55,7 @@ fn oldest(band: &Band, now: u64) -> u128 {
 }
 
 impl Policy {
-    /// The policy called `name`.
+    /// Returns the policy called `name`.
     pub fn named(name: &str) -> Result<Policy, String> {
         let found = ALL.iter().find(|(known, ..)| *known == name);
         let known: Vec<&str> = ALL.iter().map(|(known, ..)| *known).collect();
@@ -64,27 +64,27 @@ impl Policy {
             .ok_or_else(|| format!("cleaner={name}: there are {}", known.join(", ")))
     }
 
-    /// Whether files that have something in the band that is emptied are moved as a whole.
+    /// Returns whether files with a piece in the emptied band are moved as a whole.
     pub fn moves_files(&self) -> bool {
         self.moves_files
     }
 
-    /// The band to empty among those that `may_be`, if emptying one gains anything.
+    /// Returns the band to empty among those for which `may_be` returns true; `None` if emptying any of them gains nothing.
     pub fn choose(&self, bands: &Bands, may_be: impl Fn(&Band) -> bool) -> Option<u32> {
         let score = |band: &Band| (self.score)(band, bands.takes().max(band.age));
         let candidates = gaining(bands).filter(|(_, band)| may_be(band));
-        // Of equals the first.
+        // Of equal scores, the band with the lowest number wins.
         candidates.max_by_key(|(zone, band)| (score(band), std::cmp::Reverse(*zone))).map(|(zone, _)| zone)
     }
 }
 
-/// The bands that nobody writes to and whose emptying gains something.
+/// Returns the bands that no task writes to and whose emptying gains space.
 fn gaining(bands: &Bands) -> impl Iterator<Item = (u32, &Band)> {
     let is_idle = |band: &Band| band.is_writable && !band.is_leased && band.pins == 0 && !band.is_put_off();
     bands.all().filter(move |(_, band)| is_idle(band) && bands.gain(band) > 0)
 }
 
-/// The band whose emptying takes the least room, whatever the policy: for when there is no room for what it chose.
+/// Returns the band with the fewest live blocks, whatever the policy: for when the copies of the policy's victim do not fit.
 pub fn easiest(bands: &Bands) -> Option<u32> {
     gaining(bands).min_by_key(|(zone, band)| (band.live, *zone)).map(|(zone, _)| zone)
 }

@@ -1,62 +1,63 @@
-//! The free list (Singh 2014 §4.4.1): runs of free blocks by address, which coalesce; and the same runs in classes by
-//! size (§4.4.4, fig. 4.4), the first for those under 1 MiB, each of the others for twice the size of the one before.
+//! The free list (Singh 2014 §4.4.1): runs of free blocks, by address and by size. Adjacent runs coalesce. The classes
+//! by size (§4.4.4, fig. 4.4) begin with runs under 1 MiB; each further class begins at twice the size of the one
+//! before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Run;
 
-/// Blocks of 1 MiB: where the second class begins.
+/// Number of blocks in 1 MiB, where the second class begins.
 const CLASS_BLOCKS: u64 = 256;
 
-/// The runs.
+/// The runs of free blocks.
 #[derive(Clone, Default, Debug)]
 pub struct FreeList {
     by_address: BTreeMap<u64, u64>,
-    /// Class, blocks, start.
+    /// Class, number of blocks, and first block of each run.
     by_size: BTreeSet<(u32, u64, u64)>,
 }
 
-/// The class of a run of so many blocks.
+/// Returns the class of a run of `blocks` blocks.
 pub fn class_of(blocks: u64) -> u32 {
     if blocks < CLASS_BLOCKS { 0 } else { 1 + (blocks / CLASS_BLOCKS).ilog2() }
 }
 
 impl FreeList {
-    /// All runs, in order of their addresses.
+    /// Returns all runs in order of address.
     pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
         self.by_address.iter().map(|(start, blocks)| Run { start: *start, blocks: *blocks })
     }
 
-    /// The runs that end behind `block`, in order.
+    /// Returns the runs that end behind `block`, in order of address.
     pub fn runs_from(&self, block: u64) -> impl Iterator<Item = Run> + '_ {
         let around = self.by_address.range(..block).next_back().filter(|(start, blocks)| *start + *blocks > block);
         let first = around.map_or(block, |(start, _)| *start);
         self.by_address.range(first..).map(|(start, blocks)| Run { start: *start, blocks: *blocks })
     }
 
-    /// The largest run of class `class`.
+    /// Returns the longest run of class `class`.
     pub fn last_of_class(&self, class: u32) -> Option<Run> {
         let (_, blocks, start) = self.by_size.range((class, 0, 0)..(class + 1, 0, 0)).next_back()?;
         Some(Run { start: *start, blocks: *blocks })
     }
 
-    /// The smallest run of at least `blocks`.
+    /// Returns the shortest run of at least `blocks`.
     pub fn smallest(&self, blocks: u64) -> Option<Run> {
         let (_, blocks, start) = self.by_size.range((class_of(blocks), blocks, 0)..).next()?;
         Some(Run { start: *start, blocks: *blocks })
     }
 
-    /// Blocks of the longest run.
+    /// Returns the length of the longest run, in blocks.
     pub fn longest(&self) -> u64 {
         self.by_size.last().map_or(0, |(_, blocks, _)| *blocks)
     }
 
-    /// Whether all of `run` is free.
+    /// Returns whether all of `run` is free.
     pub fn contains(&self, run: Run) -> bool {
         self.around(run.start).is_some_and(|free| run.end() <= free.end())
     }
 
-    /// The run that `block` is in.
+    /// Returns the free run that contains `block`.
     fn around(&self, block: u64) -> Option<Run> {
         let (start, blocks) = self.by_address.range(..=block).next_back()?;
         (block < start + blocks).then_some(Run { start: *start, blocks: *blocks })
@@ -74,7 +75,7 @@ impl FreeList {
         self.by_size.remove(&(class_of(run.blocks), run.blocks, run.start));
     }
 
-    /// Puts `run` in, joined with its neighbours.
+    /// Adds `run`, merged with adjacent free runs.
     pub fn insert(&mut self, run: Run) {
         if run.blocks == 0 {
             return;
@@ -104,7 +105,7 @@ impl FreeList {
         self.add(joined);
     }
 
-    /// Takes `run` out of the run it is in.
+    /// Removes `run` from the free run that contains it.
     pub fn remove(&mut self, run: Run) {
         if run.blocks == 0 {
             return;
@@ -123,7 +124,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a bitmap: after any takings and givings the same blocks are free, in as few runs as can be.
+        /// Compares the list with a bitmap: after any sequence of removals and insertions both have the same free
+        /// blocks, and the list has the fewest possible runs.
         #[test]
         fn it_is_what_a_bitmap_says(steps in proptest::collection::vec((0u64..200, 1u64..40), 1..120)) {
             let (mut list, mut map) = (FreeList::default(), [true; 200]);

@@ -1,13 +1,13 @@
-//! The store `caveat` (Singh 2014 §4): contiguous files on a disk whose writes destroy what lies behind them.
+//! The store `caveat` (Singh 2014 §4): contiguous files on a disk where a write destroys the blocks behind it.
 //!
-//! A file of n blocks is allocated n + DID; the DID blocks behind it, its footer, take the harm of its writing and are given
-//! back when that has succeeded. There is no cleaner: freed runs coalesce, and that is all the cleaning there is (§3.4).
-//! Which run a file gets is the [`fit`]'s business. With `extents=on` (its §7) a file may lie in several pieces, each with a
-//! footer of its own while it is written.
+//! A file of n blocks is allocated n + DID blocks. The DID blocks behind the file, its footer, absorb the damage of the
+//! writes, and are freed when the writes have succeeded. There is no cleaner: freed runs coalesce, and that is all the
+//! cleaning there is (§3.4). The [`fit`] algorithm chooses the run for a file. With `extents=on` (the paper's §7) a
+//! file may lie in several pieces, each with its own footer while it is written.
 //!
 //! Invariants:
-//! 1. Free runs, live blocks and what is leased or reserved cover the data blocks exactly once.
-//! 2. Whoever writes into a run it was given destroys blocks of that run alone, footer included.
+//! 1. Free runs, live blocks, and allocated or reserved runs cover the data blocks exactly once.
+//! 2. A write into an allocated run destroys blocks of that run only, its footer included.
 
 pub mod fit;
 mod free_list;
@@ -27,11 +27,11 @@ struct State {
     live: u64,
     allocated: u64,
     freed: u64,
-    /// The block behind the last allocation.
+    /// Block behind the last allocation.
     last: u64,
 }
 
-/// The store.
+/// The store `caveat`.
 pub struct Caveat {
     device: Device,
     data: Run,
@@ -41,7 +41,8 @@ pub struct Caveat {
 }
 
 impl Caveat {
-    /// Over blocks `data` of `device`, whose DID is `isolation`.
+    /// Creates the store over blocks `data` of `device`, whose DID (the number of blocks that a write may destroy) is
+    /// `isolation`.
     pub fn new(
         device: Device,
         data: Run,
@@ -60,7 +61,7 @@ impl Caveat {
         Ok(Caveat { device, data, isolation, in_pieces, state })
     }
 
-    /// Takes a run of `need` blocks, or nothing.
+    /// Allocates a run of `need` blocks; `None` if no free run is long enough.
     fn take(&self, need: u64) -> Option<Run> {
         let mut state = self.state.borrow_mut();
         let State { free, fit, last, .. } = &mut *state;
@@ -72,7 +73,7 @@ impl Caveat {
         Some(taken)
     }
 
-    /// Takes runs for `blocks`, footers included.
+    /// Allocates runs for `blocks` of data, footers included.
     fn take_all(&self, blocks: u64) -> Option<Vec<Run>> {
         if let Some(run) = self.take(blocks + self.isolation) {
             return Some(vec![run]);
@@ -101,7 +102,7 @@ impl Caveat {
         runs.iter().for_each(|run| state.free.insert(*run));
     }
 
-    /// The runs of free blocks.
+    /// Returns the runs of free blocks.
     pub fn free_runs(&self) -> Vec<Run> {
         self.state.borrow().free.runs().collect()
     }
@@ -120,7 +121,7 @@ impl Store for Caveat {
         if held.blocks == blocks {
             return Ok(());
         }
-        // What it has is given back first: the same blocks may serve.
+        // The present reservation is released first: its blocks may be part of the new one.
         self.give_back(&held.runs);
         let taken = if blocks == 0 { Some(Vec::new()) } else { self.take_all(blocks) };
         match taken {

@@ -1,9 +1,10 @@
 //! The store `log` (HiSMRfs, Jin 2014 §II.D.2): data are appended to stripe groups of an array, which may be a single drive.
 //!
-//! Files that are written at the same time go to different groups, as many as may be open. A file that fits nowhere whole, and
-//! for which no further group may be opened, goes on in the next group. Small files go to narrow groups, one data zone and its
-//! parity, where that takes fewer blocks than a whole row of a wide one; the cleaner copies them out into wide ones. What
-//! the cleaner copies lies by itself, as far as open groups allow: it lives longer than what is new.
+//! Files that are written at the same time go to different groups, up to the limit of open groups. If no group has
+//! space for a whole file and no further group may be opened, the file continues in the next group. Small files go to
+//! narrow groups, one data zone and its parity, if they take fewer blocks there than in a whole row of a wide group.
+//! The cleaner copies them to wide groups. As far as open groups allow, copies by the cleaner and new data go to
+//! different groups, because the copies live longer.
 //!
 //! ```text
 //!   no group ─► open ─► full, or sealed ─► emptied by the cleaner ─► no group
@@ -11,13 +12,14 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Live and reserved blocks are no more than wide groups could hold on the drives that are there, less those kept back and
-//!    what filling up rows may cost. So whatever is reserved can be written once the dead are cleaned away.
-//! 2. A writer leaves so many groups unopened as are kept back; the cleaner may open those. What it has opened is its own
-//!    until the zone that it empties is empty.
-//! 3. A group that is opened is in [`Store::drain_changes`] before anybody is given blocks of it.
-//! 4. A writer appends on behind what it has under way only while nobody else waits for a group.
-//! 5. No more groups are open than [`LogStore::new`] was told, nor than a drive allows.
+//! 1. Live and reserved blocks never exceed a limit: the blocks of the wide groups that the present drives could hold,
+//!    less the groups kept back and the cost of padding rows. So every reserved block can be written once the dead
+//!    blocks are cleaned away.
+//! 2. Writers leave as many groups unopened as are kept back; the cleaner may open those. A group that the cleaner has
+//!    opened is reserved for the cleaner until the zone being emptied is empty.
+//! 3. The change record of a newly opened group is in [`Store::drain_changes`] before any block of the group is allocated.
+//! 4. A writer appends behind its own appends in flight only while no other task waits for a group.
+//! 5. The number of open groups never exceeds the option `open_groups` of [`LogStore::new`] or the limit of a drive.
 
 mod records;
 #[cfg(test)]
@@ -38,82 +40,84 @@ use crate::device::ZoneState;
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, GroupLayout};
 
-/// Groups kept back for the cleaner if nothing else is said.
+/// Default number of groups kept back for the cleaner.
 const KEPT_BACK: u32 = 1;
-/// Blocks of an append of a file if nothing else is said: no limit.
+/// Default limit of blocks for one append of a file: no limit.
 const APPEND_BLOCKS: u32 = u32::MAX;
-/// Groups that are open at a time if nothing else is said, that of the cleaner included.
+/// Default limit of open groups, the cleaner's group included.
 const OPEN_GROUPS: u32 = 5;
 
-/// Wide groups that must still be there after a narrow one is opened, besides those kept back.
+/// Number of wide groups that must still be available after a narrow group is opened, besides those kept back.
 const NARROW_LEAVE: u32 = 2;
 
-/// Writers are slowed down when less than one in `LOW_SHARE` groups can still be opened; that threshold is half a group
-/// at least, and `LOW_MAX` groups at most.
+/// Writers are slowed down when less than one in `LOW_SHARE` groups can still be opened. The threshold is at least half
+/// a group and at most `LOW_MAX` groups.
 const LOW_SHARE: u64 = 192;
 const LOW_MAX: u64 = 8;
 
-/// Files are moved as a whole to empty a zone only as long as a `GAINED_SHARE`-th of the zone is still gained; where
-/// there is much room, as long as they take no more than an `AMPLE_SHARE`-th of what can be opened.
+/// Whole files are moved to empty a zone only if the zone still gains one `GAINED_SHARE`-th of its blocks. If much
+/// space is free, they are also moved if they take at most one `AMPLE_SHARE`-th of the space that can be opened.
 const GAINED_SHARE: u64 = 4;
 const AMPLE_SHARE: u64 = 4;
-/// While writers may soon have to wait, only files in so few pieces are moved as a whole: the seeks to them take half a second.
+/// Maximum number of pieces of a file that is moved whole while writers may soon have to wait: the seeks take half a second.
 const PIECES_IN_HASTE: usize = 32;
 
-/// Who asks for room.
+/// The task that asks for space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Who {
     File,
     Cleaner,
 }
 
-/// What is done to give somebody room.
+/// The next step towards space for a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
-    /// Blocks of this group.
+    /// Allocate blocks of this group.
     Take(u32),
-    /// A group of so many data zones is opened.
+    /// Open a group of this number of data zones.
     Open(usize),
-    /// There is none now.
+    /// No space is available now.
     Nothing,
 }
 
-/// The store.
+/// The store `log`.
 pub struct LogStore {
     array: Array,
     bands: RefCell<Bands>,
     policy: Policy,
-    /// Cleaning in the background begins when less than this share of the blocks is neither written nor kept back.
+    /// Share of blocks, in percent: background cleaning begins when the blocks neither written nor kept back fall below it.
     threshold_percent: u64,
     kept_back: u32,
     open_max: usize,
-    /// Blocks that a file appends at a time, at most: a unit of records tells of fewer than that in any case, unless it is set.
+    /// Maximum number of blocks in one append of a file. By default the size of a record unit is the limit, which
+    /// allows fewer blocks.
     append_blocks: u64,
-    /// Blocks that live data may take (invariant 1).
+    /// Number of blocks that live data may occupy (invariant 1).
     room: Cell<u64>,
-    /// With fewer blocks than this to write, besides groups kept back, cleaning begins and writers are slowed down.
+    /// Threshold, in blocks: cleaning begins and writers are slowed down when fewer blocks can be written outside
+    /// groups kept back.
     low: Cell<u64>,
-    /// The widths of all groups that the drives could hold, the widest first, each once. A group of another width is
-    /// only for small files: it can be opened where drives just happen to have unequal room, and would leave less room
-    /// than is reckoned with.
+    /// The widths of all groups that the drives could hold, widest first, without repetition. A group of another width
+    /// is only for small files. Such a width appears when drives have unequal free space, and a group of that width
+    /// would leave less space than `room` assumes.
     widths: RefCell<Vec<usize>>,
     account: Account,
-    /// [`Array::losses`] when that was last reckoned.
+    /// Value of [`Array::losses`] at the latest check for losses.
     losses: Cell<u64>,
     opening: Gate,
-    /// Zones being emptied.
+    /// Number of zones being emptied.
     victims: Cell<u32>,
-    /// Whether the cleaner waits for a writer to let go of a group.
+    /// Whether the cleaner waits for a writer to release a group.
     cleaner_waits: Cell<bool>,
     changes: RefCell<Vec<Change>>,
     waiting: Waiting,
-    /// Of groups that are appended to.
+    /// Pending records of the groups that are appended to.
     records: RefCell<BTreeMap<u32, GroupRecords>>,
     unrecorded: RefCell<Vec<Run>>,
 }
 
 impl LogStore {
-    /// Over the groups of `array`.
+    /// Creates the store over the groups of `array`.
     pub fn new(array: Array, option: impl Fn(&str) -> Option<String>) -> Result<LogStore, String> {
         let policy = Policy::named(option("cleaner").as_deref().unwrap_or("cost-benefit"))?;
         let threshold_percent = super::clean_below(option("clean_below"))?;
@@ -159,7 +163,7 @@ impl LogStore {
         Ok(store)
     }
 
-    /// Reckons how much may be live on the drives that are there.
+    /// Recomputes the number of blocks that may be live on the present drives.
     fn measure(&self) {
         let rows = self.array.shape().rows();
         let capacity = |width: &usize| {
@@ -167,7 +171,7 @@ impl LogStore {
             all.saturating_sub(lost_to_rows(width) + blocks_for_copies(all))
         };
         let formable = self.array.formable();
-        // The widest come first, and it is one of those that is kept back.
+        // The widest group comes first and is one of those kept back.
         self.room.set(formable.iter().skip(self.kept_back as usize).map(capacity).sum());
         let group = formable.first().map_or(0, |width| *width as u64 * rows);
         self.low.set((formable.len() as u64 * group / LOW_SHARE).clamp(group / 2, LOW_MAX * group));
@@ -180,8 +184,8 @@ impl LogStore {
         }
     }
 
-    /// Blocks that groups of the widest kind could hold on the zones of one of `width`, where that is not one of the widths that
-    /// are reckoned with; else what it holds.
+    /// Returns the number of blocks that groups of the widest kind could hold on the zones of a group of `width` data
+    /// zones. For a width in `widths`, returns the number of blocks of the group itself.
     fn worth_of(&self, width: u64) -> u64 {
         let shape = self.array.shape();
         let (widest, parity, capacity) = (self.widest() as u64, u64::from(shape.parity), width * shape.rows());
@@ -191,13 +195,13 @@ impl LogStore {
         ((width + parity) * shape.rows() * widest / (widest + parity)).max(capacity)
     }
 
-    /// The data zones of the groups that are kept back: as many as can be.
+    /// Returns the number of data zones of a group kept back: the largest possible width.
     fn widest(&self) -> usize {
         self.widths.borrow().first().copied().unwrap_or(1)
     }
 
-    /// Whether `blocks` are for a narrow group: they take fewer there than in a row of a wide one, there is room enough, and the
-    /// cleaner gains something by emptying one that is full.
+    /// Returns whether `blocks` go to a narrow group. They must take fewer blocks there than in a row of a wide group,
+    /// there must be enough space, and the cleaner must gain something by emptying a full narrow group.
     fn is_narrow(&self, blocks: u64) -> bool {
         let (width, parity) = (self.widest() as u64, u64::from(self.array.shape().parity));
         let is_cheaper = width > 1 && blocks * (1 + parity) <= blocks.div_ceil(width) * (width + parity);
@@ -207,7 +211,7 @@ impl LogStore {
         is_cheaper && is_emptied && self.array.can_open(1, self.kept_back + NARROW_LEAVE, width as usize)
     }
 
-    /// Reckons anew where the array has lost something meanwhile: what failed was not always a write of ours.
+    /// Recomputes the space if the array lost a zone or drive: the failed access was not necessarily a write of this store.
     fn keep_up(&self) {
         let losses = self.array.losses();
         if self.losses.replace(losses) != losses {
@@ -215,7 +219,7 @@ impl LogStore {
         }
     }
 
-    /// What is done next to give `who` room for `blocks`.
+    /// Returns the next step towards space for `blocks` on behalf of `who`.
     fn next_step(&self, who: Who, blocks: u64) -> Step {
         self.keep_up();
         let bands = self.bands.borrow();
@@ -223,7 +227,7 @@ impl LogStore {
         let widths = self.widths.borrow();
         let widest = self.array.widest_now().filter(|width| widths.contains(width));
         let may_take_any = who == Who::Cleaner || self.victims.get() == 0;
-        // What is less than two rows is filled up with zeros some time.
+        // Fewer than two rows of space will be padded with zeros.
         let free = || bands.all().filter(|(_, band)| band.room() >= 2 * band.row.max(1));
         let roomiest_first = |(number, band): &(u32, &super::bands::Band)| (band.room(), std::cmp::Reverse(*number));
         if who == Who::Cleaner {
@@ -234,15 +238,15 @@ impl LogStore {
             if let Some(width) = widest.filter(|width| open < self.open_max && self.array.can_open(*width, 0, *width)) {
                 return Step::Open(width);
             }
-            // Not a narrow one: copying from narrow to narrow would gain nothing, and never end.
+            // Narrow groups are left out: copying from narrow to narrow would gain nothing, and never end.
             let any = free()
                 .filter(|(_, band)| widths.contains(&(band.row as usize)))
                 .max_by_key(|found| (found.1.row, roomiest_first(found)));
             return any.map_or(Step::Nothing, |(number, _)| Step::Take(number));
         }
-        // Where there is little room, everything goes to wide groups.
+        // With little space left, everything goes to wide groups.
         let is_narrow = self.is_narrow(blocks);
-        // With drives missing there may be no wide ones.
+        // If drives are missing, no wide groups may be possible.
         let has_wide = self.array.shape().width > 1 && (is_narrow || widest != Some(1));
         let is_meant = |row: u64| (row == 1) == is_narrow || !has_wide;
         let own = || free().filter(|(_, band)| !band.is_for_cleaner);
@@ -252,7 +256,7 @@ impl LogStore {
         if let Some((number, _)) = snug {
             return Step::Take(number);
         }
-        // The cleaner's group needs a place too, where there are places enough.
+        // Leave one open group to the cleaner if the limit of open groups allows.
         let for_cleaner =
             usize::from(self.open_max > 2 && !bands.all().any(|(_, band)| band.is_open() && band.is_for_cleaner));
         let width = if is_narrow { Some(1) } else { widest };
@@ -270,13 +274,14 @@ impl LogStore {
             .unwrap_or(Step::Nothing)
     }
 
-    /// Room for `blocks`, or for the first of them.
+    /// Allocates `blocks`, or the first part of them, and opens a group if necessary.
     async fn give(&self, who: Who, blocks: u64, told: &Told) -> Option<Lease> {
         loop {
             match self.next_step(who, blocks) {
                 Step::Take(number) => return Some(self.take(number, who, blocks, told)),
                 Step::Open(_) => {
-                    // One at a time: another task may have opened one meanwhile, and no more may be.
+                    // One task at a time opens a group: another may have opened one meanwhile, and no further one may
+                    // be allowed.
                     let _pass = self.opening.enter().await;
                     if let Step::Open(width) = self.next_step(who, blocks) {
                         self.open(width, who).await?;
@@ -287,7 +292,7 @@ impl LogStore {
         }
     }
 
-    /// Opens a group.
+    /// Opens a group of `width` data zones.
     async fn open(&self, width: usize, who: Who) -> Option<()> {
         let (group, layout) = self.array.open(width).await?;
         let state = ZoneState { written: 0, condition: crate::device::ZoneCondition::Writable };
@@ -302,7 +307,7 @@ impl LogStore {
         Some(())
     }
 
-    /// Blocks of group `number`, and of the records behind them.
+    /// Allocates up to `blocks` of group `number`, and blocks for the records behind them.
     fn take(&self, number: u32, who: Who, blocks: u64, told: &Told) -> Lease {
         let (mut bands, mut records) = (self.bands.borrow_mut(), self.records.borrow_mut());
         let (room, row) = (bands.band(number).room(), bands.band(number).row);
@@ -319,7 +324,8 @@ impl LogStore {
         lease
     }
 
-    /// The same for who writes to the group already, behind that; nothing where what is left is too little.
+    /// Like [`LogStore::take`], but for the present writer of the group, after its appends in flight; `None` if too
+    /// little space is left.
     fn take_behind(&self, number: u32, blocks: u64, told: &Told) -> Option<Lease> {
         let (mut bands, mut records) = (self.bands.borrow_mut(), self.records.borrow_mut());
         let (room, row) = (bands.band(number).room_behind(), bands.band(number).row);
@@ -329,7 +335,7 @@ impl LogStore {
         Some(self.lease(run, (plan, row), told, records))
     }
 
-    /// The lease of an append to `run`, which is under way from now on.
+    /// Returns the allocation for an append to `run`, which counts as in flight from now on.
     fn lease(&self, run: Run, (plan, row): (Plan, u64), told: &Told, records: &mut GroupRecords) -> Lease {
         self.account.allocate(plan.blocks);
         let counted = (plan.units(), plan.total - plan.blocks.next_multiple_of(row));
@@ -339,25 +345,26 @@ impl LogStore {
         Lease { runs: vec![run], kept: Vec::new(), record_blocks, counted }
     }
 
-    /// Whether somebody else waits for a group, or writers are slowed down: then whoever writes to a group lets go of it.
+    /// Returns whether the writer of a group must release it: the group is the cleaner's, another task waits for a group,
+    /// or writers are slowed down.
     fn is_pressed(&self, number: u32) -> bool {
         let is_for_cleaner = self.bands.borrow().band(number).is_for_cleaner;
         is_for_cleaner || self.cleaner_waits.get() || self.waiting.is_queued() || self.shortage() > 0
     }
 
-    /// The group that a lease is of.
+    /// Returns the group of an allocation.
     fn group_of(&self, lease: &Lease) -> u32 {
         (lease.runs[0].start / self.array.shape().stride()) as u32
     }
 }
 
-/// Blocks of a group of so many data zones that may be filled up with zeros where what is live is copied to it: a row at each
-/// end, and one behind which no further append would have room.
+/// Returns the number of blocks of a group of `width` data zones that may be padding when live blocks are copied to it:
+/// a row at each end, and a row after which no further append would have space.
 fn lost_to_rows(width: u64) -> u64 {
     3 * width - 2
 }
 
-/// Blocks of a group, and of a row of it.
+/// Returns the number of blocks of a group and of one of its rows.
 fn size_of(array: &Array, layout: &GroupLayout) -> (u64, u64) {
     let width = u64::from(layout.width);
     (width * array.shape().rows(), width)
@@ -431,7 +438,7 @@ impl Store for LogStore {
             }
             let next = match self.take_behind(number, blocks, told) {
                 Some(next) => next,
-                // Its group is at its end.
+                // The group has no space left.
                 None => self.give(Who::File, blocks, told).await?,
             };
             self.account.unreserve(held, next.runs[0].blocks);
@@ -519,10 +526,10 @@ impl Store for LogStore {
 
     fn refresh(&self) {
         let mut bands = self.bands.borrow_mut();
-        // A drive that failed, or leaves, takes the groups that lie on it with it.
+        // A drive that failed or is being removed makes its groups read-only.
         for (number, _, state) in self.array.groups() {
             bands.seal_if_full(number, &state);
-            // Whoever writes to it just now gives it up when that fails.
+            // A task that is writing to the group aborts its append when that write fails.
             if bands.band(number).room() == 0 && !bands.band(number).is_written_to() {
                 let of_group = self.records.borrow_mut().remove(&number);
                 self.unrecorded.borrow_mut().extend(of_group.map(GroupRecords::give_up).unwrap_or_default());
@@ -545,7 +552,7 @@ impl Store for LogStore {
     fn free(&self, run: Run) {
         self.bands.borrow_mut().free(run);
         self.account.free(run.blocks);
-        // What was dead already may be worth cleaning now.
+        // Dead blocks that were not worth cleaning may be worth it now.
         self.waiting.has_room.give();
     }
 
@@ -559,7 +566,7 @@ impl Store for LogStore {
     fn victim(&self, _now_ns: u64) -> Option<Victim> {
         self.keep_up();
         let mut bands = self.bands.borrow_mut();
-        // One that still takes writes is hardly begun, and comes last.
+        // A group that still takes writes has little to clean, and comes last.
         let zone =
             self.policy.choose(&bands, |band| !band.is_open()).or_else(|| self.policy.choose(&bands, |_| true))?;
         self.victims.set(self.victims.get() + 1);
@@ -577,7 +584,7 @@ impl Store for LogStore {
         if !self.policy.moves_files() || self.waiting.is_anybody() {
             return None;
         }
-        // Emptying the zone must make room still: what lies in others is dead there until they are emptied too.
+        // Emptying the zone must still gain space: the pieces in other zones leave dead blocks there until those are emptied.
         let gaining = victim.run.blocks - victim.run.blocks / GAINED_SHARE;
         if self.shortage() > 0 {
             return Some(FilesBudget { blocks: gaining, pieces: PIECES_IN_HASTE });
@@ -635,7 +642,7 @@ impl Store for LogStore {
         let open: u64 = open.map(|(_, band)| band.capacity - band.written).sum();
         let rows = self.array.shape().rows();
         let left = spare * rows + open;
-        // A victim that gains nothing makes no room for anybody.
+        // A victim that gains nothing makes no space.
         if left >= low || self.policy.choose(&bands, |_| true).is_none() {
             return 0;
         }

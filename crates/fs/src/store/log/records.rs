@@ -1,9 +1,9 @@
-//! Records behind data: when a unit of them is written, and where (the units themselves are in [`crate::format::record`]).
+//! Records behind data: when and where a unit of records is written. The units themselves are defined in
+//! [`crate::format::record`].
 //!
-//! What records are to tell of an append waits in memory until a unit of its group is full, until a row has a place
-//! that would be zeros, until the group ends, or until somebody asks for what waits
-//! ([`super::Store::lease_for_records`]: every few seconds, and at the end). A unit goes behind the data of an append,
-//! in the same command.
+//! The records of an append wait in memory until one of four events. A unit of the group is full, a row has a block
+//! that would otherwise be padding, the group ends, or [`super::Store::lease_for_records`] is called (every few
+//! seconds, and at unmount). The unit follows the data of an append, and one command writes both.
 //!
 //! ```text
 //!   waiting ─► in the unit of a later append of the group     told
@@ -11,12 +11,12 @@
 //! ```
 //!
 //! Invariants:
-//! 1. All that is told of one append is in one unit: so an append has at most about a thousand blocks, and its records
-//!    lie no farther than [`REACH`] behind it.
-//! 2. Appends of a group are planned when what is told of those before is known, and are over in the order in which they were planned;
-//!    if one fails, so do all behind it.
-//! 3. Behind an append a group is at its end, or has room for a unit and for an append of one block: what would be too little
-//!    is filled up with zeros.
+//! 1. All records of one append are in one unit. So an append has at most about a thousand blocks, and its records lie
+//!    at most [`REACH`] blocks behind it.
+//! 2. An append to a group is planned only after the records of the earlier appends are known. Appends complete in the
+//!    order in which they were planned; if one fails, so do all later ones.
+//! 3. After each append the group is at its end, or has space for a unit and an append of one block. Smaller remainders
+//!    are filled with zeros.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,68 +24,68 @@ use crate::format::change::Inode;
 use crate::format::record::{DirectoryRecord, Filling, Piece, UNIT_BYTES, bytes_of};
 use crate::store::{Run, Told};
 
-/// Blocks behind an append within which its records lie, when they are written at all: two appends, and what fills up rows.
+/// Maximum distance in blocks from data to their records, if these are written: two appends and the padding of rows.
 pub const REACH: u64 = 2200;
-/// A unit with less room than this takes no more.
+/// A unit with fewer free bytes than this is sealed.
 const ROOM_MIN: usize = 128;
 
-/// Where an append goes that was planned.
+/// The layout of a planned append.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// Blocks of data.
+    /// Number of blocks of data.
     pub blocks: u64,
-    /// Blocks of records behind them, and zeros that end the group.
+    /// Number of blocks after the data: records, and zeros at the end of the group.
     pub record_blocks: u64,
-    /// Blocks of the group that are taken by both, whole rows.
+    /// Number of blocks of the group that data and records take, in whole rows.
     pub total: u64,
-    /// What waits is written behind the data, and a new unit is begun for this append.
+    /// Whether the waiting records are sealed into a unit behind the data, and the records of this append begin a new unit.
     seals_before: bool,
-    /// What is told of this append is written with it as well.
+    /// Whether the unit with the records of this append is written with the append.
     seals_after: bool,
-    /// Whether the unit tells of directories.
+    /// Whether the unit describes directories.
     has_directories: bool,
 }
 
 impl Plan {
-    /// Units that it writes.
+    /// Returns the number of units that the append writes.
     pub fn units(&self) -> u64 {
         u64::from(self.seals_before) + u64::from(self.seals_after)
     }
 }
 
-/// What is told of the appends of a group.
+/// Pending and known records of the appends to a group.
 #[derive(Default, Debug)]
 pub struct GroupRecords {
     filling: Filling,
-    /// The data that are told of in `filling` alone.
+    /// Runs of data whose records are only in `filling`.
     waiting: Vec<Run>,
-    /// The directories that units of the group told of.
+    /// Directories for which the group has records.
     directories: BTreeMap<Inode, DirectoryRecord>,
-    /// The appends that are under way, in order.
+    /// Appends in flight, in order.
     planned: VecDeque<(Plan, Told)>,
 }
 
 impl GroupRecords {
-    /// Whether something waits to be written.
+    /// Returns whether any records wait to be written.
     pub fn is_waiting(&self) -> bool {
         self.filling.bytes() > 0
     }
 
-    /// Whether an append is under way.
+    /// Returns whether an append is in flight.
     pub fn is_under_way(&self) -> bool {
         !self.planned.is_empty()
     }
 
-    /// How an append of up to `want` blocks goes to a group with `room` blocks left, in rows of `row`. Nothing where there is
-    /// too little room.
+    /// Returns the layout of an append of up to `want` blocks to a group with `room` blocks left, in rows of `row`
+    /// blocks. Returns `None` if too little space is left.
     pub fn plan(&self, (room, row): (u64, u64), want: u64, told: &Told) -> Option<Plan> {
         let directories = self.unknown(told).map(DirectoryRecord::bytes).sum();
         let with = (directories > 0).then(|| self.plan_with((room, row), want, (&told.pieces, directories)));
-        // Where their directories are too many for a unit, files are told of without them.
+        // If the directories do not fit into a unit, the files are recorded without them.
         with.flatten().or_else(|| self.plan_with((room, row), want, (&told.pieces, 0)))
     }
 
-    /// The directories of `told` of which the group has not told yet, or not as they are now.
+    /// Returns the directories of `told` for which the group has no record, or an outdated one.
     fn unknown<'a>(&'a self, told: &'a Told) -> impl Iterator<Item = &'a DirectoryRecord> {
         let is_known = |it: &DirectoryRecord| self.directories.get(&it.inode).is_some_and(|had| had.says_the_same(it));
         told.directories.iter().filter(move |directory| !is_known(directory))
@@ -98,7 +98,8 @@ impl GroupRecords {
             if blocks == 0 {
                 return None;
             }
-            // One that is full, or was cut short, takes no more; and a place that would be zeros costs nothing.
+            // Seal a unit that is full, or that has no space for all blocks of this append. A unit in a block of
+            // padding costs nothing.
             let is_full = bytes + ROOM_MIN > UNIT_BYTES || (blocks < want && bytes > 0);
             let before = u64::from(seals_before);
             let mut seals_after = bytes > 0 && (is_full || !(blocks + before).is_multiple_of(row));
@@ -114,7 +115,8 @@ impl GroupRecords {
         None
     }
 
-    /// How many of `want` blocks are told of in one unit, whether it is a new one, and how full it is then.
+    /// Returns how many of `want` blocks fit into one unit, whether that unit is a new one, and how many bytes of the
+    /// unit are then used.
     fn choose(&self, want: u64, row: u64, (pieces, directories): (&[Piece], usize)) -> (u64, bool, usize) {
         if pieces.is_empty() {
             return (want, false, self.filling.bytes());
@@ -135,14 +137,14 @@ impl GroupRecords {
         (blocks, is_new, used)
     }
 
-    /// The append of `plan` is under way, behind those that are: nobody else writes to the group.
+    /// Marks the append of `plan` as in flight, after earlier ones. No other task writes to the group.
     pub fn begin(&mut self, plan: Plan, told: &Told) {
         let directories = if plan.has_directories { self.unknown(told).cloned().collect() } else { Vec::new() };
         let told = Told { pieces: first_of(&told.pieces, plan.blocks), directories };
         self.planned.push_back((plan, told));
     }
 
-    /// The bytes that go behind the data of the append that was planned last, which lie from block `place` of the group on.
+    /// Returns the bytes behind the data of the append that was planned last. The data begin at block `place` of the group.
     pub fn bytes(&mut self, place: u64, sums: &[u32], (file_system, sequence): (u128, u64)) -> Vec<u8> {
         let Some((plan, told)) = self.planned.back() else { return Vec::new() };
         let (mut bytes, behind) = (Vec::new(), place + plan.blocks);
@@ -160,7 +162,7 @@ impl GroupRecords {
         bytes
     }
 
-    /// The append at `run` went well, the first of those that were under way.
+    /// Completes the oldest append in flight, which wrote `run`.
     pub fn settle(&mut self, run: Run) {
         let Some((plan, told)) = self.planned.pop_front() else { return };
         assert_eq!(plan.blocks, run.blocks, "appends are over in order: invariant 2");
@@ -173,14 +175,14 @@ impl GroupRecords {
         }
     }
 
-    /// Gives the group up, since it takes no more, or nobody knows what of it was written. Returns the data that have
-    /// no records.
+    /// Ends the records of a group that takes no more writes, or whose written extent is unknown. Returns the data
+    /// without records.
     pub fn give_up(self) -> Vec<Run> {
         self.waiting
     }
 
-    /// How what waits is written by itself to a group with `room` blocks left, in rows of `row`; `None` if nothing
-    /// waits and the group has room for an append.
+    /// Returns the layout of an append of the waiting records alone, to a group with `room` blocks left in rows of
+    /// `row` blocks. Returns `None` if none wait and the group has space for an append of data.
     pub fn plan_alone(&self, (room, row): (u64, u64)) -> Option<Plan> {
         let is_at_end = room < 2 * row;
         let total = if self.is_waiting() { row } else { 0 };
@@ -188,7 +190,7 @@ impl GroupRecords {
     }
 }
 
-/// A plan in which `total` blocks are taken; what would be left of the group and too little for an append is taken too.
+/// Returns a plan that takes `total` blocks, and also the rest of the group if that is too small for another append.
 fn plan_of(
     blocks: u64,
     (room, row): (u64, u64),
@@ -205,7 +207,7 @@ fn plan_of(
     plan
 }
 
-/// How many of the first `want` blocks of `pieces` can be told of in so many bytes.
+/// Returns how many of the first `want` blocks of `pieces` can be recorded in `bytes` bytes.
 fn fitting(pieces: &[Piece], want: u64, bytes: usize) -> u64 {
     let (mut low, mut high) = (0, want);
     while low < high {
@@ -219,7 +221,7 @@ fn fitting(pieces: &[Piece], want: u64, bytes: usize) -> u64 {
     low
 }
 
-/// The first `blocks` of `pieces`.
+/// Returns the first `blocks` blocks of `pieces`.
 pub fn first_of(pieces: &[Piece], blocks: u64) -> Vec<Piece> {
     let (mut taken, mut left) = (Vec::new(), blocks);
     for piece in pieces {
@@ -233,7 +235,7 @@ pub fn first_of(pieces: &[Piece], blocks: u64) -> Vec<Piece> {
     taken
 }
 
-/// Blocks of records, at most, that copying `live` blocks takes besides them, where names are told as long as that allows.
+/// Returns the maximum number of blocks of records for copying `live` blocks. The longest names are left out to stay below it.
 pub fn blocks_for_copies(live: u64) -> u64 {
     live / 32 + 2
 }
@@ -270,8 +272,8 @@ mod tests {
         DirectoryRecord { inode, sequence: 1, parent: 1, name: vec![b'd'; 200].into(), mode: 0o040_700, uid: 0, gid: 0 }
     }
 
-    /// Appends of all kinds, until the group is at its end: every block of data is told of by a unit within reach, in the place
-    /// that the unit says, and the group ends exactly.
+    /// Appends of all kinds, until the group is at its end. Every block of data must have a record within reach that
+    /// gives its place, and the group must end exactly.
     #[test]
     fn every_block_of_a_group_is_told_of_and_the_group_ends_exactly() {
         for row in [1, 2, 3, 4, 7, 15] {
@@ -352,7 +354,7 @@ mod tests {
             records.bytes(run.start, &[7], (5, 6));
             records.settle(run);
         }
-        // 68 bytes for a file of one block with a name of 16, 17 for the run, in 4,052, of which 128 stay free: 47 of them.
+        // A file of one block with a name of 16 takes 68 bytes, its run 17. A unit has 4,052, of which 128 stay free: 47 files.
         assert_eq!(units, 1000 / 47);
     }
 }

@@ -1,5 +1,5 @@
-//! Goal: the store gives room where its rules say, within its bounds, at their smallest too. Method: small arrays of model
-//! drives, and what the store does next.
+//! Goal: the store allocates space by its rules and within its limits, at the smallest limits too. Method: small arrays
+//! of model drives, and the next step of the store.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -14,7 +14,7 @@ use crate::namespace::Groups;
 
 const ROWS: u64 = 31;
 
-/// A store on `drives` drives of 12 zones, of which `parity` may be lost.
+/// Creates a store on `drives` drives of 12 data zones each, of which `parity` may be lost.
 async fn store(clock: &Clock, drives: usize, parity: u8, options: &[(&str, &str)]) -> LogStore {
     let kind = Kind::Zoned { zone_blocks: ROWS + 1, zones: 13, conventional: 0, active_max: None };
     let geometry = Geometry { blocks: 13 * (ROWS + 1), kind };
@@ -31,7 +31,7 @@ async fn store(clock: &Clock, drives: usize, parity: u8, options: &[(&str, &str)
     LogStore::new(array, option).unwrap()
 }
 
-/// Runs `test` on a clock of its own.
+/// Runs `test` on its own executor.
 fn run<T: 'static>(test: impl AsyncFnOnce(Clock) -> T + 'static) -> T {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
@@ -58,7 +58,7 @@ fn small_files_go_to_narrow_groups_while_there_is_room_and_large_ones_to_wide() 
             assert_eq!(width_at(&store, &lease), width, "a file of {blocks} blocks");
             store.settle(lease);
         }
-        // Four groups kept back are more than narrow ones may leave.
+        // Fill the store until a narrow group would leave space for fewer than three wide ones.
         let mut taken = 0;
         while store.is_narrow(1) {
             store.settle(take(&store, 60).await);
@@ -86,7 +86,7 @@ fn files_written_at_once_lie_in_different_groups_up_to_the_bound() {
             let groups: std::collections::BTreeSet<u64> =
                 leases.iter().map(|lease| lease.runs[0].start / store.band_blocks()).collect();
             assert_eq!((leases.len(), groups.len()), (expected, expected), "open_groups={open_groups}");
-            // Where there are places enough, one is the cleaner's.
+            // With more than one open group, one is reserved for the cleaner.
             let for_cleaner = store.next_step(Who::Cleaner, 2);
             assert_eq!(for_cleaner == Step::Nothing, expected == 1, "open_groups={open_groups}: {for_cleaner:?}");
             leases.into_iter().for_each(|lease| store.settle(lease));
@@ -112,7 +112,7 @@ fn writers_leave_what_is_kept_back_and_the_cleaner_takes_it() {
             let lease = take(&store, 30).await;
             let run = lease.runs[0];
             store.settle(lease);
-            // So that it is not the reservation that ends it.
+            // Frees the blocks, so that not the reservation ends the loop.
             store.free(run);
         }
         assert_eq!(store.array.free_groups().len(), 2);
@@ -151,7 +151,7 @@ fn what_the_cleaner_opened_is_its_own_while_it_cleans() {
     });
 }
 
-/// Takes room behind `lease`, all of which is at the device.
+/// Allocates blocks behind `lease`, which has been submitted to the device.
 async fn take_behind(store: &LogStore, lease: &Lease, blocks: u64) -> Option<Lease> {
     store.allocate_behind(lease, &mut Held::default(), blocks, &Told::default()).await
 }
@@ -203,7 +203,7 @@ fn who_writes_lets_go_of_a_group_that_somebody_else_waits_for() {
         store.settle(first);
         store.settle(second);
         let theirs = waiting.await;
-        // The cleaner waits for a group as well.
+        // The cleaner waits for a group too.
         let cleaner = store.clone();
         let cleaning = clock.spawn(async move { cleaner.allocate_for_cleaner(6, &Told::default()).await });
         clock.yield_now().await;
@@ -232,7 +232,7 @@ fn records_that_could_not_be_written_are_not_counted() {
         let store = store(&clock, 3, 1, &[]).await;
         store.settle(take(&store, 5).await);
         let before = store.usage().records;
-        // What is told of so many files fills a unit.
+        // The records of this number of files fill a unit.
         let file = |inode| FileRecord { inode, name: vec![b'n'; 200].into(), ..FileRecord::default() };
         let pieces = (1..30).map(|inode| Piece { file: file(inode).into(), at: 0, blocks: 1 }).collect();
         let told = Told { pieces, ..Told::default() };

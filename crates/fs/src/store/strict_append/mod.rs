@@ -1,13 +1,14 @@
-//! The store `strict-append` (SMRfs, Singh 2014 §2.2.2): whole files appended to bands, at the pointers of their zones.
+//! The store `strict-append` (SMRfs, Singh 2014 §2.2.2): whole files appended to bands, at the write pointers of their zones.
 //!
-//! A table of the bands' free capacity picks the band: the fullest that still has room for the whole file, else an empty
-//! one, else several, the roomiest first. A band that is being written to belongs to one file until that is done. The
-//! cleaner copies what is live out of a band and resets it; one band is kept back for it, so that it always can.
+//! A table of the bands' free capacity selects the band: the fullest that still has space for the whole file, else an
+//! empty one, else several, those with most space first. A band that is being written belongs to one file until the
+//! write ends. The cleaner copies the live blocks of a band to other bands and resets it. One band is kept back, so
+//! that the cleaner always has space.
 //!
 //! Invariants:
-//! 1. A band's blocks up to its pointer are live, dead, or being written; none beyond is.
-//! 2. Live and reserved blocks are no more than the bands but one can hold. So whatever is reserved can be written once the
-//!    dead are cleaned away.
+//! 1. The blocks of a band below its write pointer are live, dead, or being written; none is beyond it.
+//! 2. Live and reserved blocks never exceed the capacity of all bands but one. So every reserved block can be written
+//!    once the dead blocks are cleaned away.
 //! 3. No more bands are partly written than the drive allows.
 
 use std::cell::RefCell;
@@ -20,21 +21,21 @@ use crate::device::{Kind, ZoneState};
 use crate::error::FsError;
 use crate::format::change::Extent;
 
-/// Bands kept back for the cleaner.
+/// Number of bands kept back for the cleaner.
 const SPARE_BANDS: u32 = 1;
 
-/// The store.
+/// The store `strict-append`.
 pub struct StrictAppend {
     bands: RefCell<Bands>,
     policy: Policy,
-    /// Cleaning in the background begins when less than this share of the blocks is neither written nor kept back.
+    /// Share of blocks, in percent: background cleaning begins when the blocks neither written nor kept back fall below it.
     threshold_percent: u64,
     account: Account,
     waiting: Waiting,
 }
 
 impl StrictAppend {
-    /// Over the zones of `kind` that lie in `data`, which report themselves as `zones`.
+    /// Creates the store over the zones of `kind` that lie in `data`. `zones` are the zone states that the drive reports.
     pub fn new(
         kind: &Kind,
         data: Run,
@@ -62,7 +63,7 @@ impl StrictAppend {
         })
     }
 
-    /// Blocks that live data may take (invariant 2).
+    /// Returns the number of blocks that live data may occupy (invariant 2).
     fn room(&self) -> u64 {
         let bands = self.bands.borrow();
         bands.usable().saturating_sub(u64::from(SPARE_BANDS) * bands.band_blocks())
@@ -141,7 +142,7 @@ impl Store for StrictAppend {
     fn free(&self, run: Run) {
         self.bands.borrow_mut().free(run);
         self.account.free(run.blocks);
-        // What was dead already may be worth cleaning now.
+        // Dead blocks that were not worth cleaning may be worth it now.
         self.waiting.has_room.give();
     }
 

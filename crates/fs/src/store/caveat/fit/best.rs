@@ -1,4 +1,4 @@
-//! Best fit: in the class that the size selects, and those above it, the smallest run that is long enough.
+//! Best fit: the shortest run that is long enough, in the class selected by the size and the classes above.
 
 use super::{Fit, FreeList, Run};
 

@@ -1,5 +1,5 @@
-//! Last accessed position fit: the first run that is long enough behind where the disk's head is, be it from a read or a
-//! write; a run that the head is in is split there.
+//! Last accessed position fit: the first run that is long enough behind the disk's head, whether its last access was a
+//! read or a write. A run that contains the head position is split there.
 
 use super::{Fit, FreeList, Run, behind};
 

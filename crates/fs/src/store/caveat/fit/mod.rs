@@ -13,15 +13,16 @@ use super::free_list::FreeList;
 
 /// An allocation algorithm.
 pub trait Fit {
-    /// A free run of at least `need` blocks, of which the first `need` are taken. It need not begin where a free run
-    /// begins. `last` is the block behind what was allocated last; `head` asks the disk where its head is.
+    /// Returns a free run of at least `need` blocks, of which the caller takes the first `need`. The run may begin
+    /// within a free run. `last` is the block behind the last allocation; `head` returns the position of the disk's
+    /// head.
     fn choose(&mut self, free: &FreeList, need: u64, last: u64, head: &dyn Fn() -> u64) -> Option<Run>;
 }
 
-/// A name, what it does, and how it is made.
+/// Name of an algorithm, its description, and its constructor.
 pub type Known = (&'static str, &'static str, fn() -> Box<dyn Fit>);
 
-/// All of them.
+/// All algorithms.
 pub const ALL: &[Known] = &[
     ("best", "the smallest run that is long enough", || Box::new(best::Best)),
     ("worst", "the longest run of the class that the size selects", || Box::new(worst::Worst)),
@@ -30,14 +31,15 @@ pub const ALL: &[Known] = &[
     ("last-accessed", "the next run behind the head of the disk", || Box::new(last_accessed::LastAccessed)),
 ];
 
-/// The algorithm called `name`.
+/// Returns the algorithm called `name`.
 pub fn named(name: &str) -> Result<Box<dyn Fit>, String> {
     let found = ALL.iter().find(|(known, ..)| *known == name);
     let known: Vec<&str> = ALL.iter().map(|(known, ..)| *known).collect();
     found.map(|(_, _, make)| make()).ok_or_else(|| format!("fit={name}: there are {}", known.join(", ")))
 }
 
-/// The first run behind `from` that is long enough, from `from` on where that is within a run; then round from the start.
+/// Returns the first run behind `from` that is long enough; a run that contains `from` is cut to begin there. Wraps
+/// around to the lowest address.
 fn behind(free: &FreeList, need: u64, from: u64) -> Option<Run> {
     let cut = |run: Run| {
         let start = run.start.max(from);
@@ -51,7 +53,7 @@ fn behind(free: &FreeList, need: u64, from: u64) -> Option<Run> {
 mod tests {
     use super::*;
 
-    /// Runs of 20, 600, 30, 300 and 450 blocks.
+    /// Returns free runs of 20, 600, 30, 300 and 450 blocks.
     fn example() -> FreeList {
         let mut free = FreeList::default();
         for (start, blocks) in [(0, 20), (100, 600), (1000, 30), (2000, 300), (3000, 450)] {
@@ -68,7 +70,8 @@ mod tests {
     fn each_chooses_as_the_paper_has_it() {
         assert_eq!(chosen("best", 25, 0, 0), Some(1000));
         assert_eq!(chosen("best", 301, 0, 0), Some(3000));
-        // 25 blocks select the class under 1 MiB, whose last has 30; 256 blocks that of 1 to 2 MiB, whose last has 450.
+        // 25 blocks select the class under 1 MiB, whose longest run has 30. 256 blocks select that of 1 to 2 MiB, whose
+        // longest has 450.
         assert_eq!(chosen("worst", 25, 0, 0), Some(1000));
         assert_eq!(chosen("worst", 256, 0, 0), Some(3000));
         assert_eq!(chosen("worst", 500, 0, 0), Some(100));

@@ -1,5 +1,5 @@
-//! Next fit: the first run behind the last allocation that is long enough; a run that the last allocation ended in is split
-//! there.
+//! Next fit: the first run behind the last allocation that is long enough. A run in which the last allocation ended is
+//! split there.
 
 use super::{Fit, FreeList, Run, behind};
 

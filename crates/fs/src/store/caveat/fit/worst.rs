@@ -1,5 +1,5 @@
-//! Worst fit: the last, and so the longest, run of the class that the size selects; of the next class that has a run long
-//! enough where that one has none.
+//! Worst fit: the longest run of the class selected by the size. If that run is too short, the longest run of the next
+//! class whose longest run is long enough.
 
 use super::super::free_list::class_of;
 use super::{Fit, FreeList, Run};
