@@ -1,22 +1,22 @@
-//! How long a served drive was busy: the union of the times in which it had something to answer, in simulated time.
+//! Busy time of a served drive: the union of the intervals in which at least one request was in flight, in simulated time.
 //!
 //! Invariants:
-//! 1. No moment counts twice, however many requests are under way in it.
-//! 2. What the drive does after its last answer does not count: nobody waits for it.
+//! 1. No moment counts twice, however many requests are in flight.
+//! 2. Work of the drive after its last answer does not count: no request waits for that work.
 
 use imbrex_disk::SimTime;
 
-/// The books of a drive.
+/// The busy time of a drive so far.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Busy {
     under_way: u64,
-    /// All before it is counted.
+    /// End of the time counted so far.
     counted_to: SimTime,
     total_ns: u64,
 }
 
 impl Busy {
-    /// A request came.
+    /// Counts the arrival of a request at time `at`.
     pub fn begin(&mut self, at: SimTime) {
         if self.under_way == 0 {
             self.counted_to = self.counted_to.max(at);
@@ -24,7 +24,11 @@ impl Busy {
         self.under_way += 1;
     }
 
-    /// One of those that came was answered.
+    /// Counts the answer to a request at time `end`.
+    ///
+    /// # Panics
+    ///
+    /// If no request is in flight.
     pub fn answer(&mut self, end: SimTime) {
         assert!(self.under_way > 0, "a drive answers what came to it");
         self.under_way -= 1;
@@ -32,7 +36,7 @@ impl Busy {
         self.counted_to = self.counted_to.max(end);
     }
 
-    /// How long it was busy so far.
+    /// Returns the busy time so far, in nanoseconds.
     pub fn total_ns(&self) -> u64 {
         self.total_ns
     }

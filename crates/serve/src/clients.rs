@@ -1,4 +1,4 @@
-//! Who is connected: places, who has to go when they run out, and the time that each client has.
+//! The connected clients of a server: admission, the choice of a client to disconnect when all places are taken, and deadlines.
 //!
 //! ```text
 //!   admitted ──► finished (its handshake) ──► served (one request, answered without an error)
@@ -6,14 +6,17 @@
 //!       └───────────────┴────────────────────────┴──► cut off: late, or its place is needed, or its memory
 //! ```
 //!
-//! Where places run out, who came for nothing goes first: connections that never finished the handshake, of the peer with
-//! most of them; then those of the peer that holds most. Nobody makes room for a peer that holds as much as itself.
+//! When all places are taken, a newcomer replaces the least useful connection. Connections with an unfinished handshake
+//! go first, from the peer that has most of them. Connections without a served request are next, from the peer with
+//! most connections. The replaced connection belongs to the newcomer's peer, or to a peer with more connections than
+//! the newcomer's peer.
 //!
 //! Invariants:
-//! 1. There are never more clients than [`crate::Limits::connections`], and [`crate::Limits::leaving_max`] that have been cut off.
-//! 2. A connection with a served request, of a peer that holds no more than its share, loses its place to nobody. The share
-//!    is the number of places divided by the number of peers.
-//! 3. A client that has been cut off stays so, and its socket is shut down.
+//! 1. There are never more clients than [`crate::Limits::connections`]; up to [`crate::Limits::leaving_max`] clients
+//!    that were cut off may remain besides.
+//! 2. A connection with a served request keeps its place if its peer holds no more than its share. The share is the
+//!    number of places divided by the number of peers.
+//! 3. A client that was cut off stays so, and its socket is shut down.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,16 +25,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Whose connection it is, as far as one can tell: bounds per address count by this.
+/// The owner of a connection, as far as known: limits per peer count by this value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Peer {
-    /// A user of this machine, by number.
+    /// A user of this machine, by user ID.
     User(u32),
-    /// An address of IPv4.
+    /// An IPv4 address.
     V4([u8; 4]),
-    /// A network of IPv6: a single customer has 2⁶⁴ addresses.
+    /// An IPv6 /64 network: a single customer has 2⁶⁴ addresses.
     V6([u8; 8]),
-    /// Nobody can tell.
+    /// An unknown owner.
     Unknown,
 }
 
@@ -61,7 +64,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// One connection.
+/// A connection.
 pub struct Client {
     number: u64,
     peer: Peer,
@@ -69,13 +72,13 @@ pub struct Client {
     has_finished: AtomicBool,
     has_served: AtomicBool,
     is_cut: AtomicBool,
-    /// Milliseconds since `begun`, here and below; when it was last heard of.
+    /// Time of the client's latest input. This time and those below are in milliseconds since `begun`.
     heard_ms: AtomicU64,
-    /// By when what it is to send must be there; 0 for no such time.
+    /// Deadline for the input that the client has begun to send; 0 without a deadline.
     receive_by_ms: AtomicU64,
-    /// By when it must have taken some of what it is sent.
+    /// Deadline by which the client must have taken some of its reply; 0 without a deadline.
     send_by_ms: AtomicU64,
-    /// Since when it sends one payload, or takes one reply; 0 if it does not.
+    /// Time since when the client has been sending one payload, or taking one reply; 0 if it is not.
     receiving_since_ms: AtomicU64,
     sending_since_ms: AtomicU64,
     shut_down: Box<dyn Fn() + Send + Sync>,
@@ -99,22 +102,22 @@ impl Client {
         }
     }
 
-    /// Its number; none is used twice.
+    /// Returns the number of the client. No number is used twice.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Whose it is.
+    /// Returns the owner of the connection.
     pub fn peer(&self) -> Peer {
         self.peer
     }
 
-    /// Whether it has been cut off.
+    /// Returns whether the client was cut off.
     pub fn is_cut(&self) -> bool {
         self.is_cut.load(Ordering::SeqCst)
     }
 
-    /// Ends its connection; says whether this call did.
+    /// Shuts the connection down. Returns whether this call was the first to do so.
     pub fn cut(&self) -> bool {
         let is_first = !self.is_cut.swap(true, Ordering::SeqCst);
         if is_first {
@@ -124,62 +127,62 @@ impl Client {
     }
 
     fn now_ms(&self) -> u64 {
-        // 0 means "no such time".
+        // 0 is reserved for "no such time".
         self.begun.elapsed().as_millis() as u64 + 1
     }
 
-    /// What it has begun to send must be there after `time`.
+    /// Sets the deadline for the input that the client has begun to send: `time` from now.
     pub fn receive_within(&self, time: Duration) {
         let now_ms = self.now_ms();
         self.heard_ms.store(now_ms, Ordering::Relaxed);
         self.receive_by_ms.store(now_ms + time.as_millis() as u64, Ordering::Relaxed);
-        // Only the first piece of a payload begins it.
+        // Only the first piece of a payload sets the start time.
         let _ = self.receiving_since_ms.compare_exchange(0, now_ms, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// It waits for us now, and may stop sending meanwhile.
+    /// Suspends the deadline for input while the client has to wait for the server.
     pub fn need_not_send(&self) {
         self.receive_by_ms.store(0, Ordering::Relaxed);
     }
 
-    /// Nothing is expected of it: it may be idle.
+    /// Clears the deadline for input after a whole request has arrived: the client may now be idle.
     pub fn received(&self) {
         self.receive_by_ms.store(0, Ordering::Relaxed);
         self.receiving_since_ms.store(0, Ordering::Relaxed);
     }
 
-    /// It must take some of what it is being sent within `time`.
+    /// Sets the deadline for the client to take some of its reply: `time` from now.
     pub fn send_within(&self, time: Duration) {
         let now_ms = self.now_ms();
         self.send_by_ms.store(now_ms + time.as_millis() as u64, Ordering::Relaxed);
         let _ = self.sending_since_ms.compare_exchange(0, now_ms, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// It took some: the next piece has its own time.
+    /// Clears the deadline for output after the client took a part of its reply. The next part gets its own deadline.
     pub fn progressed(&self) {
         self.send_by_ms.store(0, Ordering::Relaxed);
     }
 
-    /// It has taken all that it was sent.
+    /// Clears the deadline for output after the client took its whole reply.
     pub fn sent(&self) {
         self.progressed();
         self.sending_since_ms.store(0, Ordering::Relaxed);
     }
 
-    /// How long it has been busy with the payload that it sends, or the reply that it takes.
+    /// Returns how long the client has been sending its payload or taking its reply; `None` if it does neither.
     pub fn busy_for(&self) -> Option<Duration> {
         let since = [&self.receiving_since_ms, &self.sending_since_ms].map(|since| since.load(Ordering::Relaxed));
         let earliest = since.into_iter().filter(|&since| since > 0).min()?;
         Some(Duration::from_millis(self.now_ms().saturating_sub(earliest)))
     }
 
-    /// It has come to requests: it may take its time from now on.
+    /// Marks the handshake as finished: the client may be idle from now on.
     pub fn finished_handshake(&self) {
         self.has_finished.store(true, Ordering::SeqCst);
         self.received();
     }
 
-    /// A request of it has been answered without an error.
+    /// Marks that a request of the client was answered without an error.
     pub fn served(&self) {
         self.has_served.store(true, Ordering::Relaxed);
     }
@@ -190,7 +193,7 @@ impl Client {
         is_past(&self.receive_by_ms) || is_past(&self.send_by_ms)
     }
 
-    /// Whether a request of it was answered without an error.
+    /// Returns whether a request of the client was answered without an error.
     pub fn has_served(&self) -> bool {
         self.has_served.load(Ordering::Relaxed)
     }
@@ -199,40 +202,40 @@ impl Client {
         self.has_finished.load(Ordering::SeqCst)
     }
 
-    /// How long nothing was heard of it.
+    /// Returns the time since the client's latest input.
     fn quiet_for(&self) -> Duration {
         self.begun.elapsed().saturating_sub(Duration::from_millis(self.heard_ms.load(Ordering::Relaxed)))
     }
 }
 
-/// What came of all who connected.
+/// Counts of connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Connections there are.
+    /// Present connections, without those that were cut off.
     pub connections: u64,
-    /// Who connected so far.
+    /// Connections accepted or turned away so far.
     pub came: u64,
-    /// Of them, turned away because there was no place.
+    /// Connections of `came` that were turned away because there was no place.
     pub turned_away: u64,
-    /// Cut off for another's place.
+    /// Connections cut off to make place for another.
     pub cut_for_place: u64,
-    /// Of them, such as had a request served: of a peer that held more than its share.
+    /// Connections of `cut_for_place` that had a served request: their peer held more than its share.
     pub cut_though_served: u64,
-    /// Cut off because they were late.
+    /// Connections cut off because they missed a deadline.
     pub cut_late: u64,
-    /// Cut off because others waited for the memory that their payload held.
+    /// Connections cut off because others waited for the memory of their payload.
     pub cut_for_memory: u64,
 }
 
 #[derive(Default)]
 struct List {
-    /// Oldest first; those that have been cut off stay until their threads end.
+    /// Clients, oldest first. Those that were cut off stay in the list until their threads end.
     clients: Vec<Arc<Client>>,
     counts: Counts,
     next_number: u64,
 }
 
-/// All connections to one door.
+/// All connections to one server.
 pub struct Clients {
     list: Mutex<List>,
     places: usize,
@@ -241,8 +244,8 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// No clients yet, and places for `places` of them, `places_per_peer` for one peer; besides, `leaving_max` may be
-    /// on their way out.
+    /// Creates an empty list with `places` places in total and `places_per_peer` for each peer. In addition,
+    /// `leaving_max` clients that were cut off may still be ending.
     pub fn new(places: usize, places_per_peer: usize, leaving_max: usize) -> Clients {
         Clients { list: Mutex::default(), places, places_per_peer, leaving_max }
     }
@@ -251,14 +254,14 @@ impl Clients {
         self.list.lock().expect("no thread panics while it holds the list")
     }
 
-    /// What came of all who connected.
+    /// Returns the counts of connections.
     pub fn counts(&self) -> Counts {
         let list = self.lock();
         Counts { connections: list.clients.iter().filter(|client| !client.is_cut()).count() as u64, ..list.counts }
     }
 
-    /// Gives a newcomer a place, for which somebody else may be cut off; `None` if nobody has to go. It must finish its
-    /// handshake within `time`; `shut_down` ends its connection.
+    /// Admits a client of `peer`, for which another client may be cut off. Returns `None` if there is no place and no
+    /// client can be cut off. The new client must finish its handshake within `time`; `shut_down` ends its connection.
     pub fn admit(
         &self,
         peer: Peer,
@@ -279,7 +282,7 @@ impl Clients {
         Some(client)
     }
 
-    /// Whether there is a place for one more of `peer`, with somebody sent away for it if need be.
+    /// Returns whether there is a place for another client of `peer`. Cuts off a client if that is necessary and possible.
     fn make_room(&self, list: &mut List, peer: Peer) -> bool {
         let staying: Vec<&Arc<Client>> = list.clients.iter().filter(|client| !client.is_cut()).collect();
         let own = staying.iter().filter(|client| client.peer == peer).count();
@@ -297,7 +300,7 @@ impl Clients {
         victim.cut()
     }
 
-    /// Who leaves for a newcomer of `peer`, where all places are taken.
+    /// Returns the client to cut off for a newcomer of `peer` when all places are taken.
     fn victim<'a>(&self, staying: &[&'a Arc<Client>], peer: Peer) -> Option<&'a Arc<Client>> {
         let mut held: BTreeMap<Peer, Vec<&'a Arc<Client>>> = BTreeMap::from([(peer, Vec::new())]);
         staying.iter().for_each(|client| held.entry(client.peer).or_default().push(client));
@@ -316,48 +319,48 @@ impl Clients {
         })
     }
 
-    /// Cuts off everyone whose time has come.
+    /// Cuts off every client that missed its deadline.
     pub fn cut_late(&self) {
         let mut list = self.lock();
         let cut = list.clients.iter().filter(|client| client.is_late() && client.cut()).count();
         list.counts.cut_late += cut as u64;
     }
 
-    /// Cuts off one whose payload's memory others wait for.
+    /// Cuts off a client, because other clients wait for the memory of its payload.
     pub fn cut_for_memory(&self, client: &Client) {
         let mut list = self.lock();
         list.counts.cut_for_memory += u64::from(client.cut());
     }
 
-    /// Ends all connections.
+    /// Cuts off all clients.
     pub fn cut_all(&self) {
         for client in &self.lock().clients {
             client.cut();
         }
     }
 
-    /// `client` is gone, with its threads.
+    /// Removes `client` from the list after its threads have ended.
     pub fn left(&self, client: &Client) {
         self.lock().clients.retain(|other| other.number != client.number);
     }
 
-    /// Whether as many are on their way out as may be, so that nobody is admitted.
+    /// Returns whether no client can be admitted because too many that were cut off have not ended yet.
     pub fn is_crowded(&self) -> bool {
         self.lock().clients.len() >= self.places + self.leaving_max
     }
 
-    /// Whether everyone is gone.
+    /// Returns whether no client is left, not even one that was cut off.
     pub fn is_empty(&self) -> bool {
         self.lock().clients.is_empty()
     }
 }
 
-/// The oldest that has not finished its handshake.
+/// Returns the oldest client with an unfinished handshake.
 fn unfinished<'a>(clients: &[&'a Arc<Client>]) -> Option<&'a Arc<Client>> {
     clients.iter().find(|client| !client.has_finished()).copied()
 }
 
-/// The one without a served request of which nothing was heard for longest.
+/// Returns the client without a served request that has been silent for the longest time.
 fn unserved<'a>(clients: &[&'a Arc<Client>]) -> Option<&'a Arc<Client>> {
     clients.iter().filter(|client| !client.has_served()).max_by_key(|client| client.quiet_for()).copied()
 }
@@ -421,7 +424,7 @@ mod tests {
         assert!(!good.is_cut() && !newcomer.is_cut());
         let counts = clients.counts();
         assert_eq!((counts.cut_for_place, counts.cut_though_served, counts.turned_away), (1, 1, 1));
-        // Shares are of one place now: four peers.
+        // With four peers, the share is one place.
         assert!(come(&clients, Peer::User(4)).is_some(), "two are more than the share of four peers");
         assert!(come(&clients, Peer::User(5)).is_some(), "who came last has not finished its handshake");
     }

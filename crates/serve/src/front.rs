@@ -1,16 +1,19 @@
-//! The front of a served drive: takes requests from any number of protocol threads and answers each when the drive would.
+//! The server of an emulated drive: takes requests from any number of protocol threads, and answers each at the time at
+//! which the drive would.
 //!
-//! Without a pace a request is served under the lock, in the caller's thread, and answered at once: for the drive it arrives
-//! when the one before was answered, and no other time passes until [`IDLE_GRACE`] of quiet; from then on time passes as on
-//! the wall. So what the volatile cache holds is written back when the drive would have done so, and is lost with the process
-//! before. With a pace, requests arrive at the wall clock's simulated time; the pacer thread lets the drive work up to now,
-//! and hands each completion to its caller when its time has come. Idle time passes for the drive as for everyone, so it
-//! cleans.
+//! Without a pace a request is served in the caller's thread, under the lock, and is answered at once. For the drive
+//! the request arrives when the previous one was answered. Simulated time stands still until [`IDLE_GRACE`] without
+//! requests, and then advances with the wall clock. So the volatile cache is written back when the drive would have
+//! done so, and until then its contents are lost if the process dies.
+//!
+//! With a pace, requests arrive at the simulated time of the wall clock. The pacer thread advances the drive up to the
+//! present, and passes each completion to its caller when the completion is due. Idle time passes for the drive, too,
+//! so it cleans.
 //!
 //! Invariants:
 //! 1. Every request is answered once.
-//! 2. No answer is given before its time; how much later it was given is counted.
-//! 3. The drive begins nothing before its time: at no pace does it write back, or clean, what it would do later.
+//! 2. No answer is given before its time; how much later it is given is counted.
+//! 3. The drive begins no work before its time: at no pace does it write back or clean early.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -28,24 +31,24 @@ use imbrex_sim::Stepped;
 
 use crate::statistics::Statistics;
 
-/// How often an unpaced drive looks whether it has become idle.
+/// Interval at which an unpaced drive checks whether it has become idle.
 const IDLE_TICK: Duration = Duration::from_millis(50);
-/// Requests an unpaced drive may be without before that time counts as idle.
+/// Time without requests after which further time counts as idle, for an unpaced drive.
 const IDLE_GRACE: Duration = Duration::from_millis(100);
 
-/// The most that is made good of a late answer: about a turn. Beyond that the client itself may have kept it waiting.
+/// Maximum by which a late answer backdates the next request: about a rotation. Of a longer delay the client may be the cause.
 const LATENESS_FORGIVEN_MAX: Duration = Duration::from_millis(10);
 
-/// What a request came to.
+/// The answer to a request.
 #[derive(Debug)]
 pub struct Answer {
-    /// As submitted.
+    /// Tag of the request, as submitted.
     pub tag: u64,
-    /// What was read; for the others the buffer they came with, to be used again.
+    /// The bytes read. For other requests, the request's own buffer, for reuse.
     pub buffer: Vec<u8>,
-    /// Whether it went well.
+    /// Whether the request succeeded, or its error.
     pub outcome: Result<(), DeviceError>,
-    /// When it was to be given.
+    /// Wall-clock time at which the answer was due.
     pub due: Instant,
 }
 
@@ -55,24 +58,24 @@ impl Answer {
     }
 }
 
-/// When a request would have come that came at `seen`, had the answer before it not been `late`: whoever waits for an answer
-/// asks again that much later, and on a disk a millisecond may cost a turn.
+/// Returns when a request seen at `seen` would have arrived if the previous answer had not been `late`. A client that
+/// waits for its answer sends the next request that much later, and on a disk a millisecond may cost a rotation.
 pub fn came(seen: Instant, late: Duration) -> Instant {
     seen.checked_sub(late.min(LATENESS_FORGIVEN_MAX)).unwrap_or(seen)
 }
 
-/// The simulated time of an unpaced drive, `quiet` after its last request was answered at simulated time `time`.
+/// Returns the simulated time of an unpaced drive, `quiet` after its last request was answered at simulated time `time`.
 fn time_after(time: SimTime, quiet: Duration) -> SimTime {
     SimTime(time.0.saturating_add(quiet.saturating_sub(IDLE_GRACE).as_nanos() as u64))
 }
 
-/// Who is told of answers: called from the pacer's thread, and must not wait for anyone.
+/// Receiver of answers. Called from the pacer's thread, so the implementation must not block.
 pub trait Target: Send + Sync {
-    /// A request is answered.
+    /// Receives the answer to a request.
     fn answer(&self, answer: Answer);
 }
 
-/// One request whose answer a thread waits for.
+/// A request for whose answer a thread waits.
 #[derive(Default)]
 struct Waited {
     answer: Mutex<Option<Answer>>,
@@ -86,7 +89,7 @@ impl Target for Waited {
     }
 }
 
-/// A request whose completion is known and whose time has not come.
+/// A request whose completion is known but not due yet.
 struct Due {
     at: Instant,
     order: u64,
@@ -111,14 +114,14 @@ impl Ord for Due {
     }
 }
 
-/// The drive and what is on its way.
+/// The drive and its requests in flight.
 struct Inner {
     drive: EmulatedDrive,
-    /// By the tag given to the drive: the caller's tag, and who is told.
+    /// Callers of the requests in flight, by the tag given to the drive: the caller's own tag, and the receiver of the answer.
     callers: BTreeMap<u64, (u64, Arc<dyn Target>)>,
     next_tag: u64,
     statistics: Statistics,
-    /// Without a pace: since when no request came, and what the host's simulated time then was.
+    /// Without a pace: the time of the latest answer, on the wall clock and in the host's simulated time.
     quiet_since: (Instant, SimTime),
 }
 
@@ -132,12 +135,12 @@ pub struct Front {
     host_file: Option<Arc<HostFile>>,
 }
 
-/// What protocols tell their clients.
+/// Properties of a drive that protocols report to their clients.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// The drive as the user named it.
+    /// Name of the drive, as the user gave it.
     pub label: String,
-    /// Bytes it offers.
+    /// Capacity in bytes.
     pub capacity_bytes: u64,
     /// Bytes of a sector.
     pub sector_bytes: u32,
@@ -145,16 +148,16 @@ pub struct Facts {
     pub read_only: bool,
     /// Whether trimmed sectors read as zeros.
     pub trims_to_zeros: bool,
-    /// Whether it has a volatile write cache.
+    /// Whether the drive has a volatile write cache.
     pub has_volatile_cache: bool,
-    /// Its zones, if it has any.
+    /// Zones of the drive, if it has any.
     pub zones: Option<ZonedMode>,
-    /// Whether it takes writes anywhere and leaves it to the host what they destroy.
+    /// Whether the drive takes writes anywhere, and the host must know what each write destroys.
     pub leaves_damage_to_host: bool,
 }
 
 impl Front {
-    /// Serves `drive` at `pace`; the thread ends when the front is [stopped](Front::stop).
+    /// Starts to serve `drive` at `pace`. The returned thread ends when the front is [stopped](Front::stop).
     pub fn start(drive: EmulatedDrive, pace: Pace, read_only: bool) -> (Arc<Front>, JoinHandle<()>) {
         let facts = Facts {
             label: drive.drive().label.clone(),
@@ -193,39 +196,39 @@ impl Front {
         (front, thread)
     }
 
-    /// What protocols tell their clients.
+    /// Returns the properties that protocols report to their clients.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// The host's file in which the drive's image lies, if it lies in one.
+    /// Returns the host's file that holds the drive's image; `None` for a drive in memory.
     pub fn host_file(&self) -> Option<&Arc<HostFile>> {
         self.host_file.as_ref()
     }
 
-    /// Whether requests are served in the caller's thread.
+    /// Returns whether the drive has no pace, so that requests are served in the caller's thread.
     pub fn is_unpaced(&self) -> bool {
         self.clock.pace() == Pace::None
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A thread that panicked over the drive has left it in a state nobody knows: better to end than to go on.
+        // A thread that panicked has left the drive in an unknown state: better to end than to go on.
         self.inner.lock().expect("no thread panics while it holds the drive")
     }
 
-    /// Calls `look` with the drive and its statistics.
+    /// Calls `look` with the drive and its statistics, under the lock.
     pub fn with<T>(&self, look: impl FnOnce(&mut EmulatedDrive, &mut Statistics) -> T) -> T {
         let mut inner = self.lock();
         let inner = &mut *inner;
         look(&mut inner.drive, &mut inner.statistics)
     }
 
-    /// Why the drive answers reads alone, if its medium has failed it.
+    /// Returns why the drive has stopped and answers only reads, if its medium failed.
     pub fn trouble(&self) -> Option<String> {
         self.lock().drive.stopped().map(str::to_string)
     }
 
-    /// The simulated time now.
+    /// Returns the current simulated time.
     pub fn now(&self) -> SimTime {
         match self.clock.pace() {
             Pace::Times(_) => self.clock.at(Instant::now()),
@@ -233,7 +236,11 @@ impl Front {
         }
     }
 
-    /// Serves a request in this thread: without a pace only.
+    /// Serves a request in this thread.
+    ///
+    /// # Panics
+    ///
+    /// If the drive has a pace.
     pub fn serve(&self, io: Io) -> Answer {
         assert!(self.is_unpaced(), "a paced drive answers by itself");
         if let Some(refusal) = self.refusal(&io) {
@@ -259,7 +266,7 @@ impl Front {
         }
     }
 
-    /// Takes a request that came at `came`; `target` is told when it is answered. With a pace only.
+    /// Submits a request that arrived at `came` to a paced drive. `target` receives the answer.
     pub fn submit(&self, mut io: Io, came: Instant, target: &Arc<dyn Target>) {
         let tag = io.tag;
         if let Some(refusal) = self.refusal(&io) {
@@ -285,7 +292,8 @@ impl Front {
         }
     }
 
-    /// Serves a request and waits for its answer, at any pace. Not after [`Front::stop`] began: nobody would answer.
+    /// Serves a request and waits for its answer, at any pace. Must not be called after [`Front::stop`] began: no
+    /// answer would come.
     pub fn ask(&self, io: Io) -> Answer {
         if self.is_unpaced() {
             return self.serve(io);
@@ -307,7 +315,7 @@ impl Front {
         (changes && self.facts.read_only).then_some(DeviceError::ReadOnly)
     }
 
-    /// The pacer: lets the drive work up to now and gives answers as they fall due.
+    /// Acts as the pacer: advances the drive to the present, and passes on answers when they are due.
     fn pace(&self) {
         let mut due: BinaryHeap<Reverse<Due>> = BinaryHeap::new();
         let mut order = 0;
@@ -348,12 +356,12 @@ impl Front {
             let answer = due.peek().map(|Reverse(next)| next.at);
             let until = work.into_iter().chain(answer).min();
             let wait = until.map_or(Duration::from_secs(1), |until| until.saturating_duration_since(now));
-            // The timeout is the point; whether it was one is seen on the next round.
+            // Woken or timed out: the next round finds out.
             inner = self.wake.wait_timeout(inner, wait).expect("no thread panics while it holds the drive").0;
         }
     }
 
-    /// Without a pace: gives the drive its idle time.
+    /// Advances an unpaced drive through its idle time.
     fn watch_for_idleness(&self) {
         let mut inner = self.lock();
         while !self.stopping.load(Ordering::SeqCst) {
@@ -361,7 +369,7 @@ impl Front {
             let quiet = since.elapsed();
             if quiet >= IDLE_GRACE {
                 let until = time_after(clock, quiet);
-                // A step at a time, so that a request that comes meanwhile waits for one at most.
+                // One step at a time, so that an arriving request waits for one step at most.
                 while inner.drive.step(until) == Stepped::Worked && inner.quiet_since.0 == since {
                     drop(inner);
                     std::thread::yield_now();
@@ -372,15 +380,16 @@ impl Front {
         }
     }
 
-    /// No more requests will come: the pacer ends as soon as it has answered those there are.
+    /// Tells the pacer to end after it has answered all requests in flight. No further requests may be submitted.
     pub(crate) fn begin_stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
-        // Whoever has just looked and is about to wait holds the lock until it waits.
+        // A pacer that has just checked the flag holds the lock until it waits, so the wake-up below reaches it.
         drop(self.lock());
         self.wake.notify_all();
     }
 
-    /// No more requests will come: what is on its way is answered, what the volatile cache holds is written back.
+    /// Ends the service: answers all requests in flight, and writes back the volatile cache. No further requests may be
+    /// submitted.
     pub fn stop(&self, pacer: JoinHandle<()>) -> Result<(), DeviceError> {
         self.begin_stop();
         pacer.join().expect("the pacer does not panic");

@@ -1,13 +1,14 @@
-//! Figures of what is served over HTTP: `/` the live page, `/state.json` what it draws, `/metrics` for Prometheus, `/stats`
-//! for people; and the same text to whoever connects to a Unix socket. HTTP is hyper's; all of it is one thread.
+//! Figures of a drive or file system over HTTP: `/` is the live page, `/state.json` the data that the page draws,
+//! `/metrics` the figures for Prometheus, and `/stats` the figures for people. A Unix socket offers the text of
+//! `/stats` too. The HTTP implementation is hyper's; all of it runs in one thread.
 //!
-//! A page of a stranger that a browser runs could ask for these too, under a name that it makes point here. So requests are
-//! answered only under the names that the server knows as its own.
+//! A web page of a stranger, run by a browser, could request these under a host name that resolves to this machine (DNS
+//! rebinding). So requests are answered only under the names that the server knows as its own.
 //!
 //! Invariants:
-//! 1. Only GET and HEAD do anything, and neither changes what is looked at.
+//! 1. Only GET and HEAD have an effect, and neither changes the drive or file system.
 //! 2. A client costs one connection with a buffer of [`PageLimits::header_bytes`] and one answer, and no thread.
-//! 3. Looking takes a drive a fifth of its time at most, whoever asks how often.
+//! 3. Requests take at most a fifth of a drive's time, however often clients ask.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -34,46 +35,46 @@ use crate::socket::{Access, Socket};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// How often it is asked whether to stop.
+/// Interval at which `stop` is called.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// A request has no more headers than this.
+/// Maximum number of headers of a request.
 const HEADERS_MAX: usize = 64;
-/// Between two looks at the drive pass so many times what the first took, and no less than this.
+/// Rest between two looks at the drive: this many times the duration of the first look, and at least `REST_MIN`.
 const REST_TIMES: u32 = 4;
 const REST_MIN: Duration = Duration::from_millis(5);
-/// Who connects to the statistics socket must take the text in this time.
+/// Time within which a client of the statistics socket must take the text.
 const SOCKET_TIME: Duration = Duration::from_secs(1);
 
-/// Whether the server should end, asked a few times a second.
+/// Returns whether the server should end; called a few times a second.
 pub type Stop = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// What is looked at: a drive, a file system. It is asked on the thread of the page.
+/// A source of figures: a drive or a file system. Called on the thread of the page.
 pub trait Shown: Send + Sync {
-    /// The live page, where there is one; without it `/` is the text.
+    /// Returns the HTML of the live page; without a page, `/` shows the text.
     fn page(&self) -> Option<&'static str>;
 
-    /// What the page draws, in JSON.
+    /// Returns the data that the page draws, in JSON.
     fn state(&self) -> String;
 
-    /// The figures for Prometheus, text format 0.0.4.
+    /// Returns the figures for Prometheus, in text format 0.0.4.
     fn metrics(&self) -> String;
 
-    /// The figures for people.
+    /// Returns the figures for people.
     fn text(&self) -> String;
 }
 
-/// What all connections share.
+/// State shared by all connections.
 struct Page {
     shown: Arc<dyn Shown>,
     limits: PageLimits,
     names: Vec<String>,
     clients: Arc<Clients>,
-    /// When the next look is allowed.
+    /// Earliest time of the next look at the drive.
     next_look: tokio::sync::Mutex<Instant>,
 }
 
-/// Serves HTTP at `address` until `stop`, within `limits`, under the names of this machine, the address and `names`; gives
-/// the address in use, for a port of 0.
+/// Serves HTTP at `address` until `stop`, within `limits`, under the names of this machine, the address and `names`.
+/// Returns the bound address, in which port 0 is replaced, and the thread.
 pub fn start(
     address: &str,
     names: &[String],
@@ -114,7 +115,7 @@ impl Page {
                     self.wait_for_leaving().await;
                     self.welcome(stream, from);
                 }
-                // One client's failure, such as one that is gone already, is not the server's.
+                // The failure of one client, such as one that has disconnected already, must not end the server.
                 Ok(Err(_)) => tokio::time::sleep(LOOK_EVERY).await,
                 Err(_) => {}
             }
@@ -125,7 +126,7 @@ impl Page {
         }
     }
 
-    /// Lets those that have been cut off end before more are taken: each needs one turn for it.
+    /// Yields until clients that were cut off have ended, before more are admitted: each needs one turn of the executor to end.
     async fn wait_for_leaving(&self) {
         for _ in 0..self.limits.connections {
             if !self.clients.is_crowded() {
@@ -147,14 +148,14 @@ impl Page {
         });
     }
 
-    /// Answers requests of one connection until it ends, or its time does.
+    /// Answers the requests of one connection until it ends, or its time is over.
     async fn converse(self: &Arc<Page>, stream: TcpStream, client: &Arc<Client>, end: &tokio::sync::Notify) {
         let came_to = stream.local_addr().ok().map(|address| address.ip());
         let service = service_fn(|request| self.serve(request, came_to, client));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.limits.header_time)
-            // Less than this hyper does not take.
+            // hyper takes no smaller buffer.
             .max_buf_size(self.limits.header_bytes.max(8 << 10))
             .max_headers(HEADERS_MAX)
             .serve_connection(TokioIo::new(stream), service);
@@ -162,11 +163,11 @@ impl Page {
         let mut cut = pin!(end.notified());
         let until_cut = std::future::poll_fn(|context| {
             let is_cut = cut.as_mut().poll(context).is_ready();
-            // How one client's connection ended is its own affair.
+            // An error ends only this client's connection.
             if is_cut { std::task::Poll::Ready(true) } else { connection.as_mut().poll(context).map(|_| false) }
         });
         if tokio::time::timeout(self.limits.connection_time, until_cut).await.is_err() {
-            // What is being answered still is.
+            // A request in progress is still answered.
             connection.as_mut().graceful_shutdown();
             let _ = tokio::time::timeout(self.limits.header_time, connection).await;
         }
@@ -211,7 +212,7 @@ impl Page {
         response(StatusCode::OK, kind, body)
     }
 
-    /// Looks as soon as that is allowed.
+    /// Calls `look` as soon as the rest after the previous look is over.
     async fn look(&self, look: impl FnOnce() -> String) -> String {
         let mut next_look = self.next_look.lock().await;
         tokio::time::sleep_until((*next_look).into()).await;
@@ -222,7 +223,7 @@ impl Page {
         seen
     }
 
-    /// Whether the request is for a name that is served here.
+    /// Checks that the request names a host that is served here.
     fn check_name(&self, request: &Request<Incoming>, came_to: Option<IpAddr>) -> Result<(), (StatusCode, String)> {
         let mut named = request.headers().get_all(HOST).iter();
         let (Some(name), None) = (named.next(), named.next()) else {
@@ -245,7 +246,7 @@ impl Page {
     }
 }
 
-/// The host of `host`, `host:port` or `[v6]:port`.
+/// Returns the host of `host`, `host:port` or `[v6]:port`.
 fn host_of(text: &str) -> &str {
     let end = match text.find(']') {
         Some(bracket) => bracket + 1,
@@ -254,7 +255,7 @@ fn host_of(text: &str) -> &str {
     text[..end].trim_end_matches('.')
 }
 
-/// An address as browsers write it into `Host`.
+/// Returns an address in the form in which browsers write it into `Host`.
 fn name_of(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_string(),
@@ -270,14 +271,14 @@ fn response(status: StatusCode, kind: &'static str, body: String) -> Response<Fu
     response
 }
 
-/// Whoever asked wrongly is told so and has to connect again.
+/// Returns an answer with an error; the client must connect again afterwards.
 fn refusal(status: StatusCode, words: String) -> Response<Full<Bytes>> {
     let mut response = response(status, TEXT, words);
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
-/// Gives the text of `/stats` to whoever connects to the Unix socket `path`, until `stop`: one after the other.
+/// Serves the text of `/stats` at the Unix socket `path` until `stop`, to one client after the other.
 pub fn start_socket(path: &Path, shown: Arc<dyn Shown>, stop: Stop) -> io::Result<JoinHandle<()>> {
     let listener = Socket::bind(path, Access::Usual)?;
     listener.set_nonblocking(true)?;
@@ -290,7 +291,7 @@ pub fn start_socket(path: &Path, shown: Arc<dyn Shown>, stop: Stop) -> io::Resul
             let begun = Instant::now();
             let text = shown.text();
             let rest = REST_MIN.max(begun.elapsed() * REST_TIMES);
-            // Whoever does not take it gets no more of it.
+            // A client that does not take the text in time gets only a part.
             let _ = stream.set_write_timeout(Some(SOCKET_TIME)).and_then(|()| stream.write_all(text.as_bytes()));
             std::thread::sleep(rest);
         }

@@ -1,4 +1,4 @@
-//! The rim: an emulated drive as a block device. Protocols, threads and sockets; no policy and no address arithmetic.
+//! The server: exports an emulated drive as a block device. Protocols, threads and sockets; no policy and no address arithmetic.
 //!
 //! ```text
 //!  NBD connection ─┐                   ┌─ Mutex<EmulatedDrive>
@@ -7,7 +7,7 @@
 //!                       └── statistics, live page
 //! ```
 //!
-//! A drive in memory, served until somebody wants an end:
+//! A drive in memory, served until a stop is requested:
 //!
 //! ```
 //! use imbrex_serve::{Address, Front, Limits, Server};

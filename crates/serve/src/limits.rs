@@ -1,38 +1,40 @@
-//! What strangers may cost: every bound on memory, threads and time of clients, with its default. Tests pass smaller ones.
+//! Limits on the memory, threads and time that clients may use, with their defaults. Tests use smaller ones.
 //!
-//! Threads: an NBD client has one of its own without a pace and two with one, and two more with TLS. The live page has one
-//! thread for all of its clients, the statistics socket another. So [`Limits::threads_max`] bounds them all.
+//! Threads: an NBD client has one thread without a pace and two threads with one, and two more with TLS. The live page
+//! has one thread for all clients, and the statistics socket has another. So [`Limits::threads_max`] limits all NBD
+//! threads.
 
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 
-/// Bounds on NBD clients.
+/// Limits for NBD clients.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Connections at once.
+    /// Maximum number of connections.
     pub connections: usize,
-    /// Of them, from one address (IPv4), one /64 network (IPv6) or one user (Unix sockets).
+    /// Maximum number of connections from one address (IPv4), one /64 network (IPv6) or one user (Unix sockets).
     pub connections_per_peer: usize,
-    /// A client has this long for its handshake, TLS included.
+    /// Time for the handshake of a client, TLS included.
     pub handshake_time: Duration,
-    /// A request that has begun must arrive in this time; each further [`PAYLOAD_STEP_BYTES`] of a payload has as long again.
+    /// Time for a request to arrive after its first byte. Each further [`PAYLOAD_STEP_BYTES`] of a payload has the full
+    /// time again.
     pub request_time: Duration,
-    /// A client that takes none of its replies for this long is cut off.
+    /// A client that takes no part of its replies for this time is cut off.
     pub reply_time: Duration,
-    /// Bytes of payload held for all clients together, beyond [`Limits::payload_bytes_free`] of each.
+    /// Bytes of payload in memory for all clients together, without [`Limits::payload_bytes_free`] of each connection.
     pub payload_bytes: u64,
-    /// Of them, for clients of one address, network or user.
+    /// Bytes of payload in memory for the clients of one address, network or user; part of [`Limits::payload_bytes`].
     pub payload_bytes_per_peer: u64,
-    /// Payload that every connection may have without asking: what small requests need.
+    /// Bytes of payload that each connection may have without a reservation: enough for small requests.
     pub payload_bytes_free: u64,
-    /// While others wait for payload memory, a client may be busy so long with sending one payload or taking one reply.
+    /// While other clients wait for payload memory, a client may take this time to send one payload or to take one reply.
     pub shortage_time: Duration,
-    /// Bytes of payload a second that clients which never had a request served may have, all together, beyond their free ones.
+    /// Bytes of payload per second for all clients that never had a request served, together, without their free bytes.
     pub newcomer_bytes_per_s: u64,
 }
 
-/// Payload memory is taken in steps of this many bytes, as they come.
+/// Step in bytes in which payload memory is reserved, as the bytes arrive.
 pub const PAYLOAD_STEP_BYTES: usize = 1 << 20;
 
 impl Default for Limits {
@@ -53,29 +55,30 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Connections that have been cut off and whose threads have not ended yet: more clients wait to be taken.
+    /// Returns the maximum number of connections that were cut off and whose threads have not ended yet. Beyond it, new
+    /// clients wait.
     pub fn leaving_max(&self) -> usize {
         self.connections / 8 + 1
     }
 
-    /// The most threads that NBD clients have at once.
+    /// Returns the maximum number of threads of NBD clients.
     pub fn threads_max(&self, is_paced: bool, has_tls: bool) -> usize {
         (self.connections + self.leaving_max()) * (1 + usize::from(is_paced) + 2 * usize::from(has_tls))
     }
 }
 
-/// Bounds on clients of the live page.
+/// Limits for clients of the live page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PageLimits {
-    /// Connections at once.
+    /// Maximum number of connections.
     pub connections: usize,
-    /// Of them, from one address or network.
+    /// Maximum number of connections from one address or network.
     pub connections_per_peer: usize,
-    /// Bytes of a request's head, and of what is read at once; hyper takes no less than 8 KiB.
+    /// Maximum size in bytes of the head of a request, and of one read; hyper takes no less than 8 KiB.
     pub header_bytes: usize,
-    /// A request's head must arrive in this time, counted from the connection or from the answer before it.
+    /// Time for the head of a request to arrive, counted from the connection or from the previous answer.
     pub header_time: Duration,
-    /// A connection ends after this time, whatever it does.
+    /// A connection ends after this time, whether busy or idle.
     pub connection_time: Duration,
 }
 

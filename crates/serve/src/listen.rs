@@ -1,10 +1,9 @@
-//! Sockets: where clients connect, and a thread for each connection.
+//! Listening sockets, and a thread for each connection.
 //!
 //! Invariants:
-//! 1. A client costs a few threads and bounded memory and time, as [`Limits`] say, and only its own connection when it
-//!    misbehaves.
-//! 2. Who is admitted, and who leaves for it, is for [`Clients`] to say.
-//! 3. A Unix socket is removed when the server ends, and never taken over from one that still listens.
+//! 1. A client costs a few threads and bounded memory and time ([`Limits`]). A misbehaving client loses only its own connection.
+//! 2. [`Clients`] decides which client is admitted, and which is cut off for it.
+//! 3. A Unix socket is removed when the server ends, and never taken over from a process that still listens.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,20 +26,20 @@ use crate::socket::{Access, Socket};
 use crate::stream::Stream;
 use crate::tls::TlsServer;
 
-/// How often the server looks for new clients where none came, and for late ones.
+/// Intervals at which the server looks for new clients when none arrived, and for clients that missed a deadline.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const LATE_EVERY: Duration = Duration::from_millis(100);
-/// How long newcomers wait for those that have been cut off to be gone.
+/// Maximum time for which newcomers wait for clients that were cut off to end.
 const LEAVING_TIME: Duration = Duration::from_secs(1);
-/// Stack of a thread that serves a client: address space, of which it uses some kilobytes.
+/// Bytes of stack of a client's thread: address space, of which a few kilobytes are used.
 const STACK_BYTES: usize = 512 << 10;
 
-/// Where to listen.
+/// An address to listen at.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
     /// A Unix socket.
     Unix(PathBuf),
-    /// Host and port; without a host, this machine alone.
+    /// Host and port; without a host, this machine only.
     Tcp(String),
 }
 
@@ -76,7 +75,7 @@ enum Listener {
     Tcp(TcpListener),
 }
 
-/// Tells the server that a client's thread ends, however it does.
+/// Reports to the server that a client's thread ends, even by a panic.
 struct Leaving {
     client: Arc<Client>,
     gone: Sender<Arc<Client>>,
@@ -118,7 +117,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `address` for clients of `front`, within `limits`; with `tls`, for such as speak it.
+    /// Listens at `address` for clients of `front`, within `limits`. With `tls`, clients must use TLS.
     pub fn bind(address: &Address, front: Arc<Front>, tls: Option<TlsServer>, limits: Limits) -> io::Result<Server> {
         Server::bind_for(address, front, tls, Visitors::new(limits))
     }
@@ -138,7 +137,7 @@ impl Server {
         Ok(Server { listener, front, tls: tls.map(Arc::new), clients, payloads })
     }
 
-    /// The port, where there is one: for a listener at port 0.
+    /// Returns the port of a TCP listener: with port 0, the system chose one.
     pub fn port(&self) -> Option<u16> {
         match &self.listener {
             Listener::Tcp(listener) => listener.local_addr().ok().map(|address| address.port()),
@@ -146,7 +145,7 @@ impl Server {
         }
     }
 
-    /// Takes clients until `should_stop`, which is asked a few times a second; then ends all connections.
+    /// Serves clients until `should_stop`, which is called a few times a second, returns true. Then ends all connections.
     pub fn run(&self, should_stop: &dyn Fn() -> bool) -> io::Result<()> {
         match &self.listener {
             Listener::Unix(listener) => listener.set_nonblocking(true)?,
@@ -157,7 +156,7 @@ impl Server {
         let mut threads = BTreeMap::new();
         while !should_stop() {
             leaving.try_iter().for_each(|client| self.farewell(&client, &mut threads));
-            // One client's failure, such as one that is gone already, is not the server's.
+            // The failure of one client, such as one that has disconnected already, must not end the server.
             match self.accept() {
                 Ok(stream) => {
                     self.wait_for_leaving(&leaving, &mut threads);
@@ -179,7 +178,7 @@ impl Server {
         Ok(())
     }
 
-    /// Where as many are on their way out as may be, newcomers wait for one of them: no thread is long about its end.
+    /// Waits while too many clients that were cut off have not ended yet: each of their threads ends soon.
     fn wait_for_leaving(&self, leaving: &Receiver<Arc<Client>>, threads: &mut BTreeMap<u64, JoinHandle<()>>) {
         let begun = Instant::now();
         while self.clients.is_crowded() && begun.elapsed() < LEAVING_TIME {
@@ -190,10 +189,10 @@ impl Server {
         }
     }
 
-    /// A client's place is free when its thread is no more.
+    /// Frees the place of a client whose thread ends, and joins the thread.
     fn farewell(&self, client: &Client, threads: &mut BTreeMap<u64, JoinHandle<()>>) {
         if let Some(thread) = threads.remove(&client.number()) {
-            // A thread that panicked has said so itself, and has ended one connection.
+            // A thread that panicked has reported that itself, and has ended one connection.
             let _ = thread.join();
         }
         self.clients.left(client);
@@ -214,7 +213,7 @@ impl Server {
         Ok(stream)
     }
 
-    /// Takes in a client, if there is a place: its number, and its thread.
+    /// Admits a client, if there is a place. Returns the client's number and thread.
     fn welcome(&self, stream: Stream, gone: &Sender<Arc<Client>>) -> Option<(u64, JoinHandle<()>)> {
         let kept = stream.try_clone().ok()?;
         let time = self.payloads.limits().handshake_time;
@@ -224,17 +223,18 @@ impl Server {
         let account = Arc::new(Account::new(client, self.payloads.clone()));
         let (front, tls) = (self.front.clone(), self.tls.clone());
         let builder = std::thread::Builder::new().name(format!("nbd {number}")).stack_size(STACK_BYTES);
-        // Without a thread for it, the connection ends with what was to be moved there.
+        // If the thread cannot be started, the connection ends when the closure and its stream are dropped.
         let thread = builder.spawn(move || {
             let _leaving = leaving;
-            // How one client's connection ended is its own affair.
+            // An error ends only this client's connection.
             let _ = converse(&front, &account, tls.as_deref(), stream);
         });
         Some((number, thread.ok()?))
     }
 }
 
-/// Handshake and requests of one client. Whoever is late is cut off by the server, which ends what is waited for here.
+/// Performs the handshake and the requests of one client. If the client misses a deadline, the server shuts its socket
+/// down, which ends the reads and writes here.
 fn converse(front: &Arc<Front>, account: &Arc<Account>, tls: Option<&TlsServer>, mut stream: Stream) -> io::Result<()> {
     let Some(no_zeroes) = handshake::greet(&mut stream)? else { return Ok(()) };
     let state = if tls.is_some() { Tls::Required } else { Tls::None };

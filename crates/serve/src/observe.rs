@@ -1,5 +1,5 @@
-//! A served drive as seen from outside: its figures as text for people, as Prometheus text for collectors, as JSON for the
-//! live page. Simulated times are those of the drive; lateness is the wall clock's.
+//! The figures of a served drive: as text for people, as Prometheus text for collectors, and as JSON for the live page.
+//! Times are the drive's simulated time; lateness is on the wall clock.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -22,16 +22,16 @@ use crate::statistics::{KindStatistics, Statistics};
 
 const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
 
-/// What is looked at.
+/// The drive whose figures are shown, with its clients.
 #[derive(Clone)]
 pub struct Observed {
     /// The drive.
     pub front: Arc<Front>,
-    /// Its clients, and the memory that their payloads hold, where it has a door for strangers.
+    /// Its NBD clients and the memory of their payloads; `None` if the drive is not served over NBD.
     pub visitors: Option<Visitors>,
 }
 
-/// The live page of a drive.
+/// HTML of the live page of a drive.
 const PAGE: &str = include_str!("window.html");
 
 impl Shown for Observed {
@@ -52,7 +52,7 @@ impl Shown for Observed {
     }
 }
 
-/// A line or two a fact, for people.
+/// Returns the figures for people, in one or two lines each.
 pub fn text(observed: &Observed) -> String {
     let front = &observed.front;
     let mut out = front.with(|drive, statistics| {
@@ -114,7 +114,7 @@ pub fn text(observed: &Observed) -> String {
     out
 }
 
-/// Zones by condition, and what zones refused.
+/// Appends the number of zones by condition, and the violations of the rules of zones.
 fn zones_text(out: &mut String, drive: &EmulatedDrive, statistics: &Statistics) {
     let zones = zones_by_condition(drive);
     if zones.is_empty() {
@@ -134,7 +134,7 @@ fn zones_text(out: &mut String, drive: &EmulatedDrive, statistics: &Statistics) 
     );
 }
 
-/// How many zones are in each condition; nothing where there are none.
+/// Returns the number of zones in each condition; empty for a drive without zones.
 fn zones_by_condition(drive: &EmulatedDrive) -> BTreeMap<&'static str, u64> {
     let mut zones = Vec::new();
     drive.report_zones(0, u32::MAX, &mut zones);
@@ -143,7 +143,7 @@ fn zones_by_condition(drive: &EmulatedDrive) -> BTreeMap<&'static str, u64> {
     counts
 }
 
-/// The same for collectors.
+/// Appends the figures of [`zones_text`] in the format for Prometheus.
 fn zones_prometheus(out: &mut String, drive: &EmulatedDrive, statistics: &Statistics) {
     let zones = zones_by_condition(drive);
     if zones.is_empty() {
@@ -167,7 +167,7 @@ fn zones_prometheus(out: &mut String, drive: &EmulatedDrive, statistics: &Statis
     }
 }
 
-/// Who connected, and what their payloads hold.
+/// Appends the counts of connections and the memory of payloads, in the format for Prometheus.
 fn visitors_prometheus(out: &mut String, clients: &Clients, payloads: &Payloads) {
     let counts = clients.counts();
     let (used, most) = payloads.used_bytes();
@@ -194,7 +194,7 @@ fn visitors_prometheus(out: &mut String, clients: &Clients, payloads: &Payloads)
     }
 }
 
-/// Whether the image's file still stands where it was opened.
+/// Appends whether the image's file was removed, renamed or replaced, in the format for Prometheus.
 fn placement_prometheus(out: &mut String, placement: Placement) {
     let name = "imbrex_image_displaced";
     let _ = write!(out, "# HELP {name} 1 for what became of the served image's file.\n# TYPE {name} gauge\n");
@@ -203,7 +203,7 @@ fn placement_prometheus(out: &mut String, placement: Placement) {
     }
 }
 
-/// Prometheus text, version 0.0.4.
+/// Returns the figures in Prometheus text format, version 0.0.4.
 pub fn prometheus(observed: &Observed) -> String {
     let mut out = observed.front.with(|drive, statistics| {
         let mut out = String::new();
@@ -277,7 +277,7 @@ pub fn prometheus(observed: &Observed) -> String {
     out
 }
 
-/// Bytes used and held by all caches of the layer.
+/// Returns the used bytes and the size in bytes of all caches of the layer together.
 fn cache_fill(drive: &EmulatedDrive) -> (u64, u64) {
     let (mut used, mut size) = (0, 0);
     drive.drive().layer.caches(&mut |cache| {
@@ -339,7 +339,7 @@ fn medium(out: &mut String, drive: &EmulatedDrive) {
     }
 }
 
-/// The drive's figures as JSON: for the control socket.
+/// Returns the drive's figures as JSON, for the control socket.
 pub fn figures(observed: &Observed) -> Value {
     let front = &observed.front;
     let mut figures = front.with(|drive, statistics| {
@@ -372,7 +372,7 @@ pub fn figures(observed: &Observed) -> Value {
     figures
 }
 
-/// Counts and latencies of each kind of request.
+/// Returns counts and latencies of each kind of request.
 fn operations(statistics: &Statistics) -> Vec<Value> {
     let operation = |kind: &KindStatistics| {
         json!({
@@ -394,7 +394,7 @@ pub fn displacement(front: &Front) -> Option<String> {
     file.placement().warning(file.path()).or_else(|| file.full_disk_warning())
 }
 
-/// The state of the live page (`imbrex.window/1`).
+/// Returns the state that the live page draws (`imbrex.window/1`).
 pub fn state(front: &Front) -> Value {
     let facts = front.facts().clone();
     let (bands, surfaces) = picture::draw(front);

@@ -1,17 +1,19 @@
-//! Memory for payloads: one budget for all clients, a share of it for each peer. Memory is taken as bytes come in, and for
-//! a read before the drive is asked.
+//! Memory for payloads: one budget for all clients, with a maximum share for each peer. Memory for a write is taken as
+//! its bytes arrive; memory for a read is taken before the drive is called.
 //!
-//! Who cannot have what it asks for waits. Whose peer holds least is next, and within a peer who came first; nobody else
-//! gets what is being kept for it, but those of a peer at its share wait for their own. While somebody waits, whoever is
-//! slow over its payload or its reply is cut off: of the waiting client's own peer if that is short, else of the peer that
-//! holds most. Clients that never had a request served get so many bytes a second, all together: what they
-//! make the server and the drive do may be for nothing.
+//! A client that cannot have its memory waits. The client whose peer holds least is next, and within a peer the one
+//! that waits longest. No client behind it gets the memory kept for the next one. Clients of a peer that holds its full
+//! share wait for memory of their own peer only.
+//!
+//! While a client waits, a client that is slow to send its payload or take its reply is cut off. It is a client of the
+//! waiting client's own peer if that peer's share is short, and otherwise of the peer that holds most. Clients that
+//! never had a request served share a limit in bytes per second, because the work that they cause may be for nothing.
 //!
 //! Invariants:
-//! 1. What is held beyond each connection's free bytes is at most the budget and [`OVERDRAFT_BYTES`].
-//! 2. Somebody who waits always gets on: if all hold a part and wait for more, one of them may go over the budget, and it
-//!    comes first until it is even again.
-//! 3. A [`Claim`] gives back what it took when it is dropped.
+//! 1. The memory held beyond each connection's free bytes is at most the budget and [`OVERDRAFT_BYTES`].
+//! 2. A waiting client always progresses. If all clients hold a part and wait for more, one of them may exceed the
+//!    budget, and comes first until it no longer exceeds it.
+//! 3. A [`Claim`] returns its memory when it is dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -23,18 +25,18 @@ use crate::clients::{Client, Clients, Peer};
 use crate::limits::Limits;
 use crate::spares::Spares;
 
-/// What one client at a time may have beyond the budget: the largest payload of a request.
+/// Maximum memory that one client at a time may have beyond the budget, in bytes: the largest payload of a request.
 pub const OVERDRAFT_BYTES: u64 = imbrex_nbd::PAYLOAD_BYTES_MAX as u64;
-/// How often who waits looks again: whether it was cut off, and whether newcomers may have more.
+/// Interval at which a waiting client checks whether it was cut off, and whether newcomers may have more.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// What one connection holds.
+/// Memory of one connection.
 struct Held {
     client: Arc<Client>,
     bytes: u64,
 }
 
-/// Somebody who waits.
+/// A client that waits for memory.
 struct Waiting {
     client: Arc<Client>,
     bytes: u64,
@@ -44,34 +46,33 @@ struct Waiting {
 struct State {
     held: BTreeMap<u64, Held>,
     by_peer: BTreeMap<Peer, u64>,
-    /// Beyond the free bytes, by all.
+    /// Bytes held by all connections beyond their free bytes.
     used: u64,
     used_max: u64,
-    /// By ticket: in the order in which they came.
+    /// Waiting clients by ticket, which is the order of arrival.
     waiting: BTreeMap<u64, Waiting>,
-    /// Tickets that have got what they waited for.
+    /// Tickets whose memory was booked, and whose threads have not noticed yet.
     granted: BTreeSet<u64>,
     next_ticket: u64,
-    /// Who may go over the budget.
+    /// Number of the client that may exceed the budget.
     overdrawn: Option<u64>,
-    /// Bytes that newcomers may have at once, negative where the last one had more than there were; and the time for
-    /// which that holds.
+    /// Bytes that newcomers may have at once, as of `newcomers_at`. Negative after a newcomer got more bytes than were left.
     newcomer_bytes: i64,
     newcomers_at: Instant,
 }
 
-/// Why somebody does not get memory yet.
+/// The reason why a client does not get memory yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Short {
-    /// Its peer holds its share.
+    /// Its peer holds its maximum share.
     Share,
-    /// All is taken, or kept for those before it.
+    /// The budget is used up, or kept for clients before this one.
     All,
-    /// Newcomers have had enough for now.
+    /// The rate limit of newcomers is used up.
     Newcomers,
 }
 
-/// The budget.
+/// The memory budget for the payloads of all clients.
 pub struct Payloads {
     state: Mutex<State>,
     limits: Limits,
@@ -80,7 +81,7 @@ pub struct Payloads {
 }
 
 impl Payloads {
-    /// A budget as `limits` say, for `clients`.
+    /// Creates a budget with `limits` for `clients`.
     pub fn new(limits: Limits, clients: Arc<Clients>) -> Payloads {
         let state = State {
             held: BTreeMap::new(),
@@ -101,18 +102,22 @@ impl Payloads {
         self.state.lock().expect("no thread panics while it holds the books")
     }
 
-    /// Bytes held beyond the free ones, and the most that ever were.
+    /// Returns the bytes held now beyond the free bytes, and the maximum so far.
     pub fn used_bytes(&self) -> (u64, u64) {
         let state = self.lock();
         (state.used, state.used_max)
     }
 
-    /// The bounds.
+    /// Returns the limits.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Takes `bytes` for `client`; says whether it had to wait.
+    /// Takes `bytes` for `client`. Returns whether the client had to wait.
+    ///
+    /// # Errors
+    ///
+    /// `ConnectionAborted` if the client was cut off while it waited.
     fn take(&self, client: &Arc<Client>, bytes: u64) -> io::Result<bool> {
         let mut state = self.lock();
         if self.beyond(&state, client, bytes) == 0 {
@@ -140,7 +145,7 @@ impl Payloads {
         }
     }
 
-    /// How much of `bytes` more is beyond what `client` has free.
+    /// Returns how many of `bytes` more bytes for `client` lie beyond its free bytes.
     fn beyond(&self, state: &State, client: &Client, bytes: u64) -> u64 {
         let held = state.held.get(&client.number()).map_or(0, |held| held.bytes);
         let counted = |bytes: u64| bytes.saturating_sub(self.limits.payload_bytes_free);
@@ -160,7 +165,7 @@ impl Payloads {
         assert!(state.used <= most, "invariant 1: {} bytes held of {most}", state.used);
     }
 
-    /// Gives memory to those who wait, as far as it goes.
+    /// Books memory for waiting clients, in their order, as long as there is enough.
     fn grant(&self, state: &mut State) {
         if state.waiting.is_empty() {
             return;
@@ -180,7 +185,7 @@ impl Payloads {
         }
     }
 
-    /// Those who wait, in the order in which it is their turn, each with what is short for it, if anything is.
+    /// Returns the waiting tickets in the order of their turns, each with the reason why it must wait, if there is one.
     fn line(&self, state: &State) -> Vec<(u64, Option<Short>)> {
         let held = |peer: Peer| state.by_peer.get(&peer).copied().unwrap_or(0);
         let mut line: Vec<(u64, &Waiting)> = state.waiting.iter().map(|(&ticket, waiting)| (ticket, waiting)).collect();
@@ -198,7 +203,7 @@ impl Payloads {
         line.into_iter().map(|(ticket, waiting)| (ticket, short(waiting))).collect()
     }
 
-    /// The ticket that gets what it waits for next.
+    /// Returns the ticket that gets its memory next.
     fn next(&self, state: &mut State) -> Option<u64> {
         if state.waiting.is_empty() {
             return None;
@@ -228,8 +233,8 @@ impl Payloads {
         Some(first)
     }
 
-    /// Gives newcomers what they may have by now, sends away those that were cut off while they waited, and cuts off
-    /// who is slow while others wait for what it holds. To be called a few times a second.
+    /// Renews the rate limit of newcomers, wakes waiting clients that were cut off, and cuts off slow clients that hold
+    /// memory for which others wait. Must be called a few times a second.
     pub fn look_after(&self) {
         let mut state = self.lock();
         self.grant(&mut state);
@@ -250,11 +255,11 @@ impl Payloads {
         }
     }
 
-    /// Cuts off the slowest client of `peer`, if it is slow and what it holds is not coming back already.
+    /// Cuts off the slowest client of `peer`, if it is slow and clients that were cut off will not return enough memory anyway.
     fn cut_slowest(&self, state: &State, peer: Peer, waiting: &Waiting) {
         let holds = |held: &&Held| held.client.peer() == peer && held.bytes > self.limits.payload_bytes_free;
         let holders = || state.held.values().filter(holds);
-        // Those that were cut off give back theirs as soon as their threads end.
+        // Clients that were cut off return their memory as soon as their threads end.
         let coming: u64 = holders().filter(|held| held.client.is_cut()).map(|held| held.bytes).sum();
         if coming >= waiting.bytes {
             return;
@@ -292,32 +297,32 @@ impl Payloads {
                 state.overdrawn = None;
             }
         }
-        // Small requests, which hold nothing that anybody waits for, do not look through the line.
+        // Small requests hold no memory that others wait for, so they need not search the line.
         if beyond > 0 {
             self.grant(&mut state);
         }
     }
 }
 
-/// The first in line who lacks nothing, if nobody before it waits for what all share.
+/// Returns the first ticket in line that has no reason to wait, unless a ticket before it waits for the shared budget.
 fn before_all_is_short(line: &[(u64, Option<Short>)]) -> Option<u64> {
     let before = line.iter().take_while(|(_, short)| *short != Some(Short::All));
     before.into_iter().find(|(_, short)| short.is_none()).map(|&(ticket, _)| ticket)
 }
 
-/// A client and the budget that it draws on.
+/// A client and the budget from which it takes memory.
 pub struct Account {
     client: Arc<Client>,
     payloads: Arc<Payloads>,
 }
 
 impl Account {
-    /// The account of `client`.
+    /// Creates the account of `client`.
     pub fn new(client: Arc<Client>, payloads: Arc<Payloads>) -> Account {
         Account { client, payloads }
     }
 
-    /// An account for one who is alone: with the usual bounds, and nobody to cut it off.
+    /// Creates an account for a client that is the only one, with the default limits. No server cuts it off.
     pub fn alone() -> Account {
         let limits = Limits::default();
         let clients = Arc::new(Clients::new(1, 1, 1));
@@ -326,22 +331,22 @@ impl Account {
         Account { client, payloads: Arc::new(Payloads::new(limits, clients)) }
     }
 
-    /// Whose it is.
+    /// Returns the client.
     pub fn client(&self) -> &Arc<Client> {
         &self.client
     }
 
-    /// The bounds.
+    /// Returns the limits.
     pub fn limits(&self) -> &Limits {
         self.payloads.limits()
     }
 
-    /// Buffers that were used before.
+    /// Returns the spare buffers.
     pub fn spares(&self) -> &Spares {
         &self.payloads.spares
     }
 
-    /// A claim on nothing yet.
+    /// Returns a claim that holds no memory yet.
     pub fn claim(self: &Arc<Account>) -> Claim {
         Claim { account: self.clone(), bytes: 0 }
     }
@@ -354,8 +359,12 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Takes `bytes` more, and waits for them if need be; an error if the client is cut off meanwhile. The client's own
-    /// time to send does not run while it waits.
+    /// Takes `bytes` more, and waits for the memory if necessary. While the claim waits, the client's deadline to send
+    /// is suspended.
+    ///
+    /// # Errors
+    ///
+    /// `ConnectionAborted` if the client was cut off while it waited.
     pub fn grow(&mut self, bytes: u64) -> io::Result<()> {
         self.account.client.need_not_send();
         if self.account.payloads.take(&self.account.client, bytes)? {
@@ -365,7 +374,7 @@ impl Claim {
         Ok(())
     }
 
-    /// Whose it is.
+    /// Returns the account of the client.
     pub fn account(&self) -> &Arc<Account> {
         &self.account
     }
@@ -390,7 +399,7 @@ mod tests {
         payloads: Arc<Payloads>,
     }
 
-    /// A budget of 4 KiB, 3 KiB for a peer, 1 KiB free; whoever is busy for 50 ms is slow.
+    /// Returns a budget of 4 KiB, with 3 KiB for a peer and 1 KiB free. A client that is busy for 50 ms is slow.
     fn bench() -> Bench {
         let limits = Limits {
             payload_bytes: 4 * KIB,
@@ -449,7 +458,7 @@ mod tests {
         let hog = bench.account(1);
         let mut held = hog.claim();
         held.grow(KIB + 3 * KIB).expect("its share");
-        // One of its fellows may overdraw; the next has to wait, and holds up no other peer.
+        // One client of the same peer may overdraw. The next has to wait, and does not delay other peers.
         let mut over = bench.account(1).claim();
         over.grow(2 * KIB).expect("one at a time");
         drop(over);

@@ -1,5 +1,5 @@
-//! What the live page draws of a drive: its surfaces with the latest writes and reads, caches, bands and damage; and its
-//! bands one by one, or a few together where there are more of them than a page can show.
+//! The data that the live page draws of a drive: its surfaces with the latest writes and reads, caches, bands and
+//! damage, and its bands one by one. If a drive has more bands than the page can show, neighbouring bands share a cell.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 
 use crate::front::Front;
 
-/// Cells of bands that the page has room for.
+/// Maximum number of cells for bands on the page.
 const CELLS_MAX: usize = 1440;
 
-/// How long the drive is left alone between two parts of the picture.
+/// Pause between two parts of the picture, in which the drive serves requests.
 const PAUSE: Duration = Duration::from_micros(500);
-/// Parts in which the bitmap of damage is read.
+/// Number of slices in which the damage bitmap is read.
 const DAMAGE_SLICES: u64 = 48;
 
-/// Draws both, the bands and the surfaces. Each part is asked of the drive by itself, for requests wait meanwhile: a
-/// picture may show one part a few milliseconds later than another.
+/// Returns the bands and the surfaces, in JSON. Each part takes the lock of the drive separately, because requests wait
+/// meanwhile. So one part of a picture may be a few milliseconds newer than another.
 pub fn draw(front: &Front) -> (Value, Value) {
     let count = front.with(|drive, _| drive.drive().disk.geometry.surfaces());
     let found = part(front, |drive| {
@@ -37,15 +37,15 @@ pub fn draw(front: &Front) -> (Value, Value) {
     (all, part(front, |drive| surfaces(drive, damaged, caches, by_surface)))
 }
 
-/// Asks the drive for one part, and gives it time for others.
+/// Calls `ask` with the drive for one part of the picture, then pauses for requests.
 fn part<T>(front: &Front, ask: impl FnOnce(&mut EmulatedDrive) -> T) -> T {
     let answer = front.with(|drive, _| ask(drive));
     std::thread::sleep(PAUSE);
     answer
 }
 
-/// The bands in the order of their places, `cell_bands` neighbours to a cell. A cell tells how many of its bands are in
-/// each state; one with a single band also the share that its state is about.
+/// Returns the bands in the order of their places, with `cell_bands` neighbours to a cell. A cell has the number of its
+/// bands in each state, and the mean share to which their states refer.
 fn bands(bands: &[Band], is_zoned: bool) -> Value {
     let cell_bands = bands.len().div_ceil(CELLS_MAX);
     let mut counts = [0u32; BandState::ALL.len()];
@@ -68,8 +68,8 @@ fn bands(bands: &[Band], is_zoned: bool) -> Value {
     })
 }
 
-/// For each surface: causes of the latest writes, ages of the latest write and read, damage, bands by state; a list of bins
-/// each.
+/// Returns for each surface, in lists by bin: causes of the latest writes, ages of the latest write and read, damage,
+/// cache fill, and bands by state.
 fn surfaces(
     drive: &mut EmulatedDrive,
     damaged: Vec<Vec<u64>>,
@@ -96,7 +96,7 @@ fn surfaces(
     Value::Array(surfaces.collect())
 }
 
-/// Damaged sectors by surface and bin: the bitmap of a large drive is long, and is read a slice at a time.
+/// Returns the number of damaged sectors by surface and bin. The bitmap of a large drive is long, so it is read in slices.
 fn damage(front: &Front) -> Vec<Vec<u64>> {
     let disk = front.with(|drive, _| drive.drive().disk.clone());
     let mut bins = vec![vec![0; BINS]; disk.geometry.surfaces() as usize];
@@ -113,7 +113,7 @@ fn damage(front: &Front) -> Vec<Vec<u64>> {
 }
 
 fn count_damage(drive: &mut EmulatedDrive, geometry: &Geometry, slice: Extent, bins: &mut [Vec<u64>]) {
-    // A page of the bitmap that cannot be read is drawn as whole: reads of its sectors will say what is wrong.
+    // A page of the bitmap that cannot be read is drawn as undamaged: reads of its sectors will report the error.
     let _ = drive.store_mut().for_each_damage(slice, |run| {
         for piece in geometry.tracks(Extent::new(run.start, Sectors(run.sectors.0))) {
             let place = piece.place;
@@ -122,7 +122,7 @@ fn count_damage(drive: &mut EmulatedDrive, geometry: &Geometry, slice: Extent, b
     });
 }
 
-/// For each surface and bin the share in use of the caches that begin there; nothing where none does.
+/// Returns, for each surface and bin, the used share of the caches in that bin; `None` for a bin without caches.
 fn caches(drive: &EmulatedDrive) -> Vec<Vec<Option<f64>>> {
     let geometry = &drive.drive().disk.geometry;
     let mut sums = vec![vec![(0, 0); BINS]; geometry.surfaces() as usize];
@@ -130,7 +130,7 @@ fn caches(drive: &EmulatedDrive) -> Vec<Vec<Option<f64>>> {
         if cache.medium == Medium::Flash {
             return;
         }
-        // A cache may cover many bins and surfaces: each of its tracks is looked at, or a few thousand places.
+        // A cache may cover many bins and surfaces: sample each of its tracks, or a few thousand places.
         let stride = (cache.end.0 - cache.start.0) / 4096;
         let mut next = cache.start;
         while next < cache.end {

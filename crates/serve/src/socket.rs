@@ -1,8 +1,8 @@
-//! Unix sockets at which this program listens: made, and removed at its end.
+//! Unix sockets at which this program listens: created, and removed at its end.
 //!
 //! Invariants:
-//! 1. The socket of a process that is dead is replaced; that of one that listens, and what is no socket, is left alone.
-//! 2. At the end only the socket that was made is removed, not another that took its place.
+//! 1. The socket of a dead process is replaced. The socket of a listening process, and any other file, stays untouched.
+//! 2. At the end only the socket that this process created is removed, not another that replaced it.
 
 use std::io;
 use std::ops::Deref;
@@ -14,19 +14,19 @@ use rustix::fs::{CWD, Mode, RenameFlags, fchmod, renameat_with};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
 
-/// Connections that wait to be taken.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// Who may connect.
+/// The users who may connect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// Whom the user's `umask` lets.
+    /// Users whom the `umask` permits.
     Usual,
-    /// The user alone, and root.
+    /// Only the user and root.
     Owner,
 }
 
-/// A socket at a path.
+/// A listening socket at a path.
 #[derive(Debug)]
 pub struct Socket {
     listener: UnixListener,
@@ -36,6 +36,10 @@ pub struct Socket {
 
 impl Socket {
     /// Listens at `path`.
+    ///
+    /// # Errors
+    ///
+    /// `AddrInUse` if another process listens at `path`, or the file there is not a socket.
     pub fn bind(path: &Path, access: Access) -> io::Result<Socket> {
         let listener = match listen_at(path, access) {
             Err(Errno::ADDRINUSE) => {
@@ -47,7 +51,7 @@ impl Socket {
         Ok(Socket { listener, path: path.into(), identity: identity(path)? })
     }
 
-    /// Where it is.
+    /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -64,7 +68,7 @@ impl Deref for Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         if identity(&self.path).is_ok_and(|found| found == self.identity) {
-            // Whoever removed it just now did what was to be done.
+            // If another process has just removed the socket, nothing is left to do.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -78,7 +82,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 fn listen_at(path: &Path, access: Access) -> Result<UnixListener, Errno> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     if access == Access::Owner {
-        // Before it has a name, so that nobody else ever finds it open.
+        // Set before the socket has a name, so that other users can never connect.
         fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     }
     bind(&socket, &SocketAddrUnix::new(path)?)?;
@@ -86,16 +90,16 @@ fn listen_at(path: &Path, access: Access) -> Result<UnixListener, Errno> {
     Ok(socket.into())
 }
 
-/// Whether somebody listens at `path`, as far as can be told.
+/// Returns whether a process may be listening at `path`. False only if the connection is refused or the path does not exist.
 pub fn is_answered(path: &Path) -> bool {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let connected = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
         .and_then(|socket| connect(&socket, &SocketAddrUnix::new(path)?));
-    // One whose queue is full lives too, and of one that cannot be asked nothing is known.
+    // A socket with a full queue is alive, too; after any other error the state is unknown.
     !matches!(connected, Err(Errno::CONNREFUSED | Errno::NOENT))
 }
 
-/// Removes the socket at `path`, at which nobody listens.
+/// Removes the socket at `path`, at which no process listens.
 fn remove_dead(path: &Path) -> io::Result<()> {
     let in_use = || io::Error::from(io::ErrorKind::AddrInUse);
     let is_socket = std::fs::symlink_metadata(path)?.file_type().is_socket();
@@ -103,7 +107,7 @@ fn remove_dead(path: &Path) -> io::Result<()> {
     if !is_socket || is_answered(path) {
         return Err(in_use());
     }
-    // Another server may replace it at this moment: what is taken away must be what was found dead.
+    // Another server may replace the socket at this moment: the renamed file must be the one that was found dead.
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let aside = path.with_file_name(format!(".{name}.{}.dead", std::process::id()));
     std::fs::rename(path, &aside)?;

@@ -1,17 +1,17 @@
-//! Large buffers that are used again by whichever connection needs one next: new ones cost more than what is copied into
-//! them. Small ones stay with their connection.
+//! Large buffers that any connection may reuse: a new buffer costs more than copying data into it. Small buffers stay
+//! with their connection.
 //!
 //! Invariants:
-//! 1. What is kept is at most [`SPARE_BYTES_IN_ALL`], however many clients there are.
-//! 2. Whoever takes a buffer gets at most twice what it asked for: the drive may keep it.
-//! 3. What a buffer held before is never given to a client: whoever takes one fills it first.
+//! 1. The buffers kept have at most [`SPARE_BYTES_IN_ALL`] bytes, however many clients there are.
+//! 2. A buffer that is taken has at most twice the requested capacity: the drive may keep it.
+//! 3. Old contents of a buffer are never sent to a client: the connection that takes a buffer overwrites it first.
 
 use std::sync::{Mutex, MutexGuard};
 
-/// Bytes of all buffers kept.
+/// Maximum capacity of all kept buffers together, in bytes.
 pub const SPARE_BYTES_IN_ALL: usize = 32 << 20;
 
-/// Buffers of all connections.
+/// Spare buffers of all connections.
 #[derive(Default)]
 pub struct Spares(Mutex<Vec<Vec<u8>>>);
 
@@ -20,14 +20,14 @@ impl Spares {
         self.0.lock().expect("no thread panics while it looks through buffers")
     }
 
-    /// A buffer with room for so many bytes and no more than twice as many, or an empty one. It holds what it held.
+    /// Returns a buffer with a capacity of `bytes` to twice `bytes`, with its old contents; without such a buffer, an empty one.
     pub fn take(&self, bytes: usize) -> Vec<u8> {
         let mut kept = self.lock();
         let found = kept.iter().rposition(|buffer| (bytes..=2 * bytes).contains(&buffer.capacity()));
         found.map_or_else(Vec::new, |index| kept.swap_remove(index))
     }
 
-    /// Takes a buffer that is not needed any more; frees it where there are enough.
+    /// Keeps a buffer for reuse, or frees it if enough are kept.
     pub fn keep(&self, buffer: Vec<u8>) {
         let mut kept = self.lock();
         let held: usize = kept.iter().map(Vec::capacity).sum();

@@ -1,4 +1,4 @@
-//! What a served drive has done: latencies in simulated time, lateness on the wall clock.
+//! Statistics of a served drive: latencies in simulated time, lateness on the wall clock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -10,60 +10,60 @@ use imbrex_layer::ZoneError;
 
 use crate::busy::Busy;
 
-/// Three digits, up to an hour: what a stalled drive may take.
+/// Three significant digits, up to an hour: a stalled drive may take that long.
 const DIGITS: u8 = 3;
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Counts and latencies of one kind of request.
 #[derive(Debug)]
 pub struct KindStatistics {
-    /// Its name.
+    /// Name of the kind.
     pub name: &'static str,
-    /// Completed.
+    /// Number of completed requests.
     pub requests: u64,
-    /// Of them, answered with an error.
+    /// Number of completed requests that were answered with an error.
     pub errors: u64,
-    /// Bytes moved.
+    /// Number of bytes moved.
     pub bytes: u64,
-    /// Simulated latency, nanoseconds.
+    /// Simulated latency, in nanoseconds.
     pub latency_ns: Histogram<u64>,
 }
 
-/// All of it.
+/// Statistics of a drive since it is served.
 #[derive(Debug)]
 pub struct Statistics {
-    /// Read, write, flush, trim.
+    /// Statistics of reads, writes, flushes and trims.
     pub kinds: [KindStatistics; 4],
-    /// How much later than its time an answer was given, nanoseconds.
+    /// Lateness of answers, in nanoseconds of the wall clock.
     pub lateness_ns: Histogram<u64>,
-    /// How long the drive had something to answer.
+    /// Time during which requests were in flight.
     pub busy: Busy,
-    /// Requests against the rules of zones, by reason.
+    /// Requests that violated the rules of zones, by reason.
     pub zone_refusals: BTreeMap<&'static str, u64>,
-    /// The first of them, in words.
+    /// Message of the first request that violated the rules of zones.
     pub first_zone_refusal: Option<String>,
-    /// When serving began.
+    /// Wall-clock time at which serving began.
     pub begun: Instant,
-    /// The last minutes, a second each: for the live page.
+    /// The last minutes, by second, for the live page.
     pub seconds: VecDeque<Second>,
 }
 
-/// A second of simulated time.
+/// Requests in a second of simulated time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Second {
-    /// Which, counted from the start.
+    /// Number of the second, counted from the start.
     pub number: u64,
-    /// Requests completed in it.
+    /// Number of requests completed in this second.
     pub requests: u64,
-    /// Sum of their latencies, nanoseconds.
+    /// Sum of their latencies, in nanoseconds.
     pub latency_ns: u64,
-    /// The longest.
+    /// Longest latency, in nanoseconds.
     pub latency_ns_max: u64,
-    /// Bytes moved for the host.
+    /// Number of bytes moved for the host.
     pub bytes: u64,
 }
 
-/// Seconds kept.
+/// Number of seconds kept.
 const SECONDS_MAX: usize = 300;
 
 fn histogram() -> Histogram<u64> {
@@ -77,7 +77,7 @@ impl Default for Statistics {
 }
 
 impl Statistics {
-    /// Nothing yet.
+    /// Returns empty statistics.
     pub fn new() -> Statistics {
         let kind = |name| KindStatistics { name, requests: 0, errors: 0, bytes: 0, latency_ns: histogram() };
         Statistics {
@@ -91,12 +91,12 @@ impl Statistics {
         }
     }
 
-    /// A request has come to the drive.
+    /// Counts the arrival of a request at the drive.
     pub fn came(&mut self, at: SimTime) {
         self.busy.begin(at);
     }
 
-    /// A request that came has been completed by the drive.
+    /// Counts the completion of a request by the drive.
     pub fn completed(&mut self, completion: &Completion) {
         self.busy.answer(completion.end);
         if let Err(error) = &completion.outcome {
@@ -117,7 +117,7 @@ impl Statistics {
         self.count_second(completion.end.0 / 1_000_000_000, latency_ns, completion.length);
     }
 
-    /// A request was answered with `error`: what zones refuse is counted by reason.
+    /// Counts a request that was answered with `error`, by reason if the error violates the rules of zones.
     pub fn refused(&mut self, error: &DeviceError) {
         let DeviceError::Zone(error) = error else { return };
         let reason = match error {
@@ -133,7 +133,7 @@ impl Statistics {
     }
 
     fn count_second(&mut self, number: u64, latency_ns: u64, bytes: u64) {
-        // Completions come in the order in which the drive finished them, give or take those from its volatile cache.
+        // Completions come almost in the order in which the drive finished them; those from its volatile cache may deviate.
         if self.seconds.back().is_none_or(|last| last.number < number) {
             if self.seconds.len() == SECONDS_MAX {
                 self.seconds.pop_front();
@@ -147,7 +147,7 @@ impl Statistics {
         second.bytes += bytes;
     }
 
-    /// An answer was given so much after its time.
+    /// Records that an answer was given `late` after it was due.
     pub fn answered_late_by(&mut self, late: Duration) {
         self.lateness_ns.saturating_record(late.as_nanos() as u64);
     }

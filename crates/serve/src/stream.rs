@@ -1,4 +1,4 @@
-//! A connected socket, of either kind.
+//! A connected socket of either kind.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::TcpStream;
@@ -9,14 +9,14 @@ use crate::clients::Peer;
 /// A connected socket of either kind.
 #[derive(Debug)]
 pub enum Stream {
-    /// Of a Unix socket.
+    /// Unix socket.
     Unix(UnixStream),
-    /// Of TCP.
+    /// TCP socket.
     Tcp(TcpStream),
 }
 
 impl Stream {
-    /// Another handle to the same connection.
+    /// Returns another handle to the same connection.
     pub fn try_clone(&self) -> io::Result<Stream> {
         Ok(match self {
             Stream::Unix(stream) => Stream::Unix(stream.try_clone()?),
@@ -24,7 +24,7 @@ impl Stream {
         })
     }
 
-    /// Whose connection it is.
+    /// Returns the owner of the connection.
     pub fn peer(&self) -> Peer {
         match self {
             Stream::Unix(stream) => rustix::net::sockopt::socket_peercred(stream)
@@ -33,9 +33,9 @@ impl Stream {
         }
     }
 
-    /// Ends the connection: whoever reads from it sees its end.
+    /// Shuts the connection down: a reader then sees the end of the stream.
     pub fn shut_down(&self) {
-        // It may have ended by itself.
+        // The connection may have ended already.
         let _ = match self {
             Stream::Unix(stream) => stream.shutdown(std::net::Shutdown::Both),
             Stream::Tcp(stream) => stream.shutdown(std::net::Shutdown::Both),

@@ -1,5 +1,5 @@
-//! TLS, by rustls. A connection's plain side is one end of a pair of Unix sockets; two threads carry bytes between it and
-//! the client, so that the protocol's reader and writer need not share a lock.
+//! TLS, by rustls. The unencrypted side of a connection is one end of a pair of Unix sockets. Two threads copy bytes
+//! between the pair and the client, so that the protocol's reader and writer need not share a lock.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,7 @@ use rustls::{ServerConfig, ServerConnection};
 
 use crate::stream::Stream;
 
-/// A certificate and what clients must show.
+/// A server certificate, and the requirements for client certificates.
 #[derive(Debug)]
 pub struct TlsServer {
     config: Arc<ServerConfig>,
@@ -22,9 +22,9 @@ pub struct TlsServer {
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {reason}")]
 pub struct TlsError {
-    /// The file.
+    /// Path of the file.
     pub place: String,
-    /// What is wrong with it.
+    /// Reason why the file cannot be used.
     pub reason: String,
 }
 
@@ -33,7 +33,8 @@ fn wrong(path: &Path, reason: impl ToString) -> TlsError {
 }
 
 impl TlsServer {
-    /// Reads a certificate chain and its key, both PEM; with `client_ca`, clients must show a certificate signed by it.
+    /// Reads a certificate chain and its key, both in PEM. With `client_ca`, clients must present a certificate signed
+    /// by that CA.
     pub fn load(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<TlsServer, TlsError> {
         let chain = certificates(certificate)?;
         let private = PrivateKeyDer::from_pem_file(key).map_err(|error| match error {
@@ -61,8 +62,8 @@ impl TlsServer {
         Ok(TlsServer { config: Arc::new(config) })
     }
 
-    /// Does the TLS handshake with the client, and gives the plain side of the connection. How long the client may take
-    /// over it is the server's to watch: it ends the connection then.
+    /// Performs the TLS handshake with the client, and returns the unencrypted side of the connection. There is no
+    /// timeout here: the server shuts the connection down when the client misses its deadline.
     pub fn wrap(&self, mut stream: Stream) -> io::Result<Stream> {
         let mut connection = ServerConnection::new(self.config.clone()).map_err(io::Error::other)?;
         connection.complete_io(&mut stream)?;
@@ -73,7 +74,7 @@ impl TlsServer {
         let (plain_in, mut plain_out) = (theirs.try_clone()?, theirs);
         let ending = writer.try_clone()?;
         std::thread::Builder::new().name("tls in".into()).spawn(move || {
-            // However it ends, the plain side sees its end.
+            // On any end, the unencrypted side must see the end of the stream.
             let _ = carry_in(reader, &inward, &plain_in);
             let _ = plain_in.shutdown(std::net::Shutdown::Both);
         })?;
@@ -96,7 +97,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 
 fn carry_in(mut from: Stream, connection: &Mutex<ServerConnection>, mut to: &UnixStream) -> io::Result<()> {
     let (mut sealed, mut plain) = (vec![0; 64 << 10], Vec::new());
-    // What came with the end of the handshake is in the connection already.
+    // Bytes that arrived with the end of the handshake are in the connection already.
     let mut rest: &[u8] = &[];
     loop {
         let mut locked = connection.lock().expect("no thread panics while it holds the connection");
@@ -132,7 +133,7 @@ fn carry_out(from: &mut UnixStream, connection: &Mutex<ServerConnection>, to: &m
         while connection.wants_write() {
             connection.write_tls(&mut sealed)?;
         }
-        // A client that does not read what it is sent holds up this thread alone.
+        // Without the lock: a client that does not read its replies then blocks only this thread.
         drop(connection);
         to.write_all(&sealed)?;
         if count == 0 {

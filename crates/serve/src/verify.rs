@@ -1,12 +1,13 @@
-//! Clients that err or mean harm: what the protocol makes of arbitrary bytes. Each function here takes all that a client
-//! ever says and panics only over a fault of ours; a fuzzer calls them, and so do tests with some ten thousands of cases.
+//! Checks of the NBD server against faulty and malicious clients, which send arbitrary bytes. Each function takes all
+//! bytes that a client ever sends, and panics only over a fault of the server. A fuzzer calls these functions, and so
+//! do tests with tens of thousands of cases.
 //!
-//! The answers are compared with those of a deliberately simple model, which reads the same bytes on its own.
+//! The answers are compared with those of a deliberately simple model, which parses the same bytes independently.
 //!
 //! Invariants:
-//! 1. Every request that is whole is answered once, as the model says, in order where the drive has no pace; what comes after
-//!    a broken one is not.
-//! 2. The drive holds in the end what the model holds.
+//! 1. Every whole request is answered once, as the model says, and in order if the drive has no pace. Requests after a
+//!    malformed one are not answered.
+//! 2. At the end the drive and the model hold the same data.
 
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex};
@@ -25,10 +26,10 @@ use crate::nbd::protocol::{STRUCTURED_REPLY_MAGIC, chunk, command, option};
 use crate::nbd::transmission;
 use crate::payload::Account;
 
-/// How often a reader may come back to a stream that has ended: whoever goes on does not end.
+/// Number of reads after the end of the stream before the check fails: more of them look like an endless loop.
 const READS_PAST_END_MAX: u32 = 4;
 
-/// What a client says, and what it is told.
+/// A conversation: the bytes that a client sends, and the bytes that it receives.
 struct Conversation<'a> {
     said: &'a [u8],
     told: Vec<u8>,
@@ -61,7 +62,7 @@ impl Write for Conversation<'_> {
     }
 }
 
-/// The facts that handshakes are told here.
+/// Returns the properties of the drive in handshakes of this module.
 pub fn facts() -> Facts {
     Facts {
         label: "a drive".into(),
@@ -75,7 +76,8 @@ pub fn facts() -> Facts {
     }
 }
 
-/// Takes `said` for a handshake; gives what the client was told after the greeting, and what came of it.
+/// Performs a handshake with a client that sends `said`. Returns the bytes that the client received after the greeting,
+/// and how the options ended; `None` if the handshake failed.
 pub fn handshake(said: &[u8], tls: Tls) -> (Vec<u8>, Option<Ended>) {
     let mut conversation = Conversation::new(said);
     let greeted = greet(&mut conversation);
@@ -88,7 +90,8 @@ pub fn handshake(said: &[u8], tls: Tls) -> (Vec<u8>, Option<Ended>) {
     (conversation.told, ended)
 }
 
-/// Every reply is whole and answers an option that was sent; what follows the last is the export's facts.
+/// Checks that every reply is whole and answers an option that the client sent. Only the export's facts may follow the
+/// last reply.
 fn check_option_replies(told: &[u8], said: &[u8], ended: Option<Ended>) {
     let mut rest = told;
     while rest.len() >= 20 && rest[..8] == OPTION_REPLY_MAGIC.to_be_bytes() {
@@ -102,7 +105,7 @@ fn check_option_replies(told: &[u8], said: &[u8], ended: Option<Ended>) {
     assert!(rest.is_empty() || is_export_name, "{rest:?} is no reply");
 }
 
-/// An option as a client sends it.
+/// Returns an option in the form in which a client sends it.
 pub fn option_bytes(number: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"IHAVEOPT".to_vec();
     bytes.extend_from_slice(&number.to_be_bytes());
@@ -111,7 +114,7 @@ pub fn option_bytes(number: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A handshake with every option an honest client sends: each with the bytes up to its end.
+/// Returns a handshake with every option that an honest client sends: the flags, then one element for each option.
 pub fn valid_handshake() -> Vec<Vec<u8>> {
     let named = |rest: &[u8]| [&0u32.to_be_bytes(), rest].concat();
     let context = [&1u32.to_be_bytes()[..], &15u32.to_be_bytes(), b"base:allocation"].concat();
@@ -127,7 +130,7 @@ pub fn valid_handshake() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A writer that many may look into.
+/// A writer whose bytes can be read through any of its clones.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<u8>>>);
 
@@ -141,7 +144,7 @@ impl Write for Told {
     }
 }
 
-/// A small drive in memory, `layer` on a toy disk.
+/// Returns a small drive in memory, `layer` on a toy disk.
 pub fn small_drive(layer: &str) -> EmulatedDrive {
     let info = registry::named(layer).expect("it is registered");
     let build = |words: &&str| {
@@ -156,20 +159,20 @@ pub fn small_drive(layer: &str) -> EmulatedDrive {
     EmulatedDrive::in_memory(header_of(&drive, &spec, &making).expect("toys are power-safe")).expect("memory takes it")
 }
 
-/// What the model says of one request.
+/// The model's answer to a request.
 #[derive(PartialEq, Eq, Debug)]
 enum Expected {
-    /// It is carried out.
+    /// The request is carried out.
     Done,
-    /// These bytes are read.
+    /// The read returns these bytes.
     Bytes(Vec<u8>),
-    /// The allocation of so many bytes is told.
+    /// The request returns the allocation status of up to this number of bytes.
     Allocation(u64),
-    /// It is refused.
+    /// The request is refused.
     Refused,
 }
 
-/// The naive twin: an array of bytes, and the rules of the protocol one by one.
+/// The model of a drive: an array of bytes, and the rules of the protocol one by one.
 struct Model {
     bytes: Vec<u8>,
     sector_bytes: u64,
@@ -178,7 +181,7 @@ struct Model {
 }
 
 impl Model {
-    /// What comes of a request with `payload`, if it is a write.
+    /// Returns the answer to a request; `payload` is empty unless the request is a write.
     fn serve(&mut self, flags: u16, number: u16, offset: u64, length: u64, payload: &[u8]) -> Expected {
         let allowed = match number {
             command::WRITE_ZEROES => 0b10011,
@@ -203,7 +206,7 @@ impl Model {
             command::WRITE => self.bytes[range].copy_from_slice(payload),
             command::TRIM if self.trims_to_zeros => self.bytes[range].fill(0),
             command::TRIM => {}
-            // Zeroes are cheap only where they are a trim.
+            // Zeroes are cheap only if they can be a trim.
             command::WRITE_ZEROES if flags & 0b10000 != 0 && (!self.trims_to_zeros || flags & 0b10 != 0) => {
                 return Expected::Refused;
             }
@@ -215,8 +218,7 @@ impl Model {
     }
 }
 
-/// So many times as fast as a drive: its answers fall due at once, and an idle second of the drive passes between two of
-/// them.
+/// A pace so fast that answers are due at once, and that an idle second of the drive passes between two answers.
 const FAST: Pace = Pace::Times(1e6);
 
 /// A drive that is served to one client after the other, with its model.
@@ -226,12 +228,12 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// A new drive of `layer`, without a pace.
+    /// Creates a new drive of `layer`, without a pace.
     pub fn new(layer: &str) -> Requests {
         Requests::at(layer, Pace::None)
     }
 
-    /// A new drive of `layer` with a pace: requests and replies then go through threads of their own.
+    /// Creates a new drive of `layer` with a pace: requests and replies then use several threads.
     pub fn paced(layer: &str) -> Requests {
         Requests::at(layer, FAST)
     }
@@ -248,12 +250,12 @@ impl Requests {
         Requests { front, model }
     }
 
-    /// Bytes the drive offers.
+    /// Returns the capacity of the drive in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.front.facts().capacity_bytes
     }
 
-    /// Takes `said` for all the requests of a client; gives how many were answered.
+    /// Serves a client that sends the requests `said`. Returns the number of answers.
     pub fn serve(&mut self, said: &[u8], session: Session) -> usize {
         let told = self.told(said, session);
         self.model.session = session;
@@ -262,28 +264,28 @@ impl Requests {
         answered
     }
 
-    /// All that a client is told when it says `said`.
+    /// Returns all bytes that a client receives when it sends `said`.
     fn told(&self, said: &[u8], session: Session) -> Vec<u8> {
         let told = Told::default();
         let mut conversation = Conversation::new(said);
-        // How the connection ends is the client's affair.
+        // How the connection ends is not checked.
         let _ = transmission::run(&self.front, &Arc::new(Account::alone()), session, &mut conversation, told.clone());
         let mut bytes = told.0.lock().expect("nobody panics with it");
         std::mem::take(&mut *bytes)
     }
 
-    /// Serves a client that talks over `reader` and listens at `writer`, until it ends.
+    /// Serves a client that sends over `reader` and receives over `writer`, until it disconnects.
     pub fn serve_live(&self, reader: impl Read, writer: impl Write + Send + 'static) {
-        // How the connection ends is the client's affair.
+        // How the connection ends is not checked.
         let _ = transmission::run(&self.front, &Arc::new(Account::alone()), Session::default(), reader, writer);
     }
 
-    /// Takes every reply for one request; says how many there were.
+    /// Checks that there is exactly one right reply for each request. Returns the number of replies.
     fn compare(&mut self, said: &[u8], told: &[u8]) -> usize {
         let (mut owed, mut told) = (self.owed(said), told);
         let answered = owed.len();
         while !told.is_empty() {
-            // With a pace the drive answers in the order that suits it.
+            // With a pace the drive answers in any order.
             let among = if self.front.is_unpaced() { owed.len().min(1) } else { owed.len() };
             let fits = |owed: &Owed| length_of_reply(told, owed, self.model.session);
             let found = owed[..among].iter().enumerate().find_map(|(index, owed)| Some((index, fits(owed)?)));
@@ -297,7 +299,7 @@ impl Requests {
         answered
     }
 
-    /// What the model says of each whole request, until the first that breaks the protocol.
+    /// Returns the model's answer to each whole request, up to the first one that is malformed.
     fn owed(&mut self, said: &[u8]) -> Vec<Owed> {
         let (mut rest, mut owed) = (said, Vec::new());
         while let Some((header, after)) = rest.split_at_checked(REQUEST_BYTES) {
@@ -332,14 +334,14 @@ impl Drop for Requests {
     }
 }
 
-/// An answer that a client waits for.
+/// An answer that the client must receive.
 #[derive(Debug)]
 struct Owed {
     cookie: u64,
     expected: Expected,
 }
 
-/// How many bytes of `told` are the reply that is `owed`; nothing if they do not begin with it.
+/// Returns the length of the reply to `owed` at the start of `told`, in bytes; `None` if `told` starts with another reply.
 fn length_of_reply(told: &[u8], owed: &Owed, session: Session) -> Option<usize> {
     let word = |at: usize| u32::from_be_bytes(told[at..at + 4].try_into().expect("four bytes"));
     assert!(told.len() >= 16, "{told:?} is no whole reply");
@@ -372,7 +374,7 @@ fn length_of_reply(told: &[u8], owed: &Owed, session: Session) -> Option<usize> 
     is_it.then_some(20 + length)
 }
 
-/// A request as a client sends it, with its payload.
+/// Returns a request with its payload in the form in which a client sends it.
 pub fn request_bytes(flags: u16, number: u16, cookie: u64, offset: u64, length: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = REQUEST_MAGIC.to_be_bytes().to_vec();
     bytes.extend_from_slice(&flags.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Asking a control socket.
+//! The client of a control socket.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -7,37 +7,37 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Bytes of an answer's line.
+/// Maximum length of an answer's line, in bytes.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// Nobody listens.
+    /// No server listens.
     #[error("no server answers at the control socket: {0}")]
     Unreachable(io::Error),
-    /// The server ended, or broke off.
+    /// The server ended or disconnected before it answered.
     #[error("the server ended before it answered")]
     Broken,
-    /// What came is no answer.
+    /// The answer is not one of this protocol.
     #[error("what answers at the control socket is no control socket of imbrex")]
     Foreign,
-    /// The server refused.
+    /// The server refused the request.
     #[error("{message}")]
     Refused {
         /// One of the codes in `docs/serve.md`.
         code: String,
-        /// For people.
+        /// Message for people.
         message: String,
     },
 }
 
-/// Sends `request` to the control socket at `path` and returns the answer. It may take as long as it likes; without `patience`
-/// for that, so long.
+/// Sends `request` to the control socket at `path` and returns the answer. Waits for the answer for at most `patience`;
+/// without `patience`, waits without a limit.
 pub fn ask(path: &Path, request: &Value, patience: Option<Duration>) -> Result<Value, AskError> {
     let mut stream = UnixStream::connect(path).map_err(AskError::Unreachable)?;
     stream.set_read_timeout(patience).map_err(AskError::Unreachable)?;
-    // A server that has no place answers at once, and does not read.
+    // A server with too many connections answers at once, and does not read.
     let _ = stream.write_all(format!("{request}\n").as_bytes());
     let mut answer = Vec::new();
     let read = BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_until(b'\n', &mut answer);

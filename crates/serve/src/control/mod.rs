@@ -1,18 +1,18 @@
-//! The control socket of a served drive: one line of JSON each way (`imbrex.control/1`), for whoever serves it.
+//! The control socket of a served drive: one line of JSON each way (`imbrex.control/1`), for the user who serves the drive.
 //!
 //! ```text
 //!  {"verb":"snapshot","to":"/backup/disk.img"}  ─►  {"schema":"imbrex.control/1","verb":"snapshot","ok":true, …}
 //!                                                   {"schema":"imbrex.control/1","verb":…,"ok":false,"error":{"code":…,"message":…}}
 //! ```
 //!
-//! A verb is a file and a line in [`VERBS`]: `snapshot`, `stats`, `shutdown`. [`place`] says where the socket is, [`client`]
-//! asks.
+//! A verb is a file and a line in [`VERBS`]: `snapshot`, `stats`, `shutdown`. [`place`] returns the path of the socket,
+//! and [`client`] sends requests.
 //!
 //! Invariants:
-//! 1. The user alone, and root, can connect.
-//! 2. A connection costs a thread and [`LINE_BYTES_MAX`]; there are [`CONNECTIONS_MAX`] at most. Its line must arrive in
-//!    [`LINE_TIME`], and its answer must be taken in [`ANSWER_TIME`].
-//! 3. A snapshot that nobody waits for any more ends, and leaves nothing.
+//! 1. Only the user and root can connect.
+//! 2. A connection costs a thread and [`LINE_BYTES_MAX`]; there are at most [`CONNECTIONS_MAX`]. Its line must arrive
+//!    in [`LINE_TIME`], and its answer must be taken in [`ANSWER_TIME`].
+//! 3. A snapshot ends, and leaves no file, when its client disconnects.
 
 pub mod client;
 pub mod place;
@@ -32,39 +32,39 @@ use serde_json::{Map, Value, json};
 use crate::observe::Observed;
 use crate::socket::Socket;
 
-/// The protocol that is spoken.
+/// Name and version of the protocol.
 pub const SCHEMA: &str = "imbrex.control/1";
-/// Connections at once.
+/// Maximum number of connections.
 pub const CONNECTIONS_MAX: usize = 16;
-/// Bytes of a request's line.
+/// Maximum length of a request's line, in bytes.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
-/// A line must arrive in this time.
+/// Time for a line to arrive.
 pub const LINE_TIME: Duration = Duration::from_secs(5);
-/// An answer must be taken in this time.
+/// Time for an answer to be taken.
 pub const ANSWER_TIME: Duration = Duration::from_secs(5);
-/// How often new connections are looked for.
+/// Interval at which new connections are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Something that can be asked for.
+/// A kind of request.
 pub struct Verb {
-    /// Its name.
+    /// Name of the verb.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Description of the verb, in a line.
     pub summary: &'static str,
-    /// The keys that its request may have beside `verb` and `schema`.
+    /// Keys that a request of this verb may have besides `verb` and `schema`.
     keys: &'static [&'static str],
     perform: fn(&Served, &Value, &UnixStream) -> Result<Value, Refusal>,
 }
 
-/// All of them.
+/// All verbs.
 pub static VERBS: [Verb; 3] = [shutdown::VERB, snapshot::VERB, stats::VERB];
 
-/// Why a request was not carried out.
+/// The reason why a request was not carried out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     /// One of the codes in `docs/serve.md`.
     pub code: &'static str,
-    /// For people.
+    /// Message for people.
     pub message: String,
 }
 
@@ -74,23 +74,23 @@ impl Refusal {
     }
 }
 
-/// How far the server is.
+/// The phase of the server's life.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Phase {
     Serving,
-    /// An end was asked for: no more snapshots.
+    /// A stop was requested: no more snapshots are taken.
     Ending,
-    /// The drive is closed; or why it could not be.
+    /// The drive is closed, or could not be closed for the given reason.
     Ended(Result<(), String>),
 }
 
 struct State {
     phase: Phase,
-    /// Bytes copied and in all, while a snapshot is taken.
+    /// Bytes copied and bytes in total, while a snapshot is taken.
     snapshot: Option<(u64, u64)>,
 }
 
-/// What the control socket reaches.
+/// The drive and the server that the control socket controls.
 pub struct Served {
     observed: Observed,
     request_end: Box<dyn Fn() + Send + Sync>,
@@ -99,7 +99,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// The drive that is `observed`; `request_end` has the server end.
+    /// Creates the state for the drive in `observed`; `request_end` makes the server end.
     pub fn new(observed: Observed, request_end: impl Fn() + Send + Sync + 'static) -> Served {
         let state = Mutex::new(State { phase: Phase::Serving, snapshot: None });
         Served { observed, request_end: Box::new(request_end), state, changed: Condvar::new() }
@@ -114,7 +114,7 @@ impl Served {
         self.changed.notify_all();
     }
 
-    /// Waits until `is_so`.
+    /// Waits until `is_so` returns true for the state.
     fn wait_until(&self, is_so: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
         let wait = |state| self.changed.wait(state).expect("no thread panics while it holds the state");
         let mut state = self.lock();
@@ -125,14 +125,14 @@ impl Served {
     }
 }
 
-/// A control socket at work.
+/// A running control socket.
 pub struct Control {
     served: Arc<Served>,
     thread: JoinHandle<()>,
 }
 
 impl Control {
-    /// Answers at `socket`.
+    /// Starts to answer requests at `socket`.
     pub fn start(socket: Socket, served: Served) -> io::Result<Control> {
         socket.set_nonblocking(true)?;
         let served = Arc::new(served);
@@ -141,27 +141,28 @@ impl Control {
         Ok(Control { served, thread })
     }
 
-    /// The drive is about to be closed: ends a snapshot that is being taken, and refuses others.
+    /// Prepares for the end of the drive: ends a snapshot that is being taken, and refuses others.
     pub fn begin_end(&self) {
         self.served.set_phase(Phase::Ending);
         drop(self.served.wait_until(|state| state.snapshot.is_none()));
     }
 
-    /// The drive is closed, or why it could not be: answers those who wait for that, and removes the socket.
+    /// Answers the requests that wait for the end, and removes the socket. `outcome` says whether the drive was closed,
+    /// or why not.
     pub fn end(self, outcome: Result<(), String>) {
         self.served.set_phase(Phase::Ended(outcome));
         self.thread.join().expect("a thread that only takes connections does not panic");
     }
 }
 
-/// Takes connections until the drive is closed.
+/// Accepts connections until the drive is closed.
 fn run(socket: &Socket, served: &Arc<Served>) {
     let mut threads: Vec<(JoinHandle<()>, UnixStream)> = Vec::new();
     while !matches!(served.lock().phase, Phase::Ended(_)) {
         match socket.accept() {
             Ok((stream, _)) => {
                 threads.retain(|(thread, _)| !thread.is_finished());
-                // How one connection fares is its own affair.
+                // An error ends only this connection.
                 if let Ok(started) = welcome(stream, served, threads.len()) {
                     threads.extend(started);
                 }
@@ -170,14 +171,14 @@ fn run(socket: &Socket, served: &Arc<Served>) {
         }
     }
     for (thread, stream) in threads {
-        // Who has not asked by now will not be answered; answers still go out.
+        // A connection without a request by now gets no answer; answers still go out.
         let _ = stream.shutdown(Shutdown::Read);
-        // A thread that panicked has said so itself, and has ended one connection.
+        // A thread that panicked has reported that itself, and has ended one connection.
         let _ = thread.join();
     }
 }
 
-/// Starts a thread for a connection, if there is a place.
+/// Starts a thread for a connection, or refuses the connection if there are too many.
 fn welcome(
     mut stream: UnixStream,
     served: &Arc<Served>,
@@ -193,15 +194,15 @@ fn welcome(
     let (kept, served) = (stream.try_clone()?, served.clone());
     let builder = std::thread::Builder::new().name("control connection".into());
     let thread = builder.spawn(move || {
-        // How one connection ended is its own affair.
+        // An error ends only this connection.
         let _ = converse(&mut stream, &served);
-        // The list of connections still has it, and the other side waits for the end.
+        // The list of connections still has a handle, and the client waits for the end of the stream.
         let _ = stream.shutdown(Shutdown::Both);
     })?;
     Ok(Some((thread, kept)))
 }
 
-/// Answers one line.
+/// Answers one request.
 fn converse(stream: &mut UnixStream, served: &Served) -> io::Result<()> {
     let (verb, outcome) = match read_line(stream)? {
         Ok(None) => return Ok(()),
@@ -214,7 +215,7 @@ fn converse(stream: &mut UnixStream, served: &Served) -> io::Result<()> {
     stream.write_all(line(&verb, outcome).as_bytes())
 }
 
-/// An answer's line.
+/// Returns the line of an answer.
 fn line(verb: &Value, outcome: Result<Value, Refusal>) -> String {
     let mut answer = Map::new();
     answer.insert("schema".into(), json!(SCHEMA));
@@ -230,7 +231,8 @@ fn line(verb: &Value, outcome: Result<Value, Refusal>) -> String {
     format!("{}\n", Value::Object(answer))
 }
 
-/// The bytes up to the end of the line, or of what is sent; nothing of who sends nothing.
+/// Returns the bytes up to the end of the line or of the stream; `None` if the client sends nothing. The outer error is
+/// one of the socket, and the inner error is sent to the client.
 fn read_line(stream: &mut UnixStream) -> io::Result<Result<Option<Vec<u8>>, Refusal>> {
     let begun = Instant::now();
     let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
@@ -261,7 +263,7 @@ fn read_line(stream: &mut UnixStream) -> io::Result<Result<Option<Vec<u8>>, Refu
     Ok(Err(Refusal::new("late", format!("no line came within {} s", LINE_TIME.as_secs()))))
 }
 
-/// The verb and the request in a line.
+/// Returns the verb and the request in a line.
 fn parse(line: &[u8]) -> Result<(&'static Verb, Value), Refusal> {
     let malformed = |message: String| Refusal::new("malformed", message);
     let request: Value =

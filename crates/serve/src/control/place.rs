@@ -1,15 +1,16 @@
-//! Where the control socket of an image is: in a folder of the user's, under the number of the image's file, so that whoever
-//! has the image finds it.
+//! The place of the control socket of an image: a private folder of the user, under the device and inode number of the
+//! image's file, so that every program that can open the image finds the socket.
 //!
 //! ```text
 //!  $XDG_RUNTIME_DIR/imbrex/control-DEVICE-INODE     the socket, or a link to where `--control` has it
 //! ```
 //!
-//! Without that variable it is `/run/user/UID/imbrex`, or `imbrex-UID` in the folder for temporary files.
+//! Without that variable the folder is `/run/user/UID/imbrex`, or `imbrex-UID` in the folder for temporary files.
 //!
 //! Invariants:
-//! 1. Nothing is put into, or looked for in, a folder that others can write to.
-//! 2. Whoever works on an image has its file locked, so what stands under its number was left by a dead server.
+//! 1. No file is created or searched in a folder that other users can write to.
+//! 2. A process that works on an image has locked the image's file. So an existing entry for that image was left by a
+//!    dead server.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -22,10 +23,10 @@ use rustix::process::geteuid;
 
 use crate::socket::{Access, Socket, is_answered};
 
-/// What nobody answers at is removed when it is so old.
+/// Minimum age of an entry that is removed because no server answers.
 const DEAD_AFTER: Duration = Duration::from_secs(60);
 
-/// The folder of the user's control sockets; it need not be there.
+/// Returns the folder of the user's control sockets. It may not exist.
 fn folder() -> PathBuf {
     let user = geteuid().as_raw();
     let told = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|told| told.is_absolute());
@@ -36,7 +37,7 @@ fn folder() -> PathBuf {
     }
 }
 
-/// Refuses a folder that is not the user's alone.
+/// Refuses a folder that other users can write to, or that another user owns.
 fn check_folder(folder: &Path) -> io::Result<()> {
     let facts = fs::symlink_metadata(folder)?;
     if !facts.is_dir() || facts.uid() != geteuid().as_raw() || facts.mode() & 0o022 != 0 {
@@ -50,7 +51,7 @@ fn entry(identity: &FileIdentity) -> PathBuf {
     folder().join(format!("control-{:x}-{}", identity.device, identity.inode))
 }
 
-/// Where the control socket of the server that has the image open is looked for. It need not be there.
+/// Returns the path of the control socket of the server that has the image open. It may not exist.
 pub fn of_image(identity: &FileIdentity) -> io::Result<PathBuf> {
     let entry = entry(identity);
     match check_folder(&folder()) {
@@ -59,7 +60,7 @@ pub fn of_image(identity: &FileIdentity) -> io::Result<PathBuf> {
     }
 }
 
-/// The entry of an image whose socket is elsewhere; it goes when it is dropped.
+/// A link from the entry of an image to a socket elsewhere. Dropping it removes the link.
 #[derive(Debug)]
 pub struct Link {
     entry: PathBuf,
@@ -69,13 +70,13 @@ pub struct Link {
 impl Drop for Link {
     fn drop(&mut self) {
         if fs::read_link(&self.entry).is_ok_and(|found| found == self.socket) {
-            // Whoever removed it just now did what was to be done.
+            // If another process has just removed the link, nothing is left to do.
             let _ = fs::remove_file(&self.entry);
         }
     }
 }
 
-/// Makes room for the entry of an image that this process has locked.
+/// Prepares the folder, and removes an old entry, for an image that this process has locked. Returns the path of the entry.
 fn prepare(identity: &FileIdentity) -> io::Result<PathBuf> {
     let folder = folder();
     match DirBuilder::new().mode(0o700).create(&folder) {
@@ -90,25 +91,25 @@ fn prepare(identity: &FileIdentity) -> io::Result<PathBuf> {
     }
 }
 
-/// Removes what killed servers left in the folder. One that is just being made is spared.
+/// Removes entries that killed servers left in the folder. Recent entries are kept: their servers may be about to listen.
 fn remove_dead(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let made = fs::symlink_metadata(&path).and_then(|facts| facts.modified()).ok();
         let is_old = made.and_then(|made| made.elapsed().ok()).is_some_and(|age| age >= DEAD_AFTER);
         if is_old && !is_answered(&path) {
-            // Another server may do the same.
+            // Another server may remove the same entry.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Listens where the socket of an image is looked for, which this process has locked.
+/// Listens at the entry of an image that this process has locked.
 pub fn bind(identity: &FileIdentity) -> io::Result<Socket> {
     Socket::bind(&prepare(identity)?, Access::Owner)
 }
 
-/// Leaves word that the socket of an image, which this process has locked, is at `socket`.
+/// Makes the entry of an image, which this process has locked, a link to `socket`.
 pub fn link(identity: &FileIdentity, socket: &Path) -> io::Result<Link> {
     let (entry, socket) = (prepare(identity)?, std::path::absolute(socket)?);
     std::os::unix::fs::symlink(&socket, &entry)?;

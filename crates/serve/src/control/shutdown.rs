@@ -1,4 +1,4 @@
-//! `shutdown`: ends the server in good order, as Ctrl-C does, and answers when the image is closed.
+//! `shutdown`: ends the server in an orderly way, as Ctrl-C does, and answers when the image is closed.
 
 use std::os::unix::net::UnixStream;
 

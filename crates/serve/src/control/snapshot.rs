@@ -1,8 +1,8 @@
-//! `snapshot`: a consistent copy of the image that is served.
+//! `snapshot`: takes a consistent copy of the served image.
 //!
-//! What the volatile cache holds is flushed first, as a client's flush would. So the copy has every write that was
-//! acknowledged before the request came; of later ones it has what a power cut would leave. Requests wait for the last step
-//! of the copying alone.
+//! The volatile cache is flushed first, as by a client's flush. So the copy has every write that was acknowledged
+//! before the request arrived. Of later writes it has those that would survive a power cut. Other requests wait only
+//! during the last step of the copying.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -50,7 +50,7 @@ fn perform(served: &Served, request: &Value, asker: &UnixStream) -> Result<Value
     }))
 }
 
-/// Refuses a request that names another image. One that has lost its path is still known by that.
+/// Refuses a request that names another image. An image that was renamed is still recognized by its device and inode number.
 fn check_image(image: &HostFile, request: &Value) -> Result<(), Refusal> {
     let identity = image.identity();
     let is_path = request["image"].as_str().is_none_or(|path| Path::new(path) == image.path());
@@ -65,7 +65,7 @@ fn check_image(image: &HostFile, request: &Value) -> Result<(), Refusal> {
     Err(Refusal::new("other-image", format!("this server serves {}, another image", image.path().display())))
 }
 
-/// The right to take a snapshot: one at a time.
+/// The permission to take a snapshot; there is one at a time.
 struct Claim<'a>(&'a Served);
 
 impl Claim<'_> {
@@ -89,7 +89,7 @@ impl Drop for Claim<'_> {
     }
 }
 
-/// Whether whoever asked has closed the connection. To send nothing more is not to leave.
+/// Returns whether the client has closed the connection. A client that only shuts down its sending side has not.
 fn has_left(asker: &UnixStream) -> bool {
     let mut asked = [PollFd::new(asker, PollFlags::empty())];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -108,7 +108,7 @@ fn refusal(served: &Served, error: &SnapshotError) -> Refusal {
     Refusal::new(code, error.to_string())
 }
 
-/// Holds a served drive still.
+/// Stops a served drive from changing during the last step of a snapshot.
 struct Held<'a>(&'a Front);
 
 impl Hold for Held<'_> {

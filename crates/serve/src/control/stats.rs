@@ -1,4 +1,4 @@
-//! `stats`: the figures of the drive, where its image stands, and how far a snapshot is.
+//! `stats`: the figures of the drive, the path and state of its image, and the progress of a snapshot.
 
 use std::os::unix::net::UnixStream;
 

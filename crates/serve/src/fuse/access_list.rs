@@ -1,11 +1,11 @@
-//! POSIX access control lists: what they and the mode of a file say must agree (acl(5)).
+//! POSIX access control lists, and their agreement with the mode of a file (acl(5)).
 //!
-//! The kernel decides by them; it leaves to the file system that a new list changes the mode, a new mode the list, and that
-//! what is made in a directory with a default list gets its own by it.
+//! The kernel checks accesses by the lists. The file system must do three things: change the mode with a new list,
+//! change the list with a new mode, and give a new file a list derived from the default list of its directory.
 
-/// The attribute with the list that decides.
+/// Extended attribute with the list that decides about access.
 pub const ACCESS: &[u8] = b"system.posix_acl_access";
-/// The attribute with the list that what is made in a directory gets.
+/// Extended attribute of a directory with the list from which new files get theirs.
 pub const DEFAULT: &[u8] = b"system.posix_acl_default";
 
 const VERSION: u32 = 2;
@@ -21,12 +21,12 @@ struct Entry {
     id: u32,
 }
 
-/// A list.
+/// An access control list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AccessList(Vec<Entry>);
 
 impl AccessList {
-    /// Reads a list as the kernel hands it over; `None` if it is none.
+    /// Decodes a list in the kernel's format; `None` if the bytes are not a list.
     pub fn decode(bytes: &[u8]) -> Option<AccessList> {
         let (version, entries) = bytes.split_first_chunk::<4>()?;
         if u32::from_le_bytes(*version) != VERSION || !entries.len().is_multiple_of(8) {
@@ -40,7 +40,7 @@ impl AccessList {
         Some(AccessList(entries.chunks(8).map(entry).collect()))
     }
 
-    /// The list as the kernel takes it.
+    /// Returns the list in the kernel's format.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = VERSION.to_le_bytes().to_vec();
         for entry in &self.0 {
@@ -51,7 +51,7 @@ impl AccessList {
         bytes
     }
 
-    /// Whether it says no more than a mode does.
+    /// Returns whether the list has no more information than a mode.
     pub fn is_minimal(&self) -> bool {
         self.0.iter().all(|entry| matches!(entry.tag, USER_OBJECT | GROUP_OBJECT | OTHER))
     }
@@ -60,19 +60,19 @@ impl AccessList {
         self.0.iter_mut().find(|entry| entry.tag == tag)
     }
 
-    /// What the middle bits of a mode stand for: the mask if there is one.
+    /// Returns the tag of the entry to which the group bits of a mode refer: the mask if there is one.
     fn group_tag(&self) -> u16 {
         let has_mask = self.0.iter().any(|entry| entry.tag == MASK);
         if has_mask { MASK } else { GROUP_OBJECT }
     }
 
-    /// The nine bits of a mode that it stands for.
+    /// Returns the nine permission bits of a mode that correspond to the list.
     pub fn mode(&self) -> u32 {
         let of = |tag| self.0.iter().find(|entry| entry.tag == tag).map_or(0, |entry| u32::from(entry.permissions & 7));
         of(USER_OBJECT) << 6 | of(self.group_tag()) << 3 | of(OTHER)
     }
 
-    /// The same after chmod(2) to `mode`.
+    /// Returns the list after chmod(2) to `mode`.
     pub fn with_mode(mut self, mode: u32) -> AccessList {
         let group = self.group_tag();
         for (tag, shift) in [(USER_OBJECT, 6), (group, 3), (OTHER, 0)] {
@@ -83,7 +83,7 @@ impl AccessList {
         self
     }
 
-    /// The list of what is made with `mode` in a directory that has this default list, and the mode it gets.
+    /// Returns the list and the mode of a file that is created with `mode` in a directory with this default list.
     pub fn for_new(self, mode: u32) -> (AccessList, u32) {
         let allowed = self.mode() & mode & 0o777;
         (self.with_mode(allowed), mode & !0o777 | allowed)
@@ -119,7 +119,8 @@ mod tests {
         assert_eq!((minimal.mode(), minimal.is_minimal()), (0o644, true));
     }
 
-    /// acl(5), *object creation and default ACLs*: the permissions are those of the default list that the mode has too.
+    /// Checks acl(5), *object creation and default ACLs*: a new file has the permissions that both the default list and
+    /// the mode have.
     #[test]
     fn what_is_made_gets_what_both_the_list_and_the_mode_allow() {
         let default = list(&[(USER_OBJECT, 7), (USER, 7), (GROUP_OBJECT, 7), (MASK, 5), (OTHER, 0)]);

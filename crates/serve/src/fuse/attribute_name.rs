@@ -1,8 +1,8 @@
 //! Names of extended attributes, by Linux's rules (xattr(7)).
 //!
-//! The kernel decides who may use `user.*` and `trusted.*`, and its security modules who may set `security.*`. It leaves all other names
-//! to the file system: it passes on any `system.*`, and names without a namespace, whoever asks. Of `system.*` there are the two
-//! access lists alone, which the kernel checks when it sets them.
+//! The kernel decides which users may use `user.*` and `trusted.*`, and its security modules decide about `security.*`.
+//! All other names it leaves to the file system: for any user it passes on every `system.*`, and names without a
+//! namespace. Of `system.*` only the two access lists are supported, which the kernel checks when they are set.
 
 use imbrex_fs::FsError;
 
@@ -12,10 +12,10 @@ const FORMAT: u32 = 0o170_000;
 const DIRECTORY: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
 
-/// Returns whether a file can have an attribute of this name.
+/// Checks whether a file can have an attribute of this name.
 ///
 /// # Errors
-/// `EOPNOTSUPP` for a name of no namespace that is kept; `EINVAL` for a namespace and nothing behind it.
+/// `EOPNOTSUPP` for a name outside the supported namespaces; `EINVAL` for a namespace without a name after it.
 pub fn check(name: &[u8]) -> Result<(), FsError> {
     if name == ACCESS || name == DEFAULT {
         return Ok(());
@@ -29,10 +29,11 @@ pub fn check(name: &[u8]) -> Result<(), FsError> {
     }
 }
 
-/// Checks a name that is set or removed, on a file of this mode: `user.*` is for regular files and directories.
+/// Checks the name of an attribute that is set or removed, on a file of this mode. `user.*` is for regular files and
+/// directories.
 ///
 /// # Errors
-/// As [`check`]; `EPERM` for a file of another type, `EACCES` for a default access list of what is no directory.
+/// As [`check`]; `EPERM` for `user.*` on a file of another type, `EACCES` for a default access list without a directory.
 pub fn check_change(name: &[u8], mode: u32) -> Result<(), FsError> {
     check(name)?;
     let kind = mode & FORMAT;
@@ -45,7 +46,7 @@ pub fn check_change(name: &[u8], mode: u32) -> Result<(), FsError> {
     Ok(())
 }
 
-/// Returns whether user `uid` is shown a name: `trusted.*` is for root.
+/// Returns whether a listing for user `uid` contains this name: `trusted.*` is for root.
 pub fn is_listed(name: &[u8], uid: u32) -> bool {
     check(name).is_ok() && (uid == 0 || !name.starts_with(b"trusted."))
 }
@@ -54,7 +55,7 @@ pub fn is_listed(name: &[u8], uid: u32) -> bool {
 mod tests {
     use super::*;
 
-    /// xattr(7), setxattr(2): the numbers that Linux has for these.
+    /// Checks names against xattr(7) and setxattr(2), with the error numbers of Linux.
     #[test]
     fn namespaces_are_those_of_linux() {
         let outcome = |name: &str, mode| check_change(name.as_bytes(), mode).map_err(|error| error.errno());

@@ -1,4 +1,4 @@
-//! The kernel's requests, each handed over as a task of the core.
+//! The FUSE adapter: makes each request of the kernel a task of the core.
 
 use std::ffi::OsStr;
 use std::future::Future;
@@ -27,11 +27,11 @@ use super::requests::Core;
 use super::words::{errno, file_attr, file_type, generation, kept, kept_name, nanoseconds, number};
 use super::{Context, ORDER_ATTRIBUTE, STATUS_ATTRIBUTE, SYNC_ATTRIBUTE};
 
-/// Bytes of a request at most.
+/// Maximum number of bytes of a request.
 const REQUEST_BYTES: u32 = 1 << 20;
-/// Names that are asked of the core at once.
+/// Number of directory entries that are listed by one call of the core.
 const NAMES_AT_ONCE: usize = 256;
-/// Requests that the kernel may have under way in the background: reading ahead, closing.
+/// Maximum number of background requests (read-ahead, closing) that the kernel may have in flight.
 const BACKGROUND_MAX: u16 = 64;
 
 const WANTED: [InitFlags; 10] = [
@@ -47,11 +47,11 @@ const WANTED: [InitFlags; 10] = [
     InitFlags::FUSE_BIG_WRITES,
 ];
 
-/// The kernel's view of a file system.
+/// The FUSE adapter of a file system.
 pub struct Front(Arc<Core<Context>>);
 
 impl Front {
-    /// One that hands its requests to `core`.
+    /// Creates an adapter that passes its requests to `core`.
     pub fn new(core: Arc<Core<Context>>) -> Front {
         Front(core)
     }
@@ -65,7 +65,7 @@ fn caller(request: &Request) -> Caller {
     Caller { uid: request.uid(), gid: request.gid() }
 }
 
-/// Answers with a file, of which the kernel then holds one lookup more.
+/// Replies with an inode, and counts the lookup that the kernel then holds.
 fn reply_entry(context: &Context, reply: ReplyEntry, result: Result<Attr, FsError>) {
     match result {
         Ok(attr) => {
@@ -104,7 +104,7 @@ fn reply_written(reply: ReplyWrite, result: Result<u64, FsError>) {
     }
 }
 
-/// Answers with a value; with its length where `size` is 0; with an error where `size` is too small for it.
+/// Replies with a value. If `size` is 0, replies with the length of the value; if `size` is too small, with an error.
 fn reply_value(reply: ReplyXattr, size: u32, result: Result<Vec<u8>, FsError>) {
     match result {
         Ok(value) if size == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
@@ -114,13 +114,14 @@ fn reply_value(reply: ReplyXattr, size: u32, result: Result<Vec<u8>, FsError>) {
     }
 }
 
-/// The kernel keeps what it has read: nobody else changes a file. It need not tell of every close.
+/// Flags of opened files: the kernel keeps its cached pages, because no other program changes a file, and sends no
+/// flush on close.
 const OPENED: FopenFlags = FopenFlags::FOPEN_KEEP_CACHE.union(FopenFlags::FOPEN_NOFLUSH);
 
 impl Filesystem for Front {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         for flag in WANTED {
-            // An older kernel does without.
+            // An older kernel works without the capability.
             let _ = config.add_capabilities(flag);
         }
         let _ = config.set_max_write(REQUEST_BYTES);
@@ -351,7 +352,7 @@ impl Filesystem for Front {
     }
 
     fn flush(&self, _: &Request, _inode: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
-        // What is in memory is written with the last close (Singh 2014 §2.2.2), when the kernel tells of that.
+        // Cached data are written after the last close (Singh 2014 §2.2.2), on the kernel's release request.
         reply.ok();
     }
 
@@ -366,7 +367,7 @@ impl Filesystem for Front {
         reply: ReplyEmpty,
     ) {
         self.give(move |context| async move {
-            // The kernel keeps the inode, and what it looked up, until it has this answer; it tells nobody of an error.
+            // The kernel keeps the inode and its lookups until this answer. It reports errors of a release to no program.
             reply.ok();
             let _ = context.fs.close(number(inode)).await;
         });
@@ -399,7 +400,7 @@ impl Filesystem for Front {
                 let Ok(attr) = context.fs.attr(name.inode) else { return false };
                 let (number, bytes) = (INodeNo(u64::from(name.inode)), OsStr::from_bytes(&name.name));
                 let is_full = reply.add(number, name.next, bytes, &kept(&attr), &file_attr(&attr), generation(&attr));
-                // The kernel counts no lookup of these two.
+                // The kernel counts no lookup for these two.
                 if !is_full && !matches!(&name.name[..], b"." | b"..") {
                     context.fs.add_lookup(name.inode);
                 }
@@ -438,7 +439,7 @@ impl Filesystem for Front {
             _ => return reply.error(Errno::EINVAL),
         };
         if number(inode) == ROOT && name == ORDER_ATTRIBUTE.as_bytes() {
-            // Only who may do with the devices what the server does.
+            // Commands act on the devices with the server's rights, so only its user and root may send them.
             if ![0, rustix::process::getuid().as_raw()].contains(&request.uid()) {
                 return reply.error(Errno::EPERM);
             }
@@ -555,7 +556,7 @@ impl Filesystem for Front {
     }
 }
 
-/// Shows the names of a directory from `offset` on until `add` says that there is no more room.
+/// Passes the entries of a directory from `offset` on to `add`, until `add` returns true because the reply is full.
 fn list(context: &Context, inode: Inode, offset: u64, mut add: impl FnMut(&Listed) -> bool) -> Result<(), FsError> {
     let mut from = offset;
     loop {

@@ -1,4 +1,4 @@
-//! Which groups a process is in: the kernel sends a request with one of them.
+//! The groups of a process: a request of the kernel has only one of them.
 
 use fuser::Request;
 
@@ -13,19 +13,20 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Returns who sent `request`.
+    /// Returns the sender of `request`.
     pub fn of(request: &Request) -> Asker {
         Asker { uid: request.uid(), gid: request.gid(), process: request.pid() }
     }
 
-    /// Returns whether the asker is not root.
+    /// Returns whether the asker is a user other than root.
     pub fn is_stranger(&self) -> bool {
         self.uid != ROOT
     }
 
-    /// Returns whether the asker may keep set-group-id of a file of group `gid` that it owns: root, and members of the group.
+    /// Returns whether the asker may keep the set-group-id bit of its own file of group `gid`: true for root and for
+    /// members of the group.
     ///
-    /// Supplementary groups are asked of `/proc`; where it does not tell, the answer is no.
+    /// Supplementary groups are read from `/proc`; if that fails, they count as none.
     pub fn keeps_group_id(&self, gid: u32) -> bool {
         self.uid == ROOT || self.gid == gid || supplementary(self.process).is_some_and(|all| all.contains(&gid))
     }
@@ -44,7 +45,7 @@ fn groups(status: &str) -> Option<Vec<u32>> {
 mod tests {
     use super::*;
 
-    /// proc_pid_status(5).
+    /// Checks the format in proc_pid_status(5).
     #[test]
     fn groups_are_read_of_a_status() {
         assert_eq!(groups("Name:\tsh\nGid:\t5\t5\t5\t5\nGroups:\t4 27 1000 \nNStgid:\t1\n"), Some(vec![4, 27, 1000]));

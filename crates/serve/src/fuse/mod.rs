@@ -1,4 +1,4 @@
-//! A file system of ours in front of the kernel's FUSE.
+//! An Imbrex file system served to the kernel over FUSE.
 //!
 //! ```text
 //!   kernel ─► session's thread ─► a task of the core ─► reply
@@ -7,9 +7,10 @@
 //!
 //! Invariants:
 //! 1. Requests become tasks in the order in which the kernel sent them. Each is answered once.
-//! 2. Nobody else changes the file system, so what the kernel keeps of it (names, attributes, contents) stays true.
-//!    What the core changes by itself (set-id bits taken by a write) the kernel is told not to keep.
-//! 3. When the kernel lets go of the directory, or the end is asked for, everything is written before the program ends.
+//! 2. Only this server changes the file system, so the kernel's caches (names, attributes, contents) stay valid.
+//!    Attributes that the core changes by itself are excluded: the kernel must not cache them (set-id bits removed by a
+//!    write).
+//! 3. When the kernel unmounts the directory, or a stop is requested, all data are written before the program ends.
 
 mod access_list;
 mod attribute_name;
@@ -33,55 +34,55 @@ use imbrex_fs::{Fs, FsError};
 use self::front::Front;
 use self::requests::Core;
 
-/// How often somebody who wants an end is looked for.
+/// Interval at which a stop request is looked for.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the kernel may take to let go of the directory.
+/// Time that the kernel may take to unmount the directory.
 const LET_GO: Duration = Duration::from_secs(5);
 
-/// The extended attribute of the uppermost directory that tells how the file system is doing; it is not listed.
+/// Extended attribute of the root directory that returns the status of the file system; not listed.
 pub const STATUS_ATTRIBUTE: &str = "user.imbrex.status";
-/// The extended attribute of the uppermost directory that writes everything when it is read; it is not listed.
+/// Extended attribute of the root directory that makes all data durable when it is read; not listed.
 pub const SYNC_ATTRIBUTE: &str = "user.imbrex.sync";
-/// The extended attribute of the uppermost directory by which whoever serves it, or root, is told to do something: what is
-/// written to it is handed to [`Answers::order`].
+/// Extended attribute of the root directory for commands to the server by root or the user who runs it. A value written
+/// to the attribute is passed to [`Answers::order`].
 pub const ORDER_ATTRIBUTE: &str = "user.imbrex.order";
 
-/// What a served directory answers of itself.
+/// Answers of a served directory about itself.
 pub trait Answers {
-    /// What [`STATUS_ATTRIBUTE`] holds.
+    /// Returns the value of [`STATUS_ATTRIBUTE`].
     fn status(&self, fs: &Fs) -> String;
 
-    /// What is written to [`ORDER_ATTRIBUTE`]: it is begun, as a task of the core, and not waited for.
+    /// Starts a command written to [`ORDER_ATTRIBUTE`], as a task of the core, and does not wait for its end.
     fn order(&self, fs: &Fs, words: &[u8]) -> Result<(), FsError>;
 }
 
-/// How a directory is served.
+/// Options of a mount.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MountWords {
-    /// What is shown as the source of the mount.
+    /// Source of the mount that the system shows.
     pub source: String,
-    /// Nothing is changed.
+    /// Whether the mount is read-only.
     pub read_only: bool,
-    /// Other users than the one who mounts may look.
+    /// Whether users other than the one who mounts have access.
     pub allow_other: bool,
-    /// Nothing that changes is answered before it is durable.
+    /// Whether every change is durable before it is answered.
     pub sync: bool,
     /// Other options of mount(8), such as `dev`, `suid`, `noexec`.
     pub flags: Vec<String>,
 }
 
-/// What a task of the core works with.
+/// The data with which a task of the core works.
 struct Context {
     /// The file system.
     fs: Fs,
-    /// What is answered for it.
+    /// Answers about the file system.
     answers: Rc<dyn Answers>,
-    /// Whether nothing is answered before it is durable.
+    /// Whether every change is durable before it is answered.
     is_sync: bool,
 }
 
 impl Context {
-    /// Makes what was done durable where everything is to be: with `-o sync`.
+    /// Makes all changes durable after a successful operation, if mounted with `-o sync`.
     async fn settle<T>(&self, done: Result<T, FsError>) -> Result<T, FsError> {
         if done.is_ok() && self.is_sync {
             self.fs.sync().await?;
@@ -90,7 +91,7 @@ impl Context {
     }
 }
 
-/// A directory that is being served.
+/// A mounted directory.
 pub struct Mount {
     clock: Clock,
     context: Rc<Context>,
@@ -101,7 +102,7 @@ pub struct Mount {
     below: Option<u64>,
 }
 
-/// The options of mount(8) that are handed on, beside those that have a meaning of their own.
+/// Options of mount(8) that are passed on, besides those with a meaning of their own.
 pub const FLAGS: &[&str] =
     &["dev", "nodev", "suid", "nosuid", "exec", "noexec", "atime", "noatime", "sync", "async", "dirsync"];
 
@@ -138,7 +139,7 @@ fn config(words: &MountWords) -> Config {
 }
 
 impl Mount {
-    /// Puts `fs` at `directory`. `answers` are those to questions about it.
+    /// Mounts `fs` at `directory`. `answers` answers requests about the file system.
     pub fn new(
         clock: &Clock,
         fs: &Fs,
@@ -154,7 +155,7 @@ impl Mount {
         Ok(Mount { clock: clock.clone(), context, core, session, unmounter, directory: directory.into(), below })
     }
 
-    /// Serves until the kernel lets go of the directory, or `is_over` says so; then everything is written.
+    /// Serves until the kernel unmounts the directory, or `is_over` returns true; then writes all data.
     pub fn serve(self, is_over: impl Fn() -> bool + Send) -> io::Result<()> {
         let Mount { clock, context, core, session, unmounter, directory, below } = self;
         let told = core.clone();
@@ -168,7 +169,7 @@ impl Mount {
         core.work(&clock, &context, LOOK, move || told.has_ended() || is_over());
         let let_go = if core.has_ended() { Ok(Parting::Whole) } else { let_go(unmounter, &directory) };
         if matches!(let_go, Ok(Parting::Whole)) {
-            // What the kernel sent before it let go is answered.
+            // Answer the requests that the kernel sent before it unmounted.
             let until = Instant::now() + LET_GO;
             core.work(&clock, &context, LOOK / 50, || core.has_ended() || Instant::now() >= until);
         }
@@ -180,12 +181,13 @@ impl Mount {
     }
 }
 
-/// Lets all threads take memory from one heap, which returns little to the system: one takes what another frees, and the heaps that
-/// glibc makes for threads grow by a system call a page. It is called before a second thread begins.
+/// Makes all threads allocate from one heap, which returns little memory to the system. One thread reuses the memory
+/// that another frees, and glibc's heaps of single threads would grow by a system call per page. Must be called before
+/// a second thread starts.
 pub fn share_memory() {
     #[cfg(target_env = "gnu")]
     #[allow(unsafe_code)]
-    // SAFETY: it sets numbers under the allocator's own lock.
+    // SAFETY: the call sets numbers under the allocator's own lock.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
         libc::mallopt(libc::M_MMAP_THRESHOLD, 4 << 20);
@@ -193,11 +195,11 @@ pub fn share_memory() {
     }
 }
 
-/// How the kernel let go of a directory.
+/// The result of an unmount.
 enum Parting {
-    /// Nobody is in it.
+    /// No process used the directory.
     Whole,
-    /// Somebody is; it is gone for everybody else.
+    /// A process still uses the directory; all others no longer see the mount.
     Detached,
 }
 

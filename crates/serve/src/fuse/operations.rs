@@ -1,4 +1,4 @@
-//! What the kernel asks for in one request and the core does in several steps.
+//! Requests of the kernel that take several operations of the core.
 
 use imbrex_fs::core::{Allocate, Attr, Caller, SetAttr, SetAttribute};
 use imbrex_fs::format::change::Inode;
@@ -13,29 +13,29 @@ const DIRECTORY: u32 = 0o040_000;
 const SET_GROUP_ID: u32 = 0o2000;
 const SET_IDS: u32 = 0o6000;
 const GROUP_EXECUTES: u32 = 0o010;
-/// Bytes that are copied in one piece, and in one request.
+/// Maximum number of bytes copied in one piece, and in one request.
 const COPY_PIECE_BYTES: u64 = 1 << 20;
 const COPY_BYTES_MAX: u64 = 16 << 20;
-/// What a file may do that its caller may not; a write takes it away.
+/// The attribute with the capabilities of an executable file; a write removes them.
 const CAPABILITY: &[u8] = b"security.capability";
 
-/// A file to be made.
+/// A file to be created.
 pub struct New {
-    /// The directory that it is in.
+    /// Parent directory.
     pub parent: Inode,
-    /// Its name.
+    /// Name.
     pub name: Vec<u8>,
-    /// Type and permissions.
+    /// File type and permissions.
     pub mode: u32,
-    /// What the caller wants no new file to allow.
+    /// Permissions that the caller's umask removes from new files.
     pub umask: u32,
-    /// What a device node stands for.
+    /// Device number of a device node.
     pub rdev: u32,
-    /// Who makes it.
+    /// User and group of the caller.
     pub caller: Caller,
 }
 
-/// Makes a file of any kind but a symbolic link, with the access list that its directory wants it to have.
+/// Creates a file of any kind but a symbolic link, with the access list that follows from its directory's default list.
 pub async fn make(fs: &Fs, new: &New) -> Result<Attr, FsError> {
     let default = fs.attribute(new.parent, DEFAULT).ok();
     let (list, mode) = match default.as_deref().and_then(AccessList::decode) {
@@ -60,7 +60,8 @@ pub async fn make(fs: &Fs, new: &New) -> Result<Attr, FsError> {
     fs.attr(attr.inode)
 }
 
-/// Changes attributes for `asker`: set-id bits go with the owner, and with contents that somebody else cut.
+/// Changes attributes for `asker`. A change of owner removes the set-id bits; so does a change of size by a user other
+/// than root.
 pub async fn set_attributes(fs: &Fs, inode: Inode, mut set: SetAttr, asker: Asker) -> Result<Attr, FsError> {
     let is_directory = fs.attr(inode)?.attributes.mode & FORMAT == DIRECTORY;
     let changes_owner = set.uid.is_some() || set.gid.is_some();
@@ -81,8 +82,8 @@ pub async fn set_attributes(fs: &Fs, inode: Inode, mut set: SetAttr, asker: Aske
     Ok(attr)
 }
 
-/// Performs a later step of a request that has begun. It waits where a first step would be refused for want of space on the host's
-/// disk: half a request is worse than one that waits.
+/// Performs a later step of a request that has begun. If the host's disk has no space, waits, where the first step
+/// would be refused: a delayed request is better than half a request.
 pub async fn later<T>(fs: &Fs, mut step: impl AsyncFnMut() -> Result<T, FsError>) -> Result<T, FsError> {
     loop {
         match step().await {
@@ -103,8 +104,9 @@ async fn drop_capability(fs: &Fs, inode: Inode) -> Result<(), FsError> {
     }
 }
 
-/// Removes privileges from a file after a change of its contents, by Linux's rules: capabilities always. If `stranger` made the change,
-/// also set-user-id, and set-group-id if the group may execute the file or the stranger is not in the group.
+/// Removes privileges from a file after a change of its contents, by Linux's rules. Capabilities are always removed. If
+/// `stranger`, a user without root's rights, made the change, set-user-id is removed too. So is set-group-id if the
+/// group may execute the file or the stranger is not in the group.
 pub async fn drop_privileges(fs: &Fs, inode: Inode, stranger: Option<Asker>) -> Result<(), FsError> {
     drop_capability(fs, inode).await?;
     let (Some(stranger), before) = (stranger, fs.attr(inode)?.attributes) else { return Ok(()) };
@@ -119,8 +121,9 @@ pub async fn drop_privileges(fs: &Fs, inode: Inode, stranger: Option<Asker>) -> 
     Ok(())
 }
 
-/// Sets an extended attribute. An access list changes the mode as well; one that says no more than a mode is not kept. It takes
-/// set-group-id away unless `keeps_group_id` says of the file's group that who asks may keep it, as chmod(2) does.
+/// Sets an extended attribute. An access list also changes the mode; a list with no more information than a mode is not
+/// stored. An access list removes set-group-id unless `keeps_group_id` returns true for the file's group, like
+/// chmod(2).
 pub async fn set_attribute(
     fs: &Fs,
     inode: Inode,
@@ -152,7 +155,7 @@ pub async fn remove_attribute(fs: &Fs, inode: Inode, name: &[u8]) -> Result<(), 
     fs.remove_attribute(inode, name).await
 }
 
-/// What `mode` of fallocate(2) asks for.
+/// Returns the allocation that a `mode` of fallocate(2) requests.
 pub fn allocation(mode: i32) -> Result<Allocate, FsError> {
     const KEEP: i32 = libc::FALLOC_FL_KEEP_SIZE;
     const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | KEEP;
@@ -168,7 +171,7 @@ pub fn allocation(mode: i32) -> Result<Allocate, FsError> {
     }
 }
 
-/// Copies up to `length` bytes from one place to another; how many were copied.
+/// Copies up to `length` bytes from one place to another. Returns the number of bytes copied.
 pub async fn copy(fs: &Fs, from: (Inode, u64), to: (Inode, u64), length: u64) -> Result<u64, FsError> {
     let mut done = 0;
     while done < length.min(COPY_BYTES_MAX) {
@@ -177,7 +180,7 @@ pub async fn copy(fs: &Fs, from: (Inode, u64), to: (Inode, u64), length: u64) ->
         match outcome {
             Ok(0) => break,
             Ok(copied) => done += copied,
-            // What was copied before counts.
+            // A partial copy is a success.
             Err(_) if done > 0 => break,
             Err(error) => return Err(error),
         }

@@ -1,8 +1,8 @@
-//! How far the kernel reads ahead of a program that reads a file on and on.
+//! The amount of data that the kernel reads ahead of a program that reads a file sequentially.
 //!
-//! Linux gives every FUSE directory 128 KiB, less than a track of one drive: the disk turns once more between two such reads,
-//! and the other drives of an array wait meanwhile. Only root may give it more, and only when the kernel has taken the answer
-//! to its first request, which cuts the number down.
+//! Linux gives every FUSE directory 128 KiB, less than a track of one drive. So the disk makes an extra rotation
+//! between two such reads, and the other drives of an array are idle meanwhile. Only root may set a larger amount, and
+//! only after the kernel has processed the answer to its first request, which reduces the amount.
 
 use std::fs::{read_to_string, write};
 use std::os::unix::fs::MetadataExt;
@@ -10,19 +10,20 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{major, minor};
 
-/// What is read ahead on each drive: two requests of the largest size, one at the drive and one behind it.
+/// Bytes read ahead for each drive: two requests of the largest size, one in service and one queued.
 const DRIVE_BYTES: u64 = 2 << 20;
-/// More is not read ahead however many drives there are.
+/// Maximum number of bytes read ahead, however many drives there are.
 const BYTES_MAX: u64 = 32 << 20;
 
-/// The number of the device that a directory lies on.
+/// Returns the number of the device of a directory.
 pub fn device(directory: &Path) -> Option<u64> {
     std::fs::metadata(directory).ok().map(|about| about.dev())
 }
 
-/// Gives `directory` what `drives` drives are worth, in a thread of its own, which first asks for its attributes: when they are
-/// there the kernel has its first answer. Who may not set it, or has set more, keeps what there is. `below` is the device that
-/// the directory lies on when nothing is mounted there: that one is not ours.
+/// Sets the read-ahead of `directory` to the amount for `drives` drives, in a separate thread. The thread first
+/// requests the directory's attributes: when they arrive, the kernel has its first answer. A larger value stays, and so
+/// does any value that this user may not change. `below` is the device of the directory when nothing is mounted there;
+/// its read-ahead is not changed.
 pub fn set(directory: &Path, below: Option<u64>, drives: usize) {
     let directory = directory.to_owned();
     let kib = bytes(drives) / 1024;
@@ -34,7 +35,8 @@ pub fn set(directory: &Path, below: Option<u64>, drives: usize) {
     let _ = std::thread::Builder::new().name("read-ahead".into()).spawn(ask);
 }
 
-/// The number of the device that is mounted there; none where it is over already, and what lies below is seen again.
+/// Returns the number of the device that is mounted at `directory`; `None` if the mount has ended already, and the
+/// directory is again on the device `below`.
 fn ours(directory: &Path, below: Option<u64>) -> Option<u64> {
     device(directory).filter(|own| below.is_some_and(|below| below != *own))
 }

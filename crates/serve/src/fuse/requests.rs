@@ -1,14 +1,15 @@
-//! Requests on their way from the kernel to the core, and who runs the core.
+//! Requests on their way from the kernel to the core, and the threads that run the core.
 //!
-//! Two threads may: the one that mounted, and the session's, which reads requests from the kernel. Whoever has a request
-//! and finds the core free runs it there and then, so most requests are answered by the thread that read them, without
-//! waking another. What is left over (timers, devices, work in the background) is the mounting thread's.
+//! Two threads may run the core: the one that mounted, and the session's, which reads requests from the kernel. A
+//! thread that has a request and finds the core unlocked runs the request at once. So most requests are answered by the
+//! thread that read them, without waking another. The mounting thread does the rest: timers, devices, background work.
 //!
 //! Invariants:
 //! 1. Requests become tasks in the order in which the kernel sent them.
-//! 2. One thread at a time runs the core. Whoever finds it taken notifies the mounting thread, which looks again.
-//! 3. The session's thread has the core only between the beginning and the end of [`Core::work`]; the thread that works
-//!    there owns every other handle of it.
+//! 2. One thread at a time runs the core. A thread that finds the core locked notifies the mounting thread, which then
+//!    looks for requests again.
+//! 3. The session's thread can use the core only between the beginning and the end of [`Core::work`]. The thread that
+//!    works there owns every other handle to the core's executor.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -20,43 +21,43 @@ use std::time::Duration;
 
 use imbrex_fs::clock::{Clock, Joined, Notify};
 
-/// Turns of the core that the session's thread takes for a request before it leaves the rest to the other: while it does,
-/// nobody reads the next one.
+/// Maximum number of turns of the executor that the session's thread takes for a request. Meanwhile no thread reads the
+/// next request, so the mounting thread does the rest.
 const TURNS_MAX: usize = 64;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 type Request<C> = Box<dyn FnOnce(Rc<C>) -> Task + Send>;
 
-/// The clock with its tasks, and what they work with.
+/// The executor with its tasks, and the data with which the tasks work.
 struct Island<C> {
     clock: Clock,
     context: Rc<C>,
 }
 
-// SAFETY: an island is full of counters and cells that are not made for two threads, and other handles of them are on the
-// thread that mounted, where they must stay (they are not `Send`). It is reached by another thread only through the lock of
-// `Core`, and only while the mounting thread is inside `Core::work`: there it touches the island under the same lock, and
-// calls nothing of its caller's but an `is_over` that is `Send`, which therefore has no handle. At the end of `work` the
-// island is taken back under the lock, with a panic too. What runs on it keeps nothing that belongs to one thread, such as
-// a guard of a lock.
+// SAFETY: an `Island` is full of counters and cells that are not made for two threads. Other handles to them are on the
+// thread that mounted, and must stay there (they are not `Send`). Another thread reaches the `Island` only through the
+// lock of `Core`, and only while the mounting thread is inside `Core::work`. There the mounting thread touches the
+// `Island` under the same lock. The only code of its caller that it calls is `is_over`, which is `Send` and therefore
+// has no handle. At the end of `work`, also by a panic, the `Island` is taken back under the lock. Tasks on the
+// `Island` keep nothing that belongs to one thread, such as a guard of a lock.
 #[allow(unsafe_code)]
 unsafe impl<C> Send for Island<C> {}
 
 /// The core, as both threads see it. Its tasks work with a `C`.
 pub struct Core<C> {
-    /// It is there while somebody works.
+    /// Present only while [`Core::work`] runs.
     island: Mutex<Option<Island<C>>>,
     queue: Mutex<VecDeque<Request<C>>>,
     /// Wakes the mounting thread.
     notify: Arc<Notify>,
-    /// When the mounting thread wakes by itself, on the core's clock.
+    /// Time at which the mounting thread wakes by itself, on the core's clock.
     wakes_ns: AtomicU64,
     has_ended: AtomicBool,
     is_closed: AtomicBool,
 }
 
 impl<C> Core<C> {
-    /// A core that runs `clock`.
+    /// Creates a core that runs the executor `clock`.
     pub fn new(clock: &Clock) -> Core<C> {
         Core {
             island: Mutex::new(None),
@@ -70,7 +71,8 @@ impl<C> Core<C> {
 }
 
 impl<C: 'static> Core<C> {
-    /// Hands a request over: `begin` makes its task, on the thread that runs the core. It waits while nobody runs it.
+    /// Queues a request, and runs it at once if no other thread runs the core. `begin` creates the request's task, on
+    /// the thread that runs the core. While [`Core::work`] does not run, the request waits.
     pub fn give<T: Future<Output = ()> + 'static>(&self, begin: impl FnOnce(Rc<C>) -> T + Send + 'static) {
         let request: Request<C> = Box::new(move |context| Box::pin(begin(context)));
         self.locked_queue().push_back(request);
@@ -85,24 +87,24 @@ impl<C: 'static> Core<C> {
         }
     }
 
-    /// Nobody will work any more: what waits and what still comes is dropped, and so answered with an error.
+    /// Drops all waiting and future requests, because no thread will run them. A dropped request is answered with an error.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         self.locked_queue().clear();
     }
 
-    /// Says that no more requests will come.
+    /// Marks that no more requests will come.
     pub fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
         self.notify.notify();
     }
 
-    /// Whether no more will come.
+    /// Returns whether no more requests will come.
     pub fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Relaxed)
     }
 
-    /// Runs the core until `is_over`, which is asked every `look` at least.
+    /// Executes the core's tasks until `is_over` returns true; calls `is_over` at least once per `look`.
     pub fn work(&self, clock: &Clock, context: &Rc<C>, look: Duration, is_over: impl Fn() -> bool + Send) {
         *self.locked_island() = Some(Island { clock: clock.clone(), context: context.clone() });
         let taken_back = TakenBack(self);
@@ -113,7 +115,7 @@ impl<C: 'static> Core<C> {
         drop(taken_back);
     }
 
-    /// Runs what was handed over, on the session's thread.
+    /// Executes queued requests, on the session's thread.
     fn run_requests(&self, island: &Option<Island<C>>) {
         let Some(island) = island else { return };
         island.clock.read_wall();
@@ -125,7 +127,7 @@ impl<C: 'static> Core<C> {
         }
     }
 
-    /// Runs until nothing can go on, on the thread that mounted. Returns how long it may wait then.
+    /// Executes tasks until none is ready, on the thread that mounted. Returns how long the thread may then wait.
     fn run_all(&self, look: Duration) -> Duration {
         let island = self.locked_island();
         let island = island.as_ref().expect("it is there until the end of the work");
@@ -142,7 +144,7 @@ impl<C: 'static> Core<C> {
         wait
     }
 
-    /// Makes tasks of what was handed over. Returns the last of them.
+    /// Starts a task for each queued request. Returns the handle of the last one.
     fn begin_all(&self, island: &Island<C>) -> Option<Joined<()>> {
         let mut last = None;
         while let Some(begin) = self.next_request() {
@@ -151,13 +153,13 @@ impl<C: 'static> Core<C> {
         last
     }
 
-    /// Takes the next request; the queue is unlocked before its task begins.
+    /// Removes and returns the next request; the queue is unlocked before the request's task begins.
     fn next_request(&self) -> Option<Request<C>> {
         self.locked_queue().pop_front()
     }
 
     fn locked_queue(&self) -> MutexGuard<'_, VecDeque<Request<C>>> {
-        // Nothing that holds it can panic in between.
+        // No code that holds this lock can panic.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -166,7 +168,7 @@ impl<C: 'static> Core<C> {
     }
 }
 
-/// Takes the island from the session's thread, however the work ends.
+/// Takes the `Island` from the session's thread when dropped, also during a panic.
 struct TakenBack<'a, C>(&'a Core<C>);
 
 impl<C> Drop for TakenBack<'_, C> {
@@ -182,10 +184,10 @@ mod tests {
 
     const LOOK: Duration = Duration::from_millis(50);
 
-    /// Numbers in the order in which tasks wrote them down.
+    /// Numbers in the order in which tasks recorded them.
     type Notes = RefCell<Vec<u32>>;
 
-    /// Runs `session` on a thread of its own beside the core; what was written down.
+    /// Executes `session` on its own thread beside the core. Returns the recorded numbers.
     fn notes_of(session: impl FnOnce(&Core<Notes>) + Send + 'static) -> Vec<u32> {
         let (clock, context) = (Clock::on_the_wall(), Rc::new(Notes::default()));
         let core = Arc::new(Core::<Notes>::new(&clock));
@@ -224,7 +226,7 @@ mod tests {
     fn what_waits_is_gone_on_with_while_no_request_comes() {
         let notes = notes_of(|core| {
             let (done, is_done) = std::sync::mpsc::channel();
-            // It comes again and again, longer than one request may keep the session's thread.
+            // The task is polled more often than the session's thread may run it for one request.
             core.give(move |notes| async move {
                 let mut left = 10 * TURNS_MAX as u32;
                 std::future::poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! What the core knows of a file, in the kernel's words.
+//! Conversions between the core's types and the kernel's.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,13 +7,13 @@ use imbrex_fs::FsError;
 use imbrex_fs::core::Attr;
 use imbrex_fs::format::change::Inode;
 
-/// How long the kernel may keep what it was told: nobody else changes it.
+/// Time for which the kernel may cache names and attributes: only this server changes them.
 const KEPT: Duration = Duration::from_secs(3600);
 const SET_IDS: u32 = 0o6000;
 const FORMAT: u32 = 0o170_000;
 
-/// How long the kernel may keep the attributes of a file. A write by somebody else takes the set-id bits without the kernel
-/// noticing.
+/// Returns how long the kernel may cache the attributes of a file. Zero for a file with set-id bits, because a write by
+/// another user removes these bits without the kernel's knowledge.
 pub fn kept(attr: &Attr) -> Duration {
     let is_regular = attr.attributes.mode & FORMAT == 0o100_000;
     if is_regular && attr.attributes.mode & SET_IDS != 0 {
@@ -22,22 +22,22 @@ pub fn kept(attr: &Attr) -> Duration {
     KEPT
 }
 
-/// How long it may keep a name.
+/// Returns how long the kernel may cache a name.
 pub fn kept_name() -> Duration {
     KEPT
 }
 
-/// The error as the kernel has it.
+/// Returns the error number for the kernel.
 pub fn errno(error: &FsError) -> Errno {
     Errno::from_i32(error.errno())
 }
 
-/// The number of a file, as the core has it; one that it never gave is that of no file.
+/// Returns the core's inode number. A number that the core cannot have issued becomes one that no file has.
 pub fn number(inode: INodeNo) -> Inode {
     Inode::try_from(inode.0).unwrap_or(Inode::MAX)
 }
 
-/// The type of a file of this mode.
+/// Returns the file type in a mode.
 pub fn file_type(mode: u32) -> FileType {
     match mode & FORMAT {
         0o010_000 => FileType::NamedPipe,
@@ -50,7 +50,7 @@ pub fn file_type(mode: u32) -> FileType {
     }
 }
 
-/// The attributes of a file.
+/// Returns the attributes of a file for the kernel.
 pub fn file_attr(attr: &Attr) -> FileAttr {
     let attributes = &attr.attributes;
     FileAttr {
@@ -72,21 +72,21 @@ pub fn file_attr(attr: &Attr) -> FileAttr {
     }
 }
 
-/// Which of the files that had this number it is.
+/// Returns the generation: which of the files that had this inode number it is.
 pub fn generation(attr: &Attr) -> Generation {
     Generation(u64::from(attr.attributes.generation))
 }
 
-/// A time.
+/// Returns the time that is `ns` nanoseconds after 1970.
 pub fn time(ns: i64) -> SystemTime {
     let distance = Duration::from_nanos(ns.unsigned_abs());
     if ns >= 0 { UNIX_EPOCH + distance } else { UNIX_EPOCH - distance }
 }
 
-/// A time that the kernel sent, in nanoseconds since 1970, as near as 64 bits come.
+/// Returns a time that the kernel sent, in nanoseconds since 1970, limited to the range of 64 bits.
 ///
 /// The kernel sends whole seconds, rounded down, and nanoseconds after them. Before 1970 `fuser` subtracts both from 1970; the
-/// nanoseconds must be added. A test through a mount notices when `fuser` changes that.
+/// nanoseconds must be added. A test with a real mount fails if `fuser` changes that.
 pub fn nanoseconds(time: SystemTime) -> i64 {
     let clamp = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
     match time.duration_since(UNIX_EPOCH) {
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn times_come_as_the_kernel_sends_them() {
-        // What `fuser` makes of whole seconds and nanoseconds after them.
+        // The times that `fuser` makes from whole seconds and the nanoseconds after them.
         let sent = |seconds: i64, ns: u32| match seconds {
             0.. => UNIX_EPOCH + Duration::new(seconds as u64, ns),
             _ => UNIX_EPOCH - Duration::new(seconds.unsigned_abs(), ns),

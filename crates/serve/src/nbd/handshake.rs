@@ -1,4 +1,4 @@
-//! The handshake: options until the client goes, gives up or turns to TLS.
+//! The handshake: options until the client begins requests, gives up or starts TLS.
 //!
 //! ```text
 //!   greeting ─► options ──┬─► Go          facts sent; requests follow
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Nothing that a client says makes the server keep more than [`OPTION_BYTES_MAX`] of it.
+//! 1. The server never keeps more than [`OPTION_BYTES_MAX`] of the bytes that a client sends.
 
 use std::io::{self, Read, Write};
 
@@ -15,45 +15,45 @@ use super::incoming::read_past;
 use super::protocol::*;
 use crate::front::Facts;
 
-/// The longest option that is looked at; longer ones are read past and refused.
+/// Maximum number of bytes of an option that is processed; a longer option is skipped and refused.
 const OPTION_BYTES_MAX: u32 = 64 << 10;
-/// After an option longer than this the connection is closed.
+/// Maximum number of bytes of an option that is skipped; after a longer one the connection is closed.
 const OPTION_BYTES_READ_PAST: u32 = 16 << 20;
-/// Options a client may send: an honest one needs a dozen.
+/// Maximum number of options that a client may send: an honest one needs a dozen.
 const OPTIONS_MAX: usize = 1000;
 
-/// What was agreed on.
+/// The result of the option negotiation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Session {
-    /// Reads are answered in chunks.
+    /// Whether reads are answered with structured replies.
     pub structured: bool,
-    /// `base:allocation` was chosen.
+    /// Whether the client chose the metadata context `base:allocation`.
     pub allocation: bool,
 }
 
-/// How the options ended.
+/// The way in which the options ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// Requests follow.
     Go(Session),
-    /// TLS is to be started; the options begin anew within it.
+    /// TLS begins; within it the options are negotiated anew.
     StartTls,
-    /// There is nothing more to say.
+    /// The connection ends.
     Closed,
 }
 
-/// Whether TLS is on offer, in force, or neither.
+/// Whether TLS is available, in use, or neither.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tls {
-    /// There is no certificate.
+    /// The server has no certificate.
     None,
-    /// The client must turn to it before anything else.
+    /// The client must start TLS before any other option.
     Required,
-    /// It is in force.
+    /// TLS is in use.
     On,
 }
 
-/// Greets the client. Returns whether it wants no zeroes, or `None` if it cannot speak the fixed newstyle protocol.
+/// Sends the greeting. Returns whether the client wants no zeroes, or `None` if it cannot speak the fixed newstyle protocol.
 pub fn greet(stream: &mut (impl Read + Write)) -> io::Result<Option<bool>> {
     let mut greeting = Vec::with_capacity(18);
     greeting.extend_from_slice(&INIT_MAGIC.to_be_bytes());
@@ -69,7 +69,7 @@ pub fn greet(stream: &mut (impl Read + Write)) -> io::Result<Option<bool>> {
     Ok(Some(flags & u32::from(handshake_flag::NO_ZEROES) != 0))
 }
 
-/// Reads and answers options.
+/// Reads and answers options until one ends the negotiation.
 pub fn options(stream: &mut (impl Read + Write), facts: &Facts, no_zeroes: bool, tls: Tls) -> io::Result<Ended> {
     let mut session = Session::default();
     for _ in 0..OPTIONS_MAX {
@@ -119,7 +119,7 @@ fn one(
             return Ok(Some(Ended::Go(*session)));
         }
         option::ABORT => {
-            // The client may be gone already: it need not wait for this.
+            // The client need not wait for this answer, and may have disconnected already.
             let _ = answer(stream, number, reply::ACK, &[]);
             return Ok(Some(Ended::Closed));
         }
@@ -152,15 +152,15 @@ fn one(
     Ok(None)
 }
 
-/// The one export: its name is empty, or the drive's.
+/// Returns whether `name` names the only export: its name is empty, or the drive's.
 fn is_export(name: &[u8], facts: &Facts) -> bool {
     name.is_empty() || name == facts.label.as_bytes()
 }
 
-/// The flags that tell what the drive can do.
+/// Returns the flags that describe the drive's abilities.
 pub fn transmission_flags(facts: &Facts) -> u16 {
     let always = flag::HAS_FLAGS | flag::SEND_FLUSH | flag::SEND_FUA | flag::ROTATIONAL | flag::SEND_DF;
-    // One drive and one volatile cache behind all connections: a flush on any of them covers what all were answered.
+    // One drive and one volatile cache serve all connections: a flush on any connection covers the answered writes of all.
     let always = always | flag::CAN_MULTI_CONN;
     if facts.read_only {
         return always | flag::READ_ONLY;
@@ -178,7 +178,7 @@ fn export_facts(stream: &mut impl Write, facts: &Facts, no_zeroes: bool) -> io::
     stream.flush()
 }
 
-/// Answers INFO or GO; says whether the export exists.
+/// Answers INFO or GO. Returns whether the export exists.
 fn about_export(stream: &mut impl Write, facts: &Facts, number: u32, data: &[u8]) -> io::Result<bool> {
     let Some((name, wanted)) = export_request(data) else {
         answer(stream, number, reply::ERR_INVALID, b"the option is malformed")?;
@@ -209,7 +209,7 @@ fn about_export(stream: &mut impl Write, facts: &Facts, number: u32, data: &[u8]
     Ok(true)
 }
 
-/// Name and wanted facts of INFO or GO.
+/// Returns the name and the requested facts of INFO or GO.
 fn export_request(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, rest) = counted(data)?;
     let count = u16::from_be_bytes(rest.get(..2)?.try_into().ok()?) as usize;
@@ -217,7 +217,7 @@ fn export_request(data: &[u8]) -> Option<(&[u8], &[u8])> {
     (wanted.len() == count * 2).then_some((name, wanted))
 }
 
-/// A string with its length before it, and what follows it.
+/// Returns a string that is preceded by its length, and the bytes after it.
 fn counted(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = u32::from_be_bytes(data.get(..4)?.try_into().ok()?) as usize;
     let rest = &data[4..];
@@ -249,7 +249,7 @@ fn contexts(stream: &mut impl Write, facts: &Facts, session: &mut Session, numbe
     answer(stream, number, reply::ACK, &[])
 }
 
-/// Export name and queries.
+/// Returns the export name and the queries of a metadata context option.
 fn context_request(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let (name, rest) = counted(data)?;
     let count = u32::from_be_bytes(rest.get(..4)?.try_into().ok()?);

@@ -1,47 +1,47 @@
-//! What a client sends, read with few calls: small requests many at a time, a large payload straight to where it belongs, with
-//! the beginning of what comes after it.
+//! The bytes that a client sends, read with few system calls. One call reads many small requests. A large payload is
+//! read straight into its buffer, together with the first bytes after it.
 //!
 //! Invariants:
-//! 1. Bytes are given out once, in the order in which they came.
-//! 2. At most [`READ_BUFFER_BYTES`] are read ahead of what was asked for.
+//! 1. Every byte is returned once, in the order of arrival.
+//! 2. At most [`READ_BUFFER_BYTES`] are read ahead.
 
 use std::io::{self, IoSliceMut, Read};
 
-/// Bytes read ahead of the requests: many small ones with one call.
+/// Number of bytes read ahead for small requests: many of them with one call.
 pub(super) const READ_BUFFER_BYTES: usize = 256 << 10;
-/// Bytes read ahead where payloads are large: what is read ahead of a payload has to be copied.
+/// Number of bytes read ahead if payloads are large: a part of a payload that was read ahead must be copied.
 const AHEAD_OF_PAYLOADS_BYTES: usize = 4 << 10;
-/// A payload of so many bytes is large.
+/// Number of bytes from which a payload counts as large.
 const LARGE_PAYLOAD_BYTES: usize = 32 << 10;
 
 /// A reader with a buffer.
 pub(super) struct Incoming<R> {
     reader: R,
     buffer: Vec<u8>,
-    /// What of the buffer was read ahead and not given out.
+    /// The part of the buffer that was read ahead and not yet returned.
     begin: usize,
     end: usize,
-    /// How much is read ahead now.
+    /// Number of bytes that are read ahead now.
     ahead: usize,
 }
 
 impl<R: Read> Incoming<R> {
-    /// Nothing read yet.
+    /// Creates a reader with an empty buffer.
     pub(super) fn new(reader: R) -> Incoming<R> {
         Incoming { reader, buffer: vec![0; READ_BUFFER_BYTES], begin: 0, end: 0, ahead: READ_BUFFER_BYTES }
     }
 
-    /// What was read ahead.
+    /// Returns the bytes that were read ahead.
     pub(super) fn waiting(&self) -> &[u8] {
         &self.buffer[self.begin..self.end]
     }
 
-    /// The request that was read last brings a payload of so many bytes, and the next ones may be like it.
+    /// Adapts the amount of read-ahead to a request with a payload of `bytes` bytes; the next requests may be like it.
     pub(super) fn expect_payload(&mut self, bytes: usize) {
         self.ahead = if bytes >= LARGE_PAYLOAD_BYTES { AHEAD_OF_PAYLOADS_BYTES } else { READ_BUFFER_BYTES };
     }
 
-    /// Waits until something is there; says whether it is, or the stream has ended.
+    /// Waits for input. Returns false at the end of the stream.
     pub(super) fn wait(&mut self) -> io::Result<bool> {
         while self.begin == self.end {
             match self.reader.read(&mut self.buffer[..self.ahead]) {
@@ -72,7 +72,7 @@ impl<R: Read> Read for Incoming<R> {
         self.begin += held;
         let mut done = held;
         while done < into.len() {
-            // All that was read ahead has been given out.
+            // All bytes read ahead have been returned.
             let (rest, ahead) = (&mut into[done..], &mut self.buffer[..self.ahead]);
             let room = rest.len();
             match self.reader.read_vectored(&mut [IoSliceMut::new(rest), IoSliceMut::new(ahead)]) {
@@ -89,7 +89,7 @@ impl<R: Read> Read for Incoming<R> {
     }
 }
 
-/// Reads past `length` bytes.
+/// Skips `length` bytes.
 pub(super) fn read_past(reader: &mut impl Read, length: u32) -> io::Result<()> {
     let length = u64::from(length);
     let skipped = io::copy(&mut reader.take(length), &mut io::sink())?;
@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives at most so many bytes at once, into as many slices as there are.
+    /// Returns at most `at_once` bytes per call, in any number of slices.
     struct Piecemeal {
         left: Vec<u8>,
         at_once: usize,

@@ -1,7 +1,8 @@
 //! Requests and replies of one connection to a drive that answers at once: one thread reads, serves and answers.
 //!
-//! Answers are sent when no further request has come in, and before, whenever half of the requests that wait are answered: the
-//! client works on those meanwhile. (One by one each would cost a call; all together, client and drive would take turns.)
+//! Answers are collected, and sent when no further request has arrived, or when half of the waiting requests are
+//! answered: then the client processes these answers meanwhile. Sending each answer separately would cost a system call
+//! each. Sending all of them together would make client and drive work in turns.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -17,9 +18,9 @@ use super::requests::{
 use crate::front::Front;
 use crate::payload::Account;
 
-/// Replies are sent when there are so many bytes of them, even if more requests wait.
+/// Number of bytes of collected replies at which they are sent, even if more requests wait.
 const SEND_AT_BYTES: usize = 256 << 10;
-/// A buffer of at most this many bytes is kept for the connection's next request, a larger one for anybody's.
+/// Maximum capacity of a buffer that is kept for the connection's next request. A larger one is kept for all connections.
 const SPARE_BYTES_MAX: usize = 256 << 10;
 
 /// Serves one connection until it ends.
@@ -40,9 +41,9 @@ struct Inline<'a, W> {
     session: Session,
     writer: W,
     out: Vec<u8>,
-    /// Half of the bytes that waited when answers were sent last: once no more of them wait, the next are sent.
+    /// Half of the bytes that waited when answers were last sent. When no more bytes wait, the next answers are sent.
     half: Option<usize>,
-    /// The last buffer, to be filled again.
+    /// The latest buffer, for reuse.
     spare: Vec<u8>,
 }
 
@@ -55,13 +56,13 @@ impl<W: Write> Inline<'_, W> {
             }
             let asked = Asked { request, session: self.session };
             let spare = self.spare_for(&request);
-            // Held until the answer is sent, or waits with other small ones.
+            // Held until the answer is sent or collected.
             let mut claim = self.account.claim();
             match io_of(&request, self.session, self.front, &mut reader, spare, &mut claim)? {
                 Ok(io) => self.serve(&asked, io)?,
                 Err(error) => refuse(&mut self.out, &asked, error, "the request cannot be served"),
             }
-            // To read on may take as long as the client likes, and it may wait for these answers first.
+            // The next read may block for as long as the client likes, and the client may wait for these answers first.
             if !holds_request(reader.waiting()) {
                 self.send()?;
                 self.half = None;
@@ -100,7 +101,7 @@ impl<W: Write> Inline<'_, W> {
         Ok(())
     }
 
-    /// A buffer for `request`, in which anything may stand.
+    /// Returns a buffer for `request`, with arbitrary contents.
     fn spare_for(&mut self, request: &Request) -> Vec<u8> {
         let bytes = match request.command {
             command::READ | command::WRITE if request.length <= PAYLOAD_BYTES_MAX => request.length as usize,
@@ -109,7 +110,7 @@ impl<W: Write> Inline<'_, W> {
         if bytes > SPARE_BYTES_MAX {
             return self.account.spares().take(bytes);
         }
-        // The drive may keep what a write brings, and counts its bytes, not the room around them.
+        // The drive may keep the buffer of a write, and counts its bytes, not its capacity.
         if request.command == command::WRITE && self.spare.capacity() > 2 * bytes {
             return Vec::new();
         }
@@ -143,7 +144,7 @@ mod tests {
     use crate::limits::Limits;
     use crate::payload::Payloads;
 
-    /// A client that sends these bytes, each piece once it is asked for more.
+    /// A client that sends these pieces, one for each read.
     struct Pieces(VecDeque<Vec<u8>>);
 
     impl Read for Pieces {
@@ -154,7 +155,7 @@ mod tests {
         }
     }
 
-    /// How many bytes each call has sent.
+    /// The number of bytes that each call has sent.
     #[derive(Default)]
     struct Calls(Vec<usize>);
 
@@ -169,7 +170,7 @@ mod tests {
         }
     }
 
-    /// So many writes of 4 KiB.
+    /// Returns `count` writes of 4 KiB.
     fn writes(count: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         for cookie in 0..count {

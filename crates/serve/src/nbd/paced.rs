@@ -1,11 +1,13 @@
-//! Requests and replies of one connection to a paced drive: one thread reads and submits, the drive's pacer brings the
-//! answers, another thread sends them. A client that reads its replies slowly, or never, holds up itself alone.
+//! Requests and replies of one connection to a paced drive. One thread reads and submits requests, the drive's pacer
+//! delivers the answers, and another thread sends them. A client that reads its replies slowly, or never, delays only
+//! itself.
 //!
 //! Invariants:
-//! 1. The pacer never waits for a client: an answer is put into a queue and sent by the connection's own thread.
-//! 2. Requests that were taken and not yet answered on the wire are at most [`REQUESTS_MAX`], with at most
-//!    [`PAYLOAD_BYTES_AT_ONCE`] of payload, or one: beyond that the client's next request is not read.
-//! 3. When the connection ends, no answer to it is waited for but those that can still be sent.
+//! 1. The pacer never waits for a client: it puts answers into a queue, and the connection's own thread sends them.
+//! 2. At most [`REQUESTS_MAX`] requests are taken and not yet answered on the wire. Their payload is at most
+//!    [`PAYLOAD_BYTES_AT_ONCE`], except for a single request. Beyond these limits the client's next request is not
+//!    read.
+//! 3. When the connection ends, only answers that can still be sent are waited for.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -21,40 +23,40 @@ use super::requests::{Asked, Steps, in_steps, io_of, next_request, refuse, reply
 use crate::front::{Answer, Front, Target, came};
 use crate::payload::{Account, Claim};
 
-/// Requests of one connection that may be on their way.
+/// Maximum number of requests of one connection in flight.
 const REQUESTS_MAX: usize = 1024;
-/// Payload of one connection that may be on its way to the drive.
+/// Maximum number of bytes of payload of one connection in flight.
 const PAYLOAD_BYTES_AT_ONCE: u64 = 64 << 20;
 
 /// A reply that waits to be sent.
 struct Reply {
     head: Vec<u8>,
     data: Vec<u8>,
-    /// What the request counts for in [`State::payload_bytes`].
+    /// The request's part of [`State::payload_bytes`].
     payload_bytes: u64,
-    /// Given back when the reply is sent.
+    /// Dropped when the reply is sent.
     claim: Claim,
     /// Whether the request was carried out.
     is_served: bool,
-    /// When it was to be given.
+    /// Wall-clock time at which the answer was due.
     due: Instant,
 }
 
-/// What the three threads share.
+/// State shared by the three threads.
 #[derive(Default)]
 struct State {
-    /// Submitted, by our own number, since a client may use a cookie twice.
+    /// Submitted requests by the server's own number, because a client may use a cookie twice.
     submitted: BTreeMap<u64, (Request, Claim)>,
     next: u64,
-    /// Taken and not yet answered on the wire.
+    /// Number of requests taken and not yet answered on the wire.
     requests: usize,
     payload_bytes: u64,
     replies: VecDeque<Reply>,
-    /// By how much the latest reply was sent after its time.
+    /// Lateness of the latest reply.
     late: Duration,
-    /// No further request will be taken.
+    /// Whether no further request will be taken.
     is_ending: bool,
-    /// Nothing can be sent any more.
+    /// Whether no further reply can be sent.
     is_broken: bool,
 }
 
@@ -93,7 +95,7 @@ impl Connection {
         self.changed.wait(state).expect("no thread panics while it holds a connection's state")
     }
 
-    /// Reads requests and submits them, until the client has no more.
+    /// Reads and submits requests until the client sends no more.
     fn take_all(self: &Arc<Connection>, front: &Arc<Front>, reader: impl Read) -> io::Result<()> {
         let target: Arc<dyn Target> = self.clone();
         let mut reader = Incoming::new(reader);
@@ -132,7 +134,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits until there is room for `request`; says whether the client is still there.
+    /// Waits until the limits permit `request`. Returns whether replies can still be sent.
     fn enter(&self, request: &Request) -> bool {
         let payload_bytes = payload_bytes(request);
         let mut state = self.lock();
@@ -148,7 +150,8 @@ impl Connection {
         !state.is_broken
     }
 
-    /// A number for `request`, which holds `claim`, under which its answer will come, and how late the latest reply was.
+    /// Assigns a number to `request`, which holds `claim`; its answer will carry the number. Returns the number, and
+    /// the lateness of the latest reply.
     fn number(&self, request: Request, claim: Claim) -> (u64, Duration) {
         let mut state = self.lock();
         let number = state.next;
@@ -162,7 +165,7 @@ impl Connection {
         self.changed.notify_all();
     }
 
-    /// Sends replies until the last is sent, or none can be.
+    /// Sends replies until the last is sent, or until a send fails.
     fn send_all(&self, mut writer: impl Write) {
         let mut state = self.lock();
         loop {
@@ -204,7 +207,7 @@ impl Target for Connection {
     }
 }
 
-/// Bytes that a request makes the server hold.
+/// Returns the number of bytes that the server holds for a request.
 fn payload_bytes(request: &Request) -> u64 {
     match request.command {
         command::READ | command::WRITE if request.length <= PAYLOAD_BYTES_MAX => u64::from(request.length),

@@ -1,10 +1,10 @@
-//! The protocol's numbers and messages, and what the drive's errors are in it.
+//! The protocol's numbers and messages, and the error numbers for the drive's errors.
 
 use imbrex_device::DeviceError;
 
 pub use imbrex_nbd::*;
 
-/// The one place where the drive's errors become the protocol's.
+/// Returns the protocol's error number for an error of the drive.
 pub fn errno_of(error: &DeviceError) -> u32 {
     match error {
         DeviceError::Medium { cause, .. } if cause.kind() == std::io::ErrorKind::StorageFull => errno::ENOSPC,
@@ -19,7 +19,7 @@ pub fn errno_of(error: &DeviceError) -> u32 {
         | DeviceError::CopiedUnclosed { .. }
         | DeviceError::Damaged { .. }
         | DeviceError::Replay(_) => errno::EIO,
-        // What a drive with zones says to a write off the pointer; NBD has no number of its own for it.
+        // The error of a zoned drive for a write off the write pointer; NBD has no separate number for it.
         DeviceError::Zone(_) => errno::EIO,
         DeviceError::ReadOnly => errno::EPERM,
         DeviceError::PastEnd { .. } => errno::ENOSPC,

@@ -1,9 +1,9 @@
-//! What a request asks for, and the words of its reply.
+//! Conversion of NBD requests to drive operations, and the bytes of replies.
 //!
 //! Invariants:
-//! 1. What a request asks for is bounded before anything is allocated for it, and claimed from the memory that all clients
-//!    share: a payload as its bytes come, what is read before the drive is asked.
-//! 2. A request that names other than whole sectors of the drive changes nothing.
+//! 1. The memory for a request is limited before any is allocated, and is claimed from the memory shared by all
+//!    clients. Memory for a payload is claimed as its bytes arrive, and memory for a read before the drive is called.
+//! 2. A request that does not name whole sectors of the drive changes nothing.
 
 use std::io::{self, IoSlice, Read, Write};
 
@@ -16,23 +16,23 @@ use crate::front::{Answer, Facts, Front};
 use crate::limits::PAYLOAD_STEP_BYTES;
 use crate::payload::{Account, Claim};
 
-/// Bytes of a reply that a client must take before its time begins anew.
+/// Number of bytes of a reply that a client must take within its deadline; each such step has a new deadline.
 pub(super) const SEND_STEP_BYTES: usize = 256 << 10;
-/// Extents in one answer to BLOCK_STATUS.
+/// Maximum number of extents in one answer to BLOCK_STATUS.
 const EXTENTS_MAX: usize = 8192;
-/// BLOCK_STATUS looks no further than this at once; the client asks on.
+/// Maximum number of bytes covered by one answer to BLOCK_STATUS; the client asks again for the rest.
 const STATUS_BYTES_MAX: u64 = 1 << 30;
-/// Zeroes are written in pieces of this many bytes, where the layer keeps no trims.
+/// Number of bytes in which zeroes are written if the layer does not keep trims.
 const ZEROES_BYTES: u64 = 1 << 20;
 
-/// What is needed to answer.
+/// A request, with the session needed for its answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub(super) request: Request,
     pub(super) session: Session,
 }
 
-/// Writes `head` and `data` after it, the beginning of both with one call, so that whoever reads them wakes once.
+/// Writes `head` and then `data`. One call writes the start of both, so that the reader wakes only once.
 pub(super) fn write_both(writer: &mut impl Write, head: &[u8], data: &[u8]) -> io::Result<()> {
     let step = data.len().min(SEND_STEP_BYTES);
     let sent = match writer.write_vectored(&[IoSlice::new(head), IoSlice::new(&data[..step])]) {
@@ -43,8 +43,8 @@ pub(super) fn write_both(writer: &mut impl Write, head: &[u8], data: &[u8]) -> i
     writer.write_all(&data[sent.saturating_sub(head.len())..])
 }
 
-/// The next request; nothing at the end of the stream, or when the client says good-bye or breaks the protocol. A client
-/// may be idle for as long as it likes; from the first byte on it has its time.
+/// Returns the next request; `None` at the end of the stream, after DISCONNECT, or if the client breaks the protocol. A
+/// client may be idle for any time; from the first byte of a request on it has a deadline.
 pub(super) fn next_request(reader: &mut Incoming<impl Read>, account: &Account) -> io::Result<Option<Request>> {
     account.client().received();
     if !reader.wait()? {
@@ -62,8 +62,8 @@ pub(super) fn next_request(reader: &mut Incoming<impl Read>, account: &Account) 
     Ok(request)
 }
 
-/// The request as the drive takes it, or the error it deserves; its payload, if any, has been read, and `claim` covers what
-/// it makes the server hold.
+/// Returns the request as an operation of the drive, or the error number for the client. The payload has then been
+/// read, and `claim` covers the memory that the request needs.
 pub(super) fn io_of(
     request: &Request,
     session: Session,
@@ -81,13 +81,13 @@ pub(super) fn io_of(
     if is_write {
         read_payload(reader, request.length as usize, &mut buffer, claim)?;
     }
-    // All of the request is there.
+    // The whole request has arrived.
     claim.account().client().received();
     let known_flags = command_flag::FUA
         | match request.command {
             command::WRITE_ZEROES => command_flag::NO_HOLE | command_flag::FAST_ZERO,
             command::BLOCK_STATUS => command_flag::REQ_ONE,
-            // "Do not fragment": we never do.
+            // "Do not fragment": this server never fragments.
             command::READ => 1 << 2,
             _ => 0,
         };
@@ -119,18 +119,19 @@ pub(super) fn io_of(
     Ok(Ok(Io { tag: request.cookie, kind, offset: request.offset, length: u64::from(request.length), buffer }))
 }
 
-/// Whether `read` holds a whole request, with its payload.
+/// Returns whether `read` holds a whole request, with its payload.
 pub(super) fn holds_request(read: &[u8]) -> bool {
     let Some(request) = read.first_chunk().and_then(Request::parse) else { return false };
     read.len() - REQUEST_BYTES >= payload_bytes(&request)
 }
 
-/// Bytes that follow `request`.
+/// Returns the number of payload bytes that follow `request`.
 fn payload_bytes(request: &Request) -> usize {
     if request.command == command::WRITE { request.length as usize } else { 0 }
 }
 
-/// Fills `buffer` with `length` bytes; room is claimed and made as they come, for a client may promise more than it sends.
+/// Fills `buffer` with `length` bytes. Memory is claimed and allocated as they arrive, because a client may announce
+/// more than it sends.
 fn read_payload(reader: &mut impl Read, length: usize, buffer: &mut Vec<u8>, claim: &mut Claim) -> io::Result<()> {
     let mut done = 0;
     while done < length {
@@ -149,8 +150,7 @@ fn read_payload(reader: &mut impl Read, length: usize, buffer: &mut Vec<u8>, cla
     Ok(())
 }
 
-/// What is wrong with the place that a request names: it would change what is read-only, or is not whole sectors of the
-/// drive.
+/// Returns the error number for a change of a read-only drive, or for a range that is not whole sectors of the drive.
 fn misplaced(request: &Request, facts: &Facts) -> Option<u32> {
     let Request { command, offset, length, .. } = *request;
     let (length, sector) = (u64::from(length), u64::from(facts.sector_bytes));
@@ -167,7 +167,8 @@ fn misplaced(request: &Request, facts: &Facts) -> Option<u32> {
     (length == 0 || !offset.is_multiple_of(sector) || !length.is_multiple_of(sector)).then_some(errno::EINVAL)
 }
 
-/// Whether the request is served as several: zeroes that must be written, or what must be durable after a trim.
+/// Returns whether the request takes several operations of the drive: zeroes that must be written, or a flush after a
+/// trim with FUA.
 pub(super) fn steps_of(request: &Request, io: &Io) -> Steps {
     let fua = request.flags & command_flag::FUA != 0;
     match (request.command, io.kind) {
@@ -186,7 +187,7 @@ pub(super) enum Steps {
     Status,
 }
 
-/// Calls `serve` with what a request of several steps comes to; the first error ends it.
+/// Calls `serve` for each operation of a request; the first error ends the request. Returns the last answer.
 pub(super) fn in_steps(steps: Steps, io: Io, serve: &mut dyn FnMut(Io) -> Answer) -> Answer {
     let tag = io.tag;
     match steps {
@@ -216,7 +217,7 @@ pub(super) fn in_steps(steps: Steps, io: Io, serve: &mut dyn FnMut(Io) -> Answer
     }
 }
 
-/// Appends the reply to `asked`, but for the data of a read, which the caller sends after it.
+/// Appends the reply to `asked`, without the data of a read, which the caller sends after it.
 pub(super) fn reply(out: &mut Vec<u8>, asked: &Asked, outcome: &Result<(), DeviceError>) {
     let Asked { request, session } = asked;
     let is_read = request.command == command::READ;

@@ -1,8 +1,9 @@
-//! Requests and replies. Without a pace one thread reads, serves and answers ([`inline`]); with one, several do ([`paced`]).
+//! Requests and replies. For a drive without a pace one thread reads, serves and answers ([`inline`]); with a pace,
+//! several do ([`paced`]).
 //!
 //! Invariants:
 //! 1. Every request with the right magic is answered once, in any order, or the connection ends.
-//! 2. A reply goes out whole: one thread writes.
+//! 2. Replies are not interleaved: one thread writes.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub fn run(
     }
 }
 
-/// A writer whose client must take what it is sent, piece by piece in its time.
+/// A writer that sets a deadline for the client to take each piece.
 struct Watched<W> {
     writer: W,
     client: Arc<Client>,
@@ -53,7 +54,7 @@ impl<W: Write> Write for Watched<W> {
         sent
     }
 
-    /// After the last piece of a reply.
+    /// Marks the end of a reply: clears the deadline.
     fn flush(&mut self) -> io::Result<()> {
         self.client.sent();
         self.writer.flush()

@@ -1,27 +1,27 @@
-//! What the kernel's ublk driver and a server say to each other: structures and numbers of `linux/ublk_cmd.h`.
+//! The interface between the kernel's ublk driver and a server: structures and numbers of `linux/ublk_cmd.h`.
 //!
 //! Invariants:
 //! 1. Structures have the kernel's sizes; the driver takes nothing else.
 //! 2. Sectors are 512 bytes here, whatever the drive's are.
 
-/// Bytes of the sectors that the block layer counts in.
+/// Bytes of the sectors in which the block layer counts.
 pub const KERNEL_SECTOR_BYTES: u64 = 512;
 
-/// A command to `/dev/ublk-control`, as it lies in the request to io_uring.
+/// A command to `/dev/ublk-control`, as part of a request to io_uring.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct ControlCommand {
     /// Number of the device.
     pub device: u32,
-    /// All ones where no queue is meant.
+    /// Number of the queue; all ones for commands to the device.
     pub queue: u16,
-    /// Bytes at `address`.
+    /// Number of bytes at `address`.
     pub length: u16,
-    /// Where what is sent or asked for lies.
+    /// Address of the data that are sent or requested.
     pub address: u64,
-    /// What the command takes as a number.
+    /// Numeric argument of the command.
     pub value: u64,
-    /// Of devices for users without rights; unused.
+    /// Length of the device path, for devices of users without privileges; unused.
     pub path_length: u16,
     /// Unused.
     pub pad: u16,
@@ -29,81 +29,81 @@ pub struct ControlCommand {
     pub reserved: u32,
 }
 
-/// What a device is, to be agreed on when it is made.
+/// Properties of a device, agreed on when it is added.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct DeviceInfo {
-    /// Queues.
+    /// Number of queues.
     pub queues: u16,
-    /// Requests of a queue.
+    /// Maximum number of requests in flight for each queue.
     pub queue_depth: u16,
-    /// One of [`state`].
+    /// State of the device, one of [`state`].
     pub state: u16,
     /// Unused.
     pub pad: u16,
-    /// Bytes of a request at most.
+    /// Maximum number of bytes of a request.
     pub request_bytes_max: u32,
-    /// Its number: all ones asks for a free one.
+    /// Number of the device: all ones asks for a free one.
     pub device: u32,
-    /// Of the server.
+    /// Process ID of the server.
     pub process: i32,
     /// Unused.
     pub pad2: u32,
-    /// Of [`feature`].
+    /// Bits of [`feature`].
     pub features: u64,
-    /// Not read by the driver.
+    /// Flags of the server, not read by the driver.
     pub server_flags: u64,
-    /// Set by the driver.
+    /// User and group of the owner, set by the driver.
     pub owner: [u32; 2],
     /// Unused.
     pub reserved: [u64; 2],
 }
 
-/// What the block layer is told of the drive.
+/// Parameters that describe the drive to the block layer.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Parameters {
-    /// Bytes of this structure.
+    /// Number of bytes of this structure.
     pub length: u32,
-    /// Which parts are filled: of [`part`].
+    /// Bits of [`part`]: the parts that are filled in.
     pub parts: u32,
-    /// Of [`attribute`].
+    /// Bits of [`attribute`].
     pub attributes: u32,
-    /// Logical block, power of two of bytes.
+    /// Size of a logical block, as a power of two in bytes.
     pub logical_shift: u8,
-    /// Physical block.
+    /// Size of a physical block, as a power of two in bytes.
     pub physical_shift: u8,
-    /// Best size of a request.
+    /// Best size of a request (`io_opt`), as a power of two in bytes.
     pub best_shift: u8,
-    /// Least size that costs no more than itself.
+    /// Smallest size of a request without a penalty (`io_min`), as a power of two in bytes.
     pub least_shift: u8,
-    /// Sectors of a request at most.
+    /// Maximum number of sectors of a request.
     pub sectors_max: u32,
-    /// Sectors of a zone.
+    /// Number of sectors of a zone.
     pub zone_sectors: u32,
-    /// Sectors of the drive.
+    /// Number of sectors of the drive.
     pub sectors: u64,
     /// Unused.
     pub boundary_mask: u64,
     /// First sector that can be discarded.
     pub discard_alignment: u32,
-    /// Bytes.
+    /// Granularity of discards, in bytes.
     pub discard_granularity: u32,
-    /// Sectors of a discard at most.
+    /// Maximum number of sectors of a discard.
     pub discard_sectors_max: u32,
-    /// Sectors of a write of zeroes at most.
+    /// Maximum number of sectors of a write of zeroes.
     pub zeroes_sectors_max: u32,
-    /// One.
+    /// Maximum number of segments of a discard: one.
     pub discard_segments_max: u16,
     /// Unused.
     pub reserved: u16,
-    /// Set by the driver.
+    /// Device numbers (major and minor), set by the driver.
     pub device_numbers: [u32; 4],
-    /// Zones that may be open.
+    /// Maximum number of open zones.
     pub open_zones_max: u32,
-    /// Zones that may be open or closed.
+    /// Maximum number of open and closed zones together.
     pub active_zones_max: u32,
-    /// Sectors of an append at most.
+    /// Maximum number of sectors of an append.
     pub append_sectors_max: u32,
     /// Unused.
     pub reserved_zoned: [u8; 20],
@@ -113,13 +113,13 @@ pub struct Parameters {
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Descriptor {
-    /// The operation in the low eight bits, of [`operation`]; above it flags.
+    /// The operation in the low eight bits, one of [`operation`]; flags above.
     pub operation_and_flags: u32,
-    /// Sectors; of a report of zones: how many zones at most.
+    /// Number of sectors; in a request for a report, the maximum number of zones.
     pub sectors: u32,
     /// First sector.
     pub sector: u64,
-    /// The server's buffer.
+    /// Address of the server's buffer.
     pub address: u64,
 }
 
@@ -129,9 +129,9 @@ pub struct Descriptor {
 pub struct KernelZone {
     /// First sector.
     pub start: u64,
-    /// Sectors.
+    /// Number of sectors.
     pub length: u64,
-    /// The sector that is to be written next.
+    /// Sector of the write pointer.
     pub pointer: u64,
     /// One of [`zone_kind`].
     pub kind: u8,
@@ -141,23 +141,23 @@ pub struct KernelZone {
     pub flags: [u8; 2],
     /// Unused.
     pub reserved: [u8; 4],
-    /// Sectors that can be written.
+    /// Number of sectors that can be written.
     pub capacity: u64,
     /// Unused.
     pub reserved_end: [u8; 24],
 }
 
-/// A server's word about one request of a queue: give me one, or take the answer and give me the next.
+/// A command of a server about a request of a queue: fetch a first request, or commit an answer and fetch the next request.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct QueueCommand {
     /// Number of the queue.
     pub queue: u16,
-    /// Which request.
+    /// Tag of the request.
     pub tag: u16,
-    /// Bytes, or an error below zero.
+    /// Number of bytes, or a negative error number.
     pub result: i32,
-    /// The server's buffer; of an answered append, the sector it went to.
+    /// Address of the server's buffer; for an answered append, its first sector.
     pub address: u64,
 }
 
@@ -180,128 +180,128 @@ const fn read(number: u32, bytes: usize) -> u32 {
 pub mod command {
     use super::*;
 
-    /// What a device is.
+    /// Return the properties of a device.
     pub const GET_INFO: u32 = read(0x02, size_of::<ControlCommand>());
-    /// Make a device.
+    /// Add a device.
     pub const ADD: u32 = read_write(0x04, size_of::<ControlCommand>());
-    /// Forget a device.
+    /// Delete a device.
     pub const DELETE: u32 = read_write(0x05, size_of::<ControlCommand>());
-    /// Show the disk.
+    /// Make the disk visible.
     pub const START: u32 = read_write(0x06, size_of::<ControlCommand>());
-    /// Take the disk away.
+    /// Remove the disk.
     pub const STOP: u32 = read_write(0x07, size_of::<ControlCommand>());
-    /// Say what the disk is like.
+    /// Set the parameters of the disk.
     pub const SET_PARAMETERS: u32 = read_write(0x08, size_of::<ControlCommand>());
-    /// What the driver can do.
+    /// Return the driver's features.
     pub const GET_FEATURES: u32 = read(0x13, size_of::<ControlCommand>());
-    /// Give a queue's first request.
+    /// Fetch a first request of a queue.
     pub const FETCH: u32 = read_write(0x20, size_of::<QueueCommand>());
-    /// Take an answer, give the next request.
+    /// Commit an answer and fetch the next request.
     pub const COMMIT_AND_FETCH: u32 = read_write(0x21, size_of::<QueueCommand>());
 }
 
-/// What a driver can do.
+/// Features of a driver.
 pub mod feature {
     /// The server moves the bytes itself, by reading and writing the character device.
     pub const USER_COPY: u64 = 1 << 7;
-    /// Zones.
+    /// The device may have zones.
     pub const ZONED: u64 = 1 << 8;
 }
 
 /// States of a device.
 pub mod state {
-    /// Nobody serves it.
+    /// No server runs for the device.
     pub const DEAD: u16 = 0;
 }
 
 /// Parts of [`Parameters`].
 pub mod part {
-    /// Sizes and attributes.
+    /// The sizes and attributes.
     pub const BASIC: u32 = 1 << 0;
-    /// Discard and zeroes.
+    /// The limits of discards and writes of zeroes.
     pub const DISCARD: u32 = 1 << 1;
-    /// Zones.
+    /// The sizes and limits of zones.
     pub const ZONED: u32 = 1 << 3;
 }
 
 /// Attributes of a disk.
 pub mod attribute {
-    /// Writes are refused.
+    /// The disk is read-only.
     pub const READ_ONLY: u32 = 1 << 0;
-    /// It turns.
+    /// The disk rotates.
     pub const ROTATIONAL: u32 = 1 << 1;
-    /// Flushes are wanted.
+    /// The block layer must send flushes.
     pub const VOLATILE_CACHE: u32 = 1 << 2;
-    /// Force unit access is known.
+    /// Force unit access is supported.
     pub const FUA: u32 = 1 << 3;
 }
 
 /// Operations of the block layer.
 pub mod operation {
-    /// Bytes to the host.
+    /// Read.
     pub const READ: u32 = 0;
-    /// Bytes from the host.
+    /// Write.
     pub const WRITE: u32 = 1;
-    /// Make durable.
+    /// Flush.
     pub const FLUSH: u32 = 2;
-    /// No longer needed.
+    /// Discard.
     pub const DISCARD: u32 = 3;
-    /// Zeroes.
+    /// Write zeroes.
     pub const WRITE_ZEROES: u32 = 5;
     /// Open a zone.
     pub const ZONE_OPEN: u32 = 10;
     /// Close a zone.
     pub const ZONE_CLOSE: u32 = 11;
-    /// Make a zone full.
+    /// Finish a zone, which makes the zone full.
     pub const ZONE_FINISH: u32 = 12;
-    /// Bytes from the host, to a zone's pointer.
+    /// Write at a zone's write pointer.
     pub const ZONE_APPEND: u32 = 13;
-    /// Empty all zones.
+    /// Reset all zones.
     pub const ZONE_RESET_ALL: u32 = 14;
-    /// Empty a zone.
+    /// Reset a zone.
     pub const ZONE_RESET: u32 = 15;
-    /// Zones to the host.
+    /// Report zones.
     pub const REPORT_ZONES: u32 = 18;
     /// Flag of a write: durable when answered.
     pub const FUA: u32 = 1 << 13;
-    /// Flag of a write of zeroes: the place stays allocated.
+    /// Flag of a write of zeroes: the sectors stay allocated.
     pub const NO_UNMAP: u32 = 1 << 15;
 }
 
 /// Kinds of zones.
 pub mod zone_kind {
-    /// It has no pointer.
+    /// A zone without a write pointer.
     pub const CONVENTIONAL: u8 = 1;
-    /// It is written at its pointer.
+    /// A zone that is written at its write pointer.
     pub const SEQUENTIAL: u8 = 2;
 }
 
 /// Conditions of zones.
 pub mod zone_condition {
-    /// It has no pointer.
+    /// The zone has no write pointer.
     pub const NO_POINTER: u8 = 0;
-    /// Nothing is written.
+    /// No sector is written.
     pub const EMPTY: u8 = 1;
-    /// A write opened it.
+    /// The zone was opened by a write.
     pub const IMPLICITLY_OPEN: u8 = 2;
-    /// The host opened it.
+    /// The zone was opened by the host.
     pub const EXPLICITLY_OPEN: u8 = 3;
-    /// Partly written.
+    /// The zone is partly written and not open.
     pub const CLOSED: u8 = 4;
-    /// Readable only.
+    /// The zone can only be read.
     pub const READ_ONLY: u8 = 0xd;
-    /// Written, or finished.
+    /// The zone is completely written, or was finished.
     pub const FULL: u8 = 0xe;
-    /// Nothing of it is left.
+    /// The zone can be neither read nor written.
     pub const OFFLINE: u8 = 0xf;
 }
 
-/// Where the bytes of the request with `tag` lie in the character device, for servers that move them themselves.
+/// Returns the offset in the character device of the bytes of the request with `tag`, for servers with [`feature::USER_COPY`].
 pub const fn bytes_offset(tag: u16) -> u64 {
     0x8000_0000 + ((tag as u64) << 25)
 }
 
-/// Queue depth at most, which also fixes where the descriptors of each queue lie.
+/// Maximum queue depth, from which the offset of each queue's descriptors also follows.
 pub const QUEUE_DEPTH_MAX: usize = 4096;
-/// What a command is answered with when the device goes away.
+/// Result of a command when the device is removed.
 pub const ABORTED: i32 = -libc::ENODEV;

@@ -1,8 +1,8 @@
-//! The control device: makes, starts, stops and forgets block devices.
+//! The control device of the driver: adds, starts, stops and deletes block devices.
 //!
 //! Invariants:
-//! 1. A command has been answered when its call returns, so what it points at outlives it.
-//! 2. Errors say what to do.
+//! 1. Each call waits for the answer to its command, so data to which the command points outlive the command.
+//! 2. Error messages say how to fix the error.
 
 use std::fs::File;
 use std::io;
@@ -12,9 +12,9 @@ use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use super::abi::{ControlCommand, DeviceInfo, Parameters, command, feature, state};
 
-/// Where the driver is spoken to.
+/// Path of the control device.
 const CONTROL: &str = "/dev/ublk-control";
-/// Opcodes of Linux before 6.3: the number without what a command carries.
+/// Mask for opcodes of Linux before 6.3: the number without direction and size.
 const OLD_OPCODE_MASK: u32 = 0xff;
 
 /// A connection to the driver.
@@ -25,25 +25,25 @@ pub struct Control {
     is_old: bool,
 }
 
-/// An error in words.
+/// Type of an error message.
 pub type Words = String;
 
 impl Control {
-    /// Opens the driver.
+    /// Opens the control device.
     pub fn open() -> Result<Control, Words> {
         let file = File::options().read(true).write(true).open(CONTROL).map_err(|error| cannot_open(&error))?;
         let ring = IoUring::builder().build(4).map_err(|error| no_ring(&error))?;
         Ok(Control { file, ring, is_old: false })
     }
 
-    /// What the driver can do; nothing is known of drivers before Linux 6.5.
+    /// Returns the driver's features, as bits of [`feature`]; 0 for drivers before Linux 6.5, which cannot report them.
     pub fn features(&mut self) -> u64 {
         let mut features = 0u64;
         let asked = self.run(command::GET_FEATURES, u32::MAX, Argument::Data((&raw mut features).cast(), 8));
         if asked.is_err() { 0 } else { features }
     }
 
-    /// Makes a device; `info` then says what came of it. A device of that number that nobody serves any more gives way.
+    /// Adds a device; the driver fills in `info`. A device of that number without a server is deleted first.
     pub fn add(&mut self, info: &mut DeviceInfo) -> Result<(), Words> {
         let asked = info.device;
         for attempt in 0..3 {
@@ -64,30 +64,30 @@ impl Control {
         self.command_with(command::GET_INFO, device, &mut info).is_ok() && info.state == state::DEAD
     }
 
-    /// Says what the disk is like.
+    /// Sets the parameters of the disk.
     pub fn set_parameters(&mut self, device: u32, parameters: &mut Parameters) -> Result<(), Words> {
         self.command_with(command::SET_PARAMETERS, device, parameters)
             .map_err(|error| format!("the kernel does not take the drive's sizes: {error}"))
     }
 
-    /// Shows the disk. Comes back when its partitions have been looked for, which takes its queue.
+    /// Makes the disk visible. Returns after the kernel has read the partition table, which needs a running queue.
     pub fn start(&mut self, device: u32) -> Result<(), Words> {
         let process = u64::from(std::process::id());
         self.run(command::START, device, Argument::Value(process))
             .map_err(|error| format!("the kernel does not start the device: {error}"))
     }
 
-    /// Takes the disk away. Comes back when its requests have been answered.
+    /// Removes the disk. Returns after its requests have been answered.
     pub fn stop(&mut self, device: u32) -> io::Result<()> {
         self.run(command::STOP, device, Argument::Value(0))
     }
 
-    /// Forgets the device.
+    /// Deletes the device.
     pub fn delete(&mut self, device: u32) -> io::Result<()> {
         self.run(command::DELETE, device, Argument::Value(0))
     }
 
-    /// The opcode as this driver knows it.
+    /// Returns the opcode that this driver uses for `command`.
     pub fn opcode(&self, command: u32) -> u32 {
         if self.is_old { command & OLD_OPCODE_MASK } else { command }
     }
@@ -106,12 +106,12 @@ impl Control {
             .cmd(in_request(&words))
             .build();
         #[expect(unsafe_code, reason = "a request to io_uring is one by its nature")]
-        // SAFETY: what the command points at is borrowed by the caller, and the answer is awaited before it returns.
+        // SAFETY: the data of the command are borrowed by the caller, and the answer is awaited before this returns.
         unsafe {
             self.ring.submission().push(&entry).expect("there is one command at a time");
         }
         let answer = loop {
-            // A signal ends the wait, even with good news about what was submitted.
+            // A signal may end the wait early, even if the submission succeeded.
             match self.ring.submit_and_wait(1) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
@@ -132,7 +132,7 @@ enum Argument {
     Value(u64),
 }
 
-/// A structure as the 80 bytes that a request carries.
+/// Returns a structure as the 80 bytes that a request carries.
 pub fn in_request<T: Copy>(words: &T) -> [u8; 80] {
     assert!(size_of::<T>() <= 80, "a command fits into a request");
     let mut bytes = [0; 80];
@@ -164,7 +164,7 @@ fn cannot_open(error: &io::Error) -> Words {
     }
 }
 
-/// What a ring that cannot be had means.
+/// Returns the message for a failure to create an io_uring.
 pub fn no_ring(error: &io::Error) -> Words {
     if is(error, libc::ENOSYS) || is(error, libc::EPERM) {
         return format!(

@@ -1,13 +1,14 @@
-//! An emulated drive as a Linux block device, `/dev/ublkbN`, whose requests the kernel gives to this process.
+//! An emulated drive as a Linux block device, `/dev/ublkbN`, whose requests the kernel passes to this process.
 //!
-//! The protocol is spoken here over `io-uring`: it is six commands and a table of requests. The `libublk` crate would
-//! bring an executor and needs libclang to build.
+//! This module implements the protocol itself over `io-uring`: it has six commands and a table of requests. The
+//! `libublk` crate would add an executor, and needs libclang to build.
 //!
-//! The device goes when the process does. The kernel could let it wait for another server (user recovery), but a killed
-//! drive has lost its volatile cache, and a file system above would go on as if it had not.
+//! The device disappears with the process. The kernel could let the device wait for another server (user recovery). But
+//! a killed drive has lost its volatile cache, and a file system on the device would continue as if the cache were
+//! intact.
 //!
 //! Invariants:
-//! 1. A device that was made is taken away and forgotten, whatever goes wrong after.
+//! 1. A device that was created is stopped and deleted, even after an error.
 
 pub mod abi;
 pub mod control;
@@ -28,18 +29,18 @@ use queue::{Agreed, Queue};
 use crate::front::{Facts, Front};
 use imbrex_device::zoned::ZonedMode;
 
-/// Requests at once: as many as a SATA drive's queue takes, and as many again in the block layer's hands.
+/// Maximum number of requests in flight: the queue of a SATA drive, and as many again for the block layer's own queueing.
 const QUEUE_DEPTH: u16 = 64;
-/// Bytes of a request at most.
+/// Maximum size of a request in bytes.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
-/// Bytes of a discard at most.
+/// Maximum size of a discard in bytes.
 const DISCARD_BYTES_MAX: u64 = 1 << 30;
-/// Bytes of a write of zeroes at most, which may have to be written.
+/// Maximum size in bytes of a write of zeroes, which may have to be written.
 const ZEROES_BYTES_MAX: u64 = 8 << 20;
-/// How long the character device may take to appear.
+/// Maximum time for the character device to appear.
 const APPEARANCE_TIME: Duration = Duration::from_secs(10);
 
-/// A block device with a drive behind it.
+/// A block device backed by an emulated drive.
 pub struct BlockDevice {
     control: Control,
     number: u32,
@@ -48,7 +49,7 @@ pub struct BlockDevice {
 }
 
 impl BlockDevice {
-    /// Makes `/dev/ublkbN` of the drive behind `front`; without a number, the first that is free.
+    /// Creates `/dev/ublkbN` for the drive behind `front`; without a number, the first free one.
     pub fn start(front: Arc<Front>, number: Option<u32>) -> Result<BlockDevice, Words> {
         let mut parameters = parameters(front.facts())?;
         let mut control = Control::open()?;
@@ -63,7 +64,7 @@ impl BlockDevice {
             ..DeviceInfo::default()
         };
         control.add(&mut info)?;
-        // From here on the device is forgotten again when this goes out of scope.
+        // From here on, dropping `device` deletes the device.
         let mut device = BlockDevice { control, number: info.device, queue: None, is_gone: false };
         device.control.set_parameters(info.device, &mut parameters)?;
         let bytes = info.request_bytes_max as usize;
@@ -73,24 +74,24 @@ impl BlockDevice {
         Ok(device)
     }
 
-    /// Where it is.
+    /// Returns the path of the device.
     pub fn path(&self) -> PathBuf {
         format!("/dev/ublkb{}", self.number).into()
     }
 
-    /// Whether somebody has mounted it, or claims it otherwise.
+    /// Returns whether the device is mounted, or opened exclusively in another way.
     pub fn is_in_use(&self) -> bool {
         let exclusive =
             std::os::unix::fs::OpenOptionsExt::custom_flags(File::options().read(true), libc::O_EXCL).open(self.path());
         exclusive.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
     }
 
-    /// Whether its queue still runs: it ends by itself only when something is wrong.
+    /// Returns whether the queue's thread still runs. It ends by itself only after an error.
     pub fn is_served(&self) -> bool {
         self.queue.as_ref().is_some_and(|queue| !queue.is_finished())
     }
 
-    /// Takes it away: what was written is with the drive when this returns.
+    /// Removes the device. When this returns, all writes have reached the drive.
     pub fn stop(mut self) -> Result<(), Words> {
         self.end()
     }
@@ -115,13 +116,13 @@ impl BlockDevice {
 impl Drop for BlockDevice {
     fn drop(&mut self) {
         if !self.is_gone {
-            // Already on the way out with an error that says more.
+            // The caller already has an error that says more.
             let _ = self.end();
         }
     }
 }
 
-/// The character device of a device just made, which may take a moment to appear.
+/// Opens the character device of a newly created device, which may take a moment to appear.
 fn open_when_there(number: u32) -> Result<File, Words> {
     let path = format!("/dev/ublkc{number}");
     let begun = Instant::now();
@@ -134,12 +135,12 @@ fn open_when_there(number: u32) -> Result<File, Words> {
     }
 }
 
-/// Starts the thread of the queue; comes back when it is about to ask for requests.
+/// Starts the thread of the queue. Returns when the thread is about to ask the driver for requests.
 fn begin_queue(front: Arc<Front>, device: File, agreed: Agreed) -> Result<JoinHandle<std::io::Result<()>>, Words> {
     let (made, is_made) = mpsc::channel();
     let thread = std::thread::Builder::new().name("ublk".into()).spawn(move || {
         let queue = Queue::new(front, device, agreed);
-        // Whoever starts the thread waits for this word.
+        // The starting thread waits for this message.
         let _ = made.send(queue.as_ref().err().map(no_ring));
         queue?.run()
     });
@@ -151,10 +152,14 @@ fn begin_queue(front: Arc<Front>, device: File, agreed: Agreed) -> Result<JoinHa
     }
 }
 
-/// What the block layer is told of the drive, or why it cannot have it.
+/// Returns the parameters that describe the drive to the block layer.
+///
+/// # Errors
+///
+/// The reason why the block layer cannot have the drive.
 fn parameters(facts: &Facts) -> Result<Parameters, Words> {
     let shift = facts.sector_bytes.trailing_zeros() as u8;
-    // Flushes are asked for even where the drive has no volatile cache: they are what makes its image durable.
+    // The block layer must send flushes even if the drive has no volatile cache: they make its image durable.
     let mut attributes = attribute::ROTATIONAL | attribute::VOLATILE_CACHE | attribute::FUA;
     if facts.read_only {
         attributes |= attribute::READ_ONLY;
@@ -197,7 +202,7 @@ fn add_zones(mode: &ZonedMode, parameters: &mut Parameters) -> Result<(), Words>
     parameters.open_zones_max = mode.open_max.unwrap_or(0);
     parameters.active_zones_max = mode.active_max.unwrap_or(0);
     parameters.append_sectors_max = parameters.sectors_max;
-    // Zeroes, too, are written at the pointer: the block layer then writes them itself.
+    // Zeroes, too, must be written at the write pointer: with 0, the block layer writes them as data.
     parameters.zeroes_sectors_max = 0;
     Ok(())
 }

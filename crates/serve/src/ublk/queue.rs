@@ -1,16 +1,16 @@
-//! The queue of a block device: takes requests from the driver, gives them to the front, and gives the driver the answers.
+//! The queue of a block device: takes requests from the driver, passes them to the front, and returns the answers to the driver.
 //!
 //! ```text
 //!   with the driver ──request──► with the drive ──answer──► with the driver
 //!         └──────────────── device taken away ────────────────► ended
 //! ```
-//! One thread owns the queue, as the driver demands. Without a pace it also serves the requests; with one the pacer
-//! leaves its answers in a list and wakes this thread over a socket, which the ring watches. What zones demand beside
-//! that is in [`super::zones`].
+//! One thread owns the queue, as the driver demands. Without a pace the thread also serves the requests. With a pace,
+//! the pacer puts its answers into a list and wakes this thread over a socket, which the ring watches. Further rules
+//! for zones are in [`super::zones`].
 //!
 //! Invariants:
-//! 1. Each tag is in one of the three states above; only this thread changes it.
-//! 2. A tag's bytes are touched here only while the tag is with the drive, and by the driver only while it is not.
+//! 1. Each tag is in one of the three states above; only this thread changes its state.
+//! 2. This process touches the bytes of a tag only while the tag is with the drive, and the driver only while it is not.
 //! 3. The thread ends when every tag has ended.
 
 use std::collections::VecDeque;
@@ -33,24 +33,24 @@ use super::control::in_request;
 use super::zones::{self, Ruling, Zones};
 use crate::front::{Answer, Front, Target, came};
 
-/// How a wake-up is told from the answer to a command, which carries its tag.
+/// User data of a wake-up in the ring; other events carry a tag.
 const WAKE: u64 = u64::MAX;
 
-/// Sizes and opcodes that were agreed on with the driver.
+/// Sizes and opcodes agreed on with the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct Agreed {
-    /// Requests at once.
+    /// Maximum number of requests in flight.
     pub depth: u16,
-    /// Bytes of a request that carries any, at most.
+    /// Maximum number of bytes of a request with data.
     pub request_bytes_max: usize,
-    /// Opcode for a first request.
+    /// Opcode to fetch a first request.
     pub fetch: u32,
-    /// Opcode for an answer and the next request.
+    /// Opcode to commit an answer and fetch the next request.
     pub commit_and_fetch: u32,
 }
 
 impl Agreed {
-    /// With opcodes as the driver knows them.
+    /// Creates the agreement; `opcode` returns the opcode that the driver uses for a command.
     pub fn new(depth: u16, request_bytes_max: usize, opcode: impl Fn(u32) -> u32) -> Agreed {
         Agreed {
             depth,
@@ -61,7 +61,7 @@ impl Agreed {
     }
 }
 
-/// Where the pacer leaves answers.
+/// The list of answers from the pacer.
 struct Answers {
     waiting: Mutex<VecDeque<Answer>>,
     waker: UnixStream,
@@ -72,21 +72,21 @@ impl Target for Answers {
         let mut waiting = self.waiting.lock().expect("no thread panics while it holds the answers");
         waiting.push_back(answer);
         if waiting.len() == 1 {
-            // A socket that is full wakes the queue as well as one more byte would.
+            // A full socket wakes the queue as well as one more byte would.
             let _ = (&self.waker).write(&[0]);
         }
     }
 }
 
-/// Where the bytes of requests are.
+/// The place of the requests' bytes.
 enum Room {
-    /// In buffers of ours, a run of them for each tag: the driver fills and empties them.
+    /// Buffers of this process, one range for each tag, which the driver fills and empties.
     Ours(MmapMut),
-    /// With the driver: they are read from the character device, and written to it. Zoned devices have it so.
+    /// Memory of the driver, which is read and written through the character device. Zoned devices use this.
     Drivers,
 }
 
-/// The queue of one device.
+/// The queue of a device.
 pub struct Queue {
     front: Arc<Front>,
     agreed: Agreed,
@@ -95,24 +95,24 @@ pub struct Queue {
     descriptors: MmapRaw,
     room: Room,
     zones: Option<Zones>,
-    /// Where the append with each tag went, in sectors.
+    /// First sector of the append with each tag.
     appended: Vec<u64>,
     answers: Arc<Answers>,
     target: Arc<dyn Target>,
     woken: UnixStream,
-    /// Buffers to be filled again.
+    /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
     ended: u16,
-    /// By how much the latest answer was given after its time.
+    /// Lateness of the latest answer.
     late: Duration,
 }
 
 impl Queue {
-    /// The queue of the device behind the character device `device`. To be made in the thread that runs it.
+    /// Creates the queue of the device behind the character device `device`. Must be called in the thread that runs the queue.
     pub fn new(front: Arc<Front>, device: File, agreed: Agreed) -> io::Result<Queue> {
         assert!(usize::from(agreed.depth) <= QUEUE_DEPTH_MAX, "the driver has no deeper queues");
         let depth = usize::from(agreed.depth);
-        // One entry for each tag, one for the socket: a ring that never is full.
+        // One entry for each tag and one for the socket: such a ring is never full.
         let ring = IoUring::builder().build((depth as u32 + 1).next_power_of_two())?;
         let descriptors =
             MmapOptions::new().len(depth * size_of::<Descriptor>()).populate().map_raw_read_only(&device)?;
@@ -147,7 +147,7 @@ impl Queue {
         })
     }
 
-    /// Serves until the device is taken away.
+    /// Serves requests until the device is removed.
     pub fn run(mut self) -> io::Result<()> {
         for tag in 0..self.agreed.depth {
             self.tell_driver(self.agreed.fetch, tag, 0);
@@ -175,14 +175,14 @@ impl Queue {
     fn descriptor(&self, tag: u16) -> Descriptor {
         assert!(tag < self.agreed.depth, "the driver names tag {tag} of {}", self.agreed.depth);
         #[expect(unsafe_code, reason = "memory shared with the driver")]
-        // SAFETY: the mapping has one descriptor for each tag, page-aligned; while the tag is with the drive nobody
+        // SAFETY: the mapping has one descriptor for each tag, page-aligned. While the tag is with the drive nobody
         // writes to it, and any bytes are valid as its numbers.
         unsafe {
             self.descriptors.as_ptr().cast::<Descriptor>().add(usize::from(tag)).read_volatile()
         }
     }
 
-    /// Puts the bytes that the host sends with the request into `buffer`.
+    /// Copies the bytes that the host sends with the request into `buffer`.
     fn take_bytes(&mut self, tag: u16, length: usize, buffer: &mut Vec<u8>) -> io::Result<()> {
         buffer.clear();
         let first = usize::from(tag) * self.agreed.request_bytes_max;
@@ -196,7 +196,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Gives the host the bytes it has asked for.
+    /// Copies the bytes of an answer to the host.
     fn give_bytes(&mut self, tag: u16, bytes: &[u8]) -> io::Result<()> {
         let first = usize::from(tag) * self.agreed.request_bytes_max;
         match &mut self.room {
@@ -206,7 +206,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Serves the request with `tag`, or lets it wait for its zone.
+    /// Serves the request with `tag`, or queues it for its zone.
     fn serve(&mut self, tag: u16) {
         let asked = self.descriptor(tag);
         if self.zones.as_mut().is_none_or(|zones| zones.enter(tag, &asked)) {
@@ -214,10 +214,10 @@ impl Queue {
         }
     }
 
-    /// What becomes of a request: on a drive without zones it is served as it came.
+    /// Returns the next step for a request. On a drive without zones every request goes to the drive unchanged.
     fn rule(&self, asked: &Descriptor) -> Result<Ruling, DeviceError> {
         if asked.operation_and_flags & 0xff == operation::FLUSH {
-            // It has no place: what stands there is past all sectors.
+            // The sector number of a flush is undefined, and may lie past the end.
             return Ok(Ruling::Serve { offset: 0, length: 0 });
         }
         let length = u64::from(asked.sectors) * KERNEL_SECTOR_BYTES;
@@ -265,7 +265,7 @@ impl Queue {
         }
     }
 
-    /// Gives the driver an answer.
+    /// Returns an answer to the driver.
     fn answer(&mut self, answer: Answer) {
         let Answer { tag, buffer, outcome, due } = answer;
         self.late = due.elapsed();
@@ -282,14 +282,15 @@ impl Queue {
         self.spare.push(buffer);
     }
 
-    /// Answers with `bytes`, and with zeros for what a read asks beyond them.
+    /// Answers with `bytes`, padded with zeros to the length of a read.
     fn end_with_bytes(&mut self, tag: u16, asked: &Descriptor, mut bytes: Vec<u8>) {
         let result = match asked.operation_and_flags & 0xff {
             operation::READ => {
                 bytes.resize((u64::from(asked.sectors) * KERNEL_SECTOR_BYTES) as usize, 0);
                 bytes.len() as i32
             }
-            // The driver takes no more than it asked for, which it alone knows: a report shorter than that it asks again.
+            // Only the driver knows the length that it requested, and takes no more. It would repeat the request after
+            // a shorter report.
             operation::REPORT_ZONES => self.agreed.request_bytes_max as i32,
             _ => 0,
         };
@@ -298,7 +299,7 @@ impl Queue {
         self.commit(tag, if given.is_ok() { result } else { -libc::EIO });
     }
 
-    /// Gives the driver the result; what waited for the request's zone goes on.
+    /// Returns the result to the driver, and starts the next request that waited for the zone.
     fn commit(&mut self, tag: u16, result: i32) {
         let asked = self.descriptor(tag);
         self.tell_driver(self.agreed.commit_and_fetch, tag, result);
@@ -312,7 +313,7 @@ impl Queue {
     fn tell_driver(&mut self, opcode: u32, tag: u16, result: i32) {
         let address = match &self.room {
             Room::Ours(room) => room.as_ptr() as u64 + u64::from(tag) * self.agreed.request_bytes_max as u64,
-            // The driver takes none, but from an append.
+            // The driver takes no address here, except from an append.
             Room::Drivers if opcode == self.agreed.fetch => 0,
             Room::Drivers => match self.descriptor(tag).operation_and_flags & 0xff {
                 operation::ZONE_APPEND => self.appended[usize::from(tag)],
@@ -341,10 +342,10 @@ impl Queue {
         }
     }
 
-    /// Gives the driver what the pacer has answered.
+    /// Returns the pacer's answers to the driver.
     fn take_answers(&mut self) -> io::Result<()> {
         let mut bytes = [0; 64];
-        // To have read all is enough: the list is looked at afterwards.
+        // Draining the socket may stop at the last byte: the list of answers is read afterwards.
         while matches!(self.woken.read(&mut bytes), Ok(read) if read == bytes.len()) {}
         let waiting =
             std::mem::take(&mut *self.answers.waiting.lock().map_err(|_| io::Error::other("the pacer died"))?);
@@ -356,7 +357,7 @@ impl Queue {
     }
 }
 
-/// What a request of the block layer is to the drive.
+/// Returns the drive's operation for a request of the block layer; `None` for an unknown operation.
 fn kind_of(operation_and_flags: u32, trims_to_zeros: bool) -> Option<IoKind> {
     let fua = operation_and_flags & operation::FUA != 0;
     let stays = operation_and_flags & operation::NO_UNMAP != 0;
@@ -371,7 +372,7 @@ fn kind_of(operation_and_flags: u32, trims_to_zeros: bool) -> Option<IoKind> {
     }
 }
 
-/// What the block layer calls an error.
+/// Returns the block layer's error number for an error of the drive.
 fn errno_of(error: &DeviceError) -> i32 {
     match error {
         DeviceError::Medium { cause, .. } if cause.kind() == io::ErrorKind::StorageFull => libc::ENOSPC,
@@ -389,7 +390,7 @@ fn errno_of(error: &DeviceError) -> i32 {
         DeviceError::ReadOnly => libc::EPERM,
         DeviceError::PastEnd { .. } => libc::ENOSPC,
         DeviceError::Refused(_) => libc::EINVAL,
-        // These two the block layer knows as such; whatever else a zone refuses is an error of the request.
+        // The block layer knows these two errors; any other refusal by a zone is an I/O error.
         DeviceError::Zone(ZoneError::TooManyOpen { .. }) => libc::ETOOMANYREFS,
         DeviceError::Zone(ZoneError::TooManyActive { .. }) => libc::EOVERFLOW,
         DeviceError::Zone(_) => libc::EIO,

@@ -1,4 +1,4 @@
-//! What a zoned block device asks beyond plain reads and writes: reports, appends, and what is done to zones.
+//! Requests of zoned block devices beyond plain reads and writes: reports, appends, and zone management.
 //!
 //! ```text
 //!   request ─► enter ──┬─► rule ──┬─► to the drive ──► answer ─► leave ─► the next of the zone enters
@@ -6,12 +6,12 @@
 //!                      └─► waits while another has its zone
 //! ```
 //!
-//! That a write comes at the pointer, and that reads past it bring zeros, is the drive's own rule, on every door.
+//! The drive itself checks that a write begins at the write pointer, and returns zeros for reads beyond it, over every protocol.
 //!
 //! Invariants:
-//! 1. Of the requests that write to a zone or change it one is with the drive at a time, the others wait in their order:
-//!    the pointer is where the next must begin.
-//! 2. All zones are emptied at once only while none is at work.
+//! 1. Of the requests that write to a zone or change it, one at a time is with the drive. The others wait in order of
+//!    arrival, because each must begin at the write pointer that the previous one leaves.
+//! 2. RESET ALL is carried out only when no request of invariant 1 is with the drive.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,31 +24,31 @@ use super::abi::{Descriptor, KERNEL_SECTOR_BYTES, KernelZone, operation, zone_co
 /// Bytes of a zone in a report.
 const ZONE_BYTES: usize = size_of::<KernelZone>();
 
-/// Who has which zone, and who waits for it.
+/// The zones with a request at the drive, and the requests that wait for them.
 #[derive(Debug)]
 pub struct Zones {
     mode: ZonedMode,
-    /// Zones at work, each with the tags that wait for it.
+    /// Zones with a request at the drive, each with the tags of the requests that wait for the zone.
     at_work: BTreeMap<u32, VecDeque<u16>>,
-    /// Tags that want all of them.
+    /// Tags of requests that need all zones.
     waiting_for_all: VecDeque<u16>,
 }
 
-/// What becomes of a request.
+/// The next step for a request.
 #[derive(Debug)]
 pub enum Ruling {
-    /// It goes to the drive at this byte, with so many bytes.
+    /// Send the request to the drive with this range.
     Serve {
         /// First byte.
         offset: u64,
-        /// How many.
+        /// Number of bytes.
         length: u64,
     },
-    /// It is answered, with these bytes for the host.
+    /// Answer the request at once, with these bytes for the host.
     Answered(Vec<u8>),
 }
 
-/// What a request wants for itself alone.
+/// The zones that a request needs exclusively.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wanted {
     Nothing,
@@ -57,13 +57,13 @@ enum Wanted {
 }
 
 impl Zones {
-    /// Nobody has any.
+    /// Creates a table in which no zone has a request.
     pub fn new(mode: ZonedMode) -> Zones {
         Zones { mode, at_work: BTreeMap::new(), waiting_for_all: VecDeque::new() }
     }
 
     fn wanted(&self, asked: &Descriptor) -> Wanted {
-        // What has no place, such as a flush, comes with a sector past all zones.
+        // A request without a place, such as a flush, has a sector number past all zones.
         let scale = u64::from(self.mode.sector_bytes) / KERNEL_SECTOR_BYTES;
         let zone = (asked.sector / (self.mode.zone_sectors.0 * scale)) as u32;
         match asked.operation_and_flags & 0xff {
@@ -76,7 +76,7 @@ impl Zones {
         }
     }
 
-    /// Whether the request with `tag` may go on; if not, [`Zones::leave`] will name it.
+    /// Returns whether the request with `tag` may proceed. Otherwise a later call of [`Zones::leave`] returns its tag.
     pub fn enter(&mut self, tag: u16, asked: &Descriptor) -> bool {
         match self.wanted(asked) {
             Wanted::Nothing => true,
@@ -98,7 +98,7 @@ impl Zones {
         }
     }
 
-    /// The request is answered; gives the one that may go on in its stead.
+    /// Releases the zone of an answered request. Returns the tag of the waiting request that may now proceed, if there is one.
     pub fn leave(&mut self, asked: &Descriptor) -> Option<u16> {
         if let Wanted::Zone(zone) = self.wanted(asked) {
             let waiting = self.at_work.get_mut(&zone).expect("it has entered");
@@ -113,7 +113,8 @@ impl Zones {
         None
     }
 
-    /// What becomes of a request that has entered. `request_bytes_max` bounds what a report can hold.
+    /// Returns the next step for a request that has entered, after zone management is carried out. `request_bytes_max`
+    /// limits the size of a report.
     pub fn rule(
         &self,
         asked: &Descriptor,
@@ -132,7 +133,7 @@ impl Zones {
             operation::READ | operation::WRITE => return Ok(serve(lba, sectors)),
             operation::ZONE_APPEND => return Ok(serve(drive.zone_pointer(zone)?, sectors)),
             operation::REPORT_ZONES => {
-                // Of a report the number of sectors is a number of zones.
+                // In a request for a report, the number of sectors is a number of zones.
                 let count = asked.sectors.min((request_bytes_max / ZONE_BYTES) as u32);
                 return Ok(Ruling::Answered(self.report(drive, zone, count)));
             }
@@ -165,7 +166,7 @@ impl Zones {
     }
 }
 
-/// Whether an operation is one of those that only zoned devices are asked.
+/// Returns whether [`Zones::rule`] handles this operation.
 pub fn is_known(operation_and_flags: u32) -> bool {
     use operation::*;
     matches!(
@@ -174,7 +175,7 @@ pub fn is_known(operation_and_flags: u32) -> bool {
     )
 }
 
-/// A zone as the block layer has it, whose sectors are a `scale`th of the drive's.
+/// Returns a zone in the block layer's format, whose sectors are smaller than the drive's by the factor `scale`.
 fn kernel_zone(zone: &Zone, scale: u64) -> KernelZone {
     let (start, length) = (zone.start.0 * scale, zone.sectors.0 * scale);
     let condition = match zone.condition {
@@ -201,8 +202,8 @@ fn kernel_zone(zone: &Zone, scale: u64) -> KernelZone {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: what a host may do to zones is done to those of the drive, one request of a zone at a time. Method: the
-    //! driver's descriptors by hand, over a small drive in memory.
+    //! Goal: zone management by a host changes the drive's zones, one request of a zone at a time. Method: the driver's
+    //! descriptors by hand, over a small drive in memory.
 
     use super::*;
     use crate::verify::small_drive;
@@ -220,7 +221,7 @@ mod tests {
         (drive, Zones::new(mode), mode.zone_sectors.0)
     }
 
-    /// Carries a ruling out, as the queue does.
+    /// Carries out the next step of a request, as the queue does.
     fn write(zones: &Zones, drive: &mut EmulatedDrive, asked: &Descriptor) -> Result<u64, DeviceError> {
         match zones.rule(asked, drive, 1 << 20)? {
             Ruling::Serve { offset, length } => {
