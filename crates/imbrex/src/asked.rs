@@ -1,9 +1,9 @@
-//! What a simulation is asked beside its workload and its drives, by the names that the command line has for it. Whoever
-//! takes words for options, the command line, a sweep's file, Python's keywords, sets them here.
+//! Options of a simulation, beside its workload and its drives, under their command-line names. The command line, sweep
+//! files and Python's keyword arguments all set their options here.
 //!
 //! Invariants:
-//! 1. The names are those of `imbrex simulate`, without their dashes, which a test of the program checks.
-//! 2. A name is set once a call, and the last counts.
+//! 1. The names are those of `imbrex simulate`, without the leading dashes. A test of the program checks this.
+//! 2. Setting an option twice replaces the first value.
 
 use std::path::PathBuf;
 
@@ -16,41 +16,42 @@ use crate::options::SimulationOptions;
 use crate::simulation::Baseline;
 use crate::workload::WorkloadOptions;
 
-/// All that can be asked.
+/// All options of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     /// How to read the workload.
     pub workload: WorkloadOptions,
-    /// What to compare with.
+    /// Baseline that the drives are compared with.
     pub baseline: Baseline,
-    /// How requests reach the drives, and what is kept.
+    /// How requests reach the drives, and which results are kept.
     pub simulation: SimulationOptions,
 }
 
-/// A word that an option cannot take.
+/// An option value that the option does not accept, or an option name that does not exist.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadWord {
-    /// The option.
+    /// Name of the option.
     pub name: String,
-    /// The word that was given.
+    /// Value that was given.
     pub value: String,
-    /// What was expected.
+    /// Description of the values, or list of the names, that would have been accepted.
     pub expected: String,
 }
 
 impl BadWord {
-    /// The failure where options are written as `--name value`.
+    /// Returns the failure, with the option written as `--name value`.
     pub fn on_command_line(self) -> Failure {
         Failure::usage(format!("--{} {}: expected {}", self.name, self.value, self.expected))
     }
 
-    /// The failure where options are written as `name = value`.
+    /// Returns the failure, with the option written as `name = value`.
     pub fn in_assignment(self) -> Failure {
         Failure::usage(format!("{} = {}: expected {}", self.name, self.value, self.expected))
     }
 }
 
-/// An option: its name, what it takes (the error says so where a word is none of that), and how it is set.
+/// An option: its name, a description of the values it accepts (for error messages), and the function that sets it. The
+/// function returns `None` if it does not accept the value.
 type Settable = (&'static str, &'static str, fn(&mut Asked, &str) -> Option<()>);
 
 const OPTIONS: &[Settable] = &[
@@ -124,7 +125,7 @@ const OPTIONS: &[Settable] = &[
 const YES_OR_NO: &str = "true or false";
 const SIZE_OR_OFF: &str = "a size such as 64MiB, or off";
 
-/// Puts `value` in its place, if it is one.
+/// Stores `value` in `place`. Returns `None`, and leaves `place` unchanged, if there is no value.
 fn set<T>(place: &mut T, value: Option<T>) -> Option<()> {
     *place = value?;
     Some(())
@@ -146,12 +147,16 @@ fn size(word: &str) -> Option<u64> {
 }
 
 impl Asked {
-    /// The names of all options, in the order in which they are described.
+    /// Returns the names of all options, in the order in which the help lists them.
     pub fn names() -> impl Iterator<Item = &'static str> {
         OPTIONS.iter().map(|(name, ..)| *name)
     }
 
-    /// Sets the option `name` to what `word` says; one that is a flag takes `true` or `false`.
+    /// Sets the option `name` to the value that `word` spells. A flag accepts `true` or `false`.
+    ///
+    /// # Errors
+    ///
+    /// An unknown name, or a value that the option does not accept.
     pub fn set(&mut self, name: &str, word: &str) -> Result<(), BadWord> {
         let bad = |expected: String| BadWord { name: name.into(), value: word.into(), expected };
         let Some((_, takes, set)) = OPTIONS.iter().find(|(known, ..)| *known == name) else {

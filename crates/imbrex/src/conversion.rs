@@ -1,4 +1,4 @@
-//! Workloads looked at, and written in other formats.
+//! Statistics of a workload, and its conversion to other formats.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,22 +14,26 @@ use crate::files::{Draft, check_output};
 use crate::progress::Progress;
 use crate::workload::{Counted, Workload};
 
-/// The space of a generator that names none: 1 TB.
+/// Device size for a generator that names no space of its own: 1 TB, in sectors of 512 bytes.
 pub const GENERATOR_SECTORS: u64 = 1_000_000_000_000 / 512;
 
-/// Requests between two looks at the progress.
+/// Number of requests between two updates of the progress bar.
 const STEP: u64 = 65_536;
 
-/// What was written.
+/// Result of a conversion.
 pub struct Converted {
-    /// In which format.
+    /// Format of the written file.
     pub writer: &'static WriterInfo,
-    /// How much, and what that format cannot say.
+    /// Number of requests written, and counts of the details that the format cannot express.
     pub written: Written,
 }
 
-/// Writes `workload` into the file `path`, in the format that `writer_for` found. The file appears only when it is
-/// whole; one that the workload is read from is refused.
+/// Writes `workload` into the file `path`, in the format of `writer`. The file appears under its name only when it is
+/// complete.
+///
+/// # Errors
+///
+/// `path` is an input of the workload, a request cannot be read or written, or `progress` asks to stop.
 pub fn convert(
     workload: &Workload,
     path: &Path,
@@ -60,7 +64,7 @@ fn interrupted(message: String) -> Failure {
     Failure { kind: FailureKind::Interrupted, message, remedy: None }
 }
 
-/// The writer of the format called `to`, or of the one that the ending of `path` says.
+/// Returns the writer of the format called `to`, or, without `to`, of the format whose file extension `path` has.
 pub fn writer_for(path: &Path, to: Option<&str>) -> Result<&'static WriterInfo, Failure> {
     let names = || writers::all().iter().map(|writer| writer.name).collect::<Vec<_>>().join(", ");
     if let Some(name) = to {
@@ -76,18 +80,18 @@ pub fn writer_for(path: &Path, to: Option<&str>) -> Result<&'static WriterInfo, 
     })
 }
 
-/// What is in a workload.
+/// Statistics of a workload, as `imbrex trace info` shows them.
 #[derive(Serialize)]
 pub struct Described {
-    /// Its figures.
+    /// Measured figures.
     #[serde(flatten)]
     pub info: TraceInfo,
-    /// The figures it was made to.
+    /// Figures that a built-in workload was made to match, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub targets: BTreeMap<&'static str, f64>,
 }
 
-/// Counts what is in `workload`; `see` is shown each request with its number.
+/// Reads `workload` once and returns its statistics. Calls `see` with the number of each request, from 1, and the request.
 pub fn describe(
     workload: &Workload,
     progress: &Progress,
@@ -108,7 +112,7 @@ pub fn describe(
     Ok(Described { info, targets })
 }
 
-/// Passes requests on, shows them, and ends when it is to stop.
+/// A source that forwards requests, updates the progress bar, and ends early when `progress` asks to stop.
 struct Watched<'a> {
     source: Counted,
     bar: &'a indicatif::ProgressBar,

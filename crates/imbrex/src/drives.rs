@@ -1,5 +1,5 @@
-//! Making drives from the text that names them (`imr-1t+track-map:interval=5000`): finds the profile, builds the layer, grows the drive
-//! to the workload, and chooses the baseline to compare it with.
+//! Builds drives from the texts that name them (`imr-1t+track-map:interval=5000`): finds the profile, builds the layer,
+//! grows the drive to the workload, and chooses the baseline drive for comparison.
 
 use std::path::Path;
 
@@ -10,24 +10,24 @@ use imbrex_sim::{Drive, DriveError, DriveSpec};
 
 use crate::error::Failure;
 
-/// What to do with a workload that reaches past the drive.
+/// How to handle a workload that addresses sectors past the end of the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FitChoice {
-    /// Give the same geometry more tracks (and say so).
+    /// Give the same geometry more tracks, and print a remark.
     Grow,
     /// Take addresses modulo the capacity.
     Wrap,
     /// Scale addresses to the capacity.
     Scale,
-    /// Refuse.
+    /// Refuse the workload.
     Error,
 }
 
 impl FitChoice {
-    /// All choices, in the order in which they are described.
+    /// All choices, in the order in which the help lists them.
     pub const ALL: [FitChoice; 4] = [FitChoice::Grow, FitChoice::Wrap, FitChoice::Scale, FitChoice::Error];
 
-    /// As it is written.
+    /// Returns the choice's name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             FitChoice::Grow => "grow",
@@ -37,7 +37,7 @@ impl FitChoice {
         }
     }
 
-    /// What it does, in a few words.
+    /// Returns a short description of the choice, for the help text.
     pub fn help(self) -> &'static str {
         match self {
             FitChoice::Grow => "Give the same geometry more tracks (and say so)",
@@ -47,27 +47,28 @@ impl FitChoice {
         }
     }
 
-    /// The choice called `word`.
+    /// Returns the choice called `word`.
     pub fn named(word: &str) -> Option<FitChoice> {
         FitChoice::ALL.into_iter().find(|choice| choice.word() == word)
     }
 }
 
-/// A drive, and how to make it again (each run needs a fresh one).
+/// A parsed drive text, from which any number of identical new drives can be built. Each run needs a new one.
 #[derive(Clone, Debug)]
 pub struct DrivePlan {
     spec: DriveSpec,
     profile: Profile,
-    /// Bytes of workload it has to hold, where it may grow.
+    /// Bytes of workload that the drive has to hold, if it was chosen to grow.
     grow_to_bytes: Option<u64>,
-    /// Bytes it offers: kept, since laying out a large drive takes a second.
+    /// Capacity in bytes. It is cached because laying out a large drive takes a second.
     capacity_bytes: u64,
-    /// Whether the program added it, to compare with.
+    /// Whether the drive is the baseline that others are compared with, rather than one of the drives asked for.
     pub is_baseline: bool,
 }
 
-/// One drive of every kind, from the registries: each layer on the first profile made for it, or else on the first whose
-/// tracks overlap as the layer takes it. What runs without `--drive`.
+/// Returns the texts of the drives that `imbrex simulate` runs without `--drive`: one for each layer that is not
+/// host-managed. Each layer is put on the first profile that has it as default. Failing that, it is put on the first
+/// profile with a recording that the layer supports, except conventional recording.
 pub fn one_of_every_kind() -> Vec<String> {
     let profiles: Vec<_> = Profile::names().into_iter().filter_map(Profile::named).collect();
     let drive_for = |info: &LayerInfo| {
@@ -79,26 +80,30 @@ pub fn one_of_every_kind() -> Vec<String> {
         let profile = made_for_it.or_else(|| profiles.iter().find(overlaps))?;
         Some(format!("{}+{}", profile.name, info.name))
     };
-    // A host that knows no zones and no distances would only destroy its own data on a host-managed drive.
+    // Host-managed layers are left out: a workload that ignores zones and distances would only destroy its own data.
     let translating = registry::all().into_iter().filter(|info| !info.host_managed);
     translating.filter_map(drive_for).collect()
 }
 
 impl DrivePlan {
-    /// The drive that `text` names.
+    /// Parses the text of a drive, finds its profile and determines its capacity.
+    ///
+    /// # Errors
+    ///
+    /// The text cannot be parsed, the profile does not exist, or the drive cannot be built.
     pub fn parse(text: &str) -> Result<DrivePlan, Failure> {
         let spec = DriveSpec::parse(text)?;
         let profile = find_profile(&spec.profile)?;
         DrivePlan { spec, profile, grow_to_bytes: None, capacity_bytes: 0, is_baseline: false }.laid_out()
     }
 
-    /// The same, its capacity known; what cannot be built is refused here.
+    /// Fills in the capacity by building the drive once. A drive that cannot be built is an error.
     fn laid_out(mut self) -> Result<DrivePlan, Failure> {
         self.capacity_bytes = self.build()?.capacity_bytes();
         Ok(self)
     }
 
-    /// The capacity in bytes.
+    /// Returns the capacity in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
     }
@@ -115,32 +120,37 @@ impl DrivePlan {
         }
     }
 
-    /// As given with `--drive`.
+    /// Returns the text of the drive, as given with `--drive`.
     pub fn label(&self) -> &str {
         &self.spec.text
     }
 
-    /// Whether its layer is the identity.
+    /// Returns whether the layer is `conventional`, the identity mapping.
     pub fn is_conventional(&self) -> bool {
         self.spec.layer.as_deref().unwrap_or(&self.profile.default_layer) == "conventional"
     }
 
-    /// What the conventional drive of like geometry is called.
+    /// Returns the text of the baseline: the profile of this drive with the layer `conventional`.
     pub fn baseline_label(&self) -> String {
         format!("{}+conventional", self.spec.profile)
     }
 
-    /// The conventional drive of like geometry.
+    /// Returns the baseline: the profile of this drive with the layer `conventional`, grown like this drive.
     pub fn baseline(&self) -> Result<DrivePlan, Failure> {
         let mut spec = DriveSpec::parse(&self.baseline_label())?;
         spec.profile_overrides = self.spec.profile_overrides.clone();
-        // What is said of the recording holds for the overlap that the baseline is without.
+        // Overrides of the recording describe the overlap of tracks, and the baseline has none.
         spec.profile_overrides.retain(|(key, _)| !key.starts_with("recording."));
         let (profile, grow_to_bytes) = (self.profile.clone(), self.grow_to_bytes);
         DrivePlan { spec, profile, grow_to_bytes, capacity_bytes: 0, is_baseline: true }.laid_out()
     }
 
-    /// Makes it hold `workload_bytes`, or says why it cannot.
+    /// Makes the drive accept a workload that reaches up to byte `workload_bytes`, in the way that `choice` names.
+    /// Returns a remark for the user, or `None` if the workload fits already.
+    ///
+    /// # Errors
+    ///
+    /// The workload does not fit and `choice` is [`FitChoice::Error`], or the grown drive cannot be built.
     pub fn fit(&mut self, choice: FitChoice, workload_bytes: u64) -> Result<Option<String>, Failure> {
         let capacity_bytes = self.capacity_bytes;
         if capacity_bytes >= workload_bytes {
@@ -166,26 +176,27 @@ impl DrivePlan {
     }
 }
 
-/// The drive that `text` names, as new.
+/// Builds a new drive from the text `text`.
 pub fn fresh(text: &str) -> Result<Drive, Failure> {
     Ok(build(text)?.0)
 }
 
-/// The drive that `text` names, as new, with the words that it was made of.
+/// Builds a new drive from the text `text`, and returns it with the parsed text.
 pub fn build(text: &str) -> Result<(Drive, DriveSpec), Failure> {
     let spec = DriveSpec::parse(text)?;
     let drive = Drive::build(&spec, &find_profile(&spec.profile)?)?;
     Ok((drive, spec))
 }
 
-/// The drive that `text` names, as new, with bytes in memory and a clock of its own: to be served, or used as it is.
+/// Builds an emulated drive from the text `text`. It is new, keeps its bytes in memory and has its own clock; it can be
+/// served or used directly.
 pub fn emulated(text: &str) -> Result<EmulatedDrive, Failure> {
     let (drive, spec) = build(text)?;
     let header = header_of(&drive, &spec, &Making::default())?;
     Ok(EmulatedDrive::in_memory_of(header, drive)?)
 }
 
-/// The profile called `name`, or in the file of that name.
+/// Returns the built-in profile called `name`, or the profile in the TOML file `name`.
 pub fn find_profile(name: &str) -> Result<Profile, Failure> {
     if let Some(profile) = Profile::named(name) {
         return Ok(profile);

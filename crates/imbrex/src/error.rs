@@ -1,46 +1,46 @@
-//! Failures: what went wrong, where, and what to do about it.
+//! Failures: the error, its place, and a remedy.
 
 use std::fmt;
 
-/// Whose fault a failure is.
+/// Category of a failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FailureKind {
-    /// The world did not play along: a file, a drive.
+    /// An operation on a file, a drive or another resource failed.
     Failed,
-    /// What was asked for is not known, or makes no sense.
+    /// The request is wrong: an unknown name, or an option or value that is invalid.
     Usage,
-    /// The work was told to stop before anything of it was kept.
+    /// The work was interrupted before it had kept any result.
     Interrupted,
 }
 
-/// A failure, with its remedy where there is one. Its text is for people.
+/// A failure, with its remedy if there is one. Its text is for people.
 #[derive(Debug)]
 pub struct Failure {
-    /// Whose fault it is.
+    /// Category of the failure.
     pub kind: FailureKind,
-    /// What went wrong, where.
+    /// The error and its place.
     pub message: String,
-    /// What to do, where there is something.
+    /// Suggestion for the user, if there is one.
     pub remedy: Option<String>,
 }
 
 impl Failure {
-    /// A failure of what was to be done, as opposed to a wrong command line.
+    /// Creates a failure of an operation, as opposed to a wrong command line.
     pub fn failed(message: impl fmt::Display) -> Failure {
         Failure { kind: FailureKind::Failed, message: message.to_string(), remedy: None }
     }
 
-    /// What was asked for is wrong.
+    /// Creates a failure for a wrong request: an unknown name, or an option or value that is invalid.
     pub fn usage(message: impl fmt::Display) -> Failure {
         Failure { kind: FailureKind::Usage, message: message.to_string(), remedy: None }
     }
 
-    /// The work was told to stop before anything of it was kept.
+    /// Creates the failure for work that was interrupted before it had kept any result.
     pub fn interrupted() -> Failure {
         Failure { kind: FailureKind::Interrupted, ..Failure::failed("interrupted; nothing was written") }
     }
 
-    /// The same, with what to do.
+    /// Adds a remedy to the failure.
     pub fn or_try(mut self, remedy: impl fmt::Display) -> Failure {
         self.remedy = Some(remedy.to_string());
         self

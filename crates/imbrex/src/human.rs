@@ -1,26 +1,26 @@
 //! Sizes, times, rates and counts as text for people.
 
-/// Bytes in binary units, with the precision that fits: `4 KiB`, `18.6 GiB`.
+/// Formats a size in binary units, with one decimal below a hundred: `4 KiB`, `18.6 GiB`.
 pub fn bytes(bytes: u64) -> String {
     imbrex_units::quantity::rough_bytes(bytes)
 }
 
-/// A whole number with thin groups: `113,872`.
+/// Formats a whole number in groups of three digits: `113,872`.
 pub fn count(count: u64) -> String {
     imbrex_units::quantity::grouped(count)
 }
 
-/// A duration in nanoseconds, in a fitting unit.
+/// Formats a duration, given in nanoseconds, in a suitable unit.
 pub fn duration_ns(ns: u64) -> String {
     imbrex_disk::SimDuration(ns).to_string()
 }
 
-/// Milliseconds with three decimals, without the unit.
+/// Formats nanoseconds as milliseconds with three decimals, without the unit.
 pub fn ms(ns: u64) -> String {
     format!("{:.3}", ns as f64 / 1e6)
 }
 
-/// A ratio: `1.00`, `38.1`, `12,345`.
+/// Formats a ratio: `1.00`, `38.1`, `12,345`.
 pub fn ratio(value: f64) -> String {
     match value {
         value if value >= 1000.0 => count(value.round() as u64),
@@ -30,7 +30,7 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
-/// A share as a signed percentage: `+24 %`.
+/// Formats a ratio as a signed percentage of change: 1.238 gives `+23.8 %`.
 pub fn gain(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     if percent.abs() < 0.05 {

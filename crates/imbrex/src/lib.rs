@@ -1,5 +1,5 @@
-//! Simulate disks whose tracks overlap, shingled (SMR) and interlaced (IMR), under any workload: the library under the
-//! `imbrex` program.
+//! Simulates disks whose tracks overlap, shingled (SMR) and interlaced (IMR), under any workload. This is the library under
+//! the `imbrex` program.
 //!
 //! ```text
 //!   Workload ──┐
@@ -8,13 +8,14 @@
 //!                      Run       one drive, one source, one observer: what everything above and the papers' experiments use
 //! ```
 //!
-//! [`Workload`] finds a trace or a generator, [`drives`] make drives of words such as `imr-1t+track-map`, [`Simulation`] runs
-//! one on the others side by side, [`files`] and [`report`] write what came of it. Whoever wants a single run with an
-//! observer of their own takes [`run::Run`]. The models underneath are in `imbrex-disk` (mechanics), `imbrex-layer`
-//! (translation layers), `imbrex-trace` (workloads) and `imbrex-sim` (the engine); `imbrex-device` holds bytes.
+//! [`Workload`] finds a trace or a generator. [`drives`] builds drives from texts such as `imr-1t+track-map`.
+//! [`Simulation`] runs a workload on several drives and compares them. [`files`] and [`report`] write the results. A
+//! caller that needs a single run with its own observer uses [`run::Run`]. The models are in other crates:
+//! `imbrex-disk` (mechanics), `imbrex-layer` (translation layers), `imbrex-trace` (workloads) and `imbrex-sim` (the
+//! engine). `imbrex-device` stores the bytes of emulated drives.
 //!
-//! Nothing here reads the command line or listens to signals: work that lasts takes a [`Progress`], which shows how far it
-//! is, and says when to stop.
+//! No function here reads the command line or handles signals. Long operations take a [`Progress`], which receives
+//! their progress and tells them when to stop.
 
 pub mod asked;
 pub mod chart;

@@ -1,4 +1,4 @@
-//! What there is, from the registries, before it is printed or handed on.
+//! Lists of the registered profiles, layers, trace formats and generators, for printing or as JSON.
 
 use imbrex_disk::Profile;
 use imbrex_layer::parameters::ParameterKind;
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 use crate::error::Failure;
 use crate::human;
 
-/// One list: its name, its columns, its rows.
+/// One list as a table.
 pub struct Listing {
-    /// What is listed.
+    /// Name of the list.
     pub name: &'static str,
-    /// Column heads.
+    /// Column headings.
     pub columns: &'static [&'static str],
-    /// Rows.
+    /// Rows of cells.
     pub rows: Vec<Vec<String>>,
-    /// Lines shown when this list alone is asked for.
+    /// Lines shown only when no other list is requested.
     pub details: Vec<String>,
 }
 
 impl Listing {
-    /// An object a row, its keys the heads of the columns.
+    /// Returns the rows as a JSON array of objects. The keys are the column headings, with underscores for spaces.
     pub fn as_json(&self) -> Value {
         let rows = self.rows.iter().map(|row| {
             let fields = self.columns.iter().zip(row);
@@ -32,14 +32,14 @@ impl Listing {
     }
 }
 
-/// The layer called `name`.
+/// Returns the layer called `name`.
 pub fn layer(name: &str) -> Result<&'static LayerInfo, Failure> {
     let names = || registry::all().iter().map(|info| info.name).collect::<Vec<_>>().join(", ");
     registry::named(name)
         .ok_or_else(|| Failure::usage(format!("no layer is called '{name}'")).or_try(format!("one of {}", names())))
 }
 
-/// A layer with all its parameters: their types, what they take, defaults, help.
+/// Returns a layer with all its parameters as JSON: their types, accepted values, defaults and help texts.
 pub fn layer_json(info: &LayerInfo) -> Value {
     let parameters: Vec<Value> = info
         .parameters
@@ -68,7 +68,7 @@ pub fn layer_json(info: &LayerInfo) -> Value {
     })
 }
 
-/// The profiles of drives.
+/// Returns the list of drive profiles.
 pub fn profiles() -> Listing {
     let rows = Profile::names().into_iter().map(|name| {
         let profile = Profile::named(name).expect("every listed profile parses: a test of the disk crate");
@@ -90,7 +90,7 @@ pub fn profiles() -> Listing {
     }
 }
 
-/// The translation layers, with a line for each of their parameters.
+/// Returns the list of translation layers, with a detail line for each of their parameters.
 pub fn layers() -> Listing {
     let rows = registry::all().into_iter().map(|info| {
         vec![
@@ -114,13 +114,13 @@ pub fn layers() -> Listing {
     }
 }
 
-/// The trace formats that can be read.
+/// Returns the list of readable trace formats.
 pub fn formats() -> Listing {
     let rows = trace_formats::all().iter().map(|format| vec![format.name.to_string(), format.summary.to_string()]);
     Listing { name: "formats", columns: &["format", "what it is"], rows: rows.collect(), details: Vec::new() }
 }
 
-/// The built-in workloads.
+/// Returns the list of built-in workloads.
 pub fn generators() -> Listing {
     let rows = trace_generators::built_in().iter().map(|entry| vec![entry.name.to_string(), entry.summary.to_string()]);
     Listing { name: "generators", columns: &["workload", "what it does"], rows: rows.collect(), details: Vec::new() }

@@ -1,5 +1,5 @@
-//! Measurements of real drives read from files (compressed or not, our own `ios.parquet` among the formats), and the comparison of a
-//! simulated drive with one.
+//! Reads measurements of real drives from files and compares simulated drives with them. The files may be compressed;
+//! our own `ios.parquet` is one of the formats.
 
 use std::io::Read;
 use std::path::Path;
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::error::Failure;
 use crate::progress::Progress;
 
-/// Reads the file `path` as `options` say.
+/// Reads the measurement in the file `path`. `options` selects columns, units and device.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading, Failure> {
     let name = path.display().to_string();
     let file = crate::workload::open_trace(&name)?;
@@ -40,7 +40,11 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading, Failure> {
     Ok(readers::read(&name, &bytes, options)?)
 }
 
-/// Reads requests; a distribution alone is refused.
+/// Reads a measurement that consists of single requests.
+///
+/// # Errors
+///
+/// The file cannot be read, has no request, or holds only a distribution of latencies.
 pub fn requests(path: &Path, options: &ReadOptions) -> Result<Measured, Failure> {
     match read(path, options)? {
         Reading::Requests(measured) if measured.requests.is_empty() => {
@@ -55,15 +59,15 @@ pub fn requests(path: &Path, options: &ReadOptions) -> Result<Measured, Failure>
     }
 }
 
-/// A judgement with the times behind it.
+/// A comparison of a simulated drive with a measurement, and the times behind it.
 pub struct Judged {
-    /// The judgement.
+    /// Result of the comparison.
     pub validation: Validation,
-    /// The times of the simulated drive.
+    /// Time that the simulated drive took for each request.
     pub simulated: Vec<Simulated>,
 }
 
-/// Plays `measured` to `drive` and judges it.
+/// Replays the requests of `measured` on `drive` and compares the times.
 pub fn judge(measured: &Measured, drive: Drive) -> Result<Judged, Failure> {
     let simulated = replay(measured, drive)?;
     let validation = validate(measured, &simulated).ok_or_else(|| {
@@ -72,9 +76,10 @@ pub fn judge(measured: &Measured, drive: Drive) -> Result<Judged, Failure> {
     Ok(Judged { validation, simulated })
 }
 
-/// Holds `drive` against a distribution: the workload is given, or the record tells it.
+/// Compares `drive` with a measured distribution of latencies, by running a workload on it. `words` describes the
+/// workload; without `words`, the description in the measurement is used.
 ///
-/// `name` is what the record is called in errors; `words` name a workload, over what the record says.
+/// `name` is the name of the measurement in error messages.
 pub fn judge_distribution(
     name: &str,
     words: Option<&str>,
@@ -108,7 +113,7 @@ pub fn judge_distribution(
     Ok((Measured { requests, format: "fio-json+".into(), notes: vec![note] }, Judged { validation, simulated }))
 }
 
-/// Our own table of requests: those of one drive.
+/// Reads the requests of one drive from our own `ios.parquet`: of `drive`, or of the drive of the first row.
 fn own(path: &Path, drive: Option<&str>) -> Result<Measured, Failure> {
     let failed = |error: String| Failure::failed(format!("{}: {error}", path.display()));
     let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
@@ -170,8 +175,12 @@ impl Columns {
     }
 }
 
-/// Holds the drive `drive` against what the file `path` says that a real one did. `workload` is for a distribution, which
-/// names no requests.
+/// Compares the drive with the text `drive` with the measurement of a real drive in the file `path`. `workload` is for
+/// a measurement that holds only a distribution of latencies.
+///
+/// # Errors
+///
+/// `workload` is given although the measurement holds requests; the file or the drive text is wrong; or the file is empty.
 pub fn hold(
     path: &Path,
     options: &ReadOptions,
@@ -195,7 +204,7 @@ pub fn hold(
     }
 }
 
-/// The document of `imbrex validate --json`.
+/// Returns the document that `imbrex validate --json` prints.
 pub fn validation_document(
     path: &Path,
     drive: &str,
@@ -216,7 +225,7 @@ pub fn validation_document(
     Ok(document)
 }
 
-/// Fits the profile `from` to what the file `path` says that a real drive did.
+/// Fits the profile `from` to the measurement of a real drive in the file `path`. Returns the measurement and the fit.
 pub fn fit_to(path: &Path, options: &ReadOptions, from: &str, progress: &Progress) -> Result<(Measured, Fit), Failure> {
     let profile = crate::drives::find_profile(from)?;
     let measured = requests(path, options)?;
@@ -229,7 +238,7 @@ pub fn fit_to(path: &Path, options: &ReadOptions, from: &str, progress: &Progres
     Ok((measured, found.map_err(Failure::failed)?))
 }
 
-/// The document of `imbrex fit --json`.
+/// Returns the document that `imbrex fit --json` prints.
 pub fn fit_document(path: &Path, from: &str, found: &Fit) -> Value {
     let half = |(before, after): &(Comparison, Comparison)| json!({"before": before, "after": after});
     json!({

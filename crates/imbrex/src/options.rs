@@ -1,4 +1,4 @@
-//! How a simulation is to be made: arrival, queue, caches, what is measured, and which files are kept.
+//! Options of a simulation: arrival, queue, caches, measurement, and the files to keep.
 
 use std::path::PathBuf;
 
@@ -6,35 +6,35 @@ use imbrex_disk::SimDuration;
 
 use crate::drives::FitChoice;
 
-/// How requests reach the drives, and what is kept of the run. What is `None` is as the workload or the drive's profile
-/// has it.
+/// How requests reach the drives, and which results are kept. A value of `None` means the default of the workload or of
+/// the drive's profile, unless the field says otherwise.
 #[derive(Clone, Debug)]
 pub struct SimulationOptions {
-    /// What to do with a workload that reaches past a drive.
+    /// How to handle a workload that addresses sectors past the end of a drive.
     pub fit: FitChoice,
     /// How requests arrive: `fixed-queue`, `closed`, `open` or `flat-out`.
     pub arrival: Option<String>,
-    /// Requests outstanding at most.
+    /// Largest number of outstanding requests.
     pub queue: Option<u32>,
-    /// Which waiting request is served next: `fifo`, `elevator` or `sptf`.
+    /// Scheduler that picks the next waiting request: `fifo`, `elevator` or `sptf`.
     pub schedule: Option<String>,
-    /// Volatile write cache; 0 for none.
+    /// Size of the volatile write cache in bytes; 0 for none.
     pub write_cache_bytes: Option<u64>,
-    /// Read look-ahead; 0 for none.
+    /// Size of the read look-ahead in bytes; 0 for none.
     pub read_ahead_bytes: Option<u64>,
-    /// Requests served before measuring begins.
+    /// Number of requests served before measuring begins.
     pub warmup_requests: u64,
     /// Width of the windows in which completions are counted.
     pub window: SimDuration,
-    /// Whether what every physical sector holds is tracked, to prove that nothing live is lost.
+    /// Whether the contents of every physical sector are tracked, to prove that no live sector is lost.
     pub check: bool,
-    /// Drives simulated at once; `None` for as many as there are cores.
+    /// Number of drives simulated at once; `None` for the number of cores.
     pub jobs: Option<u32>,
-    /// The folder that takes the result files, if they are to be written.
+    /// Folder for the result files; `None` to write no files.
     pub out: Option<PathBuf>,
-    /// With `out`: also `ios.parquet`, one row a request.
+    /// Whether `ios.parquet` is written too, with one row per request. Ignored without `out`.
     pub per_io: bool,
-    /// With `out`: also `plan.jsonl`, every step on the medium.
+    /// Whether `plan.jsonl` is written too, with every step on the medium. Ignored without `out`.
     pub plans: bool,
 }
 

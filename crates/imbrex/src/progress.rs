@@ -1,69 +1,68 @@
-//! The progress of work that takes long: how far it is, and whether it should end early.
+//! Progress of long work: how much is done, and whether it should end early.
 //!
-//! Work takes a `&Progress`, draws bars on it, and asks [`Progress::should_stop`] now and then. A program that has a
-//! terminal makes one with [`Progress::on_terminal`]; a library call, one with [`Progress::silent`]. Whoever shows progress
-//! in a way of its own, as a notebook does, asks [`Progress::told`] from another thread.
+//! Work takes a `&Progress`, creates bars on it, and calls [`Progress::should_stop`] at intervals. A program with a
+//! terminal creates one with [`Progress::on_terminal`]; a library call, one with [`Progress::silent`]. A caller that
+//! displays progress itself, such as a notebook, polls [`Progress::told`] from another thread.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 
-/// Where work tells how far it is, and whoever waits for it says when it is enough.
+/// Channel between long work and the code that waits for it: progress and messages one way, the request to stop the other.
 pub struct Progress {
     bars: MultiProgress,
     should_stop: Arc<dyn Fn() -> bool + Send + Sync>,
     is_silent: bool,
-    /// The bars that are not at their end yet, and the lines that were said: for [`Progress::told`] and
-    /// [`Progress::take_said`].
+    /// Bars that have not ended, for [`Progress::told`]. `said` keeps the printed lines for [`Progress::take_said`].
     under_way: Mutex<Vec<WeakProgressBar>>,
     said: Mutex<Vec<String>>,
 }
 
-/// How far one piece of work is.
+/// Progress of one piece of work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Told {
-    /// What is being done.
+    /// Name of the work.
     pub name: String,
-    /// How much of it is done.
+    /// Number of units done.
     pub position: u64,
-    /// How much there is, where that is known.
+    /// Number of units in all, if known.
     pub total: Option<u64>,
 }
 
 impl Progress {
-    /// Tells nobody, and goes on to the end.
+    /// Creates a progress that displays nothing and never asks to stop.
     pub fn silent() -> Progress {
         let bars = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
         let (under_way, said) = (Mutex::default(), Mutex::default());
         Progress { bars, should_stop: Arc::new(|| false), is_silent: true, under_way, said }
     }
 
-    /// Bars on standard error, with rate and time left, if that is a terminal and the user is not `quiet`. Lines are
-    /// printed there in any case.
+    /// Creates a progress that draws bars on standard error, with rate and time left, if that is a terminal and `quiet`
+    /// is false. Lines of [`Progress::say`] are printed in any case.
     pub fn on_terminal(quiet: bool) -> Progress {
         let shown = !quiet && std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
         Progress { bars: MultiProgress::with_draw_target(target), is_silent: false, ..Progress::silent() }
     }
 
-    /// The same, for work that is to end early once `should_stop` says so.
+    /// Makes [`Progress::should_stop`] return the result of `should_stop`.
     pub fn stopping_when(self, should_stop: impl Fn() -> bool + Send + Sync + 'static) -> Progress {
         Progress { should_stop: Arc::new(should_stop), ..self }
     }
 
-    /// One that tells nobody, and is to stop when this is: for work of which only the whole is shown.
+    /// Returns a silent progress that asks to stop when `self` does: for parts of work whose total alone is displayed.
     pub fn quietly(&self) -> Progress {
         Progress { should_stop: self.should_stop.clone(), ..Progress::silent() }
     }
 
-    /// A bar called `name` over `total` points of a sweep.
+    /// Adds a bar called `name` over `total` points of a sweep.
     pub fn points(&self, name: &str, total: u64) -> ProgressBar {
         let template = "{prefix:28!} {bar:30} {percent:>3} %  {human_pos} of {human_len} points  {eta} left";
         self.add(name, Some(total), template)
     }
 
-    /// How far the work is that has begun and not ended, in the order in which it began.
+    /// Returns the progress of all bars that have not ended, in the order of their creation.
     pub fn told(&self) -> Vec<Told> {
         let mut bars = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         bars.retain(is_under_way);
@@ -71,17 +70,17 @@ impl Progress {
         bars.iter().filter_map(WeakProgressBar::upgrade).map(told).collect()
     }
 
-    /// The lines that were said since this was last asked, for whoever shows them in a way of their own.
+    /// Returns the lines passed to [`Progress::say`] since the last call, for callers that display them in their own way.
     pub fn take_said(&self) -> Vec<String> {
         std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether whoever waits wants an end.
+    /// Returns whether the work should end early.
     pub fn should_stop(&self) -> bool {
         (self.should_stop)()
     }
 
-    /// A bar called `name` over `total` requests, if that is known.
+    /// Adds a bar called `name` over `total` requests, if that number is known.
     pub fn requests(&self, name: &str, total: Option<u64>) -> ProgressBar {
         let template = match total {
             Some(_) => "{prefix:28!} {bar:30} {percent:>3} %  {human_pos} of {human_len}  {per_sec}  {eta} left",
@@ -90,18 +89,18 @@ impl Progress {
         self.add(name, total, template)
     }
 
-    /// A line called `name` that counts operations, of which nobody knows how many there will be, after what was done last.
+    /// Adds a line called `name` that counts operations, whose total is unknown, and shows the bar's message.
     pub fn operations(&self, name: &str) -> ProgressBar {
         self.add(name, None, "{prefix:28!} {spinner} {human_pos} operations  {per_sec}  {msg}  {elapsed}")
     }
 
-    /// A bar called `name` over bytes; how many there are is told later.
+    /// Adds a bar called `name` over bytes. The caller sets its length later.
     pub fn bytes(&self, name: &str) -> ProgressBar {
         let template = "{prefix:28!} {bar:30} {percent:>3} %  {bytes} of {total_bytes}  {bytes_per_sec}  {eta} left";
         self.add(name, Some(0), template)
     }
 
-    /// A line that says what is being done, while it lasts.
+    /// Adds a line called `name` that shows the current step, which the caller sets as the bar's message.
     pub fn steps(&self, name: &str) -> ProgressBar {
         self.add(name, None, "{prefix:28!} {spinner} {msg}  {elapsed}")
     }
@@ -118,7 +117,8 @@ impl Progress {
         bar
     }
 
-    /// Prints a line above the bars, on standard error, unless it is silent, and keeps it for [`Progress::take_said`].
+    /// Prints a line above the bars on standard error, unless the progress is silent, and keeps it for
+    /// [`Progress::take_said`].
     pub fn say(&self, line: &str) {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_string());
         if self.is_silent {

@@ -1,4 +1,5 @@
-//! Made-up results for the tests of files and reports: the same for the same number, and plainly not measured.
+//! Made-up results for the tests of files and reports. They depend only on the number of drives, and are plainly not
+//! measured.
 
 use imbrex_sim::metrics::latency::LatencyHistogram;
 use imbrex_sim::metrics::windows::Window;
@@ -7,7 +8,7 @@ use imbrex_sim::results::{
 };
 use imbrex_sim::{DriveSeries, Summary, WorkloadSummary};
 
-/// What kinds of drive are made up: (drive, layer, mean latency in ns, share that stalls, capacity gain).
+/// The made-up drives: (drive, layer, mean latency in ns, share of requests that stall, capacity gain).
 const KINDS: [(&str, &str, f64, f64, f64); 10] = [
     ("conventional-4tb", "conventional", 9.0e6, 0.0, 1.0),
     ("interlaced-5tb+rmw", "rmw", 24.0e6, 0.02, 1.4),
@@ -21,7 +22,7 @@ const KINDS: [(&str, &str, f64, f64, f64); 10] = [
     ("shingled-5tb+strict-append", "strict-append", 8.0e6, 0.03, 1.25),
 ];
 
-/// A small generator: numbers between 0 and 1 that look random.
+/// A small random number generator: numbers from 0 to 1.
 struct Noise(u64);
 
 impl Noise {
@@ -31,10 +32,10 @@ impl Noise {
     }
 }
 
-/// Requests of every made-up run.
+/// Number of requests of every made-up run.
 pub const REQUESTS: u64 = 200_000;
 
-/// `count` drives (at most ten), the first of them the baseline.
+/// Returns the results and curves of the first `count` made-up drives (at most ten). The first drive is the baseline.
 pub fn run(count: usize) -> (Summary, Vec<DriveSeries>) {
     let (drives, series): (Vec<_>, Vec<_>) = (0..count).map(drive).unzip();
     let workload = WorkloadSummary {
@@ -97,7 +98,7 @@ fn head(number: usize, index: u64, noise: &mut Noise) -> (u64, u32) {
     (index * (750_000_000 + number as u64 * 10_000_000), (place * 250_000.0) as u32)
 }
 
-/// One number in every 64 is kept; each drive falls behind at its own pace.
+/// Returns (request number, issue time in ns) of every 64th request. Each drive falls behind at its own pace.
 fn issues(number: usize) -> Vec<(u64, u64)> {
     let pace = |i: u64| i * 15_000_000 + number as u64 * (i / 1000) * 150_000_000;
     (0..REQUESTS / 64).map(|i| (i * 64, pace(i * 64))).collect()

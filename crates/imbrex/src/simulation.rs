@@ -1,4 +1,4 @@
-//! One workload on several drives, side by side, and beside each what a conventional drive would do.
+//! One workload on several drives, and the comparison of each with a conventional drive.
 //!
 //! ```
 //! use imbrex::{Progress, Simulation, Workload};
@@ -31,22 +31,22 @@ use crate::sweep;
 use crate::table;
 use crate::workload::{Counted, Workload, WorkloadCounts};
 
-/// More than any drive holds: an exbibyte.
+/// Largest accepted end of a workload in bytes: an exbibyte, more than any drive holds.
 const BYTES_MAX: u64 = 1 << 60;
 
-/// What the drives are compared with.
+/// Choice of the drive that each drive is compared with.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Baseline {
-    /// Each with the conventional drive of its own geometry.
+    /// Each drive is compared with the conventional drive of its own geometry.
     #[default]
     Conventional,
-    /// All with this drive.
+    /// All drives are compared with the drive of this text.
     Drive(String),
-    /// With nothing.
+    /// No comparison.
     None,
 }
 
-/// A simulation to be made.
+/// A simulation that has not run yet: its drives and options.
 #[derive(Clone, Debug, Default)]
 pub struct Simulation {
     drives: Vec<DrivePlan>,
@@ -55,37 +55,37 @@ pub struct Simulation {
     command: Vec<String>,
 }
 
-/// What a simulation came to.
+/// Results of a simulation.
 pub struct Simulated {
-    /// The results, as `summary.json` has them.
+    /// Results, as in `summary.json`.
     pub summary: Summary,
-    /// The curves, in the order of the drives.
+    /// Curves, in the order of the drives.
     pub series: Vec<DriveSeries>,
-    /// Whether it was stopped: then the results are those of the requests read until then.
+    /// Whether the run was stopped early. The results then cover the requests served until the stop.
     pub is_stopped: bool,
-    /// Why drives that were asked for did not run, a line each.
+    /// Reasons why requested drives did not run, one line each.
     pub not_run: Vec<String>,
-    /// Where its files are, if they were asked for.
+    /// Folder of the result files, if they were requested.
     pub folder: Option<Folder>,
 }
 
-/// What came of one drive.
+/// Results of one drive.
 struct RanDrive {
     result: DriveResult,
     series: DriveSeries,
-    /// What it was asked: the same for all, unless a generator runs by simulated time.
+    /// Requests that the drive took from the workload: equal for all drives, unless a generator depends on simulated time.
     counts: WorkloadCounts,
     is_stopped: bool,
 }
 
 impl Simulation {
-    /// Without drives yet: run so, it takes one of every kind.
+    /// Creates a simulation without drives. A simulation that runs without drives takes one of every kind.
     pub fn new() -> Simulation {
         Simulation::default()
     }
 
-    /// Adds the drive that `text` names, `PROFILE[+LAYER][:key=value,…]` or a TOML file, or the several that it names where a
-    /// parameter takes several values ([`crate::sweep`]).
+    /// Adds the drive that `text` names: `PROFILE[+LAYER][:key=value,…]` or a TOML file. If a parameter lists several
+    /// values ([`crate::sweep`]), adds one drive for each.
     pub fn drive(mut self, text: &str) -> Result<Simulation, Failure> {
         for text in sweep::expand(text)? {
             self.drives.push(DrivePlan::parse(&text)?);
@@ -93,23 +93,23 @@ impl Simulation {
         Ok(self)
     }
 
-    /// What the drives are compared with.
+    /// Sets the drive that the others are compared with.
     pub fn baseline(self, baseline: Baseline) -> Simulation {
         Simulation { baseline, ..self }
     }
 
-    /// How requests reach the drives, and what is kept.
+    /// Sets how requests reach the drives, and which results are kept.
     pub fn options(self, options: SimulationOptions) -> Simulation {
         Simulation { options, ..self }
     }
 
-    /// The words that ask for it, for who wants to make it again: they stand in the results.
+    /// Sets the command line that reproduces this simulation. The results contain it.
     pub fn command(self, command: Vec<String>) -> Simulation {
         Simulation { command, ..self }
     }
 
-    /// Adds what is missing, one drive of every kind and the baselines, and finds out whether results can be written:
-    /// before a long trace is read.
+    /// Completes the simulation before a long trace is read: adds one drive of every kind if there is none, adds the
+    /// baselines, and checks that the result files can be written.
     pub fn prepared(mut self) -> Result<Prepared, Failure> {
         if self.drives.is_empty() {
             self.drives =
@@ -120,7 +120,7 @@ impl Simulation {
         Ok(Prepared { simulation: self, sinks })
     }
 
-    /// Runs `workload` on every drive, and writes the files that the options ask for.
+    /// Simulates `workload` on every drive, and writes the result files that the options ask for.
     pub fn run(self, workload: &Workload, progress: &Progress) -> Result<Simulated, Failure> {
         self.prepared()?.run(workload, progress)
     }
@@ -133,7 +133,7 @@ impl Simulation {
                 baseline.is_baseline = true;
                 self.drives.push(baseline);
             }
-            // One for each geometry; with conventional drives alone the first of them is what the others compare with.
+            // One baseline for each geometry. A conventional drive needs none.
             Baseline::Conventional => {
                 for index in 0..self.drives.len() {
                     let label = self.drives[index].baseline_label();
@@ -147,8 +147,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// Which drive each is compared with: the baseline given, else the conventional drive of its own geometry; a conventional
-    /// one stands for itself.
+    /// Returns the index of the drive that drive number `index` is compared with: the given baseline, or else the
+    /// conventional drive of its own geometry. A baseline and a conventional drive are compared with themselves.
     fn baseline_of(&self, index: usize) -> Option<usize> {
         let drive = &self.drives[index];
         match &self.baseline {
@@ -163,8 +163,8 @@ impl Simulation {
         }
     }
 
-    /// Fills in the slowdown of each drive over its baseline: of all requests, or of those that both completed before they
-    /// were stopped.
+    /// Fills in the slowdown of each drive over its baseline. It covers all requests, or, after an early stop, those
+    /// that both drives completed.
     fn compare(&self, ran: &mut [RanDrive]) {
         let is_stopped = ran.iter().any(|ran| ran.is_stopped);
         for index in 0..self.drives.len() {
@@ -177,14 +177,15 @@ impl Simulation {
             } else {
                 [ran[index].result.duration_ns as f64, ran[own].result.duration_ns as f64]
             };
-            // Of nothing there is no ratio.
+            // There is no ratio of times if no request completed.
             ran[index].result.slowdown = (both > 0).then(|| time_ns / baseline_ns.max(1.0));
         }
     }
 }
 
 impl RanDrive {
-    /// When the first `requests` were completed, nanoseconds since the beginning: as exactly as the windows tell.
+    /// Returns when the first `requests` requests were completed, in nanoseconds since the beginning. Within a window
+    /// the time is interpolated.
     fn time_of(&self, requests: u64) -> f64 {
         let (mut before, width) = (0, self.series.window_ns as f64);
         for (index, window) in self.series.windows.iter().enumerate() {
@@ -199,19 +200,20 @@ impl RanDrive {
     }
 }
 
-/// A simulation whose drives are known, and whose files can be written.
+/// A simulation whose drives are complete and whose result files can be written.
 pub struct Prepared {
     simulation: Simulation,
     sinks: Sinks,
 }
 
 impl Prepared {
-    /// Runs `workload` on every drive, and writes the files that the options ask for.
+    /// Simulates `workload` on every drive, and writes the result files that the options ask for.
     pub fn run(mut self, workload: &Workload, progress: &Progress) -> Result<Simulated, Failure> {
         self.sinks.refuse_inputs(workload.inputs())?;
         let not_run = self.fit(workload, progress)?;
         let drives = &self.simulation.drives;
-        // Where drives do not grow, a generator makes its requests for what its words name: they are wrapped or scaled.
+        // If drives do not grow, the space that a generator's words name may exceed the drives. Addresses past their
+        // end are then wrapped or scaled.
         let device_sectors = smallest(drives).max(workload.end_sectors().unwrap_or(0));
         let jobs = self.simulation.options.jobs;
         let mut ran = match workload.open_for_all(device_sectors, drives.len(), many::at_once(jobs))? {
@@ -230,7 +232,13 @@ impl Prepared {
         Ok(Simulated { summary, series, is_stopped, not_run, folder })
     }
 
-    /// Makes every drive hold the workload. Drives that cannot are left out, and why is returned, as long as others can.
+    /// Makes every drive accept the addresses of the workload, in the way of [`SimulationOptions::fit`]. Removes drives
+    /// that cannot, and returns the reasons, if another drive can.
+    ///
+    /// # Errors
+    ///
+    /// The workload reaches past [`BYTES_MAX`]; a drive does not fit with [`FitChoice::Error`]; or none of the
+    /// requested drives fits.
     fn fit(&mut self, workload: &Workload, progress: &Progress) -> Result<Vec<String>, Failure> {
         let Some(end) = workload.end_sectors() else { return Ok(Vec::new()) };
         let bytes = end.checked_mul(512).filter(|&bytes| bytes <= BYTES_MAX).ok_or_else(|| {
@@ -279,13 +287,13 @@ impl Prepared {
     }
 }
 
-/// Sectors (of 512 bytes) that every drive has: the space of a generator that names none.
+/// Returns the capacity of the smallest drive in sectors of 512 bytes: the space of a generator that names none.
 fn smallest(drives: &[DrivePlan]) -> u64 {
     drives.iter().map(|drive| drive.capacity_bytes() / 512).min().unwrap_or(0)
 }
 
 impl SimulationOptions {
-    /// What they come to for `workload` on `drive`.
+    /// Returns the engine's options for `workload` on `drive`, with the defaults of both filled in.
     fn for_drive(&self, workload: &Workload, drive: &Drive) -> Result<Options, Failure> {
         let depth = self.queue.unwrap_or_else(|| workload.default_depth());
         let arrival = self.arrival.as_deref().unwrap_or_else(|| workload.default_arrival());
@@ -313,7 +321,8 @@ impl SimulationOptions {
 }
 
 fn summary_of(command: Vec<String>, workload: &Workload, ran: &[RanDrive]) -> Summary {
-    // A generator that runs by simulated time asks each drive for what it can take: the first stands for all.
+    // The requests of a generator that depends on simulated time differ between drives. The summary shows those of the
+    // first drive.
     let counts = workload.counts.unwrap_or(ran[0].counts);
     let mut rejected = std::collections::BTreeMap::new();
     if workload.facts.malformed > 0 {
@@ -339,12 +348,13 @@ fn summary_of(command: Vec<String>, workload: &Workload, ran: &[RanDrive]) -> Su
 }
 
 impl Simulated {
-    /// The results to look at first, as a table for people: a drive a line, and remarks below.
+    /// Returns the most important results as a table for people: one line per drive, and remarks below.
     pub fn table(&self) -> String {
         self.table_within(None)
     }
 
-    /// The same, in so many columns of a terminal: where a line for each drive does not fit, a block for each.
+    /// Returns the table of [`Simulated::table`] for a terminal with `columns` columns. If the lines do not fit, each
+    /// drive becomes a block of several lines.
     pub fn table_within(&self, columns: Option<usize>) -> String {
         let mut text = table::render(&self.summary.drives, columns);
         for remark in table::remarks(&self.summary.drives) {
@@ -354,7 +364,7 @@ impl Simulated {
     }
 }
 
-/// Passes records on to the files, and ends the run when one of them fails.
+/// Passes records to the result files, and ends the run when writing one of them fails.
 struct Watch {
     spools: Spools,
 }

@@ -9,7 +9,7 @@ use imbrex_sim::results::Integrity;
 
 use crate::human;
 
-/// The heads of the columns.
+/// Column headings.
 pub(crate) const COLUMNS: [&str; 13] = [
     "drive",
     "done",
@@ -26,7 +26,8 @@ pub(crate) const COLUMNS: [&str; 13] = [
     "capacity",
 ];
 
-/// The table of `drives`, one a line; where `columns` of a terminal have no room for that, one a block.
+/// Returns the table of `drives`: one line per drive, or one block per drive if a line does not fit in `columns`
+/// columns of the terminal.
 pub fn render(drives: &[DriveResult], columns: Option<usize>) -> String {
     let wide = lines(drives);
     let longest = wide.lines().map(|line| line.chars().count()).max().unwrap_or(0);
@@ -36,7 +37,7 @@ pub fn render(drives: &[DriveResult], columns: Option<usize>) -> String {
     }
 }
 
-/// A block for each drive: its name, and below it what the columns say, as many in a line as there is room for.
+/// Returns one block per drive: the drive's name, and below it as many cells per line as fit in `columns`.
 fn blocks(drives: &[DriveResult], columns: usize) -> String {
     let mut text = String::new();
     for drive in drives {
@@ -69,7 +70,7 @@ fn lines(drives: &[DriveResult]) -> String {
     lines.join("\n")
 }
 
-/// The cells of a drive, in the order of [`COLUMNS`].
+/// Returns the cells of a drive, in the order of [`COLUMNS`].
 pub(crate) fn row(drive: &DriveResult) -> Vec<String> {
     let latency = &drive.latency_ns;
     let label = if drive.baseline { format!("{} (baseline)", drive.drive) } else { drive.drive.clone() };
@@ -90,7 +91,7 @@ pub(crate) fn row(drive: &DriveResult) -> Vec<String> {
     ]
 }
 
-/// A duration, or a dash where there was none of `count` to take it of.
+/// Formats a duration given in ns, or returns a dash if `count`, the number of requests it was measured over, is 0.
 fn duration_of(count: u64, ns: u64) -> String {
     if count == 0 {
         return "–".into();
@@ -98,7 +99,8 @@ fn duration_of(count: u64, ns: u64) -> String {
     human::duration_ns(ns)
 }
 
-/// What the slowdowns are taken against: in a line for all, or in one for each that has its own.
+/// Returns the lines that name the baselines of the slowdowns: one line if all drives have the same baseline, otherwise
+/// one for each baseline with its drives.
 fn compared(drives: &[DriveResult]) -> Vec<String> {
     let others = || drives.iter().filter(|drive| drive.compared_with.as_ref().is_some_and(|with| *with != drive.drive));
     let mut baselines: Vec<&String> = others().filter_map(|drive| drive.compared_with.as_ref()).collect();
@@ -125,12 +127,12 @@ fn compared(drives: &[DriveResult]) -> Vec<String> {
     lines
 }
 
-/// Whether drives with this layer leave it to the host to keep clear of what a write damages.
+/// Returns whether the layer is for caveat disks, whose host has to avoid the sectors that a write damages.
 fn is_caveat(layer: &str) -> bool {
     registry::named(layer).is_some_and(|info| info.recordings.contains(&"caveat"))
 }
 
-/// Lines that a reader of the table must not miss.
+/// Returns remarks below the table that its reader must not miss.
 pub fn remarks(drives: &[DriveResult]) -> Vec<String> {
     let mut lines = Vec::new();
     if drives.iter().all(|drive| drive.integrity == Integrity::ok()) {

@@ -1,7 +1,7 @@
-//! Workloads: from a word to requests, as often as there are drives to run.
+//! Workloads: from a name to a source of requests, which can be opened once for each drive.
 //!
-//! A trace is read through once before anything runs: for its counts, its reach, its hash and its busiest device. What
-//! comes on standard input is kept in a temporary file for that.
+//! A trace is read through once before any drive runs, for its counts, its last sector, its hash and its busiest
+//! device. Standard input is copied to a temporary file for that.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -27,30 +27,30 @@ use crate::run::shared::{self, Share};
 pub struct WorkloadOptions {
     /// How to read a trace.
     pub trace: imbrex_trace::TraceOptions,
-    /// Seed of a generator, over the one in its words.
+    /// Seed of a generator. It replaces the seed in the generator's words.
     pub seed: Option<u64>,
-    /// Take only the first requests.
+    /// Number of requests to take from the beginning; `None` for all.
     pub limit: Option<u64>,
 }
 
-/// A workload that can be opened again and again.
+/// A workload that can be opened any number of times.
 pub struct Workload {
-    /// What it is called in results.
+    /// Name in the results.
     pub name: String,
     /// A trace format, or `generator`.
     pub format: String,
-    /// Hash of the trace's bytes, or of the generator's words and seed.
+    /// SHA-256 of the trace's bytes, or of the generator's words and seed.
     pub sha256: String,
     /// Seed of a generator; zero for a trace.
     pub seed: u64,
-    /// What reading it through taught, for a trace.
+    /// Counts from reading the trace through; `None` for a generator.
     pub counts: Option<WorkloadCounts>,
-    /// Remarks of the reader.
+    /// Facts and remarks of the trace reader.
     pub facts: Facts,
     limit: Option<u64>,
-    /// The files that it is read from.
+    /// Files that the workload is read from.
     inputs: Vec<PathBuf>,
-    /// All devices of a trace of several.
+    /// All devices of a trace with several.
     devices: Option<Vec<DeviceSummary>>,
     kind: Kind,
 }
@@ -61,17 +61,17 @@ enum Kind {
     BuiltIn { entry: &'static BuiltIn, seed: Option<u64> },
 }
 
-/// Where the requests of a trace are.
+/// Storage of a trace's requests.
 enum Origin {
     File(Mutex<File>),
     Rows(Arc<dyn Rows>),
 }
 
-/// The format of requests that whoever calls holds in memory.
+/// Format name of requests that the caller holds in memory.
 const ROWS_FORMAT: &str = "table";
 
 impl Origin {
-    /// Its requests from the first on, and the format they are in.
+    /// Opens the requests from the first on, and returns them with the name of their format.
     fn open(
         &self,
         name: &str,
@@ -86,7 +86,7 @@ impl Origin {
         }
     }
 
-    /// Begins to hash its contents, beside what is done meanwhile.
+    /// Starts a thread that hashes the contents.
     fn hashing(&self, name: &str) -> Result<std::thread::JoinHandle<Result<String, String>>, Failure> {
         Ok(match self {
             Origin::File(file) => {
@@ -101,26 +101,26 @@ impl Origin {
     }
 }
 
-/// What a workload asked.
+/// Numbers of requests and bytes of a workload.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct WorkloadCounts {
-    /// Requests read.
+    /// Requests in all.
     pub requests: u64,
-    /// Reads among them.
+    /// Reads.
     pub reads: u64,
-    /// Writes among them.
+    /// Writes.
     pub writes: u64,
-    /// Flushes among them.
+    /// Flushes.
     pub flushes: u64,
-    /// Trims among them.
+    /// Trims.
     pub trims: u64,
-    /// Bytes that the reads ask for.
+    /// Bytes requested by the reads.
     pub read_bytes: u64,
-    /// Bytes that the writes bring.
+    /// Bytes of the writes.
     pub write_bytes: u64,
-    /// From the first request to the last, where the workload has times.
+    /// Time from the first request to the last in ns; 0 if the workload has no times.
     pub span_ns: u64,
-    /// One past the last sector of 512 bytes.
+    /// One past the last addressed sector of 512 bytes.
     pub end_sectors: u64,
 }
 
@@ -151,13 +151,13 @@ impl WorkloadCounts {
 }
 
 impl Workload {
-    /// The workload called `word`: a trace file, `-` for standard input, a built-in workload, a generator in fio's words
-    /// or a TOML file of the same. A trace is read through once.
+    /// Finds the workload called `word`: a trace file, `-` for standard input, a built-in workload, a generator in
+    /// fio's words, or a TOML file with such words. A trace is read through once.
     pub fn named(word: &str, progress: &Progress) -> Result<Workload, Failure> {
         Workload::find(word, &WorkloadOptions::default(), progress)
     }
 
-    /// The same, read as `args` say.
+    /// Finds the workload called `word`, like [`Workload::named`], with the options `args`.
     pub fn find(word: &str, args: &WorkloadOptions, progress: &Progress) -> Result<Workload, Failure> {
         let mut found = Workload::find_without_inputs(word, args, progress)?;
         found.inputs = inputs_of(word);
@@ -173,7 +173,7 @@ impl Workload {
         if word == "-" {
             return trace(args, Origin::File(Mutex::new(spooled()?)), "standard input", progress);
         }
-        // A folder is no workload: the one that `--out` makes may be called like the workload itself.
+        // The folder of `--out` may have the name of a built-in workload, so a folder does not count as a file here.
         let is_folder = Path::new(word).is_dir();
         let is_file = !is_folder && Path::new(word).exists();
         if !is_file && (word.contains('=') || word.contains(';')) {
@@ -201,7 +201,8 @@ impl Workload {
         trace(args, Origin::File(Mutex::new(open_trace(word)?)), word, progress)
     }
 
-    /// Requests that whoever calls holds in memory, called `name` in results. They are read through once, as a trace is.
+    /// Makes a workload of requests that the caller holds in memory. `name` is its name in the results. The rows are
+    /// read through once, like a trace.
     pub fn of_rows(
         name: &str,
         rows: Arc<dyn Rows>,
@@ -212,7 +213,7 @@ impl Workload {
         trace(args, Origin::Rows(rows), name, progress)
     }
 
-    /// Its requests from the first on, for a drive of `device_sectors` sectors of 512 bytes.
+    /// Opens the requests from the first on, for a drive of `device_sectors` sectors of 512 bytes.
     pub fn open(&self, device_sectors: u64) -> Result<Counted, Failure> {
         let source = match &self.kind {
             Kind::Trace { origin, name, options } => origin.open(name, options)?.0,
@@ -224,8 +225,9 @@ impl Workload {
         Ok(self.counted(Requests::Own(source)))
     }
 
-    /// Its requests from the first on, read or generated once for `count` drives of which `at_once` run at one time, each of
-    /// `device_sectors` sectors. None where they depend on when a drive is ready for them: then each opens its own.
+    /// Opens the requests once for `count` drives, each of `device_sectors` sectors of 512 bytes; at most `at_once` of
+    /// the drives run at the same time. Returns `None` if the requests depend on simulated time, so that each drive
+    /// needs its own source.
     pub fn open_for_all(
         &self,
         device_sectors: u64,
@@ -246,7 +248,7 @@ impl Workload {
         Counted { source, counts: WorkloadCounts::default(), left: self.limit.unwrap_or(u64::MAX) }
     }
 
-    /// Requests in all, where known before they are read.
+    /// Returns the number of requests, if it is known before they are read.
     pub fn expected_requests(&self) -> Option<u64> {
         let known = match &self.counts {
             Some(counts) => Some(counts.requests),
@@ -258,7 +260,7 @@ impl Workload {
         }
     }
 
-    /// One past the last sector (of 512 bytes) it names, where known.
+    /// Returns one past the last addressed sector (of 512 bytes), if known.
     pub fn end_sectors(&self) -> Option<u64> {
         match (&self.kind, self.counts) {
             (Kind::BuiltIn { entry, .. }, _) => entry.reach_sectors,
@@ -267,12 +269,13 @@ impl Workload {
         }
     }
 
-    /// All devices of a trace that holds several.
+    /// Returns all devices of a trace with several, or `None` for other workloads.
     pub fn devices(&self) -> Option<&[DeviceSummary]> {
         self.devices.as_deref()
     }
 
-    /// The figures it was made to, where it was made to figures: they are those of the whole, so that a part has none.
+    /// Returns the figures that the workload was made to match. They describe the whole workload, so a workload with a
+    /// limit has none.
     pub fn targets(&self) -> Vec<generators::TargetFigure> {
         match &self.kind {
             Kind::BuiltIn { entry, .. } if self.limit.is_none() => {
@@ -282,7 +285,7 @@ impl Workload {
         }
     }
 
-    /// How its requests arrive unless the user says otherwise.
+    /// Returns how requests arrive unless the user chooses otherwise.
     pub fn default_arrival(&self) -> &'static str {
         match self.generator_arrival() {
             None | Some(generators::Arrival::AsTraced) => "fixed-queue",
@@ -291,7 +294,7 @@ impl Workload {
         }
     }
 
-    /// How many may be outstanding unless the user says otherwise: 64 for traces, as Hajkazemi 2019 §3 has it.
+    /// Returns the number of outstanding requests unless the user chooses otherwise: 64 for traces (Hajkazemi 2019 §3).
     pub fn default_depth(&self) -> u32 {
         match self.generator_arrival() {
             Some(generators::Arrival::Closed { depth }) => depth,
@@ -308,10 +311,10 @@ impl Workload {
     }
 }
 
-/// Seed of a built-in workload where none is given.
+/// Default seed of a built-in workload.
 const BUILT_IN_SEED: u64 = 1;
 
-/// Refuses a format that is given for a generator, which is not read.
+/// Checks that no trace format is given for the workload `word`, which is not read from a trace file.
 fn refuse_format(args: &WorkloadOptions, word: &str) -> Result<(), Failure> {
     match &args.trace.format {
         Some(format) => Err(Failure::usage(format!("--format {format}: '{word}' is no trace, and has no format"))
@@ -358,7 +361,7 @@ fn built_in(args: &WorkloadOptions, entry: &'static BuiltIn, progress: &Progress
     }
 }
 
-/// Standard input, kept in a temporary file that has no name.
+/// Copies standard input to a temporary file without a name, and returns the file.
 fn spooled() -> Result<File, Failure> {
     let failed = |error| Failure::failed(format!("cannot keep standard input in a temporary file: {error}"));
     let mut file = tempfile::tempfile().map_err(failed)?;
@@ -367,8 +370,8 @@ fn spooled() -> Result<File, Failure> {
     Ok(file)
 }
 
-/// Opens a trace. One processor's file of a blktrace (`NAME.blktrace.0`) stands for all of them, which become one file
-/// without a name.
+/// Opens a trace file. If `path` is one of the files that blktrace wrote, one per processor (`NAME.blktrace.0`), merges
+/// all of them into a temporary file without a name.
 pub fn open_trace(path: &str) -> Result<File, Failure> {
     let open = |path: &Path| {
         File::open(path).map_err(|error| Failure::failed(format!("cannot open {}: {error}", path.display())))
@@ -389,7 +392,7 @@ pub fn open_trace(path: &str) -> Result<File, Failure> {
     Ok(file)
 }
 
-/// Returns the files that the workload called `word` is read from: none for words and built-in workloads.
+/// Returns the files that the workload called `word` is read from: none for generators and built-in workloads.
 pub fn inputs_of(word: &str) -> Vec<PathBuf> {
     let path = Path::new(word);
     match processors(path) {
@@ -399,7 +402,8 @@ pub fn inputs_of(word: &str) -> Vec<PathBuf> {
     }
 }
 
-/// The files that blktrace wrote beside this one, this among them: `NAME.blktrace.` and a number.
+/// Returns the files of all processors that belong to the blktrace file `path`, `path` included: `NAME.blktrace.` and a
+/// number. Returns none if `path` has no such name.
 fn processors(path: &Path) -> Vec<std::path::PathBuf> {
     let numbered = |name: &str| {
         let (stem, number) = name.rsplit_once('.')?;
@@ -416,7 +420,7 @@ fn processors(path: &Path) -> Vec<std::path::PathBuf> {
     parts
 }
 
-/// A handle of its own, at the beginning: handles that are duplicated would share their place in the file.
+/// Opens the file a second time, at its beginning. A duplicated handle would share the position.
 fn reopened(file: &Mutex<File>, path: &str) -> Result<File, Failure> {
     let held = file.lock().expect("no thread panics while it holds the file");
     #[cfg(target_os = "linux")]
@@ -430,7 +434,7 @@ fn reopened(file: &Mutex<File>, path: &str) -> Result<File, Failure> {
     File::open(path_of_handle).map_err(|error| Failure::failed(format!("cannot open {path} again: {error}")))
 }
 
-/// A trace: read through once for its counts (twice if it holds several devices), hashed beside.
+/// Reads a trace through once for its counts (twice if it holds several devices), and hashes it in another thread.
 fn trace(args: &WorkloadOptions, origin: Origin, path: &str, progress: &Progress) -> Result<Workload, Failure> {
     let mut options = args.trace.clone();
     let hashing = origin.hashing(path)?;
@@ -473,7 +477,7 @@ fn trace(args: &WorkloadOptions, origin: Origin, path: &str, progress: &Progress
     })
 }
 
-/// What one reading of a trace taught.
+/// Results of reading a trace through once.
 struct ReadThrough {
     counts: WorkloadCounts,
     devices: BTreeMap<u32, DeviceSummary>,
@@ -509,7 +513,7 @@ fn read_through(
     Ok(ReadThrough { counts: source.counts, devices, facts: source.facts(), format })
 }
 
-/// Every device, the busiest first, by name where the trace names them.
+/// Returns every device, the busiest first, under its name if the trace has names.
 fn surveyed(read: &ReadThrough) -> Vec<DeviceSummary> {
     let mut devices: Vec<_> = read.devices.values().cloned().collect();
     for device in &mut devices {
@@ -527,7 +531,8 @@ fn hash(mut file: File) -> std::io::Result<String> {
     Ok(hex(&digest.finalize()))
 }
 
-/// The hash of rows: of their numbers in little-endian order, as they stand. What is no row counts as a row of zeros.
+/// Returns the hash of the rows, each as its numbers in little-endian order. A row that cannot be read counts as a row
+/// of zeros.
 fn hash_rows(rows: &dyn Rows) -> String {
     let (mut digest, mut block, mut bytes) = (Sha256::new(), Vec::new(), Vec::new());
     let mut next = 0;
@@ -558,34 +563,34 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A source that counts what it yields, up to a limit.
+/// A source that counts the requests it returns, and ends at a limit.
 pub struct Counted {
     source: Requests,
     counts: WorkloadCounts,
     left: u64,
 }
 
-/// Where requests come from.
+/// Source of requests.
 enum Requests {
     Own(Box<dyn Source>),
-    /// From one reading for several drives.
+    /// A source read once for several drives.
     Shared(Share),
 }
 
 impl Counted {
-    /// What it has yielded.
+    /// Returns the counts of the requests returned so far.
     pub fn counts(&self) -> WorkloadCounts {
         self.counts
     }
 
-    /// Waits until its drive may run, where that is one of several that take turns.
+    /// Waits until this drive may run, if the source is shared by several drives.
     pub fn begin(&mut self) {
         if let Requests::Shared(share) = &mut self.source {
             share.begin();
         }
     }
 
-    /// How long its drive was kept from running by reading and by the other drives.
+    /// Returns the time that this drive spent on reading the shared source and on waiting for the other drives.
     pub fn waited(&self) -> Duration {
         match &self.source {
             Requests::Own(_) => Duration::ZERO,

@@ -1,5 +1,5 @@
-//! Goal: the drives of the demo differ, each as its page in docs/layers tells. Method: the interlaced ones, whose layers come apart
-//! only where some tracks are hot for long enough, beside each other.
+//! Goal: the drives of the demo differ as their pages in docs/layers say. Method: compares the interlaced drives, whose
+//! layers differ only if some tracks stay hot long enough.
 
 use imbrex::{Baseline, Progress, Simulation, Workload};
 
@@ -15,8 +15,9 @@ fn interlaced_layers_differ_in_the_demo() {
     let drives = simulation.run(&workload, &progress).expect("it runs").summary.drives;
     let took: Vec<(&str, f64)> =
         LAYERS.iter().zip(&drives).map(|(layer, drive)| (*layer, drive.duration_ns as f64)).collect();
-    // A cached hot track costs no more than on a conventional drive; any place is better than a neighbour's; small blocks do
-    // not pay back what moving them costs.
+    // Expected order, from fastest to slowest. A hot track in the cache costs no more than on a conventional drive.
+    // `track-map` moves a hot bottom track to any top of its zone, `track-flip` only to a neighbouring one. Moving
+    // small blocks costs more than it saves.
     for pair in took.windows(2) {
         assert!(pair[1].1 > 1.01 * pair[0].1, "{took:?}");
     }

@@ -1,58 +1,60 @@
-//! Axes: from values to places along a line, and where the ticks stand.
+//! Axes: from values to positions along a line, and the positions of the ticks.
 //!
 //! Invariants:
-//! 1. Places lie between 0 and 1; a value that the scale cannot show (zero on a logarithm) has none.
-//! 2. Ticks stand at 1, 2 or 5 times a power of ten of the unit they are written in; on a logarithm of bytes, at powers of two.
+//! 1. Positions of values lie between 0 and 1. A value that the scale cannot show (zero on a logarithmic scale) has no
+//!    position.
+//! 2. Ticks are at 1, 2 or 5 times a power of ten of the unit in their labels; on a logarithmic axis of bytes, at
+//!    powers of two.
 
 use super::label::Unit;
 
-/// How values are spread along an axis.
+/// Mapping from values to positions along an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scale {
-    /// Evenly.
+    /// Linear.
     Linear,
-    /// By powers of ten.
+    /// Logarithmic, to base ten.
     Log10,
-    /// Shares by their distance from one: 90 %, 99 %, 99.9 % … stand at equal distances, up to this many nines.
+    /// For shares, by their distance from one: 90 %, 99 %, 99.9 % … are at equal distances, up to this number of nines.
     Percentile(u8),
 }
 
-/// An axis.
+/// An axis of a chart.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
-    /// The quantity that it shows.
+    /// Name of the quantity.
     pub label: String,
-    /// How values are spread.
+    /// Mapping from values to positions.
     pub scale: Scale,
-    /// The unit of its values.
+    /// Unit of the values.
     pub unit: Unit,
-    /// From where to where; otherwise as the values ask.
+    /// Lowest and highest value; `None` to choose them from the values.
     pub range: Option<(f64, f64)>,
 }
 
 impl Axis {
-    /// An evenly spread axis.
+    /// Creates a linear axis.
     pub fn linear(label: impl Into<String>, unit: Unit) -> Axis {
         Axis { label: label.into(), scale: Scale::Linear, unit, range: None }
     }
 
-    /// A logarithmic axis.
+    /// Creates a logarithmic axis.
     pub fn log10(label: impl Into<String>, unit: Unit) -> Axis {
         Axis { label: label.into(), scale: Scale::Log10, unit, range: None }
     }
 
-    /// An axis of shares up to `nines` nines.
+    /// Creates an axis of shares up to `nines` nines.
     pub fn percentile(label: impl Into<String>, nines: u8) -> Axis {
         Axis { label: label.into(), scale: Scale::Percentile(nines), unit: Unit::Share, range: None }
     }
 
-    /// From `low` to `high`, whatever the values.
+    /// Sets the ends of the axis to `low` and `high`, whatever the values.
     pub fn ranged(mut self, low: f64, high: f64) -> Axis {
         self.range = Some((low, high));
         self
     }
 
-    /// The axis for these values.
+    /// Chooses the ends and ticks of the axis for `values`.
     pub(super) fn fit(&self, values: impl Iterator<Item = f64>) -> Fitted {
         let shown = values.filter(|&value| value.is_finite() && (self.scale != Scale::Log10 || value > 0.0));
         let (low, high) =
@@ -94,7 +96,7 @@ impl Axis {
             return self.fit_log_of_bytes(low, high);
         }
         let (mut first, mut last) = (low.log10(), high.log10());
-        // Less than two powers of ten stand better between 1, 2 and 5; more between whole powers.
+        // Below two powers of ten, labels at 1, 2 and 5 read better; above, labels at powers of ten only.
         let is_narrow = last - first < 2.0;
         if self.range.is_none() {
             first = outward(first, is_narrow, false);
@@ -120,7 +122,8 @@ impl Axis {
         fitted
     }
 
-    /// Sizes are powers of two, and so are their ticks; eight of them have names at most.
+    /// Fits a logarithmic axis of bytes. Sizes are mostly powers of two, so ticks are at powers of two, at most eight
+    /// of them.
     fn fit_log_of_bytes(&self, low: f64, high: f64) -> Fitted {
         let (first, last) = ((low.log2() + 1e-9).floor() as i32, (high.log2() - 1e-9).ceil() as i32);
         let last = last.max(first + 1);
@@ -134,7 +137,7 @@ impl Axis {
         fitted
     }
 
-    /// The unit in which a power of ten is written: the largest that fits; of times none above seconds.
+    /// Returns the unit for the label of a power of ten: the largest unit that fits, but for times never above seconds.
     fn log_division(&self, value: f64) -> (f64, &'static str) {
         match self.unit {
             Unit::Nanoseconds => self.unit.division((value * 1.000_001).min(299e9)),
@@ -155,7 +158,8 @@ impl Axis {
     }
 }
 
-/// The next 1, 2 or 5 times a power of ten (or power of ten alone) away from `exponent`, up or down.
+/// Returns the exponent (base 10) of the next stop from `exponent` outwards: upwards if `up`, else downwards. Stops are
+/// powers of ten, and if `is_narrow` also 2 and 5 times a power of ten.
 fn outward(exponent: f64, is_narrow: bool, up: bool) -> f64 {
     let whole = (exponent + 1e-9).floor();
     let stops: &[f64] = if is_narrow { &[1.0, 2.0, 5.0, 10.0] } else { &[1.0, 10.0] };
@@ -168,7 +172,7 @@ fn outward(exponent: f64, is_narrow: bool, up: bool) -> f64 {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, so that about `count` of them fill `span`.
+/// Returns a step of 1, 2 or 5 times a power of ten, such that about `count` steps fill `span`.
 fn nice_step(span: f64, count: f64) -> f64 {
     let raw = span / count;
     let power = 10f64.powf(raw.log10().floor());
@@ -176,27 +180,27 @@ fn nice_step(span: f64, count: f64) -> f64 {
     digit * power
 }
 
-/// A tick.
+/// A tick of an axis.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Tick {
-    /// Between 0 and 1.
+    /// Position, between 0 and 1.
     pub place: f64,
-    /// What is written; empty for a small one.
+    /// Label; empty for a small tick.
     pub label: String,
-    /// Whether a line crosses the chart here.
+    /// Whether a grid line crosses the chart at the tick.
     pub is_line: bool,
 }
 
 /// An axis with its ends and ticks.
 #[derive(Clone, Debug)]
 pub(super) struct Fitted {
-    /// How values are spread.
+    /// Mapping from values to positions.
     pub scale: Scale,
-    /// The value at 0.
+    /// Value at position 0.
     pub low: f64,
-    /// The value at 1.
+    /// Value at position 1.
     pub high: f64,
-    /// From low to high.
+    /// Ticks, from low to high.
     pub ticks: Vec<Tick>,
 }
 
@@ -214,13 +218,14 @@ impl Fitted {
         }
     }
 
-    /// Where `value` stands, brought to the nearer end if beyond it.
+    /// Returns the position of `value`, moved to the nearer end if it lies beyond the axis. Returns `None` if the scale
+    /// cannot show the value.
     pub fn position(&self, value: f64) -> Option<f64> {
         let is_shown = value.is_finite() && (self.scale != Scale::Log10 || value > 0.0);
         is_shown.then(|| self.free_position(value).clamp(0.0, 1.0))
     }
 
-    /// The name and ends of the scale, for scripts.
+    /// Returns the name, the ends and the unit of the scale, for scripts.
     pub fn attribute(&self, unit: Unit) -> String {
         let (name, low, high) = match self.scale {
             Scale::Linear => ("linear", self.low, self.high),

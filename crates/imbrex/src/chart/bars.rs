@@ -1,8 +1,9 @@
-//! Bars by group: stacked across, for parts of a whole; or side by side and upright, for the same measure of several.
+//! Bar charts by group: bars stacked horizontally, for parts of a whole, or upright bars side by side, for one measure
+//! of several items.
 //!
 //! Invariants:
-//! 1. A part is known by its hatching, not by its colour alone.
-//! 2. Stacked parts stand in order and end at their sum.
+//! 1. Parts differ by their hatching, not only by their colour.
+//! 2. Stacked parts are drawn in order and end at their sum.
 
 use super::axis::{Axis, Fitted};
 use super::draw::{Frame, LABEL, axis_titles, horizontal_axis, legend, legend_rows, vertical_axis, wrapped_swatch};
@@ -10,46 +11,46 @@ use super::palette;
 use super::series::Marker;
 use super::svg::{Canvas, Font, Style, escape, pixel, text_width};
 
-/// How bars of one group stand.
+/// Arrangement of the bars of one group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BarArrangement {
-    /// End to end, across; the group's name above.
+    /// Horizontal, end to end, with the group's name above.
     Stacked,
-    /// Side by side, upright; the group's name below.
+    /// Upright, side by side, with the group's name below.
     Grouped,
 }
 
-/// One part in every group.
+/// A part that every group has, such as one cause of writes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Part {
-    /// What the legend calls it.
+    /// Name in the legend.
     pub name: String,
-    /// Which colour and hatching.
+    /// Number that selects colour and hatching.
     pub look: usize,
-    /// One value a group; not a number where there is none.
+    /// Values, one per group; NaN if the group has none.
     pub values: Vec<f64>,
 }
 
-/// A chart of bars.
+/// A bar chart.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BarChart {
     /// Short name, unique in its page.
     pub id: String,
-    /// What is shown.
+    /// Title of the chart.
     pub title: String,
-    /// For those who cannot see it.
+    /// Description in words, for readers who cannot see the chart.
     pub description: String,
-    /// Along the bars.
+    /// Axis of the values, along the bars.
     pub value: Axis,
     /// Names of the groups.
     pub groups: Vec<String>,
     /// Parts of every group.
     pub parts: Vec<Part>,
-    /// How they stand.
+    /// Arrangement of the bars of a group.
     pub arrangement: BarArrangement,
-    /// Lines across the bars, at a value; which way they lie follows from the arrangement.
+    /// Lines across the bars at a value. Their direction follows from the arrangement.
     pub markers: Vec<Marker>,
-    /// Width and height; stacked charts grow in height with their groups.
+    /// Width and height in pixels. The height of a stacked chart depends on the number of its groups instead.
     pub size: (f64, f64),
 }
 
@@ -57,7 +58,7 @@ const ROW_HEIGHT: f64 = 44.0;
 const BAR_HEIGHT: f64 = 18.0;
 
 impl BarChart {
-    /// A chart of nothing yet.
+    /// Creates a chart without parts, of 720 by 420 pixels.
     pub fn new(
         id: impl Into<String>,
         title: impl Into<String>,
@@ -70,33 +71,37 @@ impl BarChart {
         BarChart { id, title, description, value, groups, parts, arrangement, markers, size }
     }
 
-    /// Adds a part: one value a group.
+    /// Adds a part with one value per group.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the number of values is not the number of groups.
     pub fn with(mut self, name: impl Into<String>, look: usize, values: Vec<f64>) -> BarChart {
         assert_eq!(values.len(), self.groups.len(), "a part has one value a group");
         self.parts.push(Part { name: name.into(), look, values });
         self
     }
 
-    /// Says it in words.
+    /// Sets the description in words, for readers who cannot see the chart.
     pub fn described(mut self, description: impl Into<String>) -> BarChart {
         self.description = description.into();
         self
     }
 
-    /// Gives it another size.
+    /// Sets the size in pixels.
     pub fn sized(mut self, width: f64, height: f64) -> BarChart {
         self.size = (width, height);
         self
     }
 
-    /// Adds a line at `at` of the value axis.
+    /// Adds a line at the value `at` of the value axis.
     pub fn mark(mut self, at: f64, label: impl Into<String>) -> BarChart {
         let vertical = self.arrangement == BarArrangement::Stacked;
         self.markers.push(Marker { vertical, at, label: label.into() });
         self
     }
 
-    /// The drawing.
+    /// Returns the chart as an SVG element.
     pub fn svg(&self, style: Style) -> String {
         let names: Vec<(&str, String)> =
             self.parts.iter().map(|part| (part.name.as_str(), self.swatch(part, style))).collect();
@@ -119,7 +124,7 @@ impl BarChart {
         canvas.close()
     }
 
-    /// A small picture of a part.
+    /// Returns a small picture of the part's colour and hatching, for a legend.
     pub fn swatch(&self, part: &Part, style: Style) -> String {
         let colour = style.series(part.look);
         wrapped_swatch(&format!(
@@ -236,7 +241,7 @@ impl BarChart {
         for marker in &self.markers {
             let Some(place) = axis.position(marker.at) else { continue };
             if marker.vertical {
-                // Across the bars only: the names between them stay legible.
+                // The line crosses the bars only, so that the names between them stay legible.
                 let x = frame.x(place);
                 for group in 0..self.groups.len() {
                     let y = frame.top + group as f64 * ROW_HEIGHT + 18.0;
@@ -263,7 +268,7 @@ fn x_of(axis: &Fitted, frame: Frame, value: f64) -> f64 {
     frame.x(axis.position(value).unwrap_or(0.0))
 }
 
-/// `text` cut to `width`, with a dot to tell that it was.
+/// Shortens `text` to `width` pixels, ending in an ellipsis if something was cut off.
 fn shortened(text: &str, width: f64) -> String {
     if text_width(text, LABEL.size) <= width {
         return text.to_string();

@@ -1,8 +1,9 @@
 //! Drawing of a chart: frame, ticks, series, markers, legend.
 //!
 //! Invariants:
-//! 1. Nothing of a series leaves the frame.
-//! 2. A step is drawn as one run across and one up or down, so a path holds as many runs as the series has points.
+//! 1. No part of a series lies outside the frame.
+//! 2. A step is drawn as one horizontal and one vertical line, so a path has as many pairs of lines as the series has
+//!    points after the first.
 
 use std::fmt::Write as _;
 
@@ -16,7 +17,7 @@ const TITLE: Font<'static> = Font { size: 15.0, anchor: "start", colour: "ink", 
 const LEGEND_ROW: f64 = 18.0;
 const SWATCH: f64 = 30.0;
 
-/// The inner rectangle that holds the data.
+/// The inner rectangle that contains the data, in pixels.
 #[derive(Clone, Copy)]
 pub(super) struct Frame {
     pub left: f64,
@@ -42,13 +43,13 @@ impl Frame {
         self.left + self.width
     }
 
-    /// For scripts: left, top, width, height.
+    /// Returns left, top, width and height, for scripts.
     pub fn attribute(&self) -> String {
         format!("{} {} {} {}", pixel(self.left), pixel(self.top), pixel(self.width), pixel(self.height))
     }
 }
 
-/// A chart whose axes know their ends.
+/// A chart with the final ends and ticks of its axes.
 struct Drawing<'a> {
     chart: &'a Chart,
     x: Fitted,
@@ -56,7 +57,7 @@ struct Drawing<'a> {
     frame: Frame,
 }
 
-/// The drawing of `chart`.
+/// Returns `chart` as an SVG element.
 pub(super) fn chart(chart: &Chart, style: Style) -> String {
     let points = || chart.series.iter().flat_map(|series| series.points.iter());
     let x = chart.x.fit(points().map(|point| point.0).chain(markers(chart, true)));
@@ -130,7 +131,7 @@ impl Drawing<'_> {
     fn series(&self, canvas: &mut Canvas, index: usize, series: &Series) {
         let colour = canvas.style.series(series.look);
         let name = escape(&series.name);
-        // A bar of nothing has no height on a logarithmic axis, but it still ends the bar before it.
+        // A bar of value 0 has no position on a logarithmic axis, but it still ends the bar before it.
         let is_bars = series.shape == Shape::Bars;
         let placed = |&(x, y)| self.place((x, y)).or_else(|| self.x_on_base(x).filter(|_| is_bars));
         let points: Vec<(f64, f64)> = series.points.iter().filter_map(placed).collect();
@@ -205,7 +206,7 @@ pub(super) fn horizontal_axis(canvas: &mut Canvas, frame: Frame, ticks: &[Tick])
     canvas.line((frame.left, frame.bottom()), (frame.right(), frame.bottom()), "muted", 1.0, "");
 }
 
-/// Every how many-th label is written so that none touches the next.
+/// Returns n such that no labels overlap if every n-th label is drawn.
 fn label_stride(frame: Frame, ticks: &[Tick]) -> usize {
     let named: Vec<&Tick> = ticks.iter().filter(|tick| !tick.label.is_empty()).collect();
     let widest = named.iter().map(|tick| text_width(&tick.label, LABEL.size)).fold(0.0, f64::max) + 10.0;
@@ -260,7 +261,7 @@ fn marks(look: usize, points: &[(f64, f64)]) -> String {
     points.iter().map(|&(x, y)| palette::mark(look, x, y, 6.0)).collect()
 }
 
-/// A small picture of how `series` is drawn, as an SVG of its own or to be nested.
+/// Returns a small picture of the look of `series`, as an SVG element that can also be nested in another.
 pub fn swatch(series: &Series, style: Style) -> String {
     let colour = style.series(series.look);
     let inner = match series.shape {
@@ -280,7 +281,7 @@ pub(super) fn wrapped_swatch(inner: &str) -> String {
     format!("<svg class=\"swatch\" viewBox=\"0 0 28 12\" width=\"28\" height=\"12\" aria-hidden=\"true\">{inner}</svg>")
 }
 
-/// Which names stand in which row of a legend `width` wide.
+/// Distributes the legend entries over rows of `width` pixels. Returns the indexes of the entries in each row.
 pub(super) fn legend_rows(names: &[(&str, String)], width: f64) -> Vec<Vec<usize>> {
     let mut rows: Vec<Vec<usize>> = Vec::new();
     let mut used = f64::INFINITY;
@@ -300,7 +301,7 @@ fn legend_item_width(name: &str) -> f64 {
     SWATCH + 6.0 + text_width(name, 12.0) + 18.0
 }
 
-/// Draws the legend from `top` on.
+/// Draws the legend, with its first row at height `top`.
 pub(super) fn legend(canvas: &mut Canvas, names: &[(&str, String)], rows: &[Vec<usize>], top: f64) {
     for (row, members) in rows.iter().enumerate() {
         let y = top + row as f64 * LEGEND_ROW;

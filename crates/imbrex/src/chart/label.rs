@@ -1,31 +1,31 @@
-//! Numbers as people read them: three digits and a unit.
+//! Formats numbers for people: three digits and a unit.
 //!
 //! Invariants:
-//! 1. Sizes are binary (KiB, MiB, TiB), as the tables of the terminal have them; rates are decimal (MB/s); times run from ns to
-//!    days.
-//! 2. A number and its unit are joined by a no-break space.
+//! 1. Sizes are binary (KiB, MiB, TiB), as in the tables on the terminal. Rates are decimal (MB/s). Times run from ns
+//!    to days.
+//! 2. A no-break space joins a number and its unit.
 
-/// What an axis or a cell counts.
+/// Unit of the values of an axis or cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// Things.
+    /// A number of items.
     Count,
     /// Nanoseconds.
     Nanoseconds,
     /// Bytes.
     Bytes,
-    /// Bytes a second.
+    /// Bytes per second.
     BytesPerSecond,
     /// A share, shown in percent.
     Share,
-    /// One thing over another, shown as ×.
+    /// A ratio, shown with ×.
     Ratio,
 }
 
 const NO_BREAK: char = '\u{a0}';
 
 impl Unit {
-    /// Its name, for scripts.
+    /// Returns the name of the unit, for scripts.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Count => "count",
@@ -37,7 +37,7 @@ impl Unit {
         }
     }
 
-    /// `value` in words.
+    /// Formats `value` with its unit.
     pub fn label(self, value: f64) -> String {
         match self {
             Unit::Count => count(value),
@@ -49,7 +49,7 @@ impl Unit {
         }
     }
 
-    /// The larger unit that values up to `largest` are written in along an axis: (how many of ours, its name).
+    /// Returns the unit for the labels of an axis whose values reach `largest`: (its size in units of `self`, its name).
     pub fn division(self, largest: f64) -> (f64, &'static str) {
         let table: &[(f64, f64, &str)] = match self {
             Unit::Nanoseconds => &TIMES,
@@ -63,7 +63,7 @@ impl Unit {
         (found.1, found.2)
     }
 
-    /// `value` as a multiple of `division`: all labels of an axis share it.
+    /// Formats `value` as a multiple of `division`, the unit that all labels of an axis share.
     pub fn divided(self, value: f64, (divisor, name): (f64, &str)) -> String {
         let number = trimmed(value / divisor);
         match (self, name) {
@@ -74,7 +74,8 @@ impl Unit {
     }
 }
 
-/// (from this value on, divisor, name): seconds and minutes stay longer than their plain size, as people use them.
+/// Units of time: (smallest value in ns, divisor, name). Seconds and minutes are used beyond 60, and hours beyond 24,
+/// as people do.
 const TIMES: [(f64, f64, &str); 7] = [
     (172_800e9, 86_400e9, "d"),
     (10_800e9, 3_600e9, "h"),
@@ -96,14 +97,14 @@ const SIZES: [(f64, f64, &str); 6] =
 
 const RATES: [(f64, f64, &str); 4] = [(1e9, 1e9, "GB/s"), (1e6, 1e6, "MB/s"), (1e3, 1e3, "kB/s"), (0.0, 1.0, "B/s")];
 
-/// Without trailing zeros, to six decimals.
+/// Formats `value` with up to six decimals and without trailing zeros.
 fn trimmed(value: f64) -> String {
     let text = format!("{value:.6}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" || text.is_empty() { "0".to_string() } else { text.replace('-', "−") }
 }
 
-/// Three significant digits, whole above a hundred.
+/// Formats `value` with three significant digits, or as a whole number from 100 on.
 pub fn three_digits(value: f64) -> String {
     let size = value.abs();
     let decimals = if size == 0.0 || size >= 99.95 {
@@ -128,7 +129,7 @@ fn scaled(value: f64, table: &[(f64, f64, &str)]) -> String {
     format!("{}{NO_BREAK}{}", three_digits(value / row.1), row.2)
 }
 
-/// A duration in nanoseconds: `12.3 ms`.
+/// Formats a duration in nanoseconds: `12.3 ms`.
 pub fn duration(ns: f64) -> String {
     if ns == 0.0 {
         return "0".to_string();
@@ -136,12 +137,12 @@ pub fn duration(ns: f64) -> String {
     scaled(ns, &TIMES)
 }
 
-/// A size in bytes: `1.50 TiB`.
+/// Formats a size in bytes: `1.50 TiB`.
 pub fn bytes(bytes: f64) -> String {
     scaled(bytes, &SIZES)
 }
 
-/// A share: `12.3 %`; near one it shows how far from it: `99.99 %`.
+/// Formats a share: `12.3 %`. Close to one, more digits show the distance from one: `99.99 %`.
 pub fn share(share: f64) -> String {
     let percent = share * 100.0;
     let number = if percent > 99.0 && percent < 100.0 {
@@ -155,12 +156,13 @@ pub fn share(share: f64) -> String {
     format!("{number}{NO_BREAK}%")
 }
 
-/// A ratio: `×1.25`.
+/// Formats a ratio: `×1.25`.
 pub fn ratio(ratio: f64) -> String {
     format!("×{}", three_digits(ratio))
 }
 
-/// A number of things: whole, in groups of three.
+/// Formats a number of items: a whole number in groups of three digits. A fractional number below 10,000 gets three
+/// significant digits.
 pub fn count(value: f64) -> String {
     if value.fract() != 0.0 && value.abs() < 1e4 {
         return three_digits(value);
@@ -168,7 +170,7 @@ pub fn count(value: f64) -> String {
     grouped(value.round() as i64)
 }
 
-/// Groups of three digits, from five digits on.
+/// Formats a whole number, in groups of three digits if it has five digits or more.
 pub fn grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
     let sign = if value < 0 { "−" } else { "" };

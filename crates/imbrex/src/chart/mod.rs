@@ -1,12 +1,13 @@
 //! Charts as SVG: lines, steps, dots, marks and bars, drawn without any library.
 //!
-//! A chart is a value: titles, two axes, series of points. It is drawn in one of two styles. *Standalone* is a file of
-//! its own: white ground, title and legend inside. *Embedded* stands in a page, whose style sheet gives the colours as
-//! `--series-0` … and `--ink` …, and whose HTML gives title and legend.
+//! A chart is a value: titles, two axes, series of points. It is drawn in one of two styles. *Standalone* makes a file
+//! of its own: white background, title and legend inside. *Embedded* is for a page: its style sheet defines the colours
+//! as `--series-0` … and `--ink` …, and its HTML contains title and legend.
 //!
 //! Invariants:
-//! 1. Every point that the axes can show is drawn, after [`Chart::thin`] as before it: nothing is thinned unasked.
-//! 2. A series is known by its dashes or its mark, not by its colour alone.
+//! 1. Every point of a series that the axes can show is drawn. Points are left out only by [`Chart::thin`], which the
+//!    caller has to request.
+//! 2. Series differ by their dashes or marks, not only by their colour.
 //! 3. The same chart gives the same bytes.
 
 mod axis;
@@ -26,7 +27,7 @@ pub use series::{Chart, Marker, Series, Shape};
 pub use svg::{Style, escape};
 
 impl Chart {
-    /// A chart of nothing yet.
+    /// Creates a chart without series, of 720 by 420 pixels.
     pub fn new(id: impl Into<String>, title: impl Into<String>, x: Axis, y: Axis) -> Chart {
         let (id, title) = (id.into(), title.into());
         let (description, series, markers) = (String::new(), Vec::new(), Vec::new());
@@ -39,32 +40,32 @@ impl Chart {
         self
     }
 
-    /// Adds a vertical line at `x`.
+    /// Adds a vertical line at the value `at` of the x axis.
     pub fn mark_x(mut self, at: f64, label: impl Into<String>) -> Chart {
         self.markers.push(Marker { vertical: true, at, label: label.into() });
         self
     }
 
-    /// Adds a horizontal line at `y`.
+    /// Adds a horizontal line at the value `at` of the y axis.
     pub fn mark_y(mut self, at: f64, label: impl Into<String>) -> Chart {
         self.markers.push(Marker { vertical: false, at, label: label.into() });
         self
     }
 
-    /// Says it in words.
+    /// Sets the description in words, for readers who cannot see the chart.
     pub fn described(mut self, description: impl Into<String>) -> Chart {
         self.description = description.into();
         self
     }
 
-    /// Gives it another size.
+    /// Sets the size in pixels.
     pub fn sized(mut self, width: f64, height: f64) -> Chart {
         self.size = (width, height);
         self
     }
 
-    /// Keeps at most `limit` points of every series: in each stretch of the x axis the first, the last, the lowest and
-    /// the highest, so that no peak is lost.
+    /// Reduces every series to at most `limit` points. In each interval of the x axis the first, the last, the lowest
+    /// and the highest point are kept, so that no peak is lost.
     pub fn thin(mut self, limit: usize) -> Chart {
         let x = self.x.fit(self.series.iter().flat_map(|series| series.points.iter().map(|point| point.0)));
         for series in &mut self.series {
@@ -73,12 +74,12 @@ impl Chart {
         self
     }
 
-    /// Whether there is nothing to draw.
+    /// Returns whether no series has a point.
     pub fn is_empty(&self) -> bool {
         self.series.iter().all(|series| series.points.is_empty())
     }
 
-    /// The drawing.
+    /// Returns the chart as an SVG element.
     pub fn svg(&self, style: Style) -> String {
         draw::chart(self, style)
     }

@@ -1,31 +1,31 @@
-//! The look of a series: colour, dashes, mark and hatching.
+//! Look of a series: colour, dashes, mark and hatching.
 //!
-//! The colours are those of Okabe and Ito, told apart with every common kind of colour vision, with the yellow darkened
-//! for white paper and all lightened for a dark ground.
+//! The colours are those of Okabe and Ito, which people with every common kind of colour vision can distinguish. The
+//! yellow is darkened for a white background, and all colours are lightened for a dark background.
 //!
 //! Invariants:
-//! 1. The first forty looks differ; the first ten differ without colour.
+//! 1. The first forty looks differ; the first ten differ even without colour.
 
-/// Colours on white.
+/// Colours on a white background.
 pub const LIGHT: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#b5478b", "#c98a00", "#2f9fd8", "#4d4d4d", "#8a7a00"];
 
-/// Colours on black, of the same hues.
+/// Colours on a dark background, of the same hues as [`LIGHT`].
 pub const DARK: [&str; 8] = ["#4fa8e8", "#ff8f50", "#2fcf9f", "#e79ac8", "#f0b83f", "#93d6ff", "#c9c9c9", "#d9cc55"];
 
-/// Lengths of dashes and gaps; none is a full line.
+/// Lengths of dashes and gaps; an empty text is a solid line.
 pub const DASHES: [&str; 10] = ["", "7 3", "2 3", "9 3 2 3", "14 4", "4 2", "9 3 2 3 2 3", "1 4", "14 3 4 3", "5 6"];
 
-/// The colour of look `look` on white.
+/// Returns the colour of look number `look` on a white background.
 pub fn light(look: usize) -> &'static str {
     LIGHT[look % LIGHT.len()]
 }
 
-/// The dashes of look `look`.
+/// Returns the dashes of look number `look`.
 pub fn dashes(look: usize) -> &'static str {
     DASHES[look % DASHES.len()]
 }
 
-/// The outline of a mark of look `look`, around (x, y), `r` from the middle to the rim.
+/// Returns the outline of the mark of look number `look`, centred at (x, y), with a radius of about `r`.
 pub fn mark(look: usize, x: f64, y: f64, r: f64) -> String {
     let polygon = |corners: &[(f64, f64)]| {
         let mut path = String::new();
@@ -63,7 +63,7 @@ const PLUS: [(f64, f64); 12] = [
     (-0.4, -0.4),
 ];
 
-/// The strokes of an 8 by 8 tile that hatch a filled look; empty for plain.
+/// Returns the lines that hatch an 8 by 8 tile of look number `look`; empty for a plain fill.
 pub fn hatching(look: usize) -> &'static str {
     ["", "M0 8L8 0", "M0 0L8 8", "M0 4H8", "M4 0V8", "M0 0L8 8M0 8L8 0", "M2 2h0M6 6h0"][look % 7]
 }
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!((0..10).map(|look| mark(look, 0.0, 0.0, 5.0)).collect::<BTreeSet<_>>().len(), 10);
     }
 
-    /// Relative luminance and contrast as WCAG 2 defines them: 3 is its bound for graphics.
+    /// Checks the contrast of every colour with its background, as defined by WCAG 2, whose lower limit for graphics is 3.
     #[test]
     fn every_colour_stands_out_from_its_ground() {
         let contrast = |a: &str, b: &str| {

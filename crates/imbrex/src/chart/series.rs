@@ -1,77 +1,77 @@
-//! What a chart is made of: series of points, lines with words, two axes.
+//! Elements of a chart: series of points, marker lines, two axes.
 
 use super::axis::Axis;
 
-/// How a series is drawn.
+/// Drawing style of a series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// Points joined by straight lines.
     Line,
-    /// Each value holds until the next point.
+    /// A step line: each value holds until the next point.
     Steps,
-    /// A small dot a point: for many.
+    /// A small dot per point, for many points.
     Dots,
-    /// A mark a point, its shape told by the series: for few.
+    /// A mark per point, whose shape depends on the series, for few points.
     Marks,
-    /// A bar from each point to the next; the last point only ends the bar before it.
+    /// A bar from each point to the next. The last point only ends the bar before it.
     Bars,
 }
 
 /// A series of points with a name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
-    /// What the legend calls it.
+    /// Name in the legend.
     pub name: String,
-    /// How it is drawn.
+    /// Drawing style.
     pub shape: Shape,
-    /// (x, y), in order of x unless drawn as dots or marks.
+    /// Points (x, y), in order of x unless drawn as dots or marks.
     pub points: Vec<(f64, f64)>,
-    /// Which colour, dashes and mark: the same number looks the same in every chart.
+    /// Number that selects colour, dashes and mark. A number looks the same in every chart.
     pub look: usize,
-    /// Dashed although the look has none: a reference.
+    /// Whether the line is dashed even if its look has no dashes, to mark a reference.
     pub dashed: bool,
 }
 
 impl Series {
-    /// A series that looks like number `look`.
+    /// Creates a series with the look number `look`.
     pub fn new(name: impl Into<String>, shape: Shape, look: usize, points: Vec<(f64, f64)>) -> Series {
         Series { name: name.into(), shape, points, look, dashed: false }
     }
 
-    /// The same, dashed.
+    /// Makes the line dashed.
     pub fn dashed(mut self) -> Series {
         self.dashed = true;
         self
     }
 }
 
-/// A vertical or horizontal line with a word to it.
+/// A vertical or horizontal line with a label.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Marker {
-    /// Whether it stands at an x (vertical) or lies at a y.
+    /// Whether the line is vertical, at a value of the x axis, rather than horizontal, at a value of the y axis.
     pub vertical: bool,
-    /// The value on the axis at which it stands.
+    /// Value on the axis.
     pub at: f64,
-    /// The word beside it.
+    /// Text beside the line.
     pub label: String,
 }
 
 /// A chart of series over two axes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chart {
-    /// Short name, unique in its page: the ids inside the drawing begin with it.
+    /// Short name, unique in its page. The ids inside the SVG begin with it.
     pub id: String,
-    /// What is shown.
+    /// Title of the chart.
     pub title: String,
-    /// For those who cannot see it: what it would tell them.
+    /// Description in words, for readers who cannot see the chart.
     pub description: String,
-    /// The horizontal axis.
+    /// Horizontal axis.
     pub x: Axis,
-    /// The vertical axis.
+    /// Vertical axis.
     pub y: Axis,
-    /// What is drawn.
+    /// Series of points.
     pub series: Vec<Series>,
-    /// Lines with words.
+    /// Marker lines.
     pub markers: Vec<Marker>,
     /// Width and height in pixels.
     pub size: (f64, f64),

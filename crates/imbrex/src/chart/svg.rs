@@ -1,24 +1,24 @@
-//! The SVG being written: elements, text and colours in one of two styles.
+//! Writer of SVG: elements, text and colours in one of two styles.
 //!
 //! Invariants:
-//! 1. Whatever text comes in, what goes out is well formed.
-//! 2. Coordinates carry one decimal: a tenth of a pixel.
+//! 1. The output is well-formed, whatever text it contains.
+//! 2. Coordinates have one decimal: a tenth of a pixel.
 
 use std::fmt::Write as _;
 
 use super::palette;
 
-/// Where the drawing will stand.
+/// Destination of the drawing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
     /// A file of its own, on white.
     Standalone,
-    /// In a page that sets `--ink`, `--muted`, `--grid`, `--ground` and `--series-0` to `--series-7`.
+    /// A page that defines the colours `--ink`, `--muted`, `--grid`, `--ground` and `--series-0` to `--series-7`.
     Embedded,
 }
 
 impl Style {
-    /// The colour of a look.
+    /// Returns the colour of look number `look`.
     pub fn series(self, look: usize) -> String {
         match self {
             Style::Standalone => palette::light(look).to_string(),
@@ -26,7 +26,7 @@ impl Style {
         }
     }
 
-    /// A colour that is not a series': `ink`, `muted`, `grid` or `ground`.
+    /// Returns a colour that belongs to no series: `ink`, `muted`, `grid` or `ground`.
     pub fn colour(self, name: &str) -> String {
         match (self, name) {
             (Style::Embedded, name) => format!("var(--{name})"),
@@ -38,7 +38,7 @@ impl Style {
     }
 }
 
-/// `text` with what XML keeps for itself replaced, and control characters left out.
+/// Escapes the special characters of XML in `text`, and removes control characters.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -56,36 +56,37 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// A coordinate to a tenth of a pixel, as short as it goes.
+/// Formats a coordinate to a tenth of a pixel, as short as possible.
 pub(super) fn pixel(value: f64) -> String {
     let tenths = (value * 10.0).round() as i64;
     if tenths % 10 == 0 { (tenths / 10).to_string() } else { format!("{}", tenths as f64 / 10.0) }
 }
 
-/// About how wide `text` is in a sans-serif face of `size` pixels.
+/// Returns the approximate width of `text` in a sans-serif font of `size` pixels.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().map(|c| if "il.,:;|'()[] \u{a0}\u{202f}".contains(c) { 0.32 } else { 0.58 }).sum::<f64>() * size
 }
 
-/// How text is set.
+/// Size, alignment, colour and weight of text.
 #[derive(Clone, Copy)]
 pub(super) struct Font<'a> {
     pub size: f64,
-    /// `start`, `middle` or `end`.
+    /// Alignment: `start`, `middle` or `end`.
     pub anchor: &'a str,
-    /// A colour of [`Style::colour`].
+    /// Name of a colour of [`Style::colour`].
     pub colour: &'a str,
     pub is_bold: bool,
 }
 
-/// An SVG in the making.
+/// An SVG element that is being written.
 pub(super) struct Canvas {
     pub style: Style,
     out: String,
 }
 
 impl Canvas {
-    /// Opens a drawing of `size`, named and described for those who cannot see it.
+    /// Starts a drawing of `size`, with a title and a description for readers who cannot see it. `extra` holds further
+    /// attributes.
     pub fn open(style: Style, id: &str, size: (f64, f64), title: &str, description: &str, extra: &str) -> Canvas {
         let mut out = String::new();
         let (width, height) = (pixel(size.0), pixel(size.1));
@@ -107,12 +108,12 @@ impl Canvas {
         Canvas { style, out }
     }
 
-    /// Writes markup as it is.
+    /// Writes markup without escaping.
     pub fn raw(&mut self, markup: &str) {
         self.out.push_str(markup);
     }
 
-    /// A straight line.
+    /// Draws a straight line.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64, dashes: &str) {
         let colour = self.style.colour(colour);
         let dashes = if dashes.is_empty() { String::new() } else { format!(";stroke-dasharray:{dashes}") };
@@ -126,12 +127,12 @@ impl Canvas {
         );
     }
 
-    /// A line of text.
+    /// Draws a line of text.
     pub fn text(&mut self, at: (f64, f64), text: &str, font: Font<'_>) {
         self.text_with(at, text, font, "");
     }
 
-    /// A line of text, turned to read upwards.
+    /// Draws a line of text that reads upwards.
     pub fn text_upwards(&mut self, at: (f64, f64), text: &str, font: Font<'_>) {
         let turn = format!(" transform=\"rotate(-90 {} {})\"", pixel(at.0), pixel(at.1));
         self.text_with(at, text, font, &turn);
@@ -151,7 +152,7 @@ impl Canvas {
         );
     }
 
-    /// The finished drawing.
+    /// Ends the drawing and returns it.
     pub fn close(mut self) -> String {
         self.out.push_str("</svg>");
         self.out

@@ -1,4 +1,4 @@
-//! Drawn charts: what is in the markup is what was given.
+//! Drawn charts: the markup contains the given data.
 
 use super::*;
 
@@ -15,14 +15,14 @@ fn sample() -> Chart {
         .described("What it shows.")
 }
 
-/// The `d` of the path of series `index`.
+/// Returns the attribute `d` of the path of series `index`.
 fn path(svg: &str, index: usize) -> &str {
     let from = svg.find(&format!("data-series=\"{index}\"")).expect("the series is drawn");
     let begin = from + svg[from..].find(" d=\"").expect("a path") + 4;
     &svg[begin..begin + svg[begin..].find('"').expect("its end")]
 }
 
-/// Whether every element that opens closes, in order: a small well-formedness check.
+/// Checks that every opened element is closed, in order.
 fn assert_well_formed(svg: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = svg;

@@ -1,10 +1,10 @@
-//! Thinning of a series to what a chart can show.
+//! Thinning of a series to the points that a chart can show.
 //!
 //! Invariants:
-//! 1. The first and last point stay, and the lowest and highest of every stretch; order is kept.
+//! 1. The first and the last point are kept, and the lowest and the highest point of every interval. The order is kept.
 
-/// Leaves at most `limit` of `points` (which are in order of x), by stretches of equal length on the axis that `place`
-/// describes.
+/// Keeps at most `limit` of `points`, which must be in order of x. The intervals have equal lengths on the axis whose
+/// positions `place` returns.
 pub fn extremes(points: &mut Vec<(f64, f64)>, limit: usize, place: impl Fn(f64) -> Option<f64>) {
     if points.len() <= limit.max(4) {
         return;

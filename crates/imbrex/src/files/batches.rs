@@ -1,12 +1,12 @@
-//! Tables read back from Parquet by columns, a group of rows at a time: for whoever hands results on, such as the Python
-//! package, and for datasets that are added to.
+//! Reads tables from Parquet by columns, one row group at a time. It serves callers that pass results on, such as the
+//! Python package, and datasets that grow.
 //!
-//! Knows what our own tables have: columns of text, of 32 or 64 bits, of real numbers and of yes or no, any of which may have
-//! nulls; no lists, no structures.
+//! Supports the column types of our own tables: text, 32-bit and 64-bit integers, floating-point numbers and booleans,
+//! each with or without nulls. Lists and structures are not supported.
 //!
 //! Invariants:
-//! 1. Memory is that of one group of rows.
-//! 2. All columns of a batch have as many rows.
+//! 1. Memory use is that of one row group.
+//! 2. All columns of a batch have the same number of rows.
 
 use std::fs::File;
 use std::path::Path;
@@ -21,55 +21,55 @@ use parquet::schema::types::ColumnDescriptor;
 
 use super::FilesError;
 
-/// Values of one column. Where a row has none, its value here is empty or zero.
+/// Values of one column. A null is represented by an empty, zero or false value.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Values {
     /// Text.
     Text(Vec<String>),
-    /// 64 bits.
+    /// 64-bit integers.
     Long(Vec<i64>),
-    /// 32 bits.
+    /// 32-bit integers.
     Int(Vec<i32>),
-    /// Real numbers.
+    /// Floating-point numbers.
     Real(Vec<f64>),
-    /// Yes or no.
+    /// Booleans.
     Truth(Vec<bool>),
 }
 
 /// One column of a batch.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BatchColumn {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// A value a row.
+    /// Values, one per row.
     pub values: Values,
-    /// Whether each row has a value, if the schema lets rows have none.
+    /// Whether each row has a value, rather than null; `None` if the schema allows no nulls.
     pub is_there: Option<Vec<bool>>,
 }
 
 /// Some rows of a table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Batch {
-    /// How many.
+    /// Number of rows.
     pub rows: usize,
-    /// The columns in their order.
+    /// Columns in the order of the schema.
     pub columns: Vec<BatchColumn>,
 }
 
-/// The rows of a table, a group at a time.
+/// Iterator over the row groups of a table.
 pub struct Batches {
     file: Box<dyn FileReader>,
     next: usize,
 }
 
 impl Batches {
-    /// The table in the file `path`.
+    /// Opens the table in the Parquet file `path`.
     pub fn open(path: &Path) -> std::result::Result<Batches, FilesError> {
         let file = File::open(path).map_err(|error| FilesError::file(path, error))?;
         Batches::of(file).map_err(|error| FilesError::table(path, error))
     }
 
-    /// The table in `bytes`, which are a whole Parquet file.
+    /// Opens the table in `bytes`, the contents of a Parquet file.
     pub fn of_bytes(bytes: Vec<u8>) -> Result<Batches> {
         Batches::of(Bytes::from(bytes))
     }
@@ -78,7 +78,7 @@ impl Batches {
         Ok(Batches { file: Box::new(SerializedFileReader::new(reader)?), next: 0 })
     }
 
-    /// A batch of no rows, with all columns: what the table is made of.
+    /// Returns a batch without rows, which shows the names and types of all columns.
     pub fn shape(&self) -> Result<Batch> {
         let schema = self.file.metadata().file_metadata().schema_descr();
         let columns = schema.columns().iter().map(|column| {
@@ -88,7 +88,7 @@ impl Batches {
         Ok(Batch { rows: 0, columns: columns.collect::<Result<_>>()? })
     }
 
-    /// How many rows there are in all.
+    /// Returns the number of rows of the whole table.
     pub fn rows(&self) -> u64 {
         u64::try_from(self.file.metadata().file_metadata().num_rows()).unwrap_or(0)
     }
@@ -144,7 +144,7 @@ fn fill(column: &mut BatchColumn, reader: ColumnReader, rows: usize) -> Result<(
     Ok(())
 }
 
-/// The values of `rows` rows, with a default where there is none.
+/// Reads the values of `rows` rows, with a default value for each null. Sets `is_there` if the column allows nulls.
 fn read<T: DataType, V: Default>(
     reader: ColumnReader,
     rows: usize,

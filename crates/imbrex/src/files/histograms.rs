@@ -1,11 +1,11 @@
-//! `latency.parquet`: the whole histogram of latencies of every drive.
+//! `latency.parquet`: the complete latency histogram of every drive.
 //!
-//! Columns: `drive`, `operation` (`read`, `write` or `all`; `all` counts flushes and trims too), `upper_edge_ns` (the
-//! longest latency the bucket counts), `count`. Buckets that hold nothing have no row.
+//! Columns: `drive`, `operation` (`read`, `write` or `all`; `all` includes flushes and trims), `upper_edge_ns` (longest
+//! latency counted in the bucket), `count`. Empty buckets have no row.
 //!
 //! Invariants:
 //! 1. The counts of a drive and operation sum to its completed requests.
-//! 2. Edges rise within a drive and operation.
+//! 2. Edges increase within a drive and operation.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ const SCHEMA: &str = "message latency {
 }";
 
 impl Folder {
-    /// Writes `latency.parquet` for drives of these names.
+    /// Writes `latency.parquet` for `drives`, each with its name. Returns the path of the file.
     pub fn write_latency(&self, drives: &[(&str, &DriveSeries)]) -> Result<PathBuf, FilesError> {
         let path = self.file("latency.parquet");
         let file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
@@ -35,7 +35,7 @@ impl Folder {
     }
 }
 
-/// The same table as bytes, for callers without a folder.
+/// Returns the table of `latency.parquet` as bytes, for callers without a folder.
 pub fn bytes(drives: &[(&str, &DriveSeries)]) -> parquet::errors::Result<Vec<u8>> {
     table(Vec::new(), drives)
 }

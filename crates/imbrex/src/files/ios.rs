@@ -1,21 +1,28 @@
-//! `ios.parquet`: one row a request, for `--per-io`.
+//! `ios.parquet`: one row per request, for `--per-io`.
 //!
-//! Columns: `drive`; `sequence` (number of the request in the workload, from 0); `arrival_ns` (as the workload has it;
-//! null where it names no time); `issue_ns` (entered the queue), `start_ns` (service began), `complete_ns`; `op`
-//! (`read`, `write`, `flush`, `trim`, or `background`); `lba`, `sectors` (of the drive); `seek_ns`, `rotation_ns`, `transfer_ns`,
-//! `cleaning_ns` (parts of the service; of an operation that serves several requests each has its share); `head_track` (where
-//! the head was left, from the outermost).
+//! Columns:
+//! - `drive`
+//! - `sequence`: number of the request in the workload, from 0
+//! - `arrival_ns`: arrival time in the workload; null if the workload gives the request no time
+//! - `issue_ns`: time at which the request entered the queue
+//! - `start_ns`, `complete_ns`: begin and end of the service
+//! - `op`: `read`, `write`, `flush`, `trim` or `background`
+//! - `lba`, `sectors`: in sectors of the drive
+//! - `seek_ns`, `rotation_ns`, `transfer_ns`, `cleaning_ns`: parts of the service time; requests served by one
+//!   operation share its time
+//! - `head_track`: track of the head after the request, counted from the outermost
 //!
-//! The last row of a drive is its `background`, with the sequence −1: the parts of the service that no request bears, such as
-//! writing back from the volatile cache and cleaning when idle. It begins and ends with the run.
+//! The last row of a drive has the operation `background` and the sequence −1. It holds the parts of the service time
+//! that belong to no request, such as write-back from the volatile cache and cleaning when idle. Its interval is the
+//! whole run.
 //!
-//! Drives run at the same time, so each fills a part of its own; joining copies the parts in the order of the drives.
+//! Drives run at the same time, so each writes a part file of its own. The parts are joined in the order of the drives.
 //!
 //! Invariants:
-//! 1. Rows of a drive stand in order of completion; drives in the order joined.
-//! 2. Memory is that of one group of rows a drive.
-//! 3. The parts of all rows of a drive sum to its `service_ns`; with requests to warm up, which are rows but not in the sums,
-//!    the background bears what they are more.
+//! 1. Rows of a drive are in order of completion; drives are in the order in which they are joined.
+//! 2. Memory use is that of one row group per drive.
+//! 3. The service times of all rows of a drive sum to its `service_ns`. Warm-up requests have rows, but are not part of
+//!    `service_ns`; the background row makes up the difference.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -53,10 +60,10 @@ const SCHEMA: &str = "message ios {
     required int32 head_track;
 }";
 
-/// What is kept of the requests of one group.
+/// Values of the rows of one row group, by column.
 #[derive(Default)]
 struct Rows {
-    /// sequence, issue, start, complete, lba, sectors, seek, rotation, transfer, cleaning.
+    /// Columns sequence, issue, start, complete, lba, sectors, seek, rotation, transfer, cleaning.
     longs: [Vec<i64>; 10],
     arrivals_ns: Vec<i64>,
     has_arrival: Vec<i16>,
@@ -64,26 +71,26 @@ struct Rows {
     head_tracks: Vec<i32>,
 }
 
-/// One drive's part, being filled.
+/// Part file of one drive, while it is written.
 pub struct IoSpool {
     table: SerializedFileWriter<WholeFile>,
     rows: Rows,
     drive: ByteArray,
     words: [ByteArray; 4],
-    /// Seek, rotation, transfer and cleaning of all rows so far.
+    /// Seek, rotation, transfer and cleaning time of all rows so far, in ns.
     sums: [i64; 4],
     path: PathBuf,
     failed: Option<FilesError>,
 }
 
-/// One drive's part, whole.
+/// Finished part file of one drive.
 #[derive(Debug)]
 pub struct IoPart {
     file: WholeFile,
 }
 
 impl Folder {
-    /// Begins the part of `drive`.
+    /// Creates the part file of `drive`.
     pub fn io_spool(&self, drive: &str) -> std::result::Result<IoSpool, FilesError> {
         let path = self.file(NAME);
         let file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
@@ -100,7 +107,7 @@ impl Folder {
         })
     }
 
-    /// Joins the parts to `ios.parquet`, in the order given.
+    /// Joins the parts, in the given order, to `ios.parquet`. Returns its path.
     pub fn join_ios(&self, parts: Vec<IoPart>) -> std::result::Result<PathBuf, FilesError> {
         let path = self.file(NAME);
         let file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
@@ -118,7 +125,7 @@ impl Folder {
 }
 
 impl IoSpool {
-    /// Adds a request. A failure is kept and told by [`IoSpool::finish`].
+    /// Adds the row of a request. [`IoSpool::finish`] returns any error.
     pub fn record(&mut self, record: &IoRecord) {
         let time = &record.time;
         for (sum, part) in self.sums.iter_mut().zip([time.seek, time.rotation, time.transfer, time.cleaning]) {
@@ -130,7 +137,7 @@ impl IoSpool {
         }
     }
 
-    /// Adds the row of what no request bears: the rest of `service`, in a run of `duration_ns`.
+    /// Adds the background row: the parts of `service` that belong to no request, in a run of `duration_ns`.
     pub fn background(&mut self, service: &ServiceTime, duration_ns: u64) {
         let whole = [service.seek, service.rotation, service.transfer, service.cleaning].map(long);
         let mut rest = [0; 4];
@@ -149,12 +156,12 @@ impl IoSpool {
         self.rows.clear();
     }
 
-    /// Whether a write has failed: the run may as well end.
+    /// Returns whether a write has failed, so that the run can end early.
     pub fn has_failed(&self) -> bool {
         self.failed.is_some()
     }
 
-    /// Closes the part.
+    /// Writes the remaining rows and finishes the part file.
     pub fn finish(mut self) -> std::result::Result<IoPart, FilesError> {
         self.write_group();
         if let Some(error) = self.failed {
@@ -242,7 +249,7 @@ impl Rows {
     }
 }
 
-/// Copies all groups of rows of `part` as they are, compressed.
+/// Copies all row groups of `part`, without decompressing them.
 fn copy_groups(table: &mut SerializedFileWriter<WholeFile>, part: File) -> Result<()> {
     let reader = SerializedFileReader::new(part.try_clone()?)?;
     for metadata in reader.metadata().row_groups() {
@@ -255,7 +262,7 @@ fn copy_groups(table: &mut SerializedFileWriter<WholeFile>, part: File) -> Resul
     Ok(())
 }
 
-/// A column as it lies in a finished file.
+/// Describes a column of a finished file, in the form in which the writer appends it.
 fn closed(group: &RowGroupMetaData, index: usize) -> ColumnCloseResult {
     let metadata = group.column(index).clone();
     ColumnCloseResult {

@@ -1,4 +1,4 @@
-//! The files of `--out`: written whole or not at all.
+//! Result files of `--out`. Each is written completely or not at all.
 //!
 //! ```text
 //!  prepare(DIR) ─► Folder ─┬─ write(NAME, …)          summary.json, report.html
@@ -7,12 +7,13 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A file under its final name is whole: it is written under a hidden name beside it, made durable and renamed.
-//! 2. A folder that cannot be written is known before the simulation starts.
-//! 3. What is not finished is removed when dropped, and by [`discard_unfinished`] when the program is made to end.
-//! 4. A file of somebody else is not replaced: neither an input, nor a block device, nor a file in `--out` that was not
-//!    written by this program.
-//! 5. Rows stand in the order of the drives, whichever finished first: two runs give the same bytes.
+//! 1. A file under its final name is complete: it is written under a hidden name in the same folder, made durable, and
+//!    renamed.
+//! 2. A folder that cannot be written is detected before the simulation starts.
+//! 3. An unfinished file is removed when it is dropped, and by [`discard_unfinished`] when the program is made to end.
+//! 4. Only this program's own files are replaced: neither an input, nor a block device, nor a file in `--out` that
+//!    another program wrote.
+//! 5. Rows are in the order of the drives, whichever finished first: two runs give the same bytes.
 
 pub mod batches;
 pub mod histograms;
@@ -36,42 +37,42 @@ pub use ios::{IoPart, IoSpool};
 pub use plans::{PlanPart, PlanSpool};
 pub use whole::{Draft, WholeFile, discard_unfinished};
 
-/// Why a file could not be written.
+/// Error while writing a result file.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    /// The folder is of no use.
+    /// The folder cannot be created or written.
     #[error("cannot write results to {}: {reason}; {remedy}", folder.display())]
     Folder {
-        /// The folder.
+        /// Path of the folder.
         folder: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         reason: String,
-        /// What to do.
+        /// Suggestion for the user.
         remedy: &'static str,
     },
-    /// A file failed under way.
+    /// Writing a file failed. The previous file of that name is unchanged.
     #[error("cannot write {}: {source}; the file that stood there is untouched", path.display())]
     File {
-        /// The final name.
+        /// Final path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The path must not be written.
+    /// The path must not be written: an input, a block device, or a file in use.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// A file of somebody else has the name of one that would be written.
+    /// A result file would replace a file that another program wrote.
     #[error("{} is there and was not written by imbrex; it was left alone: give --out another folder, or move it away", path.display())]
     Foreign {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The table could not be encoded.
     #[error("cannot write {}: {source}", path.display())]
     Table {
-        /// The final name.
+        /// Final path of the file.
         path: PathBuf,
-        /// What the library says.
+        /// Error of the Parquet library.
         source: parquet::errors::ParquetError,
     },
 }
@@ -90,22 +91,23 @@ impl FilesError {
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// Takes the folder away again if it was made here and nothing came into it: of a run that is refused nothing stays.
+    /// Removes the folder when the last copy is dropped, if it was created here and is still empty. A refused run thus
+    /// leaves nothing.
     _made: Option<Arc<Made>>,
 }
 
-/// A folder that was not there before.
+/// A folder that did not exist before.
 #[derive(Debug)]
 struct Made(PathBuf);
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // Where something lies in it, the system refuses, as it should.
+        // The system refuses to remove a folder that is not empty, as intended.
         let _ = std::fs::remove_dir(&self.0);
     }
 }
 
-/// Makes the folder if need be, and tries to write in it.
+/// Creates the folder if necessary, and checks that files in it can be written.
 pub fn prepare(folder: &Path) -> Result<Folder, FilesError> {
     let fail = |error: &io::Error| FilesError::Folder {
         folder: folder.to_path_buf(),
@@ -116,7 +118,7 @@ pub fn prepare(folder: &Path) -> Result<Folder, FilesError> {
     let made = (!folder.exists()).then(|| Arc::new(Made(folder.to_path_buf())));
     std::fs::create_dir_all(folder).map_err(|error| fail(&error))?;
     let mut probe = WholeFile::create(&folder.join("probe")).map_err(|error| fail(&error))?;
-    // A full disk often lets files be made but not filled.
+    // On a full disk, files can often be created but not filled.
     probe.write_all(&[0; 4096]).and_then(|()| probe.settle()).map_err(|error| fail(&error))?;
     drop(probe);
     Ok(Folder { path: folder.to_path_buf(), _made: made })
@@ -137,7 +139,7 @@ fn remedy(error: &io::Error, folder: &Path) -> &'static str {
     }
 }
 
-/// Writes `bytes` as `path`, whole.
+/// Writes `bytes` to the file `path`, completely or not at all.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FilesError> {
     let written = WholeFile::create(path).and_then(|mut file| {
         file.write_all(bytes)?;
@@ -147,17 +149,17 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FilesError> {
 }
 
 impl Folder {
-    /// The path of the folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The final path of the file `name`.
+    /// Returns the final path of the file `name`.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Writes the file `name` whole.
+    /// Writes the file `name` by calling `fill`, completely or not at all. Returns its path.
     pub fn write(
         &self,
         name: &str,

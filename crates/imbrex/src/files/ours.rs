@@ -1,4 +1,4 @@
-//! Whose a file in a folder of results is: a run replaces the files of an earlier run, and nobody else's.
+//! Recognizes the files that this program wrote. A run replaces the result files of an earlier run, but no other files.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,19 +8,20 @@ use imbrex_safety::check_output;
 
 use super::FilesError;
 
-/// The files that a run may write into its folder.
+/// Names of the files that a run may write into its folder.
 pub(crate) const NAMES: [&str; 6] =
     ["summary.json", "report.html", "latency.parquet", "timeline.parquet", "ios.parquet", "plan.jsonl"];
-/// How much of the beginning and of the end is searched: Parquet names its writer at the end, the others near the beginning.
+/// Number of bytes searched at the beginning and at the end of a file. Parquet names its writer at the end, the other
+/// formats near the beginning.
 const SEARCHED_BYTES: u64 = 64 << 10;
-/// How a line of `plan.jsonl` begins.
+/// Beginning of a line of `plan.jsonl`.
 const PLAN_LINE: &[u8] = b"{\"drive\":";
 
-/// Checks that none of the files `names` in `folder` is somebody else's: one that does not name this program.
+/// Checks that each of the files `names` in `folder` was written by this program, or is empty or missing.
 ///
 /// # Errors
 ///
-/// The first file that is not ours, or that cannot be read.
+/// The first file that another program wrote, or that cannot be read.
 pub fn refuse_foreign(folder: &Path, names: &[&str]) -> Result<(), FilesError> {
     for name in names {
         let path = folder.join(name);
@@ -28,7 +29,7 @@ pub fn refuse_foreign(folder: &Path, names: &[&str]) -> Result<(), FilesError> {
         match is_ours(&path) {
             Ok(true) => {}
             Ok(false) => return Err(FilesError::Foreign { path }),
-            // A file in the way of the folder is told when that is made.
+            // If a file has the name of the folder, creating the folder reports that.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
             Err(error) => return Err(FilesError::file(&path, error)),
         }
@@ -36,7 +37,8 @@ pub fn refuse_foreign(folder: &Path, names: &[&str]) -> Result<(), FilesError> {
     Ok(())
 }
 
-/// Returns whether the file was written by this program; an empty file is nobody's.
+/// Returns whether the file counts as written by this program: it is empty, begins like `plan.jsonl`, or contains the
+/// word `imbrex` near its beginning or end.
 fn is_ours(path: &Path) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();

@@ -1,4 +1,4 @@
-//! `plan.jsonl`: every plan of a run, one JSON object a line, for `--plans`.
+//! `plan.jsonl`: every plan of a run, one JSON object per line, for `--plans`.
 //!
 //! ```json
 //! {"drive":"…","at_ns":0,"commands":[{"op":"write","lba":8,"sectors":8}],
@@ -6,10 +6,12 @@
 //!             "steps":[{"op":"write","medium":"disk","kind":"data","cause":"host","pba":8,"lba":8,"sectors":8}]}]}
 //! ```
 //!
-//! A plan without commands is background work. A note carries `note` (`tag`, `fields`); a barrier nothing.
+//! A plan without commands is background work. A step that is a note has the field `note` (with `tag` and `fields`); a
+//! barrier has no other fields.
 //!
 //! Invariants:
-//! 1. A line is a whole JSON object; plans of a drive stand in the order made, drives in the order joined.
+//! 1. A line is a complete JSON object. Plans of a drive are in the order in which they were made; drives are in the
+//!    order in which they are joined.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -22,7 +24,7 @@ use super::{FilesError, Folder, WholeFile};
 
 const NAME: &str = "plan.jsonl";
 
-/// One drive's plans, being written.
+/// Plan file of one drive, while it is written.
 #[derive(Debug)]
 pub struct PlanSpool {
     file: WholeFile,
@@ -31,21 +33,21 @@ pub struct PlanSpool {
     failed: Option<io::Error>,
 }
 
-/// One drive's plans, whole.
+/// Finished plan file of one drive.
 #[derive(Debug)]
 pub struct PlanPart {
     file: WholeFile,
 }
 
 impl Folder {
-    /// Begins the plans of `drive`.
+    /// Creates the plan file of `drive`.
     pub fn plan_spool(&self, drive: &str) -> Result<PlanSpool, FilesError> {
         let path = self.file(NAME);
         let file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
         Ok(PlanSpool { file, drive: drive.to_string(), path, failed: None })
     }
 
-    /// Joins the parts to `plan.jsonl`, in the order given.
+    /// Joins the parts, in the given order, to `plan.jsonl`. Returns its path.
     pub fn join_plans(&self, parts: Vec<PlanPart>) -> Result<PathBuf, FilesError> {
         self.write(NAME, |mut out| {
             for mut part in parts {
@@ -57,7 +59,7 @@ impl Folder {
 }
 
 impl PlanSpool {
-    /// Adds a plan. A failure is kept and told by [`PlanSpool::finish`].
+    /// Adds a plan made at time `now`. [`PlanSpool::finish`] returns any error.
     pub fn record(&mut self, now: SimTime, commands: &[Command], plan: &Plan) {
         if self.failed.is_none() {
             let line = plan_value(&self.drive, now, commands, plan).to_string();
@@ -65,12 +67,12 @@ impl PlanSpool {
         }
     }
 
-    /// Whether a write has failed: the run may as well end.
+    /// Returns whether a write has failed, so that the run can end early.
     pub fn has_failed(&self) -> bool {
         self.failed.is_some()
     }
 
-    /// Closes the part.
+    /// Writes the remaining lines and finishes the plan file.
     pub fn finish(mut self) -> Result<PlanPart, FilesError> {
         let flushed = self.failed.take().map_or_else(|| self.file.flush(), Err);
         flushed.map_err(|error| FilesError::file(&self.path, error))?;

@@ -1,8 +1,9 @@
-//! Parquet by columns: a schema in words, and groups of rows.
+//! Writes Parquet by columns: a schema in Parquet's text form, and row groups.
 //!
 //! Invariants:
-//! 1. All columns of a group have as many rows; none is null unless the schema says optional.
-//! 2. Integers are signed 64 bits, or 32 where a bound is known: every reader takes those. A value beyond is our bug.
+//! 1. All columns of a row group have the same number of rows. A value is null only if the schema says `optional`.
+//! 2. Integers are signed, with 64 bits, or with 32 where a bound is known: every reader accepts those. A larger value
+//!    is a bug of this program.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -15,28 +16,28 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::TypePtr;
 
-/// Values of one column of a group.
+/// Values of one column of a row group.
 pub(crate) enum Column<'a> {
     /// Text.
     Text(&'a [ByteArray]),
-    /// 64 bits.
+    /// 64-bit integers.
     Long(&'a [i64]),
-    /// 64 bits, some null: the values that are there, and 1 or 0 for each row.
+    /// 64-bit integers with nulls: the values that are not null, and for each row 1 (value) or 0 (null).
     OptionalLong(&'a [i64], &'a [i16]),
-    /// 32 bits.
+    /// 32-bit integers.
     Int(&'a [i32]),
-    /// Text, some null: the values that are there, and 1 or 0 for each row.
+    /// Text with nulls: the values that are not null, and for each row 1 (value) or 0 (null).
     OptionalText(&'a [ByteArray], &'a [i16]),
-    /// Real numbers, some null, likewise.
+    /// Floating-point numbers with nulls: the values that are not null, and for each row 1 (value) or 0 (null).
     OptionalReal(&'a [f64], &'a [i16]),
 }
 
-/// A writer of tables of `schema`.
+/// Creates a writer of a table with the schema `schema`, in Parquet's text form.
 pub(crate) fn writer<W: Write + Send>(out: W, schema: &str) -> Result<SerializedFileWriter<W>> {
     writer_of(out, Arc::new(parse_message_type(schema)?))
 }
 
-/// A writer of tables of the type `schema`.
+/// Creates a writer of a table of the type `schema`.
 pub(crate) fn writer_of<W: Write + Send>(out: W, schema: TypePtr) -> Result<SerializedFileWriter<W>> {
     let level = ZstdLevel::try_new(3)?;
     let properties = WriterProperties::builder()
@@ -45,7 +46,7 @@ pub(crate) fn writer_of<W: Write + Send>(out: W, schema: TypePtr) -> Result<Seri
     SerializedFileWriter::new(out, schema, Arc::new(properties.build()))
 }
 
-/// Appends one group of rows.
+/// Appends one row group.
 pub(crate) fn append<W: Write + Send>(writer: &mut SerializedFileWriter<W>, columns: &[Column<'_>]) -> Result<()> {
     let mut group = writer.next_row_group()?;
     for column in columns {
@@ -74,7 +75,11 @@ fn append_column<W: Write + Send>(group: &mut SerializedRowGroupWriter<'_, W>, c
     writer.close()
 }
 
-/// `value` as the table holds it.
+/// Returns `value` as the signed integer that the table stores.
+///
+/// # Panics
+///
+/// Panics if `value` is 2^63 or more.
 pub(crate) fn long(value: u64) -> i64 {
     i64::try_from(value).expect("simulated times and addresses stay below 2^63")
 }

@@ -1,4 +1,4 @@
-//! Files read back with the library's own reader, and as text, hold what was written.
+//! Files read back, with the Parquet library's own reader or as text, hold the values that were written.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -106,7 +106,7 @@ fn the_timeline_has_every_window_in_order() {
 fn requests_of_drives_that_run_at_once_stand_in_the_order_of_the_drives() {
     let temporary = tempfile::tempdir().expect("a temporary folder");
     let folder = prepare(temporary.path()).expect("writable");
-    // More than one group of rows each.
+    // More than one row group each.
     let counts = [150_000u64, 140_000];
     let mut first = folder.io_spool("first").expect("begun");
     let mut second = folder.io_spool("second").expect("begun");

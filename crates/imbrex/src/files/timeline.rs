@@ -1,10 +1,10 @@
 //! `timeline.parquet`: completions of every drive over simulated time.
 //!
 //! Columns: `drive`, `begin_ns` (since the first request entered), `width_ns`, `reads`, `writes`, `read_bytes`,
-//! `write_bytes`. Long runs have wider windows; a window with no completion has a row of zeros.
+//! `write_bytes`. Long runs have wider windows. A window without a completion has a row of zeros.
 //!
 //! Invariants:
-//! 1. Windows of a drive follow each other without a gap and have one width.
+//! 1. Windows of a drive follow each other without a gap and have the same width.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ const SCHEMA: &str = "message timeline {
 }";
 
 impl Folder {
-    /// Writes `timeline.parquet` for drives of these names.
+    /// Writes `timeline.parquet` for `drives`, each with its name. Returns the path of the file.
     pub fn write_timeline(&self, drives: &[(&str, &DriveSeries)]) -> Result<PathBuf, FilesError> {
         let path = self.file("timeline.parquet");
         let file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
@@ -37,7 +37,7 @@ impl Folder {
     }
 }
 
-/// The same table as bytes, for callers without a folder.
+/// Returns the table of `timeline.parquet` as bytes, for callers without a folder.
 pub fn bytes(drives: &[(&str, &DriveSeries)]) -> parquet::errors::Result<Vec<u8>> {
     table(Vec::new(), drives)
 }

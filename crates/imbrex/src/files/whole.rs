@@ -1,16 +1,17 @@
-//! A file that appears only when it is whole.
+//! A file that appears under its name only when it is complete.
 //!
 //! ```text
 //!  create ─► hidden file ─┬─ finish ─► durable ─► renamed: stands under its name
 //!                         └─ dropped, or discard_unfinished ─► removed
 //! ```
 //!
-//! A link stays a link: what it leads to is replaced. What is no file, such as a pipe or `/dev/null`, is written to as it is.
+//! A symbolic link is kept, and its target is replaced. A path that is not a regular file, such as a pipe or
+//! `/dev/null`, is written directly.
 //!
 //! Invariants:
-//! 1. The hidden file lies in the folder of the final one, so that renaming cannot cross file systems.
-//! 2. Every hidden file that exists is in [`UNFINISHED`]; its name holds the process and a number, so that neither two
-//!    processes nor two drives share one.
+//! 1. The hidden file is in the folder of the final one, so that renaming never crosses file systems.
+//! 2. Every hidden file that exists is listed in [`UNFINISHED`]. Its name contains the process id and a number, so that
+//!    neither two processes nor two drives share a hidden file.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -23,30 +24,34 @@ use imbrex_safety::check_output;
 
 use super::FilesError;
 
-/// Hidden files of this process.
+/// Paths of the hidden files of this process.
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Removes all unfinished files of this process: for its last moments, when destructors will not run.
+/// Removes all unfinished files of this process: for a process that ends without running destructors.
 pub fn discard_unfinished() {
     let mut unfinished = UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     for path in std::mem::take(&mut *unfinished) {
-        // Nothing is left to be done about a file that cannot be removed.
+        // A file that cannot be removed is ignored: the process is ending.
         let _ = fs::remove_file(path);
     }
 }
 
-/// A file in the making.
+/// A file that is being written.
 #[derive(Debug)]
 pub struct WholeFile {
     out: BufWriter<File>,
-    /// None where `path` is no file, and is written to itself.
+    /// Path of the hidden file; `None` if `path` is not a regular file and is written directly.
     hidden: Option<PathBuf>,
     path: PathBuf,
 }
 
 impl WholeFile {
-    /// Begins what will be `path`. A block device, and a file that others use, are refused.
+    /// Creates the hidden file that will become `path`.
+    ///
+    /// # Errors
+    ///
+    /// `path` is a block device or a file in use, or the hidden file cannot be created.
     pub fn create(path: &Path) -> io::Result<WholeFile> {
         check_output(path, &[]).map_err(io::Error::other)?;
         let with = |file, hidden, path| WholeFile { out: BufWriter::with_capacity(1 << 16, file), hidden, path };
@@ -70,24 +75,24 @@ impl WholeFile {
         Ok(with(file, Some(hidden), path))
     }
 
-    /// Brings everything so far to the disk.
+    /// Writes all bytes so far to the disk and waits until they are durable.
     pub fn settle(&mut self) -> io::Result<()> {
         self.out.flush()?;
         match &self.hidden {
             Some(_) => self.out.get_ref().sync_all(),
-            // A pipe has nothing to bring there.
+            // A pipe or device cannot be made durable.
             None => Ok(()),
         }
     }
 
-    /// Gives the file its name.
+    /// Makes the file durable and renames it to its final name.
     pub fn finish(mut self) -> io::Result<()> {
         self.settle()?;
         self.name()
     }
 
-    /// Gives the file its name without waiting for the disk. Whoever sees it sees it whole, unless the power fails: then it may
-    /// be cut short. For what is known to be cut short when it is read, and can be made again.
+    /// Renames the file to its final name without waiting for the disk. Readers see the complete file, but a power cut
+    /// may leave it truncated. For files whose readers detect truncation and whose contents can be computed again.
     pub fn finish_unsettled(mut self) -> io::Result<()> {
         self.out.flush()?;
         self.name()
@@ -101,7 +106,8 @@ impl WholeFile {
         Ok(())
     }
 
-    /// A second handle to what was written, from its beginning; the name still goes when `self` does.
+    /// Returns a second handle to the bytes written so far, positioned at the beginning. The hidden file is still
+    /// removed when `self` is dropped.
     pub fn reread(&mut self) -> io::Result<File> {
         self.out.flush()?;
         let mut file = self.out.get_ref().try_clone()?;
@@ -110,26 +116,27 @@ impl WholeFile {
     }
 }
 
-/// A file in the making whose writer is handed away and whose name is given later: for writers that close by themselves.
+/// A file that is being written through a separate writer, for libraries that close their writer themselves.
+/// [`Draft::keep`] gives the file its final name.
 #[derive(Debug)]
 pub struct Draft {
     file: WholeFile,
 }
 
 impl Draft {
-    /// Begins what will be `path`.
+    /// Creates the hidden file that will become `path`.
     pub fn create(path: &Path) -> Result<Draft, FilesError> {
         let file = WholeFile::create(path).map_err(|error| FilesError::file(path, error))?;
         Ok(Draft { file })
     }
 
-    /// The writer; to be closed before [`Draft::keep`].
+    /// Returns a writer. It must be flushed and closed before [`Draft::keep`].
     pub fn writer(&self) -> Result<BufWriter<File>, FilesError> {
         let handle = self.file.out.get_ref().try_clone();
         handle.map(BufWriter::new).map_err(|error| FilesError::file(&self.file.path, error))
     }
 
-    /// Gives the file its name.
+    /// Makes the file durable and renames it to its final name.
     pub fn keep(self) -> Result<(), FilesError> {
         let path = self.file.path.clone();
         self.file.finish().map_err(|error| FilesError::file(&path, error))
@@ -154,7 +161,7 @@ impl Drop for WholeFile {
     fn drop(&mut self) {
         let Some(hidden) = &self.hidden else { return };
         if lock().remove(hidden) {
-            // Already gone is as good as removed.
+            // The file may have been removed already.
             let _ = fs::remove_file(hidden);
         }
     }
@@ -194,7 +201,7 @@ mod tests {
         assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
         assert_eq!(fs::read(&target).expect("there"), b"new");
 
-        // A pipe, so that nothing of the machine's is at stake.
+        // A pipe in the test's folder stands for a device, so that no device of the machine is touched.
         let pipe = folder.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).expect("made");
         let reader = std::thread::spawn({

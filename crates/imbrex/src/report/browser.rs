@@ -1,6 +1,7 @@
-//! Goal: the page works in a real browser without a network. Method: headless Chromium opens the file; the document as it
-//! stands after the scripts, the console and the log of the network are compared with what was given. Where Chromium is
-//! not installed the tests say so and pass. Two pages made to offend show that the console and the log would tell.
+//! Goal: the page works in a real browser without a network. Method: headless Chromium opens the file. The test
+//! compares the document after the scripts ran, the console and the network log with the expected values. Where
+//! Chromium is not installed, the tests print that and pass. Two faulty pages prove that the console and the network
+//! log would show errors.
 
 use imbrex_testkit::browser::{assert_charts_hold_the_data, between, chromium, visit};
 
@@ -36,7 +37,7 @@ fn the_console_and_the_log_would_tell() {
     assert!(found.console.iter().any(|line| line.contains("canary")), "{:?}", found.console);
     assert!(found.fetched.iter().any(|url| url.contains("canary.png")), "{:?}", found.fetched);
     let (summary, series) = sample::run(1);
-    // The page's own policy stops what a page could be made to fetch.
+    // The page's own policy blocks injected fetches.
     let tampered = html(&summary, &series).replace("<main>", "<main><img src=\"http://127.0.0.1:9/canary.png\">");
     let found = visit(browser, &tampered, &[]);
     assert!(found.fetched.is_empty(), "{:?}", found.fetched);
@@ -47,7 +48,7 @@ fn the_console_and_the_log_would_tell() {
 fn a_hidden_drive_is_hidden_in_every_chart() {
     let Some(browser) = chromium() else { return };
     let (summary, series) = sample::run(3);
-    // A script of the test clicks the second drive away; the policy allows it because it stands in the page.
+    // A script of the test clicks the button of the second drive. The policy allows the script because it is inside the page.
     let click = "<script>document.querySelector('.legend button[data-series=\"1\"]').click()</script></body>";
     let page = html(&summary, &series).replace("</body>", click);
     let document = visit(browser, &page, &[]).document;

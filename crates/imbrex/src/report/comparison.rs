@@ -1,7 +1,8 @@
-//! The table that is looked at first: a row a measure, a column a drive.
+//! The main table of the page: one row per measure, one column per drive.
 //!
 //! Invariants:
-//! 1. Every number is that of `summary.json`: its place there (`data-at`) and its value (`data-value`) stand in the cell.
+//! 1. Every number is taken from `summary.json`. Its JSON pointer (`data-at`) and its value (`data-value`) are
+//!    attributes of the cell.
 
 use std::fmt::Write as _;
 
@@ -11,14 +12,14 @@ use serde_json::Value;
 
 use crate::chart::{Series, Shape, Style, Unit, escape, swatch};
 
-/// A measure: where it stands in a drive's results, and how it is shown.
+/// A measure: its place in a drive's results, and its format.
 struct Measure {
     name: &'static str,
     at: &'static str,
     unit: Unit,
-    /// Whether it is shown as a multiple of the baseline's, too.
+    /// Whether the cell also shows the value as a multiple of the baseline's value.
     is_compared: bool,
-    /// Whether a drive has it.
+    /// Function that returns whether a drive has the measure.
     is_there: fn(&DriveResult) -> bool,
 }
 
@@ -105,7 +106,7 @@ const GROUPS: [(&str, &[Measure]); 6] = [
     ),
 ];
 
-/// The table.
+/// Returns the table as HTML.
 pub(super) fn table(summary: &Summary) -> String {
     let values: Vec<Value> =
         summary.drives.iter().map(|drive| serde_json::to_value(drive).expect("results are plain values")).collect();
@@ -136,12 +137,12 @@ pub(super) fn table(summary: &Summary) -> String {
 fn drive_header(index: usize, drive: &DriveResult, is_baseline: bool) -> String {
     let look = Series::new("", Shape::Line, index, Vec::new());
     let badge = if is_baseline { "<span class=\"badge\">baseline</span>" } else { "" };
-    // A break may stand after what joins the parts of a drive's name.
+    // A line break is allowed after the characters that join the parts of a drive's name.
     let name = escape(&drive.drive).replace('+', "+<wbr>").replace(':', ":<wbr>").replace(',', ",<wbr>");
     format!("<th scope=\"col\">{}<span class=\"name\">{name}</span>{badge}</th>", swatch(&look, Style::Embedded))
 }
 
-/// The rows that hold words: layer, requests rejected, integrity, safety.
+/// Returns the rows of text: layer, baseline, integrity, safety on a power cut, rejected requests.
 fn words(summary: &Summary) -> String {
     let mut html = String::from("<tbody><tr><th scope=\"row\">Layer</th>");
     for drive in &summary.drives {
@@ -184,7 +185,7 @@ fn words(summary: &Summary) -> String {
     html + "</tbody>"
 }
 
-/// Its baseline; of a run that was stopped also how much of it is compared.
+/// Returns the cell with the drive's baseline. After an early stop, also shows how many requests are compared.
 fn compared(drive: &DriveResult) -> String {
     match &drive.compared_with {
         Some(label) if *label == drive.drive => "<td class=\"muted\">itself</td>".to_string(),

@@ -1,8 +1,8 @@
-//! The page's data as JSON: the results, and the points of every series as drawn.
+//! Data of the page as JSON: the results, and the points of every series as drawn.
 //!
 //! Invariants:
 //! 1. Wall-clock fields are left out.
-//! 2. No text can end the script element that holds it.
+//! 2. No text in the data can end the script element that contains it.
 
 use std::fmt::Write as _;
 
@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::figure::{Drawing, Figure};
 use crate::chart::Chart;
 
-/// Fields of a drive that differ between two runs.
+/// Fields of a drive's results that differ between two runs.
 const WALL_CLOCK: [&str; 2] = ["wall_seconds", "requests_per_second"];
 
-/// The results without what differs between two runs.
+/// Returns the results without the fields of [`WALL_CLOCK`].
 pub(super) fn without_wall_clock(summary: &Summary) -> Value {
     let mut value = serde_json::to_value(summary).expect("results are plain values");
     for drive in value["drives"].as_array_mut().into_iter().flatten() {
@@ -40,7 +40,7 @@ pub(super) fn json(value: &Value, figures: &[Figure]) -> String {
     without_markup(&format!("{{\"summary\":{value},\"charts\":{}}}", points_of(&charts)))
 }
 
-/// The same without results: the charts alone.
+/// Returns the JSON data of charts, without results.
 pub(super) fn charts_json(charts: &[&Chart]) -> String {
     without_markup(&format!("{{\"charts\":{}}}", points_of(charts)))
 }
@@ -49,7 +49,7 @@ fn without_markup(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
-/// By chart the series with their points.
+/// Returns the series of each chart with their points, as a JSON object by chart id.
 fn points_of(charts: &[&Chart]) -> String {
     let mut json = String::from("{");
     for (index, chart) in charts.iter().enumerate() {
@@ -68,7 +68,7 @@ fn points_of(charts: &[&Chart]) -> String {
     json + "}"
 }
 
-/// `x,y,x,y…`: flat, to be short.
+/// Appends points in the form `x,y,x,y…`, which is shorter than an array of pairs.
 fn points(json: &mut String, points: &[(f64, f64)]) {
     for (index, &(x, y)) in points.iter().enumerate() {
         if index > 0 {
@@ -80,7 +80,7 @@ fn points(json: &mut String, points: &[(f64, f64)]) {
     }
 }
 
-/// Whole numbers as they are, others to six significant digits.
+/// Appends a number: whole numbers exactly, others with six significant digits.
 fn number(json: &mut String, value: f64) {
     if value.fract() == 0.0 && value.abs() < 9.0e15 {
         let _ = write!(json, "{}", value as i64);

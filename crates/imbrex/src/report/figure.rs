@@ -1,44 +1,44 @@
-//! A figure of the page: what it shows, and how its drawings stand.
+//! A figure of the page: its drawings and their layout.
 
 use std::fmt::Write as _;
 
 use crate::chart::{BarChart, Chart, Style, escape, swatch};
 
-/// What a pane holds.
+/// Contents of a pane.
 pub enum Drawing {
-    /// Series over axes.
+    /// Series over two axes.
     Chart(Chart),
-    /// Bars by cause.
+    /// Stacked or grouped bars.
     Bars(BarChart),
 }
 
-/// How the panes of a figure stand.
+/// Layout of the panes of a figure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// One at a time, chosen by name.
+    /// One pane at a time, selected by name.
     Tabs,
-    /// All, in a grid.
+    /// All panes, in a grid.
     Grid,
 }
 
 /// One figure: a heading, a legend, one or several drawings, a caption.
 pub struct Figure {
-    /// Its name in the page, which no other has.
+    /// Id of the figure, unique in the page.
     pub id: &'static str,
-    /// The heading.
+    /// Heading.
     pub title: &'static str,
-    /// What stands below, as HTML.
+    /// Caption below the drawings, as HTML.
     pub caption: String,
-    /// How the panes stand.
+    /// Layout of the panes.
     pub layout: Layout,
-    /// Whether it takes the whole width.
+    /// Whether the figure takes the whole width of the page.
     pub is_wide: bool,
-    /// Name and drawing.
+    /// Name and drawing of each pane.
     pub panes: Vec<(String, Drawing)>,
 }
 
 impl Figure {
-    /// Itself, if a pane has something to show.
+    /// Returns the figure, or `None` if no pane has data.
     #[must_use]
     pub fn if_any(self) -> Option<Figure> {
         let is_any = self.panes.iter().any(|(_, drawing)| match drawing {
@@ -48,7 +48,7 @@ impl Figure {
         is_any.then_some(self)
     }
 
-    /// The figure as HTML.
+    /// Returns the figure as HTML.
     pub fn html(&self) -> String {
         let wide = if self.is_wide { " wide" } else { "" };
         let mut html = format!("<figure class=\"chart{wide}\" id=\"{}\"><h3>{}</h3>", self.id, self.title);
@@ -60,7 +60,7 @@ impl Figure {
         html
     }
 
-    /// Panes that are chosen by radio buttons before them, which works without scripts.
+    /// Returns the panes with radio buttons that select one, which works without scripts.
     fn tabs(&self) -> String {
         let mut html = String::new();
         if self.panes.len() > 1 {
@@ -104,7 +104,7 @@ impl Drawing {
     }
 }
 
-/// The legend: buttons that hide and show a drive, dead until a script brings them to life.
+/// Returns the legend. For series it consists of buttons that hide and show a drive; a script enables them.
 fn legend(drawing: &Drawing) -> String {
     let mut html = String::from("<ul class=\"legend\">");
     match drawing {

@@ -1,8 +1,9 @@
-//! The charts of the page, from the results and curves of the drives.
+//! Charts of the page, from the results and curves of the drives.
 //!
 //! Invariants:
-//! 1. Series number i is drive number i in every chart, also where that drive has no points: one look a drive.
-//! 2. A chart with nothing to show is left out.
+//! 1. Series number i is drive number i in every chart, even if that drive has no points. A drive has the same look
+//!    everywhere.
+//! 2. A chart without data is left out.
 
 use super::figure::{Drawing, Figure, Layout};
 use super::sweep;
@@ -13,20 +14,21 @@ use imbrex_sim::{DriveResult, DriveSeries, Summary};
 
 use crate::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Unit, label};
 
-/// Most points of a curve in the page: more than its pixels show.
+/// Largest number of points of a curve: more than its pixels can show.
 const CURVE_POINTS: usize = 400;
-/// The same for distributions, of which each stretch of the axis keeps two points at most.
+/// Largest number of points of a distribution, like [`CURVE_POINTS`] for curves. Thinning keeps at most two points in
+/// each interval of its axis.
 const STEP_POINTS: usize = 700;
-/// Steps of a rate over time; more would be noise at this width.
+/// Number of steps of a rate over time. More would look like noise at this width.
 const RATE_STEPS: usize = 200;
-/// Dots of the head's path.
+/// Largest number of dots of the head's path.
 const HEAD_DOTS: usize = 400;
 const SIZE: (f64, f64) = (580.0, 330.0);
 const SMALL: (f64, f64) = (300.0, 170.0);
-/// Tail latencies are shown to 99.99 %.
+/// Number of nines up to which latency distributions are shown: 99.99 %.
 const NINES: u8 = 4;
 
-/// All figures that have something to show.
+/// Returns all figures that have data.
 pub(super) fn all(summary: &Summary, series: &[DriveSeries]) -> Vec<Figure> {
     let figures = [
         sweep::figure(summary),
@@ -41,7 +43,7 @@ pub(super) fn all(summary: &Summary, series: &[DriveSeries]) -> Vec<Figure> {
     figures.into_iter().flatten().collect()
 }
 
-/// The drives' names in legends: what tells them apart.
+/// Returns the number and the legend name of each drive. The names contain only the differences between the drives.
 fn names(summary: &Summary) -> impl Iterator<Item = (usize, String)> {
     sweep::short_names(summary).into_iter().enumerate()
 }
@@ -70,8 +72,9 @@ fn latency(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
     Figure { id: "latency", title: "Latency", caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
 }
 
-/// (latency, share not over it), to the first share of [`NINES`] nines. A logarithm has no place for the requests that took no
-/// time, flushes of nothing: the curve begins with their share.
+/// Returns the cumulative distribution as points (latency in ns, share of requests that took no longer), up to the
+/// first share of [`NINES`] nines. A logarithmic axis cannot show requests of latency 0, such as flushes of an empty
+/// cache, so the curve begins at their share.
 fn cumulative(histogram: &LatencyHistogram) -> Vec<(f64, f64)> {
     let total = histogram.count() as f64;
     let top = 1.0 - 10f64.powi(-(NINES as i32));
@@ -127,12 +130,12 @@ fn rate(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
     Figure { id: "rate", title: "Throughput", caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
 }
 
-/// How many windows make one step.
+/// Returns the number of windows merged into one step.
 fn merged(windows: usize) -> usize {
     windows.div_ceil(RATE_STEPS).max(1)
 }
 
-/// (begin, rate a second), and the end of the last step.
+/// Returns the points (begin in ns, rate per second) of the steps, and a last point at the end of the last step.
 fn rates(series: &DriveSeries, duration_ns: u64, of: fn(&Window) -> u64) -> Vec<(f64, f64)> {
     let together = merged(series.windows.len());
     let mut points = Vec::new();
@@ -151,7 +154,7 @@ fn rates(series: &DriveSeries, duration_ns: u64, of: fn(&Window) -> u64) -> Vec<
     points
 }
 
-/// Causes as the results name them, and in words: in the order of their bars, each with its look.
+/// Causes of writes: their names in the results and in the legend, in the order of their bars. The index is the look.
 const CAUSES: [(&str, &str); 9] = [
     ("host", "host"),
     ("cleaning", "cleaning"),
@@ -196,10 +199,11 @@ fn amplification(summary: &Summary) -> Option<Figure> {
     Some(Figure { id, title, caption, layout: Layout::Tabs, is_wide: false, panes })
 }
 
-/// A part's name, its look, and where it stands.
+/// A part of the service time: its name, its look, and the function that reads it.
 type ServicePart = (&'static str, usize, fn(&ServiceTime) -> u64);
 
-/// Mean service time of a request by part. Parts keep apart from the causes above, but cleaning looks the same.
+/// Draws the mean service time per request, by part. Looks differ from those of the causes of writes, except that
+/// cleaning has the same look in both charts.
 fn service(summary: &Summary) -> Option<Figure> {
     let groups: Vec<String> = names(summary).map(|(_, name)| name.to_string()).collect();
     let mut chart = BarChart::new(
@@ -291,7 +295,8 @@ fn disparity(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
     Figure { id, title, caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
 }
 
-/// (request number, how much later it entered than in `baseline`) of the numbers that both have.
+/// Returns the points (request number, delay in ns) of the requests in both lists: by how much each request entered
+/// later than in `baseline`.
 fn gaps(ours: &[(u64, u64)], baseline: &[(u64, u64)]) -> Vec<(f64, f64)> {
     let mut points = Vec::new();
     let mut theirs = baseline.iter().peekable();
@@ -319,7 +324,7 @@ fn head(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
         )
         .described("Track under the head over simulated time, from the outermost, one dot a sample.")
         .sized(SMALL.0, SMALL.1);
-        // The other drives stand in the chart without points, so that numbers of series stay those of drives.
+        // Each chart lists the other drives without points, so that the number of a series remains the number of its drive.
         for (other, name) in names(summary) {
             let points = if other == index { dots.clone() } else { Vec::new() };
             chart = chart.with(Series::new(name, Shape::Dots, other, points));
@@ -334,7 +339,7 @@ fn head(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
 mod tests {
     use super::*;
 
-    /// Goal: requests that took no time do not stretch the axis down to a nanosecond.
+    /// Checks that requests of latency 0 do not stretch the axis down to a nanosecond.
     #[test]
     fn a_distribution_begins_with_what_took_time() {
         let mut histogram = LatencyHistogram::new();

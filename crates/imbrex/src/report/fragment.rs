@@ -1,8 +1,8 @@
-//! Results as a piece of HTML for a page of somebody else, such as a notebook's: the table of the terminal, its remarks, and
-//! the latencies drawn.
+//! Results as a fragment of HTML for pages of other programs, such as notebooks: the table of the terminal, its
+//! remarks, and a chart of the latencies.
 //!
 //! Invariants:
-//! 1. It brings its looks with it: no style sheet and no script is needed, and none of the page's is changed.
+//! 1. The fragment contains its own styles: it needs no style sheet or script, and changes no style of the page.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use super::figures;
 use crate::chart::{Style, escape};
 use crate::table;
 
-/// The piece; `series` stands in the order of the drives.
+/// Returns the fragment. `series` is in the order of the drives.
 pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
     let workload = &summary.workload;
     let mut html = format!(

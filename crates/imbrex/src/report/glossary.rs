@@ -1,8 +1,8 @@
-//! What the words of the page mean, and where they come from.
+//! Glossary of the page: terms, their meanings and their sources.
 
 use std::fmt::Write as _;
 
-/// (word, meaning, source).
+/// Terms: (word, meaning, source).
 const WORDS: [(&str, &str, &str); 18] = [
     (
         "Adjusted command",

@@ -1,10 +1,11 @@
-//! `report.html`: one page with the comparison, the charts and how it was made, for a browser without a network.
+//! `report.html`: one page with the comparison of the drives, the charts, and the command that made the page. Browsers
+//! show it without a network.
 //!
 //! Invariants:
-//! 1. The page names no other resource, and its policy forbids fetching any.
-//! 2. It reads without scripts; they add read-outs under the pointer and drives that can be hidden.
-//! 3. Nothing of the wall clock is in it: two runs give the same bytes.
-//! 4. What is drawn is in the page as JSON, too: `charts` holds the points of every series, `summary` the results.
+//! 1. The page refers to no other resource, and its content security policy forbids fetching any.
+//! 2. The page is readable without scripts. Scripts add values under the pointer and buttons that hide drives.
+//! 3. The page contains no wall-clock time: two runs give the same bytes.
+//! 4. The page contains its data as JSON: `charts` holds the points of every series, `summary` the results.
 
 #[cfg(test)]
 mod browser;
@@ -27,14 +28,18 @@ use crate::chart::{Chart, escape, label, palette};
 use crate::files::{FilesError, Folder};
 
 impl Folder {
-    /// Writes `report.html`; `series` stands in the order of the drives.
+    /// Writes `report.html`. `series` is in the order of the drives.
     pub fn write_report(&self, summary: &Summary, series: &[DriveSeries]) -> Result<std::path::PathBuf, FilesError> {
         let page = html(summary, series);
         self.write("report.html", |out| out.write_all(page.as_bytes()))
     }
 }
 
-/// The page; `series` stands in the order of the drives.
+/// Returns the page. `series` is in the order of the drives.
+///
+/// # Panics
+///
+/// Panics if the number of series is not the number of drives.
 pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
     assert_eq!(summary.drives.len(), series.len(), "every drive has its curves");
     let figures = figures::all(summary, series);
@@ -50,7 +55,8 @@ pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
     document(&title, &body, &json(&data::without_wall_clock(summary), &figures))
 }
 
-/// A page of the house: `body` in its style, with `data` as JSON for its script.
+/// Returns a complete HTML page with the style and script of our reports: `body` as contents, and `data` as JSON for
+/// the script.
 pub fn document(title: &str, body: &str, data: &str) -> String {
     let mut page = head(title);
     page += body;
@@ -59,17 +65,17 @@ pub fn document(title: &str, body: &str, data: &str) -> String {
     page
 }
 
-/// The data of a page that has charts and nothing else.
+/// Returns the JSON data of a page that has charts but no results.
 pub fn charts_json(charts: &[&Chart]) -> String {
     data::charts_json(charts)
 }
 
-/// The data of a page that has those `figures` and `summary`.
+/// Returns the JSON data of a page with the results `summary` and the charts of `figures`.
 pub fn json(summary: &serde_json::Value, figures: &[Figure]) -> String {
     data::json(summary, figures)
 }
 
-/// The section of a page with its figures.
+/// Returns the section of a page with its figures.
 pub fn charts(figures: &[Figure]) -> String {
     let mut html =
         String::from("<section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">");
@@ -127,7 +133,7 @@ fn masthead(summary: &Summary) -> String {
     )
 }
 
-/// How it was made: enough to make it again.
+/// Returns the section on how the page was made: the command, the version, the seed, the input's hash and the drives.
 fn made(summary: &Summary) -> String {
     let workload = &summary.workload;
     let facts = [
@@ -166,7 +172,7 @@ fn made(summary: &Summary) -> String {
     html + "</tbody></table></div></section>"
 }
 
-/// The command as one would type it.
+/// Formats a command line for a POSIX shell, quoting words where necessary.
 pub fn shell(words: &[String]) -> String {
     let is_plain =
         |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c));

@@ -1,8 +1,8 @@
-//! Drives that differ in a parameter: short names for them, and what they do drawn against it.
+//! Drives that differ in a parameter: short names for them, and charts of their results over the parameter.
 //!
 //! Invariants:
 //! 1. Two drives with different texts have different short names.
-//! 2. A line joins drives that differ in the one parameter alone.
+//! 2. A line joins drives that differ only in the parameter of the x axis.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use super::figure::{Drawing, Figure, Layout};
 use crate::chart::{Axis, Chart, Series, Shape, Unit};
 use crate::sweep::row::number;
 
-/// Values from which on a line is drawn.
+/// Smallest number of values for which a line is drawn.
 const VALUES_MIN: usize = 3;
 const SIZE: (f64, f64) = (580.0, 330.0);
-/// Values farther apart than this, and about evenly in powers, stand on a logarithm.
+/// Ratio of the largest to the smallest value above which an axis is logarithmic.
 const LOGARITHM_FROM: f64 = 15.0;
 
-/// A drive's text, taken apart.
+/// A drive's text, parsed: the part before the first colon, and the settings after it.
 struct Words {
     head: String,
     settings: BTreeMap<String, String>,
@@ -33,7 +33,7 @@ impl Words {
     }
 }
 
-/// What the texts of all drives begin with where they have one profile: `PROFILE+`. Empty where they have several.
+/// Returns `PROFILE+` if the texts of all drives begin with it, else an empty text.
 fn common_profile(summary: &Summary) -> &str {
     let first = summary.drives.first().map_or("", |drive| drive.drive.as_str());
     let Some(plus) = first.split(':').next().and_then(|head| head.find('+')) else { return "" };
@@ -41,8 +41,8 @@ fn common_profile(summary: &Summary) -> &str {
     if summary.drives.iter().all(|drive| drive.drive.starts_with(profile)) { profile } else { "" }
 }
 
-/// A name for each drive that says what tells it from those that begin like it; the whole text where nothing does. A profile that
-/// all have is left out.
+/// Returns a name for each drive. It contains the settings in which the drive differs from drives with the same profile
+/// and layer, or the whole text if there are none. A profile common to all drives is left out.
 pub(super) fn short_names(summary: &Summary) -> Vec<String> {
     let words: Vec<Words> = summary.drives.iter().map(|drive| Words::of(&drive.drive)).collect();
     let common = common_profile(summary).len();
@@ -74,12 +74,13 @@ pub(super) fn short_names(summary: &Summary) -> Vec<String> {
     summary.drives.iter().map(|drive| drive.drive.clone()).collect()
 }
 
-/// What the drives do against the parameter in which most of them differ, where there is one with numbers for values.
+/// Returns the figure of the results over the parameter with the most values. Returns `None` unless some parameter has
+/// enough numeric values.
 pub(super) fn figure(summary: &Summary) -> Option<Figure> {
     let words: Vec<Words> = summary.drives.iter().map(|drive| Words::of(&drive.drive)).collect();
     let (key, unit) = swept(&words)?;
     let common = common_profile(summary).len();
-    // Each line: the drives that are alike in all else.
+    // Drives of each line: those that are equal in all other settings.
     let mut lines: BTreeMap<String, Vec<(f64, usize)>> = BTreeMap::new();
     for (index, own) in words.iter().enumerate() {
         let Some((value, _)) = own.settings.get(&key).and_then(|text| number(text)) else { continue };
@@ -106,7 +107,7 @@ pub(super) fn figure(summary: &Summary) -> Option<Figure> {
     Some(Figure { id: "sweep", title: "By parameter", caption, layout: Layout::Tabs, is_wide: false, panes })
 }
 
-/// What is drawn against the parameter.
+/// A quantity drawn over the parameter.
 struct Metric {
     name: &'static str,
     unit: Unit,
@@ -151,7 +152,7 @@ fn drawn(metric: &Metric, summary: &Summary, lines: &BTreeMap<String, Vec<(f64, 
     if low > high {
         return None;
     }
-    // As wide as the values: a sweep asks how they differ.
+    // The axis covers only the range of the values, to make their differences visible.
     let margin = (0.08 * (high - low)).max(0.001 * high.abs());
     let y = if low > 0.0 && high / low > LOGARITHM_FROM {
         Axis::log10(metric.name, metric.unit)
@@ -169,7 +170,8 @@ fn drawn(metric: &Metric, summary: &Summary, lines: &BTreeMap<String, Vec<(f64, 
     Some(chart)
 }
 
-/// The key with the most values, all of them numbers of one unit, that drives of one head differ in.
+/// Returns the setting with the most different values among drives of the same profile and layer, and the unit of its
+/// values. All values must be numbers of the same unit, and at least [`VALUES_MIN`] of them.
 fn swept(words: &[Words]) -> Option<(String, Unit)> {
     let mut values: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for own in words {

@@ -1,4 +1,4 @@
-//! The page as text: what it holds, what it must not hold, and that it does not change.
+//! The page as text: its required contents, its forbidden contents, and its reproducibility.
 
 use imbrex_sim::{DriveSeries, Summary};
 

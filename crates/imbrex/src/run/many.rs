@@ -1,13 +1,15 @@
-//! Several runs at once: as many as there are cores, or as are allowed.
+//! Several runs at once: one per core, or a given number.
 
 use rayon::prelude::*;
 
 use crate::error::Failure;
 
-/// What `work` makes of each of `items`, in their order; `jobs` at a time, or as many as there are cores. The first
-/// failure, by that order, is the outcome of all. With one job all is done on the calling thread. So work that is one
-/// of several at once may call this itself, with one job: a thread of a pool that waits for another pool would begin
-/// its next item meanwhile, on top of the one it is at.
+/// Calls `work` with the number and the value of each of `items`, `jobs` at a time (`None`: one per core). Returns the
+/// results in the order of the items. If any fails, returns the first failure in that order.
+///
+/// With `jobs` of 1, everything runs on the calling thread. Work that itself runs in parallel may therefore call this
+/// function, with one job. With more jobs, a thread of the outer pool that waits for the inner one would start its next
+/// item, nested in the current one.
 pub fn of_each<T: Sync, R: Send>(
     items: &[T],
     jobs: Option<u32>,
@@ -20,20 +22,22 @@ pub fn of_each<T: Sync, R: Send>(
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(jobs.map_or(0, |jobs| (jobs as usize).clamp(1, items.len().max(1))));
     let pool = pool.build().map_err(|error| Failure::failed(format!("no threads to run on: {error}")))?;
-    // One item a thread at a time: runs differ by orders of magnitude, so none is bound to another.
+    // One item per thread at a time: the durations of runs differ by orders of magnitude, so items are not assigned in
+    // advance.
     let done: Vec<Result<R, Failure>> =
         pool.install(|| items.par_iter().enumerate().with_max_len(1).map(|(index, item)| work(index, item)).collect());
     done.into_iter().collect()
 }
 
-/// As many as run at one time: `jobs`, or as many as there are cores.
+/// Returns the number of runs at the same time: `jobs`, or the number of cores.
 pub fn at_once(jobs: Option<u32>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get());
     jobs.map_or_else(cores, |jobs| jobs as usize).max(1)
 }
 
-/// What `work` makes of each of `items`, in their order, all under way at once; whoever gives them their work sees to it
-/// that no more run than may. The first failure, by that order, is the outcome of all.
+/// Calls `work` with the number and the value of each of `items`, each in its own thread, all at once. Returns the
+/// results in the order of the items; if any fails, the first failure in that order. `work` has to limit how many of
+/// the threads run, for example by [`super::shared`].
 pub fn together<T: Send, R: Send>(
     items: Vec<T>,
     work: impl Fn(usize, T) -> Result<R, Failure> + Sync,
@@ -56,7 +60,7 @@ mod tests {
     fn what_is_done_together_stands_in_order_too() {
         let barrier = std::sync::Barrier::new(3);
         let done = together(vec![3, 1, 2], |index, item| {
-            // None passes before all are under way.
+            // The barrier opens only when all three threads run.
             barrier.wait();
             Ok((index, item))
         });

@@ -1,15 +1,15 @@
-//! One run: a drive, a workload, how requests reach it, and who watches.
+//! One run: a drive, a workload, the arrival of requests, and an observer.
 //!
 //! ```text
 //!   Run::new(drive, options) ─► shown(name, progress) ─► on(source, observer) ─► Ran ─► summary(label)
 //! ```
 //!
-//! Every simulation of this crate and of the papers' experiments goes through here: [`many`] makes several at once.
+//! Every simulation of this crate and of the papers' experiments uses this module. [`many`] makes several runs at once.
 //!
 //! Invariants:
-//! 1. What the observer asks for and what the caller of [`Progress::should_stop`] asks for are told apart:
-//!    [`Ran::is_stopped`] is the second.
-//! 2. Progress changes nothing of the results.
+//! 1. A stop by the observer and a stop by [`Progress::should_stop`] are distinguished: [`Ran::is_stopped`] is set by
+//!    the second only.
+//! 2. Displaying progress does not change the results.
 
 pub mod many;
 pub mod shared;
@@ -28,42 +28,42 @@ use indicatif::ProgressBar;
 use crate::error::Failure;
 use crate::progress::Progress;
 
-/// A run to be made.
+/// A run that has not begun: the drive, its options, and the progress bar.
 pub struct Run<'a> {
     drive: Drive,
     options: Options,
     shown: Option<(&'a Progress, String)>,
 }
 
-/// What a run came to.
+/// Results of a run.
 pub struct Ran {
-    /// What the engine measured.
+    /// Measurements of the engine.
     pub outcome: Outcome,
-    /// How it was run.
+    /// Options of the run.
     pub options: Options,
-    /// Seconds of the wall clock that it took.
+    /// Wall-clock seconds that the run took.
     pub wall_seconds: f64,
-    /// Whether it was told to stop before its end.
+    /// Whether [`Progress::should_stop`] ended the run early.
     pub is_stopped: bool,
 }
 
 impl<'a> Run<'a> {
-    /// `drive`, as new, run as `options` say.
+    /// Creates a run of `drive`, which must be new, with the options `options`.
     pub fn new(drive: Drive, options: Options) -> Run<'a> {
         Run { drive, options, shown: None }
     }
 
-    /// The same, with a bar called `name` on `progress`, which may also stop it.
+    /// Displays a bar called `name` on `progress`, and lets `progress` end the run early.
     pub fn shown(self, name: &str, progress: &'a Progress) -> Run<'a> {
         Run { shown: Some((progress, name.to_string())), ..self }
     }
 
-    /// Runs `source` to its end.
+    /// Executes the run with the requests of `source` to their end, without an observer.
     pub fn of<S: Source + ?Sized>(self, source: &mut S) -> Result<Ran, Failure> {
         self.on(source, &mut Unobserved)
     }
 
-    /// Runs `source` to its end, or until `observer` has seen enough.
+    /// Executes the run with the requests of `source`, until they end or `observer` or the progress ends the run.
     pub fn on<S: Source + ?Sized, O: Observer>(self, source: &mut S, observer: &mut O) -> Result<Ran, Failure> {
         let shown = self.shown.map(|(progress, name)| (progress, progress.requests(&name, source.expected_requests())));
         let mut watched = Watched { observer, shown, is_stopped: false };
@@ -78,7 +78,7 @@ impl<'a> Run<'a> {
 }
 
 impl Ran {
-    /// The same, or a failure if it was stopped: for whoever has no use for a part.
+    /// Returns the run, or a failure if it was stopped: for callers that cannot use partial results.
     pub fn whole(self) -> Result<Ran, Failure> {
         if self.is_stopped {
             return Err(Failure::interrupted());
@@ -86,7 +86,7 @@ impl Ran {
         Ok(self)
     }
 
-    /// Its results and its curves, under the name `label`.
+    /// Returns the results and the curves, with `label` as the drive's name.
     pub fn summary(&self, label: &str) -> (DriveResult, DriveSeries) {
         let (mut result, series) = summarize(&self.outcome, &self.options, self.wall_seconds);
         result.drive = label.to_string();
@@ -94,7 +94,7 @@ impl Ran {
     }
 }
 
-/// Passes everything on to an observer; shows progress, and ends the run when it is to stop.
+/// Forwards everything to an observer, displays progress, and ends the run when the progress asks to stop.
 struct Watched<'a, O> {
     observer: &'a mut O,
     shown: Option<(&'a Progress, ProgressBar)>,

@@ -1,4 +1,4 @@
-//! One reading of a workload for several drives: what one of them takes, all get.
+//! One reading of a workload shared by several drives: each batch of requests goes to all of them.
 //!
 //! ```text
 //!                      ┌─► Share ─► engine of drive 0
@@ -6,14 +6,15 @@
 //!                      └─► Share ─► engine of drive 2
 //! ```
 //!
-//! The drives that run at one time, of which there may be fewer than drives, take turns: a drive that must wait for a batch
-//! lets another run meanwhile.
+//! The number of drives that run at the same time can be limited. Drives then take turns: a drive that waits for a
+//! batch lets another run.
 //!
 //! Invariants:
-//! 1. Every share yields every request, in the order of the source, and its error where it fails.
-//! 2. No more than [`BATCHES`] batches are held: a drive that is further waits for the slowest. A share that is dropped is waited
-//!    for no more.
-//! 3. No more shares than allowed are running, that is, neither waiting in [`Share::next`] nor before [`Share::begin`].
+//! 1. Every share returns every request in the order of the source, and the source's error if it fails.
+//! 2. At most [`BATCHES`] batches are kept, so a fast drive waits for the slowest. A share that was dropped delays no
+//!    other share.
+//! 3. The number of running shares never exceeds the limit. A share runs between [`Share::begin`] and its drop, except
+//!    while it waits in [`Share::next`].
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -22,12 +23,12 @@ use std::time::{Duration, Instant};
 use imbrex_disk::SimTime;
 use imbrex_trace::{Facts, Request, Source, TraceError};
 
-/// Requests of a batch.
+/// Number of requests of a batch.
 const REQUESTS: usize = 4096;
-/// Batches held: ten megabytes of requests.
+/// Largest number of batches kept: ten megabytes of requests.
 const BATCHES: usize = 64;
 
-/// What the shares have in common.
+/// State common to all shares.
 struct Reading {
     state: Mutex<State>,
     changed: Condvar,
@@ -35,17 +36,17 @@ struct Reading {
 }
 
 struct State {
-    /// Away while a share reads from it.
+    /// The source; `None` while a share reads from it.
     source: Option<Box<dyn Source>>,
-    /// Those that some share has yet to take, the first of which is number `first`.
+    /// Batches that some share has yet to take. The first one has the number `first`.
     batches: VecDeque<Arc<[Request]>>,
     first: u64,
-    /// The number of the batch that each share takes next; a share that is gone takes none.
+    /// Number of the batch that each share takes next; `None` for a share that was dropped.
     next: Vec<Option<u64>>,
-    /// How the source ended, once it has.
+    /// Result at the end of the source, once it has ended.
     ended: Option<Result<(), TraceError>>,
     facts: Facts,
-    /// How many more shares may run.
+    /// Number of further shares that may run now.
     free: usize,
 }
 
@@ -59,7 +60,11 @@ pub struct Share {
     waited: Duration,
 }
 
-/// `count` shares of `source`, of which `at_once` run at one time.
+/// Returns `count` shares of `source`, of which at most `at_once` run at the same time.
+///
+/// # Panics
+///
+/// Panics if either number is zero.
 pub fn shares(source: Box<dyn Source>, count: usize, at_once: usize) -> Vec<Share> {
     assert!(count > 0 && at_once > 0, "{count} shares, {at_once} of them at once: somebody has to run");
     let expected = source.expected_requests();
@@ -84,7 +89,7 @@ pub fn shares(source: Box<dyn Source>, count: usize, at_once: usize) -> Vec<Shar
     (0..count).map(share).collect()
 }
 
-/// What a share that needs a batch does.
+/// Next action of a share that needs a batch.
 enum Turn {
     Take(Arc<[Request]>),
     Read(Box<dyn Source>),
@@ -109,7 +114,7 @@ impl State {
         self.source.take().map_or(Turn::Wait, Turn::Read)
     }
 
-    /// Drops the batches that all have taken.
+    /// Drops the batches that all shares have taken.
     fn forget(&mut self) {
         let slowest = self.next.iter().flatten().copied().min().unwrap_or(u64::MAX);
         while self.first < slowest && self.batches.pop_front().is_some() {
@@ -118,13 +123,14 @@ impl State {
     }
 }
 
-/// The same error for another drive: the system's own word is passed on as text.
+/// Copies an error for another drive. The operating system's error is kept as its kind and text.
 fn again(error: &TraceError) -> TraceError {
     let cause = error.cause.as_ref().map(|cause| std::io::Error::new(cause.kind(), cause.to_string()));
     TraceError { place: error.place.clone(), reason: error.reason.clone(), cause }
 }
 
-/// The next batch of `source`, which may be the last, and how the source ended, if it did.
+/// Reads the next batch of `source`, which may be shorter than [`REQUESTS`]. Also returns the result at the end of the
+/// source, if it ended.
 fn read(source: &mut dyn Source) -> (Vec<Request>, Option<Result<(), TraceError>>) {
     let mut batch = Vec::with_capacity(REQUESTS);
     while batch.len() < REQUESTS {
@@ -144,7 +150,7 @@ impl Reading {
 }
 
 impl Share {
-    /// Waits for its turn to run. A share that has begun lets others run when it is dropped.
+    /// Waits until this share may run. When the share is dropped, another share may run in its place.
     pub fn begin(&mut self) {
         if !self.runs {
             let mut state = self.reading.lock();
@@ -156,12 +162,12 @@ impl Share {
         }
     }
 
-    /// How long it waited for others since it began, and read for them.
+    /// Returns the time that this share has spent waiting for other shares and reading batches for all of them.
     pub fn waited(&self) -> Duration {
         self.waited
     }
 
-    /// Brings the next batch; false at the end.
+    /// Gets the next batch. Returns false at the end of the source.
     #[cold]
     fn fetch(&mut self) -> Result<bool, TraceError> {
         self.begin();
@@ -179,7 +185,7 @@ impl Share {
         loop {
             match state.turn(self.number) {
                 Turn::Take(batch) => {
-                    // Whoever waits for room may find some now.
+                    // Taking a batch may have made room for another: wake the shares that wait for that.
                     self.reading.changed.notify_all();
                     return Ok(Some(batch));
                 }
@@ -201,7 +207,7 @@ impl Share {
         }
     }
 
-    /// Lets another run until something has changed and there is room to run again.
+    /// Lets another share run until the state changes, then waits until this share may run again.
     fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.free += 1;
         self.reading.changed.notify_all();
@@ -240,7 +246,7 @@ impl Source for Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        // A panic elsewhere must not become a second one here.
+        // A poisoned lock means that another thread panicked. A second panic in a drop would abort the process.
         let Ok(mut state) = self.reading.state.lock() else { return };
         state.next[self.number] = None;
         state.forget();
@@ -251,15 +257,15 @@ impl Drop for Share {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: invariants 1 to 3. Method: a source that counts what it is asked, taken by threads of different speed, of which
-    //! some leave early.
+    //! Goal: invariants 1 to 3. Method: a source that counts its calls, read by threads of different speed, some of
+    //! which stop early.
 
     use super::*;
     use imbrex_disk::Command;
     use imbrex_trace::When;
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-    /// Requests numbered from 0, and an error or the end after the last.
+    /// Requests numbered from 1, and an error or the end after the last.
     struct Numbered {
         next: u64,
         last: u64,
@@ -284,7 +290,8 @@ mod tests {
         (Box::new(Numbered { next: 0, last, fails, asked: asked.clone() }), asked)
     }
 
-    /// Takes up to `most` requests, which must be those from 1 on; how many, and whether an error came.
+    /// Takes up to `most` requests and checks that they are numbered from 1. Returns how many came, and whether an
+    /// error ended them.
     fn take(share: &mut Share, most: u64) -> (u64, bool) {
         for number in 1..=most {
             match share.next(SimTime::ZERO) {
@@ -336,7 +343,7 @@ mod tests {
             while asked.load(Ordering::Relaxed) < held {
                 std::thread::yield_now();
             }
-            // Whatever time passes, no more is read.
+            // No more is read, however long the fast share waits.
             std::thread::sleep(Duration::from_millis(50));
             assert_eq!(asked.load(Ordering::Relaxed), held);
             drop(slow);
@@ -353,7 +360,7 @@ mod tests {
                 let (running, most) = (&running, &most);
                 scope.spawn(move || {
                     share.begin();
-                    // Between two calls it runs; now and then for so long that another that may gets its turn.
+                    // The share runs between two calls. It yields at intervals so that other shares get a turn.
                     while let Some(request) = share.next(SimTime::ZERO).expect("it does not fail") {
                         let now = running.fetch_add(1, Ordering::SeqCst) + 1;
                         most.fetch_max(now, Ordering::SeqCst);

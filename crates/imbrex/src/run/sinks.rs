@@ -1,4 +1,4 @@
-//! The files of a run: each drive writes its part while it runs, and the parts are put together at the end.
+//! Result files of a run. Each drive writes its part while it runs, and the parts are joined at the end.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use crate::error::Failure;
 use crate::files::{self, Folder, IoPart, IoSpool, PlanPart, PlanSpool};
 use crate::options::SimulationOptions;
 
-/// The files of a run; none without `--out`.
+/// Result files of a run; none without `--out`.
 pub struct Sinks {
     folder: Option<Folder>,
     per_io: bool,
@@ -23,17 +23,21 @@ struct Parts {
     plans: Vec<(usize, PlanPart)>,
 }
 
-/// What one drive writes while it runs.
+/// Files that one drive writes while it runs.
 #[derive(Default)]
 pub struct Spools {
-    /// The file for the drive's rows of `ios.parquet`, if asked for.
+    /// Writer of the drive's rows of `ios.parquet`, if requested.
     pub ios: Option<IoSpool>,
-    /// The file for the drive's lines of `plan.jsonl`, if asked for.
+    /// Writer of the drive's lines of `plan.jsonl`, if requested.
     pub plans: Option<PlanSpool>,
 }
 
 impl Sinks {
-    /// Finds out, before anything runs, whether the files can be written.
+    /// Creates the folder for the result files, if the options name one.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be written, or holds a file of another program. The check precedes the run.
     pub fn prepare(options: &SimulationOptions) -> Result<Sinks, Failure> {
         let folder = match &options.out {
             Some(path) => Some(files::prepare(path)?),
@@ -42,14 +46,14 @@ impl Sinks {
         Ok(Sinks { folder, per_io: options.per_io, plans: options.plans, parts: Mutex::default() })
     }
 
-    /// Checks that no file that will be written is one of `inputs`.
+    /// Checks that no result file replaces one of the files `inputs`.
     pub fn refuse_inputs(&self, inputs: &[PathBuf]) -> Result<(), Failure> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let outputs = files::ours::NAMES.iter().map(|name| folder.file(name));
         outputs.into_iter().try_for_each(|path| files::check_output(&path, inputs)).map_err(Failure::failed)
     }
 
-    /// The files that the drive called `label` streams to.
+    /// Creates the files that the drive called `label` writes while it runs.
     pub fn spools(&self, label: &str) -> Result<Spools, Failure> {
         let Some(folder) = &self.folder else { return Ok(Spools::default()) };
         Ok(Spools {
@@ -58,7 +62,7 @@ impl Sinks {
         })
     }
 
-    /// Takes back what drive number `index` wrote in the run that came to `result`.
+    /// Finishes the files of drive number `index`, whose run had the result `result`, and keeps them for [`Sinks::finish`].
     pub fn keep(&self, index: usize, mut spools: Spools, result: &DriveResult) -> Result<(), Failure> {
         if let Some(ios) = &mut spools.ios {
             ios.background(&result.service_ns, result.duration_ns);
@@ -71,7 +75,7 @@ impl Sinks {
         Ok(())
     }
 
-    /// Writes every file; the folder where they are.
+    /// Writes all result files. Returns their folder, or `None` without `--out`.
     pub fn finish(self, summary: &Summary, curves: &[DriveSeries]) -> Result<Option<Folder>, Failure> {
         let Some(folder) = self.folder else { return Ok(None) };
         let named: Vec<(&str, &DriveSeries)> =

@@ -1,9 +1,10 @@
-//! From words to points: every workload on every drive with every value of every parameter and option.
+//! From a specification to points: every workload on every drive with every value of every parameter and option.
 //!
 //! Invariants:
-//! 1. A key is a hash of what was asked, of the workload's contents, of the profile's text and of the version: of nothing else.
-//! 2. Points stand in the order of the words, the last parameter running fastest; combinations that ask the same are
-//!    one point.
+//! 1. A key is a hash of the drive's text, the profile's text, the options, the version, and the workload's format,
+//!    contents and seed. It depends on nothing else.
+//! 2. Points are in the order of the specification, with the last name varying fastest. Combinations with the same key
+//!    are one point.
 
 use std::collections::BTreeSet;
 
@@ -20,75 +21,80 @@ use crate::progress::Progress;
 use crate::simulation::Baseline;
 use crate::workload::{Workload, WorkloadOptions, hex};
 
-/// More points than anybody waits for.
+/// Largest number of points: more than anyone would wait for.
 const POINTS_MAX: usize = 1_000_000;
-/// Hexadecimal digits of a key.
+/// Number of hexadecimal digits of a key.
 const KEY_DIGITS: usize = 32;
-/// Options that say how a workload is read, rather than how it is run.
+/// Options that affect how a workload is read, rather than how it runs.
 const OF_WORKLOADS: [&str; 10] =
     ["format", "device", "columns", "units", "action", "read-flag", "time-unit", "skip-malformed", "seed", "limit"];
 
-/// A point: which workload, and all else in words.
+/// A point of the sweep.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Point {
-    /// Its workload, by number.
+    /// Index of its workload in [`Grid::found`].
     pub workload: usize,
-    /// What to do.
+    /// Description of the simulation.
     pub task: Task,
 }
 
-/// What whoever runs a point has to know beside the workload itself; it can be sent.
+/// All that is needed to run a point, except the workload itself. It can be sent to another process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Task {
-    /// The point's key.
+    /// Key of the point.
     pub key: String,
-    /// The drive's text.
+    /// Text of the drive.
     pub drive: String,
-    /// The same without the parameters of the sweep.
+    /// Text of the drive without the parameters of the sweep.
     pub drive_head: String,
-    /// Options of the simulation, and their words.
+    /// Names and values of the options of the simulation.
     pub options: Vec<(String, String)>,
-    /// What is swept: parameters and options with their values here.
+    /// Names and values of the parameters and options of the sweep at this point.
     pub swept: Vec<(String, String)>,
     /// Name of the workload.
     pub workload: String,
-    /// Its format.
+    /// Format of the workload.
     pub workload_format: String,
-    /// The hash of its contents.
+    /// SHA-256 of the workload's contents.
     pub workload_sha256: String,
 }
 
-/// A workload that was found, with the words that found it.
+/// A workload of the sweep, and how it was found.
 pub struct Found {
-    /// Words for it; none for requests that whoever calls holds in memory.
+    /// Word passed to [`Workload::find`]; `None` for requests that the caller holds in memory.
     pub word: Option<String>,
-    /// Options that say how it was read.
+    /// Options with which the workload was read.
     pub options: Vec<(String, String)>,
     /// The workload.
     pub workload: Workload,
 }
 
-/// The points of a sweep.
+/// All points of a sweep.
 pub struct Grid {
     /// Workloads, each found once.
     pub found: Vec<Found>,
-    /// The points.
+    /// Points.
     pub points: Vec<Point>,
-    /// The names of what is swept, in order.
+    /// Names of the parameters and options of the sweep, in order.
     pub swept: Vec<String>,
 }
 
-/// Requests that whoever calls holds in memory, as a workload of a sweep.
+/// Requests that the caller holds in memory, as a workload of a sweep.
 pub struct InMemory {
-    /// What it is called in the dataset.
+    /// Name of the workload.
     pub name: String,
-    /// The requests.
+    /// Requests.
     pub rows: std::sync::Arc<dyn imbrex_trace::rows::Rows>,
 }
 
 impl Grid {
-    /// The points that `spec` asks for, on its workloads and on those in `memory`. Every workload is found, and read through
-    /// once if it is a trace.
+    /// Returns the points of `spec`, on its workloads and on those in `memory`. Finds every workload; a trace is read
+    /// through once.
+    ///
+    /// # Errors
+    ///
+    /// There is no workload, a workload cannot be found, a range in a drive's text is invalid, there are too many
+    /// points, or `progress` asks to stop.
     pub fn of(spec: &Spec, memory: &[InMemory], progress: &Progress) -> Result<Grid, Failure> {
         if spec.workloads.is_empty() && memory.is_empty() {
             return Err(Failure::usage("no workloads").or_try("workloads = [\"demo\"]"));
@@ -178,7 +184,7 @@ impl Grid {
     }
 }
 
-/// The workload's word with the values in the places of their names.
+/// Replaces each `{name}` in `word` by the value of the parameter.
 fn substituted(word: &str, parameters: &[(String, String)]) -> String {
     parameters.iter().fold(word.to_string(), |word, (name, value)| word.replace(&format!("{{{name}}}"), value))
 }
@@ -191,7 +197,7 @@ fn reading(options: &[(String, String)]) -> Result<WorkloadOptions, Failure> {
     Ok(asked.workload)
 }
 
-/// Every choice of one value for each name, the last name running fastest.
+/// Returns every combination of one value per name, with the last name varying fastest.
 fn combinations(several: &[Several]) -> Result<Vec<Vec<(String, String)>>, Failure> {
     let mut all = vec![Vec::new()];
     for (name, values) in several {
@@ -209,7 +215,7 @@ fn combinations(several: &[Several]) -> Result<Vec<Vec<(String, String)>>, Failu
 }
 
 fn key(task: &Task, seed: u64) -> Result<String, Failure> {
-    // A drive that is not understood fails in its point: its text tells it apart.
+    // A drive whose text is wrong fails when its point runs. Here its text is enough to make the key unique.
     let profile = DriveSpec::parse(&task.drive).ok().and_then(|spec| find_profile(&spec.profile).ok());
     let profile = profile.map_or_else(String::new, |profile| profile.source_text().to_string());
     let asked = serde_json::json!({
@@ -222,7 +228,8 @@ fn key(task: &Task, seed: u64) -> Result<String, Failure> {
 }
 
 impl Task {
-    /// What the simulation of this point is asked.
+    /// Returns the options for the simulation of this point: on one thread, and without a baseline unless the options
+    /// name one.
     pub fn asked(&self) -> Result<Asked, Failure> {
         let mut asked = Asked { baseline: Baseline::None, ..Asked::default() };
         for (name, word) in &self.options {
@@ -257,7 +264,8 @@ mod tests {
     #[test]
     fn every_combination_is_a_point_once_and_parameters_go_where_they_belong() {
         let grid = grid(&spec());
-        // Three drives, two intervals, two queues; the first workload in two sizes, the other, which names none, in one.
+        // Three drives, two intervals, two queue depths. The first workload has two block sizes; the second contains no
+        // parameter and counts once.
         assert_eq!(grid.points.len(), 3 * 2 * 2 * (2 + 1));
         assert_eq!(grid.found.len(), 3);
         let first = &grid.points[0].task;

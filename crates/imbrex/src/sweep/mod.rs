@@ -1,17 +1,18 @@
-//! Sweeps: workloads times drives times parameters, one row a point in one dataset.
+//! Sweeps: every combination of workloads, drives and parameters, with one row per point in one dataset.
 //!
 //! ```text
 //!  Spec (words) ─► Grid: workloads found, points with keys ─┬─ run: on the cores there are ─┐
 //!                                                           └─ Task ─► elsewhere ─► bytes ──┴─► Dataset: FOLDER/points/KEY.parquet ─► page
 //! ```
 //!
-//! A point's key is a hash of what was asked, of the workload's contents and of the version, so a second call finds what is
-//! there, does what is missing, and adds what is new.
+//! A point is one workload on one drive with one value of each parameter and option. Its key is a hash of the drive,
+//! the options, the workload's contents and the version. A second call therefore finds the rows of the first, runs
+//! missing points, and adds new ones.
 //!
 //! Invariants:
-//! 1. A row depends on its key alone, wall-clock columns apart: where and when it was made does not show.
-//! 2. A row is there whole or not at all.
-//! 3. A point that fails has a row, which says why; a point that was interrupted has none.
+//! 1. A row depends only on its key, except for the wall-clock columns. When and where the point ran has no effect.
+//! 2. A row is complete or missing.
+//! 3. A point that failed has a row with the error. A point that was interrupted has no row.
 
 pub mod dataset;
 pub mod grid;

@@ -1,8 +1,8 @@
-//! The page of a sweep: what is measured against each parameter, a line for each drive and all else that is alike.
+//! Page of a sweep: charts of each quantity over each parameter. A line joins the points of one drive and workload.
 //!
 //! Invariants:
-//! 1. A line joins points that differ in the one parameter alone.
-//! 2. The page names no other resource; its looks are those of the house's other reports.
+//! 1. A line joins points that differ only in the parameter of the x axis.
+//! 2. The page refers to no other resource, and looks like our other reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,12 +12,13 @@ use crate::chart::{Axis, Chart, Series, Shape, Style, Unit, escape, swatch};
 use crate::report::{charts_json, document};
 
 const SIZE: (f64, f64) = (580.0, 330.0);
-/// Values farther apart than this stand on a logarithm.
+/// Ratio of the largest to the smallest value above which an axis is logarithmic.
 const LOGARITHM_FROM: f64 = 15.0;
-/// Lines that can be told apart.
+/// Largest number of lines of a chart. More could not be distinguished.
 const LINES_MAX: usize = 40;
 
-/// What is drawn: the column, its name, its unit, and the column that says whether there is any.
+/// Quantities to draw: the column, its name, its unit, and the column of the number of requests it was measured on, if
+/// any. Rows with no such requests have no point.
 const DRAWN: [(&str, &str, Unit, Option<&str>); 7] = [
     ("write_mean_ns", "write latency, mean", Unit::Nanoseconds, Some("host_writes")),
     ("write_p99_ns", "write latency, 99 %", Unit::Nanoseconds, Some("host_writes")),
@@ -28,7 +29,8 @@ const DRAWN: [(&str, &str, Unit, Option<&str>); 7] = [
     ("capacity_bytes", "capacity", Unit::Bytes, None),
 ];
 
-/// The charts of `rows`: for each of `parameters` that takes two numbers or more, one a measure.
+/// Returns the charts of `rows`: one for each quantity over each of `parameters` that has at least two values, all of
+/// them numbers of one unit.
 pub fn charts(rows: &[Row], parameters: &[String]) -> Vec<Chart> {
     let mut charts = Vec::new();
     for parameter in parameters {
@@ -44,7 +46,8 @@ pub fn charts(rows: &[Row], parameters: &[String]) -> Vec<Chart> {
     charts
 }
 
-/// By what tells them apart, the rows in the order of the parameter; the whole of it where nothing does.
+/// Groups the rows into lines by the tags that differ between them. If no tag differs, all rows form one line, named by
+/// profile and layer.
 fn lines<'a>(rows: &'a [Row], parameter: &str, parameters: &[String]) -> BTreeMap<String, Vec<&'a Row>> {
     let drawn = || rows.iter().filter(|row| row.number(&format!("{parameter}_number")).is_some());
     let tags: Vec<Vec<String>> = drawn().map(|row| tags(row, parameter, parameters)).collect();
@@ -65,16 +68,16 @@ fn lines<'a>(rows: &'a [Row], parameter: &str, parameters: &[String]) -> BTreeMa
     lines
 }
 
-/// Where the parts of a drive's name are among the tags.
+/// Indexes of the parts of a drive's name in the result of [`tags`].
 const PROFILE: usize = 0;
 const LAYER: usize = 1;
 
-/// What a row is, but for the parameter: profile, layer, the other parameters, the workload.
+/// Returns the tags of a row, that is, its properties except `parameter`: profile, layer, the other parameters, the workload.
 fn tags(row: &Row, parameter: &str, parameters: &[String]) -> Vec<String> {
     let head = row.text("drive_head").unwrap_or_default();
     let (profile, layer) = head.split_at(head.find('+').unwrap_or(head.len()));
     let mut tags = vec![profile.to_string(), layer.to_string()];
-    // A workload whose words hold a parameter is another at each value.
+    // If a workload's text contains a parameter, it differs at each value. A placeholder makes the texts equal.
     let mut workload = row.text("workload").unwrap_or_default().to_string();
     for name in parameters {
         let value = row.text(name).unwrap_or_default();
@@ -92,7 +95,7 @@ fn tags(row: &Row, parameter: &str, parameters: &[String]) -> Vec<String> {
     tags
 }
 
-/// What all rows have in common, of drive and workload: no line tells of it.
+/// Returns the profile, layer and workload that all rows have in common, for the heading.
 fn in_common(rows: &[Row], parameters: &[String]) -> String {
     let tags: Vec<Vec<String>> = rows.iter().map(|row| tags(row, "", parameters)).collect();
     let Some(first) = tags.first() else { return String::new() };
@@ -154,7 +157,7 @@ fn chart(
     Some(chart)
 }
 
-/// The page of `rows`, in which `parameters` were swept.
+/// Returns the page of `rows`. `parameters` are the names of the sweep's parameters.
 pub fn html(title: &str, rows: &[Row], parameters: &[String]) -> String {
     let charts = charts(rows, parameters);
     let failed = rows.iter().filter(|row| row.text("error").is_some()).count();
@@ -179,7 +182,7 @@ pub fn html(title: &str, rows: &[Row], parameters: &[String]) -> String {
     document(&format!("{title} – imbrex sweep"), &body, &charts_json(&charts.iter().collect::<Vec<_>>()))
 }
 
-/// Every point: what was swept, and what came of it or why nothing did.
+/// Returns the table of all points: the parameters, and the results or the error.
 fn table(rows: &[Row], parameters: &[String]) -> String {
     let mut html = String::from(
         "<section aria-labelledby=\"points\"><h2 id=\"points\">Points</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
@@ -240,7 +243,7 @@ mod tests {
         assert_eq!(points, [("p", &[(0.01, 10.0), (0.02, 20.0)][..]), ("q", &[(0.01, 30.0), (0.02, 40.0)])]);
         let page = html("a <sweep>", rows, &["share".to_string()]);
         assert!(page.contains("a &lt;sweep&gt;") && page.matches("<tr>").count() == 5, "{page}");
-        // The mean of no reads is none.
+        // The mean over zero reads is shown as a dash.
         let mut rows = rows.to_vec();
         rows[0].cells.push(("host_reads".into(), Kind::Long, Cell::Long(0)));
         rows[0].cells.push(("read_mean_ns".into(), Kind::Long, Cell::Long(0)));
@@ -272,7 +275,7 @@ mod tests {
         assert_eq!(names(&rows(&["4k"])), ["one", "two"]);
         assert_eq!(names(&[row("p+one", "1%", 1), row("p+one", "2%", 1)]), ["p+one"], "nothing tells them apart");
         assert_eq!(in_common(&rows(&["4k", "8k"]), &swept), " · p · rw=randwrite,bs=…,size=9GiB");
-        // A value that a word holds only in part stays.
+        // A word that contains the value as a part only is kept.
         let long = with(with(row("p", "1%", 1), "bs", "1"), "workload", "depth=16,bs=1");
         assert_eq!(tags(&long, "share", &swept).last().map(String::as_str), Some("depth=16,bs=…"));
     }

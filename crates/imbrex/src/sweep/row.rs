@@ -1,12 +1,19 @@
-//! A row of a sweep: what was asked, what came of it.
+//! One row of a sweep: the options of a point and its results.
 //!
-//! Columns: `key`; `imbrex` (the version); `workload`, `workload_format`, `workload_sha256`, `drive` (the text with all its
-//! parameters), `drive_head` (without those of the sweep); for each parameter and option of the sweep its text under its own
-//! name and, under NAME`_number`, what it comes to (bytes of a size, nanoseconds of a time, the share of a percentage; null
-//! where it is no number); `error`, null where the point ran; then [`METRICS`], null where it failed.
+//! Columns:
+//! - `key`
+//! - `imbrex`: the version
+//! - `workload`, `workload_format`, `workload_sha256`
+//! - `drive`: text with all parameters
+//! - `drive_head`: text without the parameters of the sweep
+//! - for each parameter and option of the sweep, its text under its own name
+//! - and under NAME`_number` its value as a number: bytes of a size, nanoseconds of a time, the share of a percentage;
+//!   null if it is not a number
+//! - `error`: null if the point succeeded
+//! - the columns of [`METRICS`]: null if the point failed
 //!
 //! Invariants:
-//! 1. A column of one name has one kind in every row.
+//! 1. A column of one name has the same type in every row.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -23,18 +30,18 @@ use crate::error::Failure;
 use crate::files::batches::{Batch, Batches, Values};
 use crate::files::table::{Column, append, writer_of};
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Text.
     Text,
     /// A whole number.
     Long,
-    /// A real number.
+    /// A floating-point number.
     Real,
 }
 
-/// A value, or none.
+/// A value, or null.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Cell {
     /// Null.
@@ -43,18 +50,18 @@ pub enum Cell {
     Text(String),
     /// A whole number.
     Long(i64),
-    /// A real number.
+    /// A floating-point number.
     Real(f64),
 }
 
-/// A row: names with their kinds and values, in the order of the columns.
+/// A row: names, types and values, in the order of the columns.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Row {
-    /// The cells.
+    /// Cells: name, type and value.
     pub cells: Vec<(String, Kind, Cell)>,
 }
 
-/// The measurements: the name of the column, where `summary.json` has it in a drive's results, what kind it is.
+/// Measurements: name of the column, JSON pointer into a drive's results in `summary.json`, type.
 pub const METRICS: [(&str, &str, Kind); 37] = [
     ("completed", "/completed", Kind::Long),
     ("duration_ns", "/duration_ns", Kind::Long),
@@ -95,7 +102,8 @@ pub const METRICS: [(&str, &str, Kind); 37] = [
     ("wall_seconds", "/wall_seconds", Kind::Real),
 ];
 
-/// A value as a number, and what it counts in.
+/// Parses a value as a number with its unit. Sizes become bytes, times become nanoseconds, percentages become shares.
+/// Returns `None` if `text` is not a number.
 pub fn number(text: &str) -> Option<(f64, Unit)> {
     if let Some(percent) = text.strip_suffix('%') {
         return Some((percent.parse::<f64>().ok()? / 100.0, Unit::Share));
@@ -111,7 +119,7 @@ pub fn number(text: &str) -> Option<(f64, Unit)> {
 }
 
 impl Row {
-    /// The row of `task`, which came to `result`.
+    /// Returns the row of `task` with the result `result`.
     pub fn of(task: &Task, result: &Result<DriveResult, Failure>) -> Row {
         let mut row = Row::default();
         let text = |value: &str| Cell::Text(value.to_string());
@@ -149,12 +157,12 @@ impl Row {
         self.cells.push((name.to_string(), kind, cell));
     }
 
-    /// The value under `name`.
+    /// Returns the value of the column `name`.
     pub fn get(&self, name: &str) -> Option<&Cell> {
         self.cells.iter().find(|(own, ..)| own == name).map(|(.., cell)| cell)
     }
 
-    /// The number under `name`, if there is one.
+    /// Returns the number in the column `name`; `None` for null or text.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.get(name)? {
             Cell::Long(value) => Some(*value as f64),
@@ -163,7 +171,7 @@ impl Row {
         }
     }
 
-    /// The text under `name`, if there is one.
+    /// Returns the text in the column `name`; `None` for null or a number.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Cell::Text(text) => Some(text),
@@ -171,7 +179,7 @@ impl Row {
         }
     }
 
-    /// The only row of the Parquet file that `bytes` are.
+    /// Reads the only row of the Parquet file whose contents are `bytes`.
     pub fn parse(bytes: Vec<u8>) -> parquet::errors::Result<Row> {
         let mut batches = Batches::of_bytes(bytes)?;
         let wrong = || parquet::errors::ParquetError::General("expected one row".into());
@@ -198,7 +206,7 @@ impl Row {
     }
 }
 
-/// Writes `rows` as one table, whose columns are those of all of them; what a row lacks is null.
+/// Writes `rows` as one table with the columns of all rows. A column that a row lacks is null.
 pub fn write<W: Write + Send>(out: W, rows: &[Row]) -> parquet::errors::Result<W> {
     let mut columns: Vec<(&str, Kind)> = Vec::new();
     for (name, kind, _) in rows.iter().flat_map(|row| &row.cells) {
@@ -214,7 +222,8 @@ pub fn write<W: Write + Send>(out: W, rows: &[Row]) -> parquet::errors::Result<W
     table.into_inner()
 }
 
-/// The values of one column, as the writer takes them.
+/// Values of one column in the form that the Parquet writer accepts: the values that are not null, and for each row 1
+/// (value) or 0 (null).
 enum Held {
     Text(Vec<ByteArray>, Vec<i16>),
     Long(Vec<i64>, Vec<i16>),

@@ -1,4 +1,4 @@
-//! Points run on the cores there are, one a core, each row kept as it is made.
+//! Runs points on the available cores, one point per core. Each row is written as soon as its point ends.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,23 +14,24 @@ use crate::run::many;
 use crate::simulation::Simulation;
 use crate::workload::Workload;
 
-/// What a sweep came to.
+/// Summary of a sweep.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Swept {
-    /// Points of the grid.
+    /// Number of points of the grid.
     pub points: u64,
-    /// Those that were there already.
+    /// Points that had a row before.
     pub found: u64,
-    /// Those that were run now, failed ones among them.
+    /// Points that ran now, including those that failed.
     pub run: u64,
-    /// Those of all that failed.
+    /// Points of the grid whose row contains an error, from this run or an earlier one.
     pub failed: u64,
-    /// Whether it was stopped before its end.
+    /// Whether the sweep was stopped early.
     pub is_stopped: bool,
 }
 
 impl Task {
-    /// Runs the point on `workload`; none if it was stopped.
+    /// Simulates the point on `workload` and returns its row, which contains the error if the point failed. Returns
+    /// `None` if it was stopped. A panic counts as a failure.
     pub fn run(&self, workload: &Workload, progress: &Progress) -> Option<Row> {
         let outcome = match catch_unwind(AssertUnwindSafe(|| self.simulate(workload, progress))) {
             Ok(outcome) => outcome,
@@ -59,12 +60,13 @@ impl Task {
 }
 
 impl Grid {
-    /// The points that `dataset` has no row of; with `again` also those whose row says that they failed.
+    /// Returns the points without a row in `dataset`; if `again` is set, also those whose row contains an error.
     pub fn missing<'a>(&'a self, dataset: &Dataset, again: bool) -> Vec<&'a Point> {
         self.points.iter().filter(|point| dataset.is_missing(&point.task.key, again)).collect()
     }
 
-    /// Runs what is missing, `jobs` points at once or as many as there are cores, and adds the rows to `dataset`.
+    /// Simulates all missing points, `jobs` at once (`None`: one per core), and adds their rows to `dataset`. If
+    /// `again` is set, repeats the points whose row contains an error.
     pub fn run(
         &self,
         dataset: &Dataset,
@@ -93,7 +95,7 @@ impl Grid {
         Ok(Swept { points, found: points - missing, run, failed, is_stopped: run < missing })
     }
 
-    /// The rows of this grid that `dataset` has, in the order of the points.
+    /// Returns the rows of this grid in `dataset`, in the order of the points.
     pub fn rows(&self, dataset: &Dataset) -> Vec<Row> {
         self.points.iter().filter_map(|point| dataset.row(&point.task.key)).collect()
     }
@@ -101,7 +103,7 @@ impl Grid {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: a second call finds, adds and repeats what it should. Method: a small sweep with a point that cannot be.
+    //! Goal: a second call finds, adds and repeats the right points. Method: a small sweep with an invalid point.
 
     use super::super::row::Cell;
     use super::super::spec::Spec;
@@ -141,7 +143,7 @@ mod tests {
         for row in [&rows[0], &rows[2]] {
             assert_eq!((row.get("error"), row.number("completed")), (Some(&Cell::Nothing), Some(200.0)));
         }
-        // A row that was cut short is made again.
+        // A truncated row is computed again.
         let key = rows[0].text("key").expect("its key");
         let path = folder.path().join("points").join(format!("{key}.parquet"));
         std::fs::write(&path, b"PAR1").expect("spoilt");

@@ -1,4 +1,4 @@
-//! What a sweep is asked, in words, and the file that says it.
+//! Specification of a sweep, and the TOML file that contains it.
 //!
 //! ```toml
 //! workloads = ["pc-day", "rw=randwrite,bs={bs},size=10GiB,number_ios=10000"]
@@ -18,29 +18,30 @@ use super::texts;
 use crate::asked::{Asked, BadWord};
 use crate::error::Failure;
 
-/// A name and the values that it takes, in order.
+/// A name and its values, in order.
 pub type Several = (String, Vec<String>);
 
-/// What a sweep is asked.
+/// Specification of a sweep.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Spec {
-    /// Workloads, as `imbrex simulate` takes them; a parameter's name in braces stands for its value.
+    /// Workloads, as for `imbrex simulate`. A parameter's name in braces is replaced by its value.
     pub workloads: Vec<String>,
-    /// Drives, as `imbrex simulate` takes them.
+    /// Drives, as for `imbrex simulate`.
     pub drives: Vec<String>,
-    /// Parameters of drives, and those that stand in workloads.
+    /// Parameters of drives, and parameters whose names are in the workloads.
     pub parameters: Vec<Several>,
     /// Options of `imbrex simulate`.
     pub options: Vec<Several>,
 }
 
-/// Options that have no place in a sweep: it writes files and uses cores in a way of its own.
+/// Options of `imbrex simulate` that a sweep refuses: a sweep writes its own files, distributes its points over the
+/// cores, and has no baseline unless the option `baseline` names one.
 const NO_OPTIONS: [&str; 5] = ["out", "per-io", "plans", "jobs", "no-baseline"];
 
 const KEYS: [&str; 4] = ["workloads", "drives", "parameters", "options"];
 
 impl Spec {
-    /// What the file called `place` asks, whose contents are `text`.
+    /// Parses the contents `text` of the file `place`.
     pub fn parse(place: &str, text: &str) -> Result<Spec, Failure> {
         let refused = |reason: String| Failure::usage(format!("{place}: {reason}"));
         let table: Table = text.parse().map_err(|error| refused(format!("{error}")))?;
@@ -71,7 +72,12 @@ impl Spec {
         spec.with_ranges().map_err(|failure| Failure { message: format!("{place}: {}", failure.message), ..failure })
     }
 
-    /// The same with ranges made values, and with what makes no sense refused.
+    /// Replaces ranges by their values, and checks the specification.
+    ///
+    /// # Errors
+    ///
+    /// There is no drive, a name has no values, a range is invalid, or an option is unknown, has an invalid value or is
+    /// not allowed in a sweep.
     pub fn with_ranges(mut self) -> Result<Spec, Failure> {
         if self.drives.is_empty() {
             return Err(Failure::usage("no drives").or_try("drives = [\"imr-1t+track-map\"]"));
@@ -99,7 +105,7 @@ impl Spec {
     }
 }
 
-/// The words of a value: of each part of a list, or of itself.
+/// Returns a value as text, or each element of an array as text. Returns `None` for other types of values.
 fn words(value: &Value) -> Option<Vec<String>> {
     let word = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),

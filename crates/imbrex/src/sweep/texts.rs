@@ -1,4 +1,4 @@
-//! One text that names several drives, because a parameter in it takes several values.
+//! Expands a text that names several drives, because a parameter in it has several values.
 //!
 //! ```text
 //!   cassuto-307g+s-blocks:cache_share=1%|2%|5%      three drives
@@ -7,24 +7,25 @@
 //!   emulated-smr-1:region_size=4m..64m/log4         four, each as many times the one before, rounded
 //! ```
 //!
-//! Several parameters may take several values: then there is a drive for each combination, the last parameter running
+//! If several parameters have several values, there is one drive for each combination, with the last parameter varying
 //! fastest.
 //!
 //! Invariants:
-//! 1. Each drive's text names it alone, and makes it again when it is given back.
-//! 2. Values are exact: they are stepped as fixed-point numbers. Those of `log` are whole where both ends are.
+//! 1. The text of each resulting drive names only that drive, and expands to itself.
+//! 2. Values are exact: steps are computed with fixed-point numbers. The values of a `log` range are whole numbers if
+//!    both ends are.
 
 use imbrex_units::quantity;
 
 use crate::error::Failure;
 
-/// More drives than anybody compares.
+/// Largest number of drives of one text: more than anyone would compare.
 const DRIVES_MAX: usize = 1000;
-/// Decimals of a stepped value.
+/// Number of decimals of a stepped value.
 const PLACES: u32 = 6;
 const ONE: u64 = 10u64.pow(PLACES);
 
-/// The drives that `text` names.
+/// Returns the texts of the drives that `text` names.
 pub fn expand(text: &str) -> Result<Vec<String>, Failure> {
     let Some((head, settings)) = text.split_once(':').filter(|_| !text.ends_with(".toml")) else {
         return Ok(vec![text.to_string()]);
@@ -54,7 +55,7 @@ pub fn expand(text: &str) -> Result<Vec<String>, Failure> {
     Ok(drives.iter().map(|settings| format!("{head}:{settings}")).collect())
 }
 
-/// The values of a setting that takes several; nothing once for one that is to stay as it is.
+/// Returns the values of a setting with several values, or a single `None` for a setting that is to stay unchanged.
 fn values_of(setting: &str) -> Result<Vec<Option<String>>, String> {
     let Some((_, value)) = setting.split_once('=').filter(|(_, value)| value.contains('|') || value.contains(".."))
     else {
@@ -74,14 +75,16 @@ fn values_of(setting: &str) -> Result<Vec<Option<String>>, String> {
     Ok(values.into_iter().map(Some).collect())
 }
 
-/// The values that `value` names: those between bars, and those of ranges; itself if it is one.
+/// Returns the values that `value` names: the alternatives between bars, and the values of ranges. For a plain value,
+/// returns only that value.
 pub fn values(value: &str) -> Result<Vec<String>, String> {
     let setting = format!("={value}");
     let several = values_of(&setting)?;
     Ok(several.into_iter().map(|one| one.unwrap_or_else(|| value.to_string())).collect())
 }
 
-/// `count` values from `from` to `to`, in millionths, evenly in powers; whole numbers where both ends are.
+/// Returns `count` values from `from` to `to`, in millionths, at equal ratios. They are whole numbers if both ends are.
+/// Values that are equal after rounding are returned once.
 fn evenly_in_powers(from: u64, to: u64, count: &str) -> Result<Vec<u64>, String> {
     let count: u32 = count
         .parse()
@@ -100,13 +103,13 @@ fn evenly_in_powers(from: u64, to: u64, count: &str) -> Result<Vec<u64>, String>
             ((exact / unit).round() * unit) as u64
         })
         .collect();
-    // The last is the end itself, however powers round.
+    // The last value is the exact end, whatever the rounding.
     values[count as usize - 1] = to;
     values.dedup();
     Ok(values)
 }
 
-/// `first..last/step`, of which `rest` is what follows the dots.
+/// Returns the values of the range `first..last/step`. `rest` is the text after the dots.
 fn range(first: &str, rest: &str) -> Result<Vec<String>, String> {
     let (last, step) =
         rest.split_once('/').ok_or("a range needs a step: first..last/step, or /x2 for twice as much")?;
@@ -152,9 +155,9 @@ fn range(first: &str, rest: &str) -> Result<Vec<String>, String> {
     Ok(values)
 }
 
-/// A number with its unit, taken apart.
+/// A number with its unit.
 struct Measure<'a> {
-    /// In millionths.
+    /// Value in millionths of the unit.
     value: u64,
     unit: &'a str,
 }
@@ -167,7 +170,7 @@ impl Measure<'_> {
         Ok(Measure { value, unit: unit.trim() })
     }
 
-    /// In millionths of a byte.
+    /// Returns the size `text` in millionths of a byte.
     fn in_bytes(&self, text: &str) -> Result<u64, String> {
         let bytes =
             quantity::bytes(text).ok_or_else(|| format!("'{text}' is no size; both ends need the same unit"))?;
@@ -182,7 +185,7 @@ impl Measure<'_> {
     }
 }
 
-/// A size in the largest unit of which it is a whole number.
+/// Formats a size in the largest unit of which it is a whole multiple.
 fn show_bytes(bytes: u64) -> String {
     let units = [(1u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
