@@ -1,5 +1,5 @@
-//! The user's consent before a command writes all over a target. The rule is that of [`imbrex_safety::survey`]: use is never
-//! overridden, `--force` replaces contents, `--yes` answers the question.
+//! The user's consent before a command overwrites a target. The rule is that of [`imbrex_safety::survey`]: a target in
+//! use is always refused, `--force` permits the loss of contents, `--yes` answers the question.
 
 use std::fmt::Display;
 use std::io::{BufRead, IsTerminal, Write};
@@ -11,15 +11,15 @@ use rustix::io::Errno;
 
 use crate::interrupt;
 
-/// How often it is looked for Ctrl-C while the user is asked.
+/// Interval, in nanoseconds, at which Ctrl-C is checked while the program waits for the user's answer.
 const LOOK_NS: i64 = 50_000_000;
 
-/// What the options of a command allow.
+/// Permissions that the options of a command give.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Consent {
-    /// `--force`: what a target holds may be lost.
+    /// `--force`: the contents of a target may be lost.
     pub force: bool,
-    /// `--yes`: the question on a terminal is answered.
+    /// `--yes`: no question is asked on a terminal.
     pub yes: bool,
 }
 
@@ -32,14 +32,14 @@ pub fn refused(refusal: &Refusal) -> Failure {
     }
 }
 
-/// Returns the failure of a survey.
+/// Returns a function that makes the failure for a survey that ended with an I/O error.
 pub fn not_surveyed(name: impl Display) -> impl Fn(std::io::Error) -> Failure {
     move |error| {
         Failure::failed(format!("{name}: looking for who uses it and what it holds: {error}; nothing was written"))
     }
 }
 
-/// Refuses targets that are in use, and targets that hold something without `--force`.
+/// Returns a failure if a target is in use, or if a target has contents and `--force` was not given.
 pub fn check(surveys: &[Survey], consent: Consent) -> Result<(), Failure> {
     match surveys.iter().find_map(|survey| survey.refusal(consent.force)) {
         Some(refusal) => Err(refused(&refusal)),
@@ -47,8 +47,8 @@ pub fn check(surveys: &[Survey], consent: Consent) -> Result<(), Failure> {
     }
 }
 
-/// Checks all targets, shows what will be lost of those that a person is asked about, and asks once. `what_happens`
-/// is the sentence that stands behind the target's size.
+/// Checks all targets, shows those that need a question, and asks the user once about all of them. `what_happens` is
+/// printed after the target's size.
 pub fn ask(surveys: &[Survey], consent: Consent, what_happens: &str) -> Result<(), Failure> {
     check(surveys, consent)?;
     let asked: Vec<&Survey> = surveys.iter().filter(|survey| survey.needs_question()).collect();
@@ -61,7 +61,7 @@ pub fn ask(surveys: &[Survey], consent: Consent, what_happens: &str) -> Result<(
     confirm(consent)
 }
 
-/// Shows what is known of a target.
+/// Prints the facts and contents of a target on standard error.
 pub fn show(survey: &Survey, what_happens: &str) {
     eprintln!("{}: {}; {what_happens}", survey.name, human::bytes(survey.size_bytes));
     for (name, value) in &survey.facts {
@@ -73,7 +73,10 @@ pub fn show(survey: &Survey, what_happens: &str) {
     }
 }
 
-/// Asks on a terminal whether to go on, unless `--yes` has answered.
+/// Asks on a terminal whether to continue, unless `--yes` was given. Without a terminal nobody is asked.
+///
+/// # Errors
+/// The user answered anything but "yes", pressed Ctrl-C, or the terminal could not be read.
 pub fn confirm(consent: Consent) -> Result<(), Failure> {
     if consent.yes {
         return Ok(());
@@ -91,12 +94,12 @@ pub fn confirm(consent: Consent) -> Result<(), Failure> {
             interrupt::set_asking(false);
             Ok(())
         }
-        // The question stays open: an interrupt that is still on its way was meant for it.
+        // `IS_ASKING` stays set: a Ctrl-C that is still being handled was meant for this question.
         _ => Err(Failure::failed("not confirmed; nothing was written")),
     }
 }
 
-/// Returns the line that the user types; none where Ctrl-C comes first.
+/// Returns the line that the user types, or `None` if Ctrl-C comes first.
 fn answer() -> std::io::Result<Option<String>> {
     let stdin = std::io::stdin();
     loop {

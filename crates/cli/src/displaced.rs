@@ -1,5 +1,6 @@
-//! Says that a file that is served has lost its path (removed, renamed, or replaced by another file: until the server ends its
-//! clients notice nothing, and after that what they wrote may be gone), or that its disk is full.
+//! Warnings about a served file that has lost its path or whose disk is full. A file loses its path when it is removed,
+//! renamed, or replaced by another file. Clients notice nothing until the server ends; after that their writes may be
+//! gone.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -8,22 +9,23 @@ use std::time::{Duration, Instant};
 
 use imbrex_device::media::host_file::{HostFile, Placement};
 
-/// How often is looked.
+/// Interval at which a file is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Time between two warnings that say the same.
+/// Interval at which a warning is repeated.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
-/// When one file was last looked for, and the last warning about it: the place it had then, and when it was printed.
+/// State of the warnings about one file: time of the last check, and the last warning with its time.
 #[derive(Default)]
 pub struct Displaced {
     looked: Cell<Option<Instant>>,
     said: Cell<Option<(Placement, Instant)>>,
-    /// Time of the last warning that its disk is full, while it is.
+    /// Time of the last warning that the file's disk is full; `None` while the disk has space.
     said_full: Cell<Option<Instant>>,
 }
 
 impl Displaced {
-    /// Says on standard error what became of `file`, if it is time for that, and what to do: `advice`.
+    /// Prints a warning with `advice` on standard error if `file` has lost its path, and a message once the file is
+    /// back. Checks at most once a second.
     pub fn tell(&self, file: &HostFile, advice: &dyn Fn() -> String) {
         if self.looked.get().is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
             return;
@@ -46,7 +48,7 @@ impl Displaced {
         }
     }
 
-    /// Prints that the disk of `file` is full, once a minute, and when it has space again.
+    /// Prints that the disk of `file` is full, once a minute, and once when the disk has space again.
     fn tell_full_disk(&self, file: &HostFile) {
         match (file.full_disk_warning(), self.said_full.get()) {
             (Some(words), said) if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) => {
@@ -62,20 +64,21 @@ impl Displaced {
     }
 }
 
-/// A file, and what was said of it.
+/// A file, and the state of the warnings about it.
 type Told = (Weak<HostFile>, Displaced);
 
-/// The files of a server that has several, from any thread. It keeps none of them open.
+/// The files of a server that has several devices; usable from any thread. The list holds weak references and keeps no
+/// file open.
 #[derive(Clone, Default)]
 pub struct Watched(Arc<Mutex<Vec<Told>>>);
 
 impl Watched {
-    /// Takes one in, if there is one.
+    /// Adds `file` to the list, if there is one.
     pub fn add(&self, file: Option<Arc<HostFile>>) {
         self.lock().extend(file.map(|file| (Arc::downgrade(&file), Displaced::default())));
     }
 
-    /// Says on standard error what became of each, and what to do: `advice`.
+    /// Prints the warnings about every file on standard error, with `advice`.
     pub fn tell(&self, advice: &str) {
         for (file, displaced) in self.lock().iter() {
             if let Some(file) = file.upgrade() {
@@ -84,7 +87,7 @@ impl Watched {
         }
     }
 
-    /// Those that are not in their place.
+    /// Returns the path and placement of every file that is not in its place.
     pub fn displaced(&self) -> Vec<(PathBuf, Placement)> {
         let files: Vec<Arc<HostFile>> = self.lock().iter().filter_map(|(file, _)| file.upgrade()).collect();
         let placed = files.into_iter().map(|file| (file.path().to_path_buf(), file.placement()));
@@ -102,7 +105,7 @@ impl Watched {
     }
 }
 
-/// Whether there is something to say of `placement`, when `said` was said last and so long ago.
+/// Returns whether a message about `placement` is due, given the placement in the last message and the time since then.
 fn is_due(placement: Placement, said: Option<(Placement, Duration)>) -> bool {
     match said {
         None => placement != Placement::InPlace,

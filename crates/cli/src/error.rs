@@ -1,18 +1,18 @@
-//! How the program ends.
+//! Exit codes of the program.
 
 use imbrex::{Failure, FailureKind};
 
-/// The exit code.
+/// Exit code of the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum ExitCode {
-    /// Done.
+    /// The command succeeded.
     Done = 0,
-    /// Failed: the world did not play along, or the work was interrupted.
+    /// The command failed for a reason outside the command line, such as an I/O error, or was interrupted.
     Failed = 1,
-    /// The words on the command line are wrong.
+    /// The command line is wrong.
     Usage = 2,
-    /// Done, and damage was found.
+    /// The command ran to its end and found damage.
     Damage = 3,
 }
 

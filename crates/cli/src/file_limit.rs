@@ -1,5 +1,5 @@
-//! The limit of the length of files (`ulimit -f`). A write past it gets the error EFBIG, but only in a process that ignores
-//! SIGXFSZ: others are killed in the midst of their work.
+//! The limit on the size of files (`ulimit -f`). A write past the limit gets the error EFBIG, but only in a process
+//! that ignores SIGXFSZ; any other process is killed in the middle of its work.
 
 /// Ignores SIGXFSZ from now on, so that a write past the limit is an error like any other.
 #[cfg(unix)]
@@ -11,6 +11,6 @@ pub fn report_as_error() {
     }
 }
 
-/// Does nothing: there is no such signal.
+/// Does nothing: the platform has no such signal.
 #[cfg(not(unix))]
 pub fn report_as_error() {}

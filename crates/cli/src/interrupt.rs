@@ -1,17 +1,17 @@
-//! Ctrl-C: the first asks long work to finish its files, the second ends the program.
+//! Ctrl-C: the first asks long work to end and to finish its files, the second ends the program at once.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static ANSWER: OnceLock<&str> = OnceLock::new();
-/// Whether a question is open: then Ctrl-C is an answer, and whoever asked says what follows.
+/// Whether the user is being asked a question. Ctrl-C is then an answer, and the function that asks prints the message.
 static IS_ASKING: AtomicBool = AtomicBool::new(false);
 
-/// Begins to listen. Harmless if the system does not let it.
+/// Installs the handler of Ctrl-C. An error of the operating system is ignored: then Ctrl-C ends the program at once.
 pub fn listen() {
     let _ = ctrlc::set_handler(|| {
-        // Read first: the one who asks closes the question as soon as it sees the interrupt.
+        // Read before `INTERRUPTED` is set: the function that asks clears the flag as soon as it sees the interrupt.
         let is_asking = IS_ASKING.load(Ordering::SeqCst);
         if INTERRUPTED.swap(true, Ordering::SeqCst) {
             imbrex::files::discard_unfinished();
@@ -27,23 +27,23 @@ pub fn listen() {
     });
 }
 
-/// What the first Ctrl-C is answered with from now on, for work that ends in its own way.
+/// Sets the message that the first Ctrl-C prints, for work that has its own way to end.
 pub fn answer_with(words: &'static str) {
-    // Only the first counts: a program does one such work.
+    // Only the first call counts: a program does one such work.
     let _ = ANSWER.set(words);
 }
 
-/// Says that a question to the user is open, or is so no more.
+/// Records whether the user is being asked a question.
 pub fn set_asking(is_asking: bool) {
     IS_ASKING.store(is_asking, Ordering::SeqCst);
 }
 
-/// Asks for an end, as the first Ctrl-C does.
+/// Asks the running work to end, as the first Ctrl-C does.
 pub fn request() {
     INTERRUPTED.store(true, Ordering::SeqCst);
 }
 
-/// Whether the user wants an end.
+/// Returns whether the end of the work was requested.
 pub fn requested() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }

@@ -1,14 +1,14 @@
-//! Documents as JSON: laid out for reading, but for lists within lists, such as points and rows, each of which stands on one line.
+//! Prints documents as JSON: indented, except that a list within a list, such as a point or a row, stands on one line.
 
 use std::io;
 
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
-/// Lists in this many others stand on one line.
+/// Nesting depth of lists beyond which a list stands on one line.
 const LISTS_MAX: usize = 1;
 
-/// `document` as text.
+/// Returns `document` as JSON text.
 pub fn text(document: &impl Serialize) -> serde_json::Result<String> {
     let mut bytes = Vec::new();
     let layout = Layout { pretty: PrettyFormatter::new(), lists: 0 };
@@ -16,7 +16,7 @@ pub fn text(document: &impl Serialize) -> serde_json::Result<String> {
     Ok(String::from_utf8(bytes).expect("JSON is UTF-8"))
 }
 
-/// Pretty outside, compact within lists of lists. Objects are never in such.
+/// A formatter that indents, except within nested lists. Nested lists contain no objects.
 struct Layout {
     pretty: PrettyFormatter<'static>,
     lists: usize,

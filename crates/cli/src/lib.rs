@@ -1,5 +1,5 @@
-//! The `imbrex` program: words in, work done by the crates below, results on standard output, all else on standard
-//! error. Exit codes: 0 done, 1 failed, 2 usage, 3 found damage.
+//! The `imbrex` program: it parses the command line, calls the crates below it, and prints results on standard output
+//! and everything else on standard error. Exit codes: 0 done, 1 failed, 2 usage, 3 found damage.
 //!
 //! It is a library so that a program that brings layers of its own gets all commands for them:
 //!
@@ -39,7 +39,7 @@ use imbrex::Failure;
 use crate::args::{Cli, Command};
 use crate::error::ExitCode;
 
-/// Does what the command line asks for.
+/// Executes the command line of this process and returns its exit code.
 pub fn main() -> std::process::ExitCode {
     file_limit::report_as_error();
     let cli = Cli::try_parse_from(fs::helper::arguments()).unwrap_or_else(|error| usage::leave(&error));

@@ -1,4 +1,4 @@
-//! `imbrex list`: what there is, from the registries.
+//! `imbrex list`: prints the entries of the registries.
 
 use comfy_table::{ContentArrangement, Table, presets};
 use imbrex_layer::{LayerInfo, registry};
@@ -10,7 +10,7 @@ use crate::output;
 use imbrex::Failure;
 use imbrex::listing::{self, Listing};
 
-/// Runs the command.
+/// Executes the command.
 pub fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     let all = [
         ListChoice::Profiles,
@@ -44,7 +44,7 @@ pub fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// One layer with its parameters, or one profile as its text.
+/// Prints one layer with its parameters, or the text of one profile.
 fn one(choice: ListChoice, name: &str, as_json: bool) -> Result<ExitCode, Failure> {
     match choice {
         ListChoice::Layers => {

@@ -1,4 +1,4 @@
-//! Completions and man pages, from the same words as the help.
+//! Shell completions and man pages, generated from the help texts.
 
 use std::path::Path;
 
@@ -23,7 +23,8 @@ pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
 pub fn pages(folder: &Path) -> Result<ExitCode, Failure> {
     let failed = |error| Failure::failed(format!("cannot write man pages into {}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
-    // Made elsewhere first: a page of that name that is somebody else's stays.
+    // The pages are generated elsewhere first, so that a file of that name that is not a page of ours is not
+    // overwritten.
     let made = tempfile::tempdir().map_err(failed)?;
     clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), made.path()).map_err(failed)?;
     let entries = std::fs::read_dir(made.path()).map_err(failed)?;

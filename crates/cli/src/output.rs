@@ -1,15 +1,15 @@
-//! Standard output: data only. A reader that goes away (`| head`) is no error.
+//! Standard output, for data only. If its reader has closed the pipe (`| head`), the program ends without an error.
 
 use std::io::Write;
 
 use imbrex::Failure;
 
-/// Prints one line, or several.
+/// Prints `text` and a line feed. The text may have several lines.
 pub fn line(text: &str) -> Result<(), Failure> {
     part(&format!("{text}\n"))
 }
 
-/// Prints a part of a line, or of several.
+/// Prints `text` without a line feed at its end.
 pub fn part(text: &str) -> Result<(), Failure> {
     match write!(std::io::stdout().lock(), "{text}") {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
@@ -18,7 +18,8 @@ pub fn part(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Columns that there are for a table: as `COLUMNS` says, or those of the terminal that standard output is, if it is one.
+/// Returns the number of columns for a table: the value of `COLUMNS`, or else the width of the terminal on standard
+/// output, if there is one.
 pub fn terminal_columns() -> Option<usize> {
     let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     if let Some(columns) = told.filter(|&columns| columns > 0) {

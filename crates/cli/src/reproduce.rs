@@ -1,4 +1,4 @@
-//! `imbrex reproduce`: runs the papers' experiments, prints ours beside theirs, and writes the pages.
+//! `imbrex reproduce`: runs the papers' experiments, prints our figures beside the papers', and writes the pages.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::interrupt;
 use crate::output;
 use imbrex::listing::Listing;
 
-/// The list of experiments.
+/// Returns the list of experiments.
 pub fn listing() -> Listing {
     let rows = all().into_iter().map(|experiment| vec![experiment.name.to_string(), experiment.title.to_string()]);
     Listing {
@@ -22,7 +22,7 @@ pub fn listing() -> Listing {
     }
 }
 
-/// Runs the command.
+/// Executes the command.
 pub fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let chosen = choose(args.experiment.as_deref())?;
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
@@ -33,7 +33,7 @@ pub fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure> {
         if !args.json {
             output::line(&as_text(experiment, &report))?;
         }
-        // As each ends, so that whoever stops a long run keeps what it has come to.
+        // Written after each experiment, so that an interrupted run keeps the results so far.
         write(Path::new(&args.out), experiment, &report)?;
         reports.push((experiment, report));
     }

@@ -1,4 +1,4 @@
-//! `imbrex serve`: an emulated drive as a block device, until Ctrl-C.
+//! `imbrex serve`: serves an emulated drive as a block device until Ctrl-C.
 
 mod control;
 
@@ -27,16 +27,16 @@ use imbrex::Failure;
 use imbrex::drives;
 use imbrex::human;
 
-/// How often a block device is looked after.
+/// Interval at which the ublk device is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Where clients find the drive.
+/// The endpoint at which clients reach the drive.
 enum Door {
     Nbd { server: Server, shown: String },
     Ublk(Box<BlockDevice>),
 }
 
-/// Serves until it is interrupted.
+/// Serves the drive until the program is interrupted.
 pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let address = args.nbd.as_deref().map(str::parse::<Address>).transpose();
     let address = address.map_err(|reason| Failure::usage(format!("--nbd {reason}")))?;
@@ -58,7 +58,8 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let observed = Observed { front: front.clone(), visitors: visitors.clone() };
     let watchers = watchers(args, page_limits, &observed, quiet)?;
     let control = Controlled::start(args, &observed, quiet)?;
-    // Clients must find control socket and live page as soon as the NBD socket or block device is there.
+    // Control socket and live page are started first: clients expect both as soon as the NBD socket or block device
+    // exists.
     let door = match (address, visitors) {
         (Some(address), Some(visitors)) => Door::nbd(&address, front.clone(), tls, visitors),
         _ => Door::ublk(front.clone(), args.ublk.flatten()),
@@ -91,7 +92,7 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// Says what is served, where, and what it demands of its host.
+/// Prints the drive's rules for the host, its name and size, and the address of the endpoint.
 fn tell_door(door: &Door, front: &Front, pace: Pace) {
     let (facts, shown) = (front.facts(), door.shown());
     let capacity = human::bytes(front.with(|drive, _| drive.capacity_bytes()));
@@ -100,7 +101,8 @@ fn tell_door(door: &Door, front: &Front, pace: Pace) {
     eprintln!("serving {} ({capacity}, time {pace}) at {shown}; Ctrl-C ends it", facts.label);
 }
 
-/// Why nobody can be served at the address given with `option`, and what to do; `instead` is what the option takes.
+/// Returns the failure to listen at the address given with `option`. `instead` describes the values that the option
+/// takes.
 pub(crate) fn cannot_listen(address: impl Display, option: &str, instead: &str, error: &io::Error) -> Failure {
     let failure = Failure::failed(format!("cannot listen at {address}: {error}"));
     match error.kind() {
@@ -113,7 +115,7 @@ pub(crate) fn cannot_listen(address: impl Display, option: &str, instead: &str, 
     }
 }
 
-/// Says what the opening of a damaged image could do without, and what to do about it.
+/// Prints the damage that was found when the image was opened, and a command that lists the lost sectors.
 fn tell_damage(image: Option<&Path>, drive: &mut EmulatedDrive) {
     let Some(image) = image.map(Path::display) else { return };
     let notices = drive.store_mut().notices();
@@ -127,7 +129,7 @@ fn tell_damage(image: Option<&Path>, drive: &mut EmulatedDrive) {
     }
 }
 
-/// The bounds as the user gave them.
+/// Returns the limits on clients and on the live page that the options give.
 fn limits(args: &LimitArgs) -> (Limits, PageLimits) {
     let seconds = |count: u32| Duration::from_secs(u64::from(count));
     let limits = Limits {
@@ -177,7 +179,8 @@ impl Door {
         }
     }
 
-    /// Serves until it is interrupted; then closes.
+    /// Serves until the program is interrupted, then closes the endpoint. A block device that is in use is served until
+    /// it is unmounted.
     fn serve(self, front: &Front, control: &Controlled) -> Result<(), String> {
         let (has_told, has_told_refusal) = (Cell::new(false), Cell::new(false));
         let displaced = Displaced::default();
@@ -208,7 +211,7 @@ impl Door {
     }
 }
 
-/// Says which faults of the schedule have come.
+/// Prints the faults of the schedule that have occurred.
 fn tell_faults(front: &Front) {
     for played in front.with(|drive, _| drive.faults_played()) {
         match played.outcome {
@@ -218,7 +221,7 @@ fn tell_faults(front: &Front) {
     }
 }
 
-/// Says once, while clients get errors, why and what to do.
+/// Prints once that the drive has stopped and clients get errors, with the reason and the remedy.
 fn tell_trouble(front: &Front, has_told: &Cell<bool>) {
     if has_told.get() {
         return;
@@ -232,7 +235,7 @@ fn tell_trouble(front: &Front, has_told: &Cell<bool>) {
     }
 }
 
-/// Says once why a zone refused a request: NBD has no words for it.
+/// Prints once why a zone refused a request: an NBD reply cannot carry the reason.
 fn tell_refusal(front: &Front, has_told: &Cell<bool>) {
     if has_told.get() || front.facts().zones.is_none() {
         return;
@@ -243,7 +246,7 @@ fn tell_refusal(front: &Front, has_told: &Cell<bool>) {
     }
 }
 
-/// Says what a drive demands of its host that others do not.
+/// Prints the rules that the drive imposes on its host and a conventional drive does not.
 fn tell_rules(facts: &Facts, door: &Door) {
     if let (Some(zones), Door::Nbd { .. }) = (&facts.zones, door) {
         eprintln!(
@@ -261,7 +264,7 @@ fn tell_rules(facts: &Facts, door: &Door) {
     }
 }
 
-/// The threads that show the drive's figures.
+/// Starts the threads that publish the drive's figures, and returns their handles.
 fn watchers(
     args: &ServeArgs,
     limits: PageLimits,
@@ -306,7 +309,7 @@ fn tls(args: &ServeArgs) -> Result<Option<TlsServer>, Failure> {
     })
 }
 
-/// What was served, on standard error.
+/// Prints the statistics of the served requests on standard error.
 fn report(statistics: &imbrex_serve::statistics::Statistics, pace: Pace) {
     if statistics.kinds.iter().all(|kind| kind.requests == 0) {
         eprintln!("no requests came");

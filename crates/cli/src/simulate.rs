@@ -1,4 +1,4 @@
-//! `imbrex simulate`: one workload on several drives, side by side.
+//! `imbrex simulate`: runs one workload on several drives and prints the results side by side.
 
 use imbrex::asked::BadWord;
 use imbrex::{Asked, Failure, Progress, Simulated, Simulation, Workload, human};
@@ -8,7 +8,7 @@ use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
 
-/// Runs the command.
+/// Executes the command.
 pub fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     let asked = asked(args)?;
@@ -56,7 +56,7 @@ fn asked(args: &SimulateArgs) -> Result<Asked, Failure> {
     Ok(asked)
 }
 
-/// The command as typed, the program by its name alone.
+/// Returns the command line of this process, with the program as `imbrex`, without its path.
 pub fn command_line() -> Vec<String> {
     std::iter::once("imbrex".to_string()).chain(std::env::args().skip(1)).collect()
 }
@@ -114,7 +114,8 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
-    /// What is said of the output of the command, and no option of the simulation.
+    /// Options of the command that are no options of the simulation: the drives, the form of the output, and those of
+    /// every command.
     const OUTPUT: [&str; 5] = ["drive", "json", "help", "quiet", "version"];
 
     #[test]

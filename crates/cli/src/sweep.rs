@@ -1,4 +1,4 @@
-//! `imbrex sweep`: workloads times drives times parameters, one row a point in one dataset.
+//! `imbrex sweep`: runs every combination of workloads, drives and parameters, one row per point in one dataset.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::args::SweepArgs;
 use crate::error::ExitCode;
 use crate::{interrupt, output};
 
-/// Runs the command.
+/// Executes the command.
 pub fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let place = args.spec.display().to_string();
     let text = std::fs::read_to_string(&args.spec)
@@ -51,7 +51,7 @@ pub fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
     Ok(if swept.is_stopped || swept.failed > 0 { ExitCode::Failed } else { ExitCode::Done })
 }
 
-/// The folder called like the file, without its ending.
+/// Returns the default output folder: the path of the file without its ending.
 fn beside(spec: &Path) -> PathBuf {
     let folder = spec.with_extension("");
     if folder == spec { spec.with_extension("sweep") } else { folder }

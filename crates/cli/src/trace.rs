@@ -1,4 +1,4 @@
-//! `imbrex trace`: look at workloads and convert them.
+//! `imbrex trace`: describes workloads and converts them.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use imbrex::files::check_output;
 use imbrex::human;
 use imbrex::workload::{Counted, Workload, inputs_of};
 
-/// Runs the command.
+/// Executes the command.
 pub fn run(command: &TraceCommand, quiet: bool) -> Result<ExitCode, Failure> {
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     match command {
@@ -36,7 +36,7 @@ fn convert(
     progress: &Progress,
 ) -> Result<ExitCode, Failure> {
     let writer = conversion::writer_for(path, to)?;
-    // Before the trace is read through, which may take minutes.
+    // Checked before the trace is read through, which may take minutes.
     check_output(path, &inputs_of(&args.workload)).map_err(Failure::failed)?;
     let workload = Workload::find(&args.workload, &args.options()?, progress)?;
     let written = conversion::convert(&workload, path, writer, progress)?.written;

@@ -1,4 +1,4 @@
-//! `imbrex trace info`: what is in a workload, as figures and as a plot.
+//! `imbrex trace info`: statistics of a workload, as text or JSON and as a plot.
 
 use std::path::Path;
 
@@ -19,10 +19,10 @@ use imbrex::files::check_output;
 use imbrex::workload::{Workload, inputs_of};
 use imbrex::{files, human};
 
-/// Points of the plot at most: of a longer trace every n-th request is drawn.
+/// Maximum number of points in the plot: of a longer trace every n-th request is drawn.
 const PLOT_POINTS: usize = 6000;
 
-/// Runs the command.
+/// Executes the command.
 pub fn run(args: &WorkloadArgs, json: bool, plot: Option<&Path>, progress: &Progress) -> Result<ExitCode, Failure> {
     if let Some(path) = plot {
         check_output(path, &inputs_of(&args.workload)).map_err(Failure::failed)?;
@@ -45,12 +45,12 @@ pub fn run(args: &WorkloadArgs, json: bool, plot: Option<&Path>, progress: &Prog
     Ok(ExitCode::Done)
 }
 
-/// The figures the workload was made to, beside those it has.
+/// Returns a table of the figures that the workload was designed for beside the measured ones.
 fn beside_targets(targets: &[TargetFigure], figures: &Value) -> String {
     let mut lines = vec![format!("  {:26} {:>14} {:>14} {:>9}", "made to", "target", "here", "off by")];
     for target in targets {
         let figure = target.name.split('.').fold(figures, |figures, part| &figures[part]);
-        // A figure that is missing has to show: a workload without reads has no sizes of them.
+        // NaN makes a missing figure visible: a workload without reads has no read sizes, for example.
         let here = figure.as_f64().unwrap_or(f64::NAN);
         lines.push(format!(
             "  {:26} {:>14} {:>14} {:>+7.2} %",
@@ -72,14 +72,14 @@ fn human_figure(name: &str, value: f64) -> String {
     }
 }
 
-/// A sample of where and when the workload reads and writes.
+/// Samples of the addresses of reads and writes over time.
 #[derive(Default)]
 struct Points {
     reads: Sample,
     writes: Sample,
 }
 
-/// Every n-th of a stream of points, n doubling when there are too many.
+/// Every n-th point of a stream; n doubles when there are more than [`PLOT_POINTS`].
 struct Sample {
     points: imbrex_sim::metrics::series::Series<(f64, f64)>,
 }

@@ -1,4 +1,4 @@
-//! What is said of a command line that makes no sense.
+//! Messages about wrong command lines.
 
 use std::io::IsTerminal;
 
@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 
 use crate::error::ExitCode;
 
-/// The words of Rust's own number parsers, and what they mean.
+/// Error messages of Rust's number parsers, each with its replacement in plain words.
 const WORDS: [(&str, &str); 4] = [
     ("invalid digit found in string", "expected a whole number"),
     ("cannot parse integer from empty string", "expected a whole number, and there is nothing"),
@@ -14,7 +14,7 @@ const WORDS: [(&str, &str); 4] = [
     ("number too small to fit in target type", "the number is too small"),
 ];
 
-/// Says what is wrong, or what was asked for (help, the version), and ends the program.
+/// Prints the usage error, or the help or version text that was requested, and ends the program.
 pub fn leave(error: &clap::Error) -> ! {
     if error.kind() != ErrorKind::ValueValidation {
         error.exit();

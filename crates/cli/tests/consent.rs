@@ -1,5 +1,6 @@
-//! Goal: no command writes to what is not its own. Method: the built program, each command that erases a target and each that
-//! writes an output, on targets that hold something or are in use; afterwards every byte of them is compared.
+//! Goal: no command overwrites targets or files that are not its own. Method: the built program, each command that
+//! erases a target and each that writes an output, on targets that have contents or are in use; afterwards every byte
+//! of the targets is compared.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
@@ -23,7 +24,7 @@ fn text(path: &Path) -> String {
     path.to_str().unwrap().to_string()
 }
 
-/// Runs the program, and returns its exit code and what it said.
+/// Runs the program. Returns its exit code and its output.
 fn tried(words: &[String]) -> (Option<i32>, String) {
     let output = imbrex(&words.iter().map(String::as_str).collect::<Vec<_>>());
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -56,7 +57,7 @@ impl Array {
         self.folder.path().join(name)
     }
 
-    /// Every command that erases a target, with `target` in its place.
+    /// Returns every command that erases a target, with `target` as the target.
     fn commands(&self, target: &str) -> Vec<Vec<String>> {
         let [d0, d1, d2] = ["d0", "d1", "d2"].map(|name| text(&self.path(name)));
         let spare = |name: &str| {
@@ -93,7 +94,8 @@ impl Array {
     }
 }
 
-/// Every command must refuse `target` with exit code 1 and say each of `words`, and leave the file at `bytes` as it is.
+/// Asserts that every command refuses `target` with exit code 1 and a message with each of `words`, and leaves the file
+/// at `bytes` unchanged.
 fn all_refuse(array: &Array, target: &str, bytes: &Path, options: &[&str], words: &[&str]) {
     let before = fs::read(bytes).unwrap();
     for command in array.commands(target) {
@@ -192,7 +194,7 @@ fn a_target_in_use_is_refused_by_every_command_whatever_is_allowed() {
     }
     run("umount", &[place.to_str().unwrap()]);
     run("e2fsck", &["-fn", &device.0]);
-    // A process that holds the device exclusively.
+    // A file handle that holds the device exclusively.
     let holder = File::options().read(true).custom_flags(libc::O_EXCL).open(&device.0).unwrap();
     for options in options {
         all_refuse(&array, &device.0, &backing, options, &["in use", "exclusively"]);
@@ -213,7 +215,7 @@ fn a_block_device_is_shown_and_asked_about_on_a_terminal() {
     File::create(&backing).unwrap().set_len(TARGET_BYTES).unwrap();
     let Some(device) = LoopDevice::over(&text(&backing)) else { return };
     let asked = |options: &str, answer: &str| {
-        // `exec`: a shell that waits would be interrupted itself, and give its own exit code.
+        // `exec`: a waiting shell would be interrupted too, and return its own exit code.
         let command = format!("exec {} fs mkfs --store log {} {options}", env!("CARGO_BIN_EXE_imbrex"), device.0);
         let mut child = Command::new("script")
             .args(["--quiet", "--return", "--command", &command, "/dev/null"])
@@ -221,9 +223,9 @@ fn a_block_device_is_shown_and_asked_about_on_a_terminal() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // The answer is typed once the question is there; where none comes, the output ends.
+        // The answer is typed once the question is printed; where the program does not ask, the output ends.
         let (mut said, mut bytes) = (String::new(), [0; 4096]);
-        // It stays open: its end would end the terminal.
+        // Kept open: closing it would end the terminal.
         let (mut stdin, mut open) = (child.stdin.take(), None);
         loop {
             let count = child.stdout.as_mut().unwrap().read(&mut bytes).unwrap();
@@ -305,7 +307,7 @@ fn no_output_replaces_an_input() {
             assert_eq!(fs::read_to_string(place("t.csv")).unwrap(), trace, "{words:?}");
         }
     }
-    // A trace that has the name of one of our results.
+    // A trace with the name of one of the program's result files.
     let [out, rows] = ["sub", "sub/ios.parquet"].map(|name| text(&place(name)));
     done(&["trace", "convert", &input, &rows, "--to", "imbrex"]);
     let before = fs::read(&rows).unwrap();

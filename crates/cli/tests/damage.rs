@@ -1,6 +1,7 @@
-//! Goal: a damaged image behind the real program brings errors and never other bytes, its damage is told with exit code 3,
-//! and `--repair` makes it usable again. Method: an image is written over NBD and its server ended; then it is damaged at
-//! places that `drive dump --regions` lists, served again and read, checked, repaired, checked and read.
+//! Goal: a damaged image served by the real program yields errors and never wrong bytes, its damage is reported with
+//! exit code 3, and `--repair` makes it usable again. Method: an image is written over NBD and its server ended; then
+//! it is damaged at places that `drive dump --regions` lists, served again and read, checked, repaired, checked and
+//! read.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,7 +23,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
 }
 
-/// `imbrex serve` of an image, and a connection to it that speaks NBD.
+/// `imbrex serve` of an image, and an NBD connection to the server.
 struct Served {
     server: Child,
     stream: UnixStream,
@@ -30,7 +31,7 @@ struct Served {
 }
 
 impl Served {
-    /// The server, or its words if it refuses.
+    /// Starts the server. Returns its error messages if it refuses the image.
     fn begin(folder: &Path) -> Result<Served, String> {
         let socket = folder.join("socket");
         let _ = fs::remove_file(&socket);
@@ -59,7 +60,7 @@ impl Served {
         Ok(served)
     }
 
-    /// Fixed newstyle, without zeroes, NBD_OPT_EXPORT_NAME.
+    /// Does the handshake: fixed newstyle, without zeroes, NBD_OPT_EXPORT_NAME.
     fn shake_hands(&mut self) {
         let mut greeting = [0; 18];
         self.stream.read_exact(&mut greeting).expect("a greeting");
@@ -72,7 +73,7 @@ impl Served {
         self.stream.read_exact(&mut [0; 10]).expect("size and flags");
     }
 
-    /// Sends a request and takes its simple reply: the error number.
+    /// Sends a request and receives its simple reply. Returns the error number.
     fn ask(&mut self, kind: u16, offset: u64, length: u32, payload: &[u8]) -> u32 {
         self.next += 1;
         let mut request = 0x2560_9513u32.to_be_bytes().to_vec();
@@ -103,7 +104,7 @@ impl Served {
         assert_eq!(error, 0, "block {block}");
     }
 
-    /// Flushes, says goodbye, and has the server switch the drive off.
+    /// Flushes, disconnects, and ends the server, which closes the drive.
     fn end(mut self) {
         assert_eq!(self.ask(3, 0, 0, &[]), 0, "a flush");
         drop(self.stream);
@@ -113,12 +114,12 @@ impl Served {
     }
 }
 
-/// What block `block` holds after write number `stamp`.
+/// Returns the contents of block `block` after write number `stamp`.
 fn contents(block: u64, stamp: u8) -> Vec<u8> {
     (0..BLOCK).map(|at| stamp ^ (block as u8).wrapping_mul(31) ^ (at as u8) ^ ((at >> 8) as u8) | 1).collect()
 }
 
-/// Blocks that read other than they should, and those that are errors.
+/// Reads all blocks. Returns the blocks with wrong contents, and the blocks with read errors.
 fn read_all(served: &mut Served, stamp: u8) -> (Vec<u64>, Vec<u64>) {
     let (mut wrong, mut errors) = (Vec::new(), Vec::new());
     for block in 0..BLOCKS {
@@ -131,7 +132,7 @@ fn read_all(served: &mut Served, stamp: u8) -> (Vec<u64>, Vec<u64>) {
     (wrong, errors)
 }
 
-/// Flips, zeroes or cuts, in turn, in the piece that `number` picks.
+/// Flips bits in the piece that `number` picks, inverts the piece, or cuts the file there, in turn.
 fn damage(path: &Path, pieces: &[Value], number: usize) -> String {
     let kinds = ["header", "state", "directory", "slot-header", "sector-table", "contents", "journal"];
     let kind = kinds[number % kinds.len()];
@@ -145,7 +146,7 @@ fn damage(path: &Path, pieces: &[Value], number: usize) -> String {
     let end = (at + 1 + number % 97).min(offset + bytes);
     match number % 3 {
         0 => image[at..end].iter_mut().for_each(|byte| *byte ^= 0x55),
-        // Not all of a piece is other than zeros.
+        // Inverted, since some bytes of the piece are zeros already.
         1 => image[at..end].iter_mut().for_each(|byte| *byte = !*byte),
         _ => image.truncate(at),
     }
@@ -153,7 +154,7 @@ fn damage(path: &Path, pieces: &[Value], number: usize) -> String {
     format!("{kind}, damage {number} at byte {at}")
 }
 
-/// Blocks that runs of `lost` touch.
+/// Returns the blocks that the runs of `lost` touch.
 fn blocks_of(lost: &Value, sector_bytes: u64) -> Vec<u64> {
     let mut blocks = Vec::new();
     for run in lost.as_array().expect("a list") {
@@ -217,7 +218,7 @@ fn damage_is_told_and_repaired_by_the_program() {
             fs::write(&path, &damaged).expect("there is room");
             let repaired = imbrex(folder.path(), &["drive", "check", "disk.imbrex", "--repair", "--json"]);
             if repaired.status.code() == Some(1) {
-                // Nothing is left of header or state: only a copy helps.
+                // Header or state is cut off completely: only a backup helps.
                 assert!(number % 3 == 2, "{what}: {repaired:?}");
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Goal: `imbrex drive` makes, describes, checks and dumps images, and says clearly what is wrong with what is none. Method:
-//! the built binary on drives that the test wrote to, and on files that it spoils.
+//! Goal: `imbrex drive` creates, describes, checks and dumps images, and reports clearly why a file is no image.
+//! Method: the built binary on drives that the test wrote to, and on files that it corrupts.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -27,7 +27,7 @@ fn json(words: &[&str]) -> Value {
     serde_json::from_str(&text(words)).expect("JSON")
 }
 
-/// The exit code and what is said on standard error.
+/// Returns the exit code and standard error.
 fn failure(words: &[&str]) -> (Option<i32>, String) {
     let output = imbrex(words);
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -85,7 +85,8 @@ fn zones_are_described_and_dumped() {
     assert_eq!(dump["cache"].as_array().map(Vec::len), Some(0), "an identity moves nothing");
     let records: Vec<_> = dump["journal"].as_array().expect("a list").iter().map(|record| &record["zone"]).collect();
     assert!(records.iter().any(|zone| **zone == 5) && records.iter().any(|zone| **zone == 6), "{records:?}");
-    // The write on the first track of its zone destroys the sectors at its angles on the next: three, and their neighbours.
+    // The write on the first track of its zone destroys the sectors at its angles on the next track: three, and their
+    // neighbours.
     let lost: u64 = dump["damage"].as_array().expect("a list").iter().filter_map(|run| run["sectors"].as_u64()).sum();
     assert!((3..=6).contains(&lost), "{lost} sectors");
     let alone = json(&["drive", "dump", image.word(), "--json", "--damage"]);
@@ -105,7 +106,7 @@ fn a_caveat_disk_is_whole_whatever_its_host_destroyed() {
     drop(device);
     let info = json(&["drive", "info", image.word(), "--json"]);
     assert_eq!((info["dnor_sectors"].as_u64(), info["did_sectors"].as_u64()), (Some(6), Some(16)));
-    // All of the 2048 but sector 90: its write damaged 97 … 106, sector 100 among them.
+    // All of the 2048 sectors but sector 90: its write damaged 97 … 106, sector 100 among them.
     assert_eq!(info["destroyed_sectors"], 2047);
     let damage = &json(&["drive", "dump", image.word(), "--json", "--damage"])["damage"];
     assert_eq!(*damage, serde_json::json!([{ "pba": 0, "sectors": 90 }, { "pba": 91, "sectors": 1957 }]));
@@ -113,10 +114,10 @@ fn a_caveat_disk_is_whole_whatever_its_host_destroyed() {
     assert!(check["is_whole"] == true && check["schema"] == "imbrex.drive-check/1");
 }
 
-/// Spoils the first journal record in `path` that says that zone 5 has two sectors written.
+/// Corrupts the first journal record in `path` that says that zone 5 has two sectors written.
 fn spoil_a_record(path: &Path) {
     let bytes = std::fs::read(path).expect("it is there");
-    // Its tag, 7 bytes that name its era, then the operands.
+    // The record's tag, 7 bytes that name its era, then the operands.
     let operands: Vec<u8> = [5u64, 2].iter().flat_map(|operand| operand.to_le_bytes()).collect();
     let at = bytes.windows(24).position(|window| window[0] == 1 && window[8..] == operands).expect("a record is there");
     let mut file = OpenOptions::new().write(true).open(path).expect("it is there");
@@ -160,7 +161,7 @@ fn what_is_no_image_is_refused_and_left_alone() {
             (short.clone(), "cut short"),
             (place("."), "is a folder, not an image"),
         ] {
-            // What was an image once, and is cut short, is damage; that is for the check to find.
+            // A truncated image is damage, which the check reports.
             if command == "check" && path == short {
                 let output = imbrex(&["drive", command, &path]);
                 let found = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -223,7 +224,7 @@ fn wrong_words_make_no_image() {
     assert_eq!(std::fs::read(&path).expect("it is there"), b"mine");
 }
 
-/// Killed at 60 moments of its work, the command leaves a whole image or none.
+/// A command that is killed, at 60 moments of its work, leaves a complete image or none.
 #[test]
 fn a_killed_command_leaves_a_whole_image_or_none() {
     let begun = std::time::Instant::now();
@@ -239,7 +240,7 @@ fn a_killed_command_leaves_a_whole_image_or_none() {
             .spawn()
             .expect("the program starts");
         std::thread::sleep(whole * moment / 50);
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = child.kill();
         child.wait().expect("it was started here");
         if path.exists() {

@@ -1,6 +1,6 @@
-//! Goal: `imbrex drive fault` and `imbrex serve --faults` do what docs/drive.md says, and say clearly what is wrong with what
-//! cannot be done; a full disk of the host is named with its remedy. Method: the page's own examples, run as they stand; the
-//! built binary with wrong words; a file system of a few megabytes.
+//! Goal: `imbrex drive fault` and `imbrex serve --faults` behave as docs/drive.md says, and report clearly why a fault
+//! is impossible; the message on a full disk of the host names a remedy. Method: the page's own examples, run
+//! unchanged; the built binary with wrong arguments; a file system of a few megabytes.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -18,12 +18,12 @@ fn imbrex(folder: &Path, words: &[&str]) -> Output {
     command.current_dir(folder).args(words).stdin(Stdio::null()).output().expect("the program starts")
 }
 
-/// What it prints, and says on standard error.
+/// Returns standard output and standard error.
 fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// A folder with an image `disk.imbrex` of `drive`.
+/// Returns a folder with an image `disk.imbrex` of `drive`.
 fn image(drive: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let output = imbrex(folder.path(), &["drive", "create", "disk.imbrex", "--drive", drive]);
@@ -35,7 +35,7 @@ fn file(folder: &TempDir, name: &str, text: &str) {
     std::fs::write(folder.path().join(name), text).expect("there is room");
 }
 
-/// The blocks of the section on faults in `language`.
+/// Returns the code blocks in `language` of the page's section on faults.
 fn blocks(language: &str) -> Vec<&'static str> {
     let section = PAGE.split("\n## ").find(|section| section.starts_with("Faults")).expect("the page has it");
     let fence = format!("```{language}\n");
@@ -53,7 +53,7 @@ fn the_examples_of_the_page_run_as_they_stand() {
             let words: Vec<_> = words.split_whitespace().collect();
             let output = imbrex(folder.path(), &words);
             assert!(output.status.success(), "{words:?}: {}", said(&output));
-            // Whether a line is printed at all by `create` is not this section's business.
+            // The output of `create` is not the subject of this section.
             assert!(words[1] == "create" || said(&output) == expected, "{words:?}: {}", said(&output));
             examples += 1;
         }
@@ -173,12 +173,13 @@ fn whoever_cannot_be_served_is_told_what_to_do() {
     }
 }
 
-/// Goal: a limit of the length of files is an error to every command, and kills none. Method: commands that write files of more than
-/// it, each by a shell that has set it; the exit code of one that a signal has killed is above 128.
+/// Goal: the limit on the size of files is an error to every command, and kills none. Method: commands that write
+/// larger files, each started by a shell that has set the limit; the exit code of a process killed by a signal is above
+/// 128.
 #[test]
 fn a_limit_of_the_length_of_files_is_an_error() {
     let folder = image("cmr-7200");
-    // In units of 512 bytes or of 1024, by the shell.
+    // The unit is 512 or 1024 bytes, depending on the shell.
     let limited = |words: &str| {
         let line = format!("ulimit -f 8; exec '{}' {words}", env!("CARGO_BIN_EXE_imbrex"));
         let mut shell = Command::new("sh");
@@ -198,7 +199,7 @@ fn a_limit_of_the_length_of_files_is_an_error() {
         assert_eq!(output.status.code(), Some(1), "{words}: {}: {}", output.status, said(&output));
         assert!(said(&output).contains("imbrex: "), "{words}: {}", said(&output));
     }
-    // The image is as it was, and can be used without the limit.
+    // The image is unchanged, and can be used without the limit.
     let check = imbrex(folder.path(), &["drive", "check", "disk.imbrex"]);
     assert!(check.status.success(), "{}", said(&check));
 }
@@ -210,7 +211,7 @@ fn a_full_disk_of_the_host_is_named_with_what_to_do() {
     let folder = tiny.path();
     let words = ["drive", "create", "disk.imbrex", "--drive", "caveat-1g:geometry.tracks=64"];
     assert!(imbrex(folder, &words).status.success());
-    // Fill what is left, so that neither an opening for work nor a new image finds room.
+    // Fills the remaining space, so that neither opening for writing nor a new image finds space.
     let path = folder.join("disk.imbrex");
     let mut drive = imbrex_device::EmulatedDrive::open_file(&path, false).expect("there is room yet");
     let (mut sector, piece) = (0, vec![7; 64 << 10]);
@@ -236,7 +237,7 @@ fn a_full_disk_of_the_host_is_named_with_what_to_do() {
         said(&output)
     );
     assert!(!folder.join("other.imbrex").exists(), "nothing is left behind");
-    // With room again the image opens, and has what was acknowledged.
+    // With free space the image opens, and has all acknowledged writes.
     std::fs::remove_file(folder.join("rest")).expect("it is there");
     let mut drive = imbrex_device::EmulatedDrive::open_file(&path, false).expect("there is room again");
     let mut bytes = vec![0; 64 << 10];

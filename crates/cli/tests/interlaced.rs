@@ -1,5 +1,6 @@
-//! Goal: on the stand-ins, the layers of interlaced disks stand in the order of Hajkazemi 2019 §4. Method: the program
-//! itself, on the first requests of a machine; the orderings are the paper's, the bounds far from what is seen.
+//! Goal: on the stand-in workloads, the layers of interlaced disks rank in the order of Hajkazemi 2019 §4. Method: the
+//! program itself, on the first requests of a machine; the orderings are the paper's, and the bounds are far from the
+//! observed values.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 const LAYERS: [&str; 5] = ["conventional", "imr-rmw", "track-flip", "track-cache", "track-map"];
 
-/// A figure of each layer's results, in order of [`LAYERS`].
+/// One figure of each layer's results, in order of [`LAYERS`].
 struct Results(Vec<Value>);
 
 impl Results {
@@ -54,14 +55,14 @@ fn a_machine_that_hardly_writes_is_not_slowed() {
 
 #[test]
 fn machines_whose_latency_is_noticeably_higher_with_read_modify_write() {
-    // Hajkazemi 2019 §4 names both among those.
+    // Hajkazemi 2019 §4 names both machines among those.
     for machine in ["w09", "w46"] {
         let latency = Results::of(machine, 300_000).figures("/latency_ns/all/mean");
         assert!(latency[1] > 1.25 * latency[0], "{machine}: {latency:?}");
     }
 }
 
-/// Goal: the costs of §2 through the whole program. Method: the experiment; every claim that is judged holds.
+/// Goal: the costs of §2 come out of the whole program. Method: the experiment; every claim that has a verdict holds.
 #[test]
 fn costs_in_seeks_and_rotations_are_the_papers() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -1,6 +1,7 @@
-//! Goal: a layer from outside the workspace gets all that ours get. Method: the example `examples/own-layer` is built as its
-//! author would build it; its own test runs (the judge of all layers), then its program lists the layer, simulates it under
-//! the checker, makes a drive of it, serves that, and checks it after a kill.
+//! Goal: a layer from outside the workspace gets the same features as the built-in layers. Method: the example
+//! `examples/own-layer` is built as its author would build it; its own test runs (the verifier of all layers), then its
+//! program lists the layer, simulates it under the checker, creates a drive with it, serves that drive, and checks it
+//! after a kill.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -11,10 +12,10 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Cargo on the example, with what the workspace has built already, and without a network.
+/// Runs cargo on the example, with the workspace's build artifacts, and without a network.
 fn cargo(target: &Path, words: &[&str]) -> Output {
     let example = root().join("examples/own-layer");
-    // The same versions as here, so that nothing is fetched, and little built.
+    // The lock file of the workspace gives the same versions, so that nothing is downloaded and little is built.
     std::fs::copy(root().join("Cargo.lock"), example.join("Cargo.lock")).expect("the workspace has its lock");
     let output = Command::new(env!("CARGO"))
         .args(words)

@@ -1,5 +1,6 @@
-//! Goal: the program does what a user was promised, and says what is wrong when it cannot. Method: the built binary, on
-//! small traces written here and on the real samples where they are found; what is printed, what is written, how it ends.
+//! Goal: the program keeps the promises of its help, and reports clearly why it cannot. Method: the built binary, on
+//! small traces written here and on real samples if they are present; its output, its files, and its exit code are
+//! compared.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -17,7 +18,7 @@ fn json(words: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("--json prints JSON")
 }
 
-/// How it ended, and what it said on standard error.
+/// Returns the exit code and standard error.
 fn refused(words: &[&str]) -> (i32, String) {
     let output = imbrex(words);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -25,7 +26,7 @@ fn refused(words: &[&str]) -> (i32, String) {
     (output.status.code().expect("it ended by itself"), said)
 }
 
-/// A sample of the shared traces, or nothing (said aloud).
+/// Returns the path of a sample of the shared traces. Prints a message if it is missing.
 fn sample(name: &str) -> Option<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(name);
     if path.exists() {
@@ -273,7 +274,7 @@ fn ctrl_c_finishes_the_files_and_ends_with_1() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // Once the folder is there, the run has been prepared.
+    // Once the folder exists, the run has been prepared.
     imbrex_testkit::patience::until("the folder", || out.exists().then_some(()));
     std::thread::sleep(Duration::from_millis(500));
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
@@ -297,7 +298,7 @@ fn without_a_drive_one_of_every_kind_runs() {
     assert!(layers.len() >= 4, "{layers:?}");
 }
 
-/// The first drive of a checked run, the exit code and what was said.
+/// Returns the first drive of a checked run, the exit code and the printed table.
 fn checked(folder: &Path, trace: &str, drive: &str) -> (Value, Option<i32>, String) {
     let trace = file(folder, "trace.csv", trace);
     let words = ["simulate", &trace, "--drive", drive, "--no-baseline", "--check"];
@@ -308,7 +309,7 @@ fn checked(folder: &Path, trace: &str, drive: &str) -> (Value, Option<i32>, Stri
     (summary["drives"][0].clone(), output.status.code(), String::from_utf8_lossy(&table.stdout).into_owned())
 }
 
-/// Lines of a trace, a millisecond apart: writes of 4 KiB at these sectors of 4 KiB.
+/// Returns the lines of a trace, a millisecond apart: writes of 4 KiB at the given sectors of 4 KiB.
 fn writes(sectors: impl IntoIterator<Item = u64>) -> String {
     let line = |(number, sector): (usize, u64)| {
         format!("{},hm,1,Write,{},4096,100\n", 128_166_372_000_000_000 + number as u64 * 10_000, sector * 4096)
@@ -319,13 +320,15 @@ fn writes(sectors: impl IntoIterator<Item = u64>) -> String {
 #[test]
 fn a_host_managed_drive_says_what_breaks_its_rules() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    // Zones of 4096 sectors, the first four conventional. Zone 4 is written in order, its conventional neighbours anywhere.
+    // Zones of 4096 sectors, the first four conventional. Zone 4 is written in order, its conventional neighbours
+    // anywhere.
     let fourth = 4 * 4096;
     let in_order = || (fourth..fourth + 512).chain([77, 5, 77]);
     let (drive, code, table) = checked(folder.path(), &writes(in_order()), "strict-append");
     assert_eq!((&drive["integrity"], code), (&"ok".into(), Some(0)));
     assert!(table.contains("no live sector was lost"), "{table}");
-    // Its first sector again: that is off the pointer, and destroys what lies beside it on the next track, of 256 sectors.
+    // The zone's first sector again: that is off the pointer, and destroys the neighbours on the next track, of 256
+    // sectors.
     let (drive, code, table) = checked(folder.path(), &writes(in_order().chain([fourth])), "strict-append");
     let integrity = &drive["integrity"];
     assert_eq!((integrity["rule_breaks"].as_u64(), integrity["request"].as_u64(), code), (Some(1), Some(516), Some(3)));
@@ -336,7 +339,7 @@ fn a_host_managed_drive_says_what_breaks_its_rules() {
     let line =
         format!("strict-append: 1 write breaks the drive's rules (first, at request 516: {first}), {lost} live sector");
     assert!(table.contains(&line) && !table.contains("no live sector was lost"), "{table}");
-    // Ahead of the pointer nothing is lost, and the rule is broken all the same.
+    // A write ahead of the pointer destroys nothing, but still breaks the rule.
     let (drive, code, _) = checked(folder.path(), &writes([fourth + 1, fourth + 2]), "strict-append");
     let integrity = &drive["integrity"];
     assert_eq!((integrity["rule_breaks"].as_u64(), integrity["live_sectors_destroyed"].as_u64()), (Some(1), Some(0)));
@@ -358,7 +361,7 @@ fn writes_against_the_rules_are_told_without_being_asked() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    // Zone 4 is the first of the sequential ones: its second sector before its first, then its third.
+    // Zone 4 is the first sequential zone: its second sector is written before its first, then its third.
     let fourth = 4 * 4096;
     let broken = [fourth + 1, fourth, fourth + 2];
     let told = run(&broken, "strict-append", &[]);
@@ -367,13 +370,13 @@ fn writes_against_the_rules_are_told_without_being_asked() {
     let json: Value = serde_json::from_str(&run(&broken, "strict-append", &["--json"])).expect("--json prints JSON");
     let integrity = &json["drives"][0]["integrity"];
     assert_eq!((integrity["rule_breaks"].as_u64(), integrity.get("live_sectors_destroyed")), (Some(2), None));
-    // A host that keeps them hears nothing, and what was not looked at is not called whole.
+    // A host that keeps the rules gets no message, and a run without --check does not claim that no sector was lost.
     let kept = [fourth, fourth + 1, 7, 3];
     let told = run(&kept, "strict-append", &[]);
     assert!(!told.contains("rules") && !told.contains("no live sector"), "{told}");
     let json: Value = serde_json::from_str(&run(&kept, "strict-append", &["--json"])).expect("--json prints JSON");
     assert_eq!(json["drives"][0]["integrity"], "off");
-    // A caveat disk has no pointers: only --check knows what a write destroyed.
+    // A caveat disk has no pointers: only --check knows the sectors that a write destroyed.
     let told = run(&[100, 200, 90], "caveat-1g", &[]);
     assert!(told.contains("whether live sectors were lost was not looked at"), "{told}");
 }
@@ -386,7 +389,7 @@ fn every_profile_serves_under_its_own_layer_and_loses_nothing() {
         let profile = imbrex_disk::Profile::named(name).expect("it is built in");
         let layer = imbrex_layer::registry::named(&profile.default_layer).expect("it is built in");
         if layer.host_managed {
-            continue; // What this workload does to such a drive is told below.
+            continue; // The effect of this workload on such a drive is tested below.
         }
         let summary = json(&["simulate", workload, "--drive", name, "--no-baseline", "--check", "--json"]);
         let drive = &summary["drives"][0];

@@ -1,5 +1,5 @@
-//! Goal: what a researcher at a table relies on: ratios against the right drive, drives that cannot run named while the others
-//! run, sweeps in one flag, parameters listed. Method: the built program, its JSON and its report.
+//! Goal: features that a researcher relies on: ratios against the right drive, messages about drives that cannot run
+//! while the others do, sweeps by one option, listed parameters. Method: the built program, its JSON and its report.
 
 use std::process::{Command, Output, Stdio};
 
@@ -15,7 +15,7 @@ fn json(words: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("--json prints JSON")
 }
 
-/// A trace of some writes, the last of which ends at this sector.
+/// Writes a trace of some writes, the last of which ends at `end_sector`.
 fn trace_to(folder: &tempfile::TempDir, end_sector: u64) -> String {
     let path = folder.path().join("reaching.trace");
     let far = end_sector - 8;
@@ -27,7 +27,7 @@ fn trace_to(folder: &tempfile::TempDir, end_sector: u64) -> String {
 #[test]
 fn every_layer_grows_to_a_workload_that_reaches_past_it() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    // A little more than 307 GB of the drive: 400 GiB.
+    // 400 GiB, a little more than the 307 GB of the drive.
     let trace = trace_to(&folder, 838_860_800);
     for layer in ["s-blocks", "set-associative", "region-rmw", "fully-associative", "log-structured"] {
         let drive = format!("cassuto-307g+{layer}");
@@ -40,7 +40,7 @@ fn every_layer_grows_to_a_workload_that_reaches_past_it() {
 
 #[test]
 fn drives_grow_to_the_size_in_a_generators_words() {
-    // 307 GB and 300 GiB: the one drive grows, the other has room.
+    // 300 GiB are more than the 307 GB of the first drive, which grows; the second drive has enough space.
     let run = |workload: &str, fit: &str| {
         let drives = ["-d", "cassuto-307g+s-blocks", "-d", "cmr-7200", "--no-baseline", "--json", "-q"];
         imbrex(&[&["simulate", workload, "--fit", fit][..], &drives].concat())
@@ -68,7 +68,8 @@ fn drives_grow_to_the_size_in_a_generators_words() {
 
 #[test]
 fn a_layer_of_coarse_shares_grows_to_any_size() {
-    // The S-blocks of 1,500 sections come and go by gigabytes: near 1000 GiB a drive a 512th larger offers no more.
+    // The S-blocks of 1,500 sections make the capacity change by gigabytes: near 1000 GiB a drive a 512th larger has no
+    // more capacity.
     for gigabytes in [300, 997, 1000, 1001, 1024] {
         let workload = format!("rw=randwrite,bs=4k,size={gigabytes}GiB,number_ios=20");
         let summary = json(&["simulate", &workload, "-d", "cassuto-307g+s-blocks", "--no-baseline", "--json", "-q"]);
@@ -80,7 +81,7 @@ fn a_layer_of_coarse_shares_grows_to_any_size() {
 #[test]
 fn a_drive_that_cannot_run_takes_no_other_with_it() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    // 150 TB make more S-blocks of a megabyte than the layer takes.
+    // 150 TB need more S-blocks of a megabyte than the layer supports.
     let trace = trace_to(&folder, 300_000_000_000);
     let drives = ["-d", "cassuto-307g+s-blocks", "-d", "cmr-7200", "--no-baseline"];
     let output = imbrex(&[&["simulate", &trace, "--format", "disksim"][..], &drives].concat());
@@ -167,7 +168,7 @@ fn the_table_is_as_narrow_as_columns_says() {
         let longest = table.lines().skip(1).map(|line| line.chars().count()).max().unwrap_or(0);
         assert!(longest <= columns && table.contains("\n  done 50"), "{columns}: {table}");
     }
-    // One line a drive where there is room, or where nothing is said.
+    // One line per drive where the terminal is wide enough, or where the width is unknown.
     assert!(of("400").contains(" imr-1t    50") && of("").contains(" imr-1t    50"), "{}", of("400"));
 }
 
@@ -203,7 +204,7 @@ fn layers_and_drives_are_listed_one_by_one() {
         json(&["list", "layers", "--json"])["layers"][0]["parameters"].as_array().map(Vec::is_empty),
         Some(false)
     );
-    // What is printed of a drive is a drive again.
+    // The printed profile of a drive can be read as a drive again.
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("again.toml");
     std::fs::write(&path, imbrex(&["list", "drives", "imr-1t"]).stdout).expect("it can be written");

@@ -1,5 +1,5 @@
-//! Goal: `imbrex validate` takes what fio and we ourselves measured, and says clearly what it cannot take. Method: the built
-//! binary on records made by it or written here.
+//! Goal: `imbrex validate` accepts measurements by fio and by this program, and reports clearly why it cannot accept
+//! others. Method: the built binary on records made by it or written here.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -46,7 +46,7 @@ fn a_distribution_is_held_against_as_many_requests_of_its_kind() {
     let simulated = judged["mean_simulated_ns"].as_u64().expect("a number");
     // Half a rotation of 8.3 ms, the controller's 0.1, short seeks within a gibibyte of some ten cylinders.
     assert!((4_500_000..6_500_000).contains(&simulated), "{simulated}");
-    // What fio writes of several jobs at once does not say what one of them did.
+    // fio's output on several jobs at once does not show the requests of each job.
     write("several.json", "numjobs");
     let output = imbrex(folder.path(), &["validate", "several.json", "-d", DRIVE]);
     assert_eq!(output.status.code(), Some(1));

@@ -1,6 +1,6 @@
-//! Goal: the figures of a served drive are right and can be seen. Method: a drive is served in memory, a few requests of
-//! known number go to it over NBD, then its page is opened in headless Chromium and its texts are read over HTTP and
-//! from the Unix socket. Which bands a few writes make dirty, and which zones they open, is known from their places alone.
+//! Goal: the figures of a served drive are right and visible. Method: a drive is served in memory, a known number of
+//! requests is sent over NBD, then its page is opened in headless Chromium and its texts are read over HTTP and from
+//! the Unix socket. The bands that a few writes make dirty, and the zones that they open, follow from the addresses.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A served drive, ended when the test is.
+/// A served drive, ended when the value is dropped.
 struct Served {
     child: Child,
     window: String,
@@ -16,13 +16,14 @@ struct Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // It may have ended by itself, which the test has then found out.
+        // The process may have ended already, which the test has then found out.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A small shingled drive with bands of 36 MiB and less, and a host-managed one of 64 conventional zones and others, of 4 MiB.
+/// A small shingled drive with bands of 36 MiB and less, and a host-managed drive with zones of 4 MiB, 64 of them
+/// conventional.
 const BANDS: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/guest/inside/small.toml:host.write_cache_bytes=0");
 const ZONES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/guest/inside/zoned.toml");
@@ -40,14 +41,14 @@ fn serve(folder: &Path, drive: &str) -> Served {
         .spawn()
         .expect("the program starts");
     let lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
-    // That it serves is the last that it says.
+    // The line `serving …` is the last that the server prints at its start.
     let said: Vec<String> = lines.map_while(Result::ok).take_while(|line| !line.starts_with("serving ")).collect();
     let found = said.iter().find_map(|line| line.strip_prefix("the drive at work: "));
     let window = found.expect("the address is printed").trim_end_matches('/').to_string();
     Served { child, window }
 }
 
-/// A dozen lines of NBD: the oldest handshake, then writes of one page each.
+/// Writes one page at each offset, by the oldest handshake of NBD.
 fn write_pages(socket: &Path, offsets: impl IntoIterator<Item = u64>) {
     let mut stream = UnixStream::connect(socket).expect("the server listens");
     stream.read_exact(&mut [0; 18]).expect("the greeting");
@@ -103,14 +104,14 @@ fn a_served_drive_can_be_watched() {
     assert!(page.contains("this drive has none"), "a conventional drive has no bands:\n{page}");
 }
 
-/// Bands counted in `state`, by the page as it stands.
+/// Returns the number of bands in `state` that the page shows.
 fn counted(page: &str, state: &str) -> u64 {
     let Some(at) = page.find(&format!("<span data-state=\"{state}\" data-count=\"")) else { return 0 };
     let digits = page[at..].split("data-count=\"").nth(1).and_then(|rest| rest.split('"').next());
     digits.and_then(|digits| digits.parse().ok()).expect("a count")
 }
 
-/// What the script says it has drawn on the surfaces.
+/// Returns the number of drawn items that the script records in the page.
 fn drawn(page: &str, what: &str) -> u64 {
     let value = page.split(&format!("data-{what}=\"")).nth(1).and_then(|rest| rest.split('"').next());
     value.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("the canvas lacks {what}:\n{page}"))
@@ -124,10 +125,11 @@ fn cells(page: &str, state: &str) -> usize {
 fn bands_are_drawn_in_their_states() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let served = serve(folder.path(), BANDS);
-    // A gibibyte apart no two lie in a band of at most 36 MiB.
+    // Offsets a gibibyte apart lie in different bands, which have at most 36 MiB.
     write_pages(&folder.path().join("nbd"), (0..7).map(|number| number << 30));
     let Some(page) = look(&served.window) else { return };
-    // Without a pace the drive is idle in between, and may have begun to clean: then fewer are dirty, and others cleaning.
+    // Without a pace the drive is idle between requests, and may have begun to clean: then some of the bands are being
+    // cleaned.
     let (clean, dirty, cleaning) = (counted(&page, "clean"), counted(&page, "dirty"), counted(&page, "cleaning"));
     assert!(dirty + cleaning > 0 && dirty + cleaning <= 7, "{dirty} dirty, {cleaning} cleaning:\n{page}");
     assert!(clean > 1000, "{clean} clean bands of 42 GiB in at most 36 MiB each");
@@ -142,7 +144,7 @@ fn bands_are_drawn_in_their_states() {
 fn zones_are_drawn_with_their_pointers() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let served = serve(folder.path(), ZONES);
-    // Two zones that have a pointer: half of one, which its writes opened, and one to its end.
+    // Two zones with a pointer: one written to its half, which opens it, and one written to its end.
     let start = |zone| (CONVENTIONAL_ZONES + zone) * ZONE_BYTES;
     let half = (0..ZONE_BYTES / 8192).map(|page| start(1) + page * 4096);
     let whole = (0..ZONE_BYTES / 4096).map(|page| start(3) + page * 4096);
@@ -154,7 +156,7 @@ fn zones_are_drawn_with_their_pointers() {
     assert!(drawn(&page, "band-bins") > 0, "{page}");
 }
 
-/// Opens the page in a browser: the document as it stands after its script; nothing where there is no browser.
+/// Opens the page in a browser and returns the document after its script has run; `None` without a browser.
 fn look(address: &str) -> Option<String> {
     let browser = imbrex_testkit::browser::chromium()?;
     let profile = tempfile::tempdir().expect("a temporary folder");

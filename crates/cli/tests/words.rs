@@ -1,5 +1,5 @@
-//! Goal: help, lists, completions and man pages name everything there is. Method: the built binary against the
-//! registries and against itself.
+//! Goal: help, lists, completions and man pages name everything that exists. Method: the built binary is compared with
+//! the registries and with its own help.
 
 use std::process::{Command, Output, Stdio};
 
@@ -71,9 +71,9 @@ fn the_page_on_serving_names_every_option_and_every_bound() {
         let is_common = ["--help", "--quiet"].contains(&option);
         assert!(is_common || page.contains(option), "docs/serve.md does not name {option}");
     }
-    // Its lines are as wide as the terminal.
+    // The line width of the help depends on the terminal.
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    // The program's defaults are the library's.
+    // The program's defaults must be the library's.
     let (limits, pages) = (imbrex_serve::Limits::default(), imbrex_serve::PageLimits::default());
     for (option, default) in [
         ("--connections", limits.connections.to_string()),
@@ -173,7 +173,7 @@ fn every_test_that_the_page_on_power_loss_names_is_there() {
     assert!(named >= 40, "{named} tests are named");
 }
 
-/// Whether `source` has a function `name` with `#[test]` among the attributes above it.
+/// Returns whether `source` has a function `name` with `#[test]` among the attributes above it.
 fn is_test(source: &str, name: &str) -> bool {
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
     let function = format!("fn {name}()");

@@ -1,21 +1,21 @@
-//! The words of `imbrex list`.
+//! Arguments of `imbrex list`.
 
 use clap::{Args, ValueEnum};
 
 /// `imbrex list`.
 #[derive(Args, Debug)]
 pub struct ListArgs {
-    /// What to list [default: all].
+    /// Kind of entries to list [default: all].
     #[arg(value_enum)]
     pub what: Option<ListChoice>,
-    /// One of them: of a layer every parameter, of a drive its profile as TOML.
+    /// One entry: a layer with every parameter, or a drive's profile as TOML.
     pub name: Option<String>,
-    /// Print it as JSON.
+    /// Print the list as JSON.
     #[arg(long)]
     pub json: bool,
 }
 
-/// What can be listed.
+/// Kinds of entries of `imbrex list`.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ListChoice {
     /// Drive profiles.

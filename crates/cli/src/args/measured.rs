@@ -1,15 +1,16 @@
-//! The words of `imbrex validate` and `imbrex fit`: what was measured of a real drive.
+//! Arguments of `imbrex validate` and `imbrex fit`: a file with measurements of a real drive.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use imbrex_calibrate::readers::ReadOptions;
 
-/// What was measured, and how to read it.
+/// The measurements, and options for reading them.
 #[derive(Args, Debug, Clone)]
 pub struct MeasuredArgs {
-    /// What a real drive did: DiskSim's validation format, blktrace or blkparse with issues and completions, fio's
-    /// latency log with --log_offset=1, fio's json+ (as a distribution only), ios.parquet, or csv with a column `latency`.
+    /// Measurements of a real drive: DiskSim's validation format, blktrace or blkparse with issues and completions,
+    /// fio's latency log with --log_offset=1, fio's json+ (as a distribution only), ios.parquet, or csv with a column
+    /// `latency`.
     #[arg(value_name = "MEASURED")]
     pub measured: PathBuf,
 
@@ -27,7 +28,7 @@ pub struct MeasuredArgs {
 }
 
 impl MeasuredArgs {
-    /// What they say of how to read it.
+    /// Returns the options for reading the measurements.
     pub fn options(&self) -> ReadOptions {
         ReadOptions { columns: self.columns.clone(), units: self.units.clone(), device: self.device.clone() }
     }
@@ -36,15 +37,15 @@ impl MeasuredArgs {
 /// `imbrex validate`.
 #[derive(Args, Debug)]
 pub struct ValidateArgs {
-    /// What was measured.
+    /// The measurements.
     #[command(flatten)]
     pub measured: MeasuredArgs,
 
-    /// The drive to hold against it: PROFILE[+LAYER][:key=value,…] or a TOML file.
+    /// The drive to compare with them: PROFILE[+LAYER][:key=value,…] or a TOML file.
     #[arg(long, short = 'd', value_name = "DRIVE")]
     pub drive: String,
 
-    /// Of fio's json+, which names no requests: those to issue, in the words of `imbrex simulate` [default: the
+    /// Requests to issue, in the words of `imbrex simulate`, for fio's json+, which lists no requests [default: the
     /// job's own].
     #[arg(long, value_name = "WORDS")]
     pub workload: Option<String>,
@@ -61,7 +62,7 @@ pub struct ValidateArgs {
 /// `imbrex fit`.
 #[derive(Args, Debug)]
 pub struct FitArgs {
-    /// What was measured.
+    /// The measurements.
     #[command(flatten)]
     pub measured: MeasuredArgs,
 
@@ -69,15 +70,15 @@ pub struct FitArgs {
     #[arg(long, value_name = "PROFILE")]
     pub from: String,
 
-    /// Where the fitted profile goes.
+    /// The file for the fitted profile.
     #[arg(long, value_name = "FILE.toml")]
     pub out: Option<PathBuf>,
 
-    /// Print what was found as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     pub json: bool,
 
-    /// Write what was found as a page for a browser.
+    /// Write the result as a page for a browser.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 }

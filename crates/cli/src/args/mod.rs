@@ -1,6 +1,7 @@
-//! The words of the command line. Help, completions and man pages follow from here and from the registries.
+//! Arguments of the command line. Help, completions and man pages are generated from these types and from the
+//! registries.
 
-#![allow(rustdoc::broken_intra_doc_links)] // These comments are the words of the help: their brackets are no links.
+#![allow(rustdoc::broken_intra_doc_links)] // These comments are the help texts: their brackets are no links.
 
 mod drive;
 mod list;
@@ -29,11 +30,11 @@ pub use crate::fs::args::FsCommand;
 #[derive(Parser, Debug)]
 #[command(name = "imbrex", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 
-    /// Say nothing but results and errors.
+    /// Print nothing but results and errors.
     #[arg(long, short, global = true)]
     pub quiet: bool,
 }
@@ -43,37 +44,37 @@ pub struct Cli {
 pub enum Command {
     /// Run one workload on several drives, side by side.
     Simulate(SimulateArgs),
-    /// Run workloads on drives with every value of their parameters, one row a point in one dataset.
+    /// Run workloads on drives with every value of their parameters, one row per point in one dataset.
     Sweep(SweepArgs),
-    /// Look at traces and convert them.
+    /// Inspect traces and convert them.
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// Make, look at and check emulated drives that hold data in a file.
+    /// Create, inspect and check emulated drives that hold data in a file.
     #[command(subcommand)]
     Drive(DriveCommand),
     /// Serve an emulated drive as a block device.
     Serve(ServeArgs),
-    /// Make, mount, check and look at file systems for raw shingled disks.
+    /// Create, mount, check and inspect file systems for raw shingled disks.
     #[command(subcommand)]
     Fs(FsCommand),
-    /// Hold a simulated drive against a real one, by what was measured of it.
+    /// Compare a simulated drive with measurements of a real one.
     Validate(ValidateArgs),
-    /// Fit a profile to what was measured of a real drive.
+    /// Fit a profile to measurements of a real drive.
     Fit(FitArgs),
-    /// Find out what is inside a drive: shingled or not, its cache, how it cleans.
+    /// Find out the internals of a drive: shingled or not, its cache, its cleaning.
     Probe(ProbeArgs),
-    /// List what there is: profiles, layers, formats, generators, experiments.
+    /// List the built-in entries: profiles, layers, formats, generators, experiments.
     List(ListArgs),
     /// Reproduce the papers' tables and figures, ours beside theirs.
     Reproduce(ReproduceArgs),
     /// Print shell completions.
     Completions {
-        /// For which shell.
+        /// The shell.
         shell: clap_complete::Shell,
     },
     /// Write the man pages into a folder.
     Man {
-        /// The folder; it is made if need be.
+        /// The folder; it is created if it does not exist.
         folder: PathBuf,
     },
 }
@@ -84,7 +85,7 @@ pub struct ReproduceArgs {
     /// A paper (`cassuto`) or one of its experiments (`cassuto/fig12`) [default: all].
     #[arg(value_name = "EXPERIMENT")]
     pub experiment: Option<String>,
-    /// Where reproduction.md and the figures go.
+    /// The folder that receives reproduction.md and the figures.
     #[arg(long, value_name = "FOLDER", default_value = "docs")]
     pub out: PathBuf,
     /// Print the claims as JSON.
@@ -92,7 +93,7 @@ pub struct ReproduceArgs {
     pub json: bool,
 }
 
-/// A number of bytes, such as 64MiB.
+/// Returns the number of bytes that `text`, such as 64MiB, stands for.
 pub fn size(text: &str) -> Result<u64, String> {
     imbrex_units::quantity::bytes(text).ok_or_else(|| format!("expected a size such as 64MiB, not '{text}'"))
 }

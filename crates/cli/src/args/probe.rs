@@ -1,4 +1,4 @@
-//! The words of `imbrex probe`.
+//! Arguments of `imbrex probe`.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::Args;
 /// `imbrex probe`.
 #[derive(Args, Debug)]
 pub struct ProbeArgs {
-    /// What to probe: sim:DRIVE (a simulated drive in virtual time), an image of `imbrex drive create`, a served drive
+    /// The target: sim:DRIVE (a simulated drive in virtual time), an image of `imbrex drive create`, a served drive
     /// (nbd://HOST[:PORT]/EXPORT or nbd+unix:///EXPORT?socket=PATH), a block device, or a plain file.
     #[arg(value_name = "TARGET")]
     pub target: String,
@@ -16,7 +16,7 @@ pub struct ProbeArgs {
     #[arg(long = "test", value_name = "NAME")]
     pub tests: Vec<String>,
 
-    /// Allow the tests that write: they destroy what the drive holds. A simulated drive needs no such leave.
+    /// Allow the tests that write: they destroy the contents of the drive. A simulated drive needs no such permission.
     #[arg(long)]
     pub destroy_data: bool,
 
@@ -25,7 +25,7 @@ pub struct ProbeArgs {
     #[arg(long, requires = "destroy_data")]
     pub force: bool,
 
-    /// With --destroy-data: do not ask on a terminal. Does not stand for --force.
+    /// With --destroy-data: do not ask on a terminal. Does not imply --force.
     #[arg(long, requires = "destroy_data")]
     pub yes: bool,
 
@@ -33,12 +33,12 @@ pub struct ProbeArgs {
     #[arg(long, requires = "destroy_data", hide = true)]
     pub really: bool,
 
-    /// Time on the drive's clock that the tests may take: what tells most for its time goes first, and what does not fit
-    /// is left out and named.
+    /// Time on the drive's clock that the tests may take: the test that yields most for its time runs first, and tests
+    /// that do not fit are left out and named.
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
 
-    /// Seed of the random places.
+    /// Seed of the random addresses.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
 
@@ -46,11 +46,12 @@ pub struct ProbeArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Write the verdict with its evidence as a page for a browser; it replaces one of that name only when it is whole.
+    /// Write the verdict with its evidence as a page for a browser; an existing file of that name is replaced only when
+    /// the page is whole.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
-    /// Write the drive's profile, ready for `--drive`: what was measured once can be simulated from then on.
+    /// Write the drive's profile, ready for `--drive` of `imbrex simulate`.
     #[arg(long, value_name = "FILE.toml")]
     pub emit_profile: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The words of `imbrex simulate` and `imbrex sweep`.
+//! Arguments of `imbrex simulate` and `imbrex sweep`.
 
 use std::path::PathBuf;
 
@@ -15,11 +15,12 @@ pub struct SimulateArgs {
     #[command(flatten)]
     pub workload: WorkloadArgs,
 
-    /// A drive: PROFILE[+LAYER][:key=value,…] or a TOML file. Give it again for more; without it, one of every kind.
+    /// A drive: PROFILE[+LAYER][:key=value,…] or a TOML file. May be given several times; without it, one drive of
+    /// every kind.
     #[arg(long = "drive", short = 'd', value_name = "DRIVE")]
     pub drives: Vec<String>,
 
-    /// What to compare with [default: for each drive the conventional one of like geometry].
+    /// The drive to compare with [default: for each drive the conventional one of like geometry].
     #[arg(long, value_name = "DRIVE")]
     pub baseline: Option<String>,
 
@@ -27,19 +28,19 @@ pub struct SimulateArgs {
     #[arg(long, conflicts_with = "baseline")]
     pub no_baseline: bool,
 
-    /// What to do with a workload that reaches past the drive.
+    /// Treatment of a workload that reaches past the end of the drive.
     #[arg(long, value_parser = fit_choices(), default_value = FitChoice::Grow.word())]
     pub fit: FitChoice,
 
-    /// How requests arrive [default: fixed-queue for traces, closed for generators].
+    /// Arrival process of requests [default: fixed-queue for traces, closed for generators].
     #[arg(long, value_name = "PROCESS", value_parser = ["fixed-queue", "closed", "open", "flat-out"])]
     pub arrival: Option<String>,
 
-    /// Requests outstanding at most [default: 64 for traces, the generator's iodepth].
+    /// Largest number of outstanding requests [default: 64 for traces, the generator's iodepth].
     #[arg(long, value_name = "DEPTH", value_parser = clap::value_parser!(u32).range(1..))]
     pub queue: Option<u32>,
 
-    /// Which waiting request is served next [default: the profile's].
+    /// Order in which waiting requests are served [default: the profile's].
     #[arg(long, value_name = "SCHEDULER", value_parser = ["fifo", "elevator", "sptf"])]
     pub schedule: Option<String>,
 
@@ -59,7 +60,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub window: String,
 
-    /// Track what every physical sector holds, and prove that nothing live is lost.
+    /// Track the contents of every physical sector, and prove that no live sector is lost.
     #[arg(long)]
     pub check: bool,
 
@@ -71,7 +72,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 
-    /// With --out: also ios.parquet, one row a request.
+    /// With --out: also ios.parquet, one row per request.
     #[arg(long, requires = "out")]
     pub per_io: bool,
 
@@ -79,7 +80,7 @@ pub struct SimulateArgs {
     #[arg(long, requires = "out")]
     pub plans: bool,
 
-    /// Drives simulated at once [default: the cores there are].
+    /// Drives simulated at once [default: the number of cores].
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub jobs: Option<u32>,
 }
@@ -87,28 +88,28 @@ pub struct SimulateArgs {
 /// `imbrex sweep`.
 #[derive(Args, Debug)]
 pub struct SweepArgs {
-    /// What to sweep, in TOML: workloads, drives, [parameters], [options].
+    /// The sweep in TOML: workloads, drives, [parameters], [options].
     #[arg(value_name = "SPEC.toml")]
     pub spec: PathBuf,
 
-    /// The folder that takes the dataset and the page; rows that are there are kept [default: named like the file].
+    /// The folder for the dataset and the page; existing rows are kept [default: named like the file].
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 
-    /// Points run at once [default: the cores there are].
+    /// Points run at once [default: the number of cores].
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub jobs: Option<u32>,
 
-    /// Run the points again whose rows say that they failed.
+    /// Run the points again whose rows record a failure.
     #[arg(long)]
     pub retry_failed: bool,
 
-    /// Print what was done as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     pub json: bool,
 }
 
-/// The choices of `--fit`, with their help.
+/// Returns the parser of the choices of `--fit`, with their help.
 fn fit_choices() -> impl TypedValueParser<Value = FitChoice> {
     let described = FitChoice::ALL.map(|choice| PossibleValue::new(choice.word()).help(choice.help()));
     PossibleValuesParser::new(described).map(|word| FitChoice::named(&word).expect("it is one of the choices"))

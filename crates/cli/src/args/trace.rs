@@ -1,4 +1,4 @@
-//! The words of `imbrex trace`.
+//! Arguments of `imbrex trace`.
 
 use std::path::PathBuf;
 
@@ -9,15 +9,15 @@ use super::WorkloadArgs;
 /// `imbrex trace`.
 #[derive(Subcommand, Debug)]
 pub enum TraceCommand {
-    /// Print what is in a workload: counts, sizes, locality, gaps, devices.
+    /// Print statistics of a workload: counts, sizes, locality, gaps, devices.
     Info {
         /// The workload.
         #[command(flatten)]
         workload: WorkloadArgs,
-        /// Print it as JSON.
+        /// Print the statistics as JSON.
         #[arg(long)]
         json: bool,
-        /// Draw where and when it reads and writes into this file (SVG).
+        /// Draw the addresses of reads and writes over time into this file (SVG).
         #[arg(long, value_name = "FILE")]
         plot: Option<PathBuf>,
     },
@@ -26,13 +26,13 @@ pub enum TraceCommand {
         /// The workload.
         #[command(flatten)]
         workload: WorkloadArgs,
-        /// The file to write; it replaces one of that name only when it is whole.
+        /// The file to write; an existing file of that name is replaced only when the new one is whole.
         #[arg(value_name = "FILE")]
         output: PathBuf,
         /// The format to write [default: by the file's ending].
         #[arg(long, value_name = "FORMAT")]
         to: Option<String>,
-        /// Print what was done as JSON.
+        /// Print the result as JSON.
         #[arg(long)]
         json: bool,
     },
@@ -41,10 +41,10 @@ pub enum TraceCommand {
         /// The workload.
         #[command(flatten)]
         workload: WorkloadArgs,
-        /// How many.
+        /// Number of requests.
         #[arg(short = 'n', long, default_value_t = 10)]
         count: u64,
-        /// Print them as JSON, one a line.
+        /// Print the requests as JSON, one per line.
         #[arg(long)]
         json: bool,
     },

@@ -1,4 +1,4 @@
-//! How a workload is read.
+//! Arguments of the commands that read a workload.
 
 use clap::Args;
 use imbrex::{Failure, WorkloadOptions};
@@ -7,12 +7,12 @@ use imbrex::{Failure, WorkloadOptions};
 #[derive(Args, Debug, Clone, Default)]
 pub struct WorkloadArgs {
     /// A trace file (.gz .zst .xz .bz2 are unpacked), `-` for standard input, a generator in fio's words
-    /// (`rw=randwrite,bs=4k,size=10GiB,number_ios=100000`), a TOML file of the same, or a built-in workload
+    /// (`rw=randwrite,bs=4k,size=10GiB,number_ios=100000`), a TOML file of such words, or a built-in workload
     /// (`imbrex list generators`).
     #[arg(value_name = "WORKLOAD")]
     pub workload: String,
 
-    /// The trace's format, where its contents do not tell (`imbrex list formats`).
+    /// The trace's format, if it does not follow from the contents (`imbrex list formats`).
     #[arg(long, value_name = "NAME")]
     pub format: Option<String>,
 
@@ -36,15 +36,15 @@ pub struct WorkloadArgs {
     #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u8).range(0..=1))]
     pub read_flag: Option<u8>,
 
-    /// Unit of the trace's times where converters disagree: s, ms, us, 100ns, ns.
+    /// Unit of the trace's times, for formats whose converters disagree: s, ms, us, 100ns, ns.
     #[arg(long, value_name = "UNIT")]
     pub time_unit: Option<String>,
 
-    /// Count malformed records and go on, instead of stopping at the first.
+    /// Count malformed records and continue, instead of stopping at the first.
     #[arg(long)]
     pub skip_malformed: bool,
 
-    /// Seed of a generator, over the one in its words.
+    /// Seed of a generator; overrides the one in its words.
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
 
@@ -54,7 +54,10 @@ pub struct WorkloadArgs {
 }
 
 impl WorkloadArgs {
-    /// What they say of how to read the workload.
+    /// Returns the options for reading the workload.
+    ///
+    /// # Errors
+    /// `--time-unit` names no known unit.
     pub fn options(&self) -> Result<WorkloadOptions, Failure> {
         let time_unit = match self.time_unit.as_deref() {
             Some(unit) => Some(unit.parse().map_err(|error| Failure::usage(format!("--time-unit: {error}")))?),

@@ -1,4 +1,4 @@
-//! `imbrex drive adopt`: takes a copy of an image that was not closed as it is.
+//! `imbrex drive adopt`: accepts, unchanged, a copy of an image that was not closed.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::error::ExitCode;
 use crate::output;
 use imbrex::Failure;
 
-/// Adopts it.
+/// Adopts the image.
 pub fn run(image: &Path) -> Result<ExitCode, Failure> {
     let words = match snapshot::adopt(image)? {
         true => "is adopted as it is; `imbrex drive check` looks whether it is whole",

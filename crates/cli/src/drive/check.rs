@@ -1,5 +1,5 @@
-//! `imbrex drive check`: what is wrong with an image, and with `--repair` its repair. A check mends the image in memory
-//! first, as an opening would, and does not write to the file.
+//! `imbrex drive check`: finds the damage of an image, and with `--repair` repairs it. A check replays and repairs the
+//! image in memory first, as opening does, and does not write to the file.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::output;
 use imbrex::Failure;
 use imbrex::Progress;
 
-/// Checks it; damage is told on standard output and by the exit code.
+/// Checks the image. Prints the damage on standard output and returns [`ExitCode::Damage`] if there is any.
 pub fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode, Failure> {
     if repairs {
         return repair(image, as_json);
@@ -52,7 +52,7 @@ pub fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode, Failu
     Ok(if findings.is_empty() { ExitCode::Done } else { ExitCode::Damage })
 }
 
-/// Repairs it and says what was lost.
+/// Repairs the image and prints the lost sectors.
 fn repair(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
     let media = FileMedium::open(image, Mode::Write, true)?;
     let bar = Progress::on_terminal(as_json).bytes("repairing");
@@ -121,7 +121,8 @@ fn runs(lost: &[(Lba, Sectors)]) -> Vec<Value> {
     lost.iter().map(|(lba, sectors)| json!({ "lba": lba.0, "sectors": sectors.0 })).collect()
 }
 
-/// What a whole image says of sectors that an earlier repair gave up.
+/// Returns the end of the message about an image without damage: the number of sectors that an earlier repair declared
+/// lost.
 fn known_lost(lost: &[(Lba, Sectors)]) -> String {
     let sectors: u64 = lost.iter().map(|(_, sectors)| sectors.0).sum();
     match sectors {
@@ -130,7 +131,7 @@ fn known_lost(lost: &[(Lba, Sectors)]) -> String {
     }
 }
 
-/// A finding's kind in JSON.
+/// Returns the name of a finding's kind in JSON.
 fn kind(finding: &Finding) -> &'static str {
     match finding {
         Finding::Unopenable(_) => "unopenable",

@@ -13,7 +13,7 @@ use imbrex::Failure;
 use imbrex::drives;
 use imbrex::human;
 
-/// Why there is no image.
+/// Returns the failure of a creation.
 fn not_made(image: &Path, error: DeviceError) -> Failure {
     match &error {
         DeviceError::Medium { cause, .. } if cause.kind() == ErrorKind::StorageFull => {
@@ -26,9 +26,9 @@ fn not_made(image: &Path, error: DeviceError) -> Failure {
     }
 }
 
-/// Makes the image.
+/// Creates the image.
 pub fn run(image: &Path, words: &str, as_json: bool) -> Result<ExitCode, Failure> {
-    // A link to nothing is something too.
+    // A dangling symbolic link counts as an existing file.
     if image.symlink_metadata().is_ok() {
         return Err(Failure::failed(format!("{} is there already, and was left alone", image.display()))
             .or_try("another name, or remove it first"));

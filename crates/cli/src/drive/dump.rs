@@ -1,9 +1,9 @@
-//! `imbrex drive dump` (Singh 2014 §4.2.6): what is in an image, row by row. The rows are printed as they are found, for a
-//! large drive has millions.
+//! `imbrex drive dump` (Singh 2014 §4.2.6): prints the contents of an image, row by row. Each row is printed as soon as
+//! it is found, since a large drive has millions of rows.
 //!
 //! Invariants:
 //! 1. Text and JSON have the same rows with the same fields.
-//! 2. The file is not written to: what was half done is shown so.
+//! 2. The file is not written to: unfinished changes are shown unfinished.
 
 use std::path::Path;
 
@@ -24,10 +24,10 @@ use crate::error::ExitCode;
 use crate::output;
 use imbrex::Failure;
 
-/// Logical sectors looked up at once.
+/// Number of logical sectors looked up at once.
 const WINDOW_SECTORS: u64 = 1 << 20;
 
-/// Prints the parts.
+/// Prints the requested parts.
 pub fn run(image: &Path, parts: DumpParts, as_json: bool) -> Result<ExitCode, Failure> {
     let place = image.display().to_string();
     let media = FileMedium::open(image, Mode::Read, false)?;
@@ -56,7 +56,7 @@ pub fn run(image: &Path, parts: DumpParts, as_json: bool) -> Result<ExitCode, Fa
     Ok(ExitCode::Done)
 }
 
-/// The bytes of the image that are in use.
+/// Prints the used ranges of the image file as rows.
 fn regions(store: &mut Store<FileMedium>, rows: &mut Rows) -> Result<(), Failure> {
     let mut outcome = Ok(());
     store.for_each_used(&mut |used| {
@@ -71,7 +71,7 @@ fn regions(store: &mut Store<FileMedium>, rows: &mut Rows) -> Result<(), Failure
 
 type Field = (&'static str, Value);
 
-/// Where rows go.
+/// Destination of the rows: standard output, as text or as JSON.
 struct Rows {
     as_json: bool,
     sections: u32,
@@ -123,14 +123,15 @@ impl Rows {
     }
 }
 
-/// Destroyed sectors of `extent`.
+/// Returns the number of destroyed sectors in `extent`.
 fn destroyed(store: &mut Store<FileMedium>, extent: Extent) -> Result<u64, Failure> {
     let mut sectors = 0;
     store.for_each_damage(extent, |run| sectors += run.sectors.0)?;
     Ok(sectors)
 }
 
-/// Zones, or the bands of the drive's format, where it has either.
+/// Prints the zones of the layer as rows, or else the bands of the drive's format. Prints nothing if the drive has
+/// neither.
 fn bands(drive: &Drive, store: &mut Store<FileMedium>, rows: &mut Rows) -> Result<(), Failure> {
     if let Some(zones) = drive.layer.zones() {
         for index in 0..zones.len() {
@@ -176,7 +177,7 @@ fn fields_of(run: &Piece) -> [Field; 4] {
     ]
 }
 
-/// Whether `next` goes on where `run` ends.
+/// Returns whether `next` follows `run` directly, in LBAs and on the medium.
 fn continues(run: &Piece, next: &Piece) -> bool {
     let place = match (run.at, next.at) {
         (Some((medium, pba)), Some((next_medium, next_pba))) => medium == next_medium && pba + run.sectors == next_pba,
@@ -186,7 +187,7 @@ fn continues(run: &Piece, next: &Piece) -> bool {
     place && run.lba + run.sectors == next.lba
 }
 
-/// Calls `each` with the runs of the map, as long as they can be.
+/// Calls `each` with the runs of the map, adjacent runs merged.
 fn for_each_run(layer: &dyn Layer, mut each: impl FnMut(Piece) -> Result<(), Failure>) -> Result<(), Failure> {
     let (mut pieces, mut start, mut open): (Vec<Piece>, u64, Option<Piece>) = (Vec::new(), 0, None);
     while start < layer.capacity().0 {
@@ -204,7 +205,7 @@ fn for_each_run(layer: &dyn Layer, mut each: impl FnMut(Piece) -> Result<(), Fai
     open.map_or(Ok(()), each)
 }
 
-/// The runs that lie elsewhere than on a new drive.
+/// Prints the runs of the map that lie elsewhere than on a new drive.
 fn moved(drive: &Drive, store: &Store<FileMedium>, rows: &mut Rows) -> Result<(), Failure> {
     let fresh = store.header().drive()?;
     let mut before = Vec::new();
@@ -228,7 +229,7 @@ fn moved(drive: &Drive, store: &Store<FileMedium>, rows: &mut Rows) -> Result<()
     })
 }
 
-/// The records, in order.
+/// Prints the journal records as rows, in order.
 fn journal(drive: &Drive, store: &mut Store<FileMedium>, place: &str, rows: &mut Rows) -> Result<(), Failure> {
     let journal_bytes = store.header().journal_bytes;
     let (mut number, mut outcome) = (0u64, Ok(()));
@@ -242,7 +243,7 @@ fn journal(drive: &Drive, store: &mut Store<FileMedium>, place: &str, rows: &mut
     outcome
 }
 
-/// A record in words, its operands by name; one that the layer does not know, with its bare numbers.
+/// Returns a journal record as a row with named fields. A record that the layer does not know has numbered fields.
 fn record(drive: &Drive, number: u64, note: &Note) -> Vec<Field> {
     let mut row = vec![("record", json!(number)), ("tag", json!(note.tag))];
     if let Some((what, names)) = Known::words(note) {
@@ -268,7 +269,7 @@ fn record(drive: &Drive, number: u64, note: &Note) -> Vec<Field> {
     row
 }
 
-/// Runs of destroyed sectors of the platters.
+/// Prints the runs of destroyed physical sectors as rows.
 fn damage(store: &mut Store<FileMedium>, rows: &mut Rows) -> Result<(), Failure> {
     let all = Extent::between(Pba(0), Pba(store.header().disk_sectors));
     let mut outcome = Ok(());

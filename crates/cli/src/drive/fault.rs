@@ -1,4 +1,4 @@
-//! `imbrex drive fault`: asks for faults of a drive in an image, lists them, takes them away.
+//! `imbrex drive fault`: injects faults into a drive in an image, lists them, and removes them.
 
 use std::path::Path;
 
@@ -16,11 +16,11 @@ use crate::error::ExitCode;
 use crate::output;
 use imbrex::Failure;
 
-/// What to do with words that ask for nothing.
+/// Remedy for a command line that names no fault.
 const REMEDY: &str = "unreadable, slow, zone, pointer, list or clear after the image, or --schedule FILE; \
                       `imbrex drive fault --help` has them all";
 
-/// Does what the words say, and prints it, or with `as_json` all faults there are then.
+/// Injects, lists or removes faults, and prints the change; with `as_json` prints all faults that the drive then has.
 pub fn run(
     image: &Path,
     words: Option<&FaultWords>,
@@ -71,7 +71,7 @@ enum Asked {
     File(Schedule),
 }
 
-/// The schedule in a file.
+/// Reads the fault schedule in the file at `path`.
 pub fn read(path: &Path) -> Result<Schedule, Failure> {
     let place = path.display().to_string();
     let text = std::fs::read_to_string(path)

@@ -1,4 +1,4 @@
-//! `imbrex drive import`: DiskSim's description of a drive as a profile.
+//! `imbrex drive import`: converts DiskSim's description of a drive to a profile.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::error::ExitCode;
 use crate::probe::{check_writable, write_whole};
 use imbrex::Failure;
 
-/// Runs the command.
+/// Executes the command.
 pub fn run(description: &Path, out: Option<&Path>, quiet: bool) -> Result<ExitCode, Failure> {
     let folder = description.parent().unwrap_or(Path::new(""));
     let name = description.file_name().and_then(|name| name.to_str());

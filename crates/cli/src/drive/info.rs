@@ -1,4 +1,5 @@
-//! `imbrex drive info`: what a drive is (Singh 2014 §2.2.1 and §4.2.1 call it *modesense*), and what is in it.
+//! `imbrex drive info`: prints the properties of a drive (Singh 2014 §2.2.1 and §4.2.1 call the operation *modesense*)
+//! and a summary of its contents.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use crate::output;
 use imbrex::Failure;
 use imbrex::human;
 
-/// Prints it.
+/// Prints the facts about the drive.
 pub fn run(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
     let media = FileMedium::open(image, Mode::Read, false)?;
     let (drive, mut store) = Store::open_to_look(media, &image.display().to_string())?;
@@ -106,7 +107,7 @@ fn facts(drive: &Drive, store: &mut Store<FileMedium>) -> Result<Vec<Fact>, Fail
     Ok(facts)
 }
 
-/// What the zones of a host-managed drive are, and how many are in which condition.
+/// Returns the facts about the zones of a host-managed drive, with the number of zones in each condition.
 fn zone_facts(zones: &Zones, sector_bytes: u64) -> Result<Vec<Fact>, Failure> {
     let (mut conditions, mut written) = (Map::new(), 0);
     for index in 0..zones.len() {
@@ -128,7 +129,7 @@ fn zone_facts(zones: &Zones, sector_bytes: u64) -> Result<Vec<Fact>, Failure> {
     ])
 }
 
-/// Logical sectors that lie somewhere.
+/// Returns the number of logical sectors that are mapped to a medium.
 fn stored_sectors(drive: &Drive) -> u64 {
     let mut pieces: Vec<Piece> = Vec::new();
     drive.layer.lookup(Lba(0), drive.layer.capacity(), &mut pieces);

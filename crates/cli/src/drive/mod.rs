@@ -1,4 +1,4 @@
-//! `imbrex drive`: emulated drives kept in files, and profiles made of descriptions of real ones.
+//! `imbrex drive`: emulated drives kept in files, and profiles made from descriptions of real drives.
 
 mod adopt;
 mod check;
@@ -14,7 +14,7 @@ use crate::args::DriveCommand;
 use crate::error::ExitCode;
 use imbrex::Failure;
 
-/// Runs the command.
+/// Executes the command.
 pub fn run(command: &DriveCommand, quiet: bool) -> Result<ExitCode, Failure> {
     match command {
         DriveCommand::Adopt { image } => adopt::run(image),

@@ -1,5 +1,5 @@
-//! `imbrex drive snapshot`: a consistent copy of an image. One that nobody works on is copied here; one that is served is
-//! copied by its server, which is asked at its control socket.
+//! `imbrex drive snapshot`: makes a consistent copy of an image. An image that no process has open is copied here. A
+//! served image is copied by its server, on a request to the control socket.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -19,16 +19,16 @@ use imbrex::Failure;
 use imbrex::Progress;
 use imbrex::human;
 
-/// A snapshot that takes no longer shows no bar.
+/// Time after which the progress bar of a snapshot is shown.
 const BAR_AFTER: Duration = Duration::from_secs(1);
-/// How often a server is asked how far it is.
+/// Interval at which the server is asked for the progress.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How often Ctrl-C is looked for meanwhile.
+/// Interval at which Ctrl-C is checked meanwhile.
 const WAIT: Duration = Duration::from_millis(20);
-/// How long a server may take to say how far it is.
+/// Longest time that the server may take to report the progress.
 const LOOK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Takes it.
+/// Takes the snapshot.
 pub fn run(image: &Path, copy: &Path, control: Option<&Path>, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
     refuse_same(image, copy)?;
     interrupt::answer_with("ending the snapshot; nothing is left of it");
@@ -52,7 +52,7 @@ pub fn run(image: &Path, copy: &Path, control: Option<&Path>, as_json: bool, qui
     Ok(ExitCode::Done)
 }
 
-/// Refuses to copy an image to itself, with better words than those for any file that is there.
+/// Returns an error if image and copy are one file. Its message is clearer than the one for any existing file.
 fn refuse_same(image: &Path, copy: &Path) -> Result<(), Failure> {
     let identity = |path: &Path| std::fs::metadata(path).ok().map(|facts| FileIdentity::of(&facts));
     match (identity(image), identity(copy)) {
@@ -64,7 +64,7 @@ fn refuse_same(image: &Path, copy: &Path) -> Result<(), Failure> {
     }
 }
 
-/// A bar that shows how far a snapshot is, once it takes long.
+/// Progress bar of a snapshot, shown only after [`BAR_AFTER`].
 struct Bar {
     bar: std::cell::OnceCell<ProgressBar>,
     begun: Instant,
@@ -92,7 +92,7 @@ impl Bar {
     }
 }
 
-/// Copies an image that nobody works on.
+/// Copies an image that no process has open.
 fn of_file(image: &Path, copy: &Path, bar: &Bar) -> Result<Value, SnapshotError> {
     let taken = snapshot::of_file(image, copy, &mut |done, all| {
         bar.tell(done, all);
@@ -119,7 +119,7 @@ fn document(image: &Path, copy: &Path, taken: &Value) -> Value {
     document
 }
 
-/// The control socket of the server that has `image` in use.
+/// Returns the path of the control socket of the server that has `image` open.
 fn find_control(image: &Path, in_use: &DeviceError) -> Result<PathBuf, Failure> {
     let unknown = |reason: String| {
         Failure::failed(format!("{} is in use by another process, {reason}", image.display())).or_try(
@@ -135,7 +135,7 @@ fn find_control(image: &Path, in_use: &DeviceError) -> Result<PathBuf, Failure> 
     }
 }
 
-/// Has the server at the control socket `control` copy its image.
+/// Asks the server at the control socket `control` to copy its image, and waits for the answer.
 fn of_server(image: &Path, copy: &Path, control: &Path, bar: &Bar) -> Result<Value, Failure> {
     let absolute = |path: &Path| {
         std::path::absolute(path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
@@ -154,7 +154,7 @@ fn of_server(image: &Path, copy: &Path, control: &Path, bar: &Bar) -> Result<Val
     let answer = loop {
         match told.recv_timeout(WAIT) {
             Ok(answer) => break answer,
-            // The connection ends with this process, and with it what the server does for it.
+            // The server ends the snapshot when the connection closes, which happens with the end of this process.
             Err(RecvTimeoutError::Timeout) if interrupt::requested() => {
                 let words =
                     "interrupted: the server stops too, and nothing is left unless the copy had just become whole";
@@ -179,9 +179,9 @@ fn of_server(image: &Path, copy: &Path, control: &Path, bar: &Bar) -> Result<Val
     }
 }
 
-/// Shows how far a server is.
+/// Shows the progress that the server reports.
 fn look(control: &Path, bar: &Bar) {
-    // The next look may bring more.
+    // A failed request is ignored: the next one may succeed.
     let Ok(stats) = ask(control, &json!({ "verb": "stats" }), Some(LOOK_PATIENCE)) else { return };
     let number = |key: &str| stats["snapshot"][key].as_u64();
     if let (Some(done), Some(all)) = (number("copied_bytes"), number("all_bytes")) {
@@ -189,7 +189,7 @@ fn look(control: &Path, bar: &Bar) {
     }
 }
 
-/// Why a server took no snapshot, with what to do.
+/// Returns the failure for a snapshot that the server did not take, with a remedy.
 fn not_taken(image: &Path, control: &Path, error: &AskError) -> Failure {
     let (image, control) = (image.display(), control.display());
     match error {
@@ -211,7 +211,7 @@ fn not_taken(image: &Path, control: &Path, error: &AskError) -> Failure {
     }
 }
 
-/// Why there is no copy of an image that nobody works on, with what to do.
+/// Returns the failure for an image without a server that could not be copied, with a remedy.
 fn failure(image: &Path, copy: &Path, error: &SnapshotError) -> Failure {
     let failure = Failure::failed(error);
     match error {

@@ -1,4 +1,4 @@
-//! `imbrex drive upgrade`: an image of an older version becomes one of this version.
+//! `imbrex drive upgrade`: converts an image of an older version to this version.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `imbrex fit`: a profile brought closer to what was measured of a real drive.
+//! `imbrex fit`: fits a profile to measurements of a real drive.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use imbrex::Progress;
 use imbrex::human::ms;
 use imbrex::measured::{fit_document, fit_to};
 
-/// Runs the command.
+/// Executes the command.
 pub fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
     for (path, option) in [(&args.out, "--out"), (&args.report, "--report")] {
         if let Some(path) = path {

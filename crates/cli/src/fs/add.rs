@@ -1,4 +1,4 @@
-//! `imbrex fs add`: an array gets a further drive, or a spare.
+//! `imbrex fs add`: adds a drive, or a spare, to an array.
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +14,13 @@ use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::output;
 
-/// The drive that comes.
+/// The drive to add.
 pub struct New<'a> {
-    /// Where it is.
+    /// Path of the drive.
     pub path: &'a Path,
-    /// Whether what it holds may be lost, and whether the user has said yes.
+    /// Whether the contents of the drive may be lost, and whether the user has confirmed that.
     pub consent: Consent,
-    /// Whether it waits for another to fail.
+    /// Whether the drive is added as a spare.
     pub is_spare: bool,
 }
 
@@ -56,7 +56,7 @@ pub fn run(paths: &[PathBuf], new: &New<'_>, as_json: bool, quiet: bool) -> Resu
     tell(&document(new.path, number, blocks), as_json)
 }
 
-/// What was done; the drive has no number where it is a spare.
+/// Returns the result as JSON. A spare has no number.
 pub fn document(path: &Path, number: Option<u8>, blocks: u64) -> Value {
     let bytes = blocks * BLOCK_BYTES as u64;
     json!({ "schema": "imbrex.fs-add/1", "drive": number, "spare": number.is_none(), "device": path, "bytes": bytes })

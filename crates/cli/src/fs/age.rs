@@ -1,5 +1,5 @@
-//! `imbrex fs age` (Singh 2014 §5.3): on devices that are not mounted, in virtual time at the speed of the drive; or in a
-//! mounted directory, by the wall clock.
+//! `imbrex fs age` (Singh 2014 §5.3): ages a file system. On devices that are not mounted it runs in virtual time at
+//! the speed of the drive; in a mounted directory it runs by the wall clock.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::output;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 
-/// Ages it.
+/// Ages the file system and prints the result.
 pub fn run(args: &AgeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let bar = Progress::on_terminal(quiet || args.json).requests("ageing", Some(args.operations));
     let (aged, fill_bytes, found) = match &args.places[..] {
@@ -42,7 +42,7 @@ pub fn run(args: &AgeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The ageing that is asked for where so many bytes are free.
+/// Returns the parameters of the ageing. `free_bytes` determines the default size: three quarters of the free space.
 fn asked(args: &AgeArgs, free_bytes: u64) -> Result<Age, Failure> {
     let fill_blocks = args.fill.unwrap_or(free_bytes / 4 * 3) / BYTES;
     if fill_blocks == 0 {
@@ -85,7 +85,7 @@ fn watch(bar: &ProgressBar, done: u64) -> bool {
     !interrupt::requested()
 }
 
-/// The failure of a load; where its folder is there already, with what to do.
+/// Returns the failure of a load, with a remedy if its folder exists already.
 fn there_already(args: &AgeArgs, error: LoadError) -> Failure {
     let is_folder = error.operation == "mkdir" && error.path.ends_with(&args.folder);
     let failure = Failure::failed(&error);

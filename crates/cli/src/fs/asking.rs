@@ -1,4 +1,4 @@
-//! How a command asks the process that serves a directory to do something with what it serves.
+//! Orders from a command to the process that serves a directory, to do a task with the file system.
 //!
 //! ```text
 //!   imbrex fs replace DIR ──(order, by an extended attribute)──► the process that serves: a task of the core
@@ -6,7 +6,7 @@
 //!            └──(how far it is, again and again, in the status)─────────────────┘
 //! ```
 //!
-//! The task goes on when the command that asked is killed; Ctrl-C stops it.
+//! The task continues when the command is killed; Ctrl-C stops the task.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -22,16 +22,16 @@ use uuid::Uuid;
 use super::stat;
 use crate::interrupt;
 
-/// How often the one who asked looks how far it is.
+/// Interval at which the command reads the progress.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A path as the process that serves understands it.
+/// Returns the absolute path of `path`, which the serving process needs: its working directory is another.
 pub fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     path.canonicalize().map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
 }
 
-/// The device at `path` that is to come into the array served on `directory`, as the process that serves understands it. What
-/// lies on the array itself is refused: that process would wait for itself.
+/// Returns the absolute path of the device at `path`, which is to be added to the array served on `directory`. A device
+/// that lies on the array itself is refused: the serving process would wait for itself.
 pub fn device_for(directory: &Path, path: &Path) -> Result<PathBuf, Failure> {
     let number = |path: &Path| {
         path.metadata().map(|it| it.dev()).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
@@ -43,12 +43,12 @@ pub fn device_for(directory: &Path, path: &Path) -> Result<PathBuf, Failure> {
     Ok(device)
 }
 
-/// Asks the process that serves `directory` to do `order`, shows how far it is under `name`, and waits. Returns what it
-/// came to. Ctrl-C stops it.
+/// Sends `order` to the process that serves `directory`, shows the progress under `name`, waits for the end of the
+/// task, and returns its result. Ctrl-C stops the task.
 pub fn ask(directory: &Path, name: &str, mut order: Value, quiet: bool) -> Result<Value, Failure> {
     let id = Uuid::new_v4().to_string();
     order["id"] = json!(id);
-    // Whether it is one of ours, and who serves it, is told first.
+    // Asked first for its error messages: `directory` may be another file system, or its server may be gone.
     stat::ask(directory)?;
     give(directory, &order)?;
     let bar = Progress::on_terminal(quiet).steps(name);

@@ -1,4 +1,5 @@
-//! `imbrex fs capacity` (Singh 2014 §5.3, tables 5.1 and 5.2): how much larger a caveat disk must be than what it holds.
+//! `imbrex fs capacity` (Singh 2014 §5.3, tables 5.1 and 5.2): finds out how much larger than its contents a caveat
+//! disk must be.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use imbrex::{Failure, Progress};
@@ -14,7 +15,7 @@ use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
 
-/// Searches for each DID and each algorithm.
+/// Searches the over-allocation for each DID and each allocation algorithm, and prints the results.
 pub fn run(args: &CapacityArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let fits = fits(args)?;
     let progress = Progress::on_terminal(quiet || args.json);
@@ -60,7 +61,7 @@ fn asked(args: &CapacityArgs, fit: &str, isolation: u64) -> Result<Capacity, Fai
     Ok(Capacity { isolation, no_overlap, fit: fit.into(), in_pieces: args.extents, age, step, most })
 }
 
-/// Hundredths of a percent, as a percentage.
+/// Converts parts of the size ([`PARTS`] are the whole) to percent.
 fn percent(extra: u64) -> f64 {
     extra as f64 * 100.0 / PARTS as f64
 }

@@ -1,4 +1,4 @@
-//! `imbrex fs check`: everything is read, nothing is changed.
+//! `imbrex fs check`: reads everything and changes nothing.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,32 +22,32 @@ use crate::output;
 const PIECE_BYTES: u64 = 1 << 20;
 const REGULAR: u32 = 0o100_000;
 
-/// Something that is wrong.
+/// Damage of one kind at one place.
 pub struct Finding {
-    /// Of what kind.
+    /// Kind of the damage, a word for JSON.
     pub kind: &'static str,
-    /// In words.
+    /// Description of the damage.
     pub text: String,
-    /// The file that it is in.
+    /// The damaged file, if it is known.
     pub path: Option<PathBuf>,
 }
 
-/// What was read, and what is wrong with it.
+/// Amount of files that were read, and the damage found.
 #[derive(Default)]
 pub struct Checked {
-    /// The file system.
+    /// UUID of the file system, if a superblock could be read.
     pub uuid: Option<uuid::Uuid>,
-    /// Files, each once whatever names it has.
+    /// Number of files, each counted once regardless of its names.
     pub files: u64,
-    /// Bytes that are stored of their contents.
+    /// Number of stored bytes of file contents that were read.
     pub bytes: u64,
-    /// What is wrong.
+    /// Damage that was found.
     pub findings: Vec<Finding>,
-    /// Files and directories that could not be opened.
+    /// Number of files and directories that could not be opened.
     pub unread: u64,
 }
 
-/// Checks; damage is told on standard output and by the exit code.
+/// Checks the file system. Prints the damage on standard output and returns [`ExitCode::Damage`] if there is any.
 pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     let mut checked = Checked::default();
     let clock = Clock::in_virtual_time();
@@ -62,18 +62,21 @@ pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     Ok(if checked.findings.is_empty() { ExitCode::Done } else { ExitCode::Damage })
 }
 
-/// What the superblocks of the devices tell.
+/// Results of reading the superblocks of the devices.
 #[derive(Default)]
 struct Looks {
-    /// Those that are ours and damaged.
+    /// Damaged superblocks of file systems of this program.
     damaged: Vec<Finding>,
-    /// Devices that have none of ours, in words.
+    /// Error messages of the devices without a superblock of this program.
     strangers: Vec<String>,
-    /// The first device with a good one, and its file system: without one nothing more can be said.
+    /// The first device with a valid superblock, and the UUID of its file system. Without one the check ends here.
     told: Option<(String, uuid::Uuid)>,
 }
 
-/// Looks at the superblocks; a failure where the devices are not of one file system.
+/// Reads the superblocks of the devices.
+///
+/// # Errors
+/// The devices belong to different file systems, or no device has a superblock, not even a damaged one.
 fn look_at(clock: &Clock, paths: &[PathBuf]) -> Result<Looks, Failure> {
     let mut looks = Looks::default();
     for path in paths {
@@ -109,7 +112,7 @@ fn look_at(clock: &Clock, paths: &[PathBuf]) -> Result<Looks, Failure> {
     }
 }
 
-/// The failure where a device is none of the file system's, which is no damage.
+/// Returns the failure for a device that does not belong to the file system, which is no damage.
 fn stranger(looks: &Looks) -> Option<Failure> {
     let (first, uuid) = looks.told.as_ref()?;
     let strange = looks.strangers.first()?;
@@ -125,13 +128,13 @@ fn check(clock: Clock, devices: Devices, looks: Looks, checked: &mut Checked, as
         if looks.damaged.is_empty() {
             return Err(stranger(&looks).unwrap_or(missing));
         }
-        // It is there, and cannot be told.
+        // The missing device is present, with a damaged superblock.
         checked.findings = looks.damaged;
         return Ok(());
     }
     let offline = match Offline::mount_silently(clock, devices, Purpose::Look) {
         Ok(offline) => offline,
-        // Nothing does without the stranger.
+        // The mount needs the device without a superblock.
         Err(failure) if looks.strangers.contains(&failure.message) => {
             return Err(stranger(&looks).unwrap_or(failure));
         }
@@ -140,7 +143,8 @@ fn check(clock: Clock, devices: Devices, looks: Looks, checked: &mut Checked, as
             return Ok(());
         }
     };
-    // All is there without it. Else it may be what is missing, overwritten.
+    // If all devices of the file system are present, the foreign one is the user's mistake. Else it may be a missing
+    // device that was overwritten, which is damage.
     let is_complete = offline.mounted.missing.is_empty() && offline.mounted.missing_copies.is_empty();
     if let Some(failure) = stranger(&looks).filter(|_| is_complete) {
         return Err(failure);
@@ -191,8 +195,8 @@ fn check(clock: Clock, devices: Devices, looks: Looks, checked: &mut Checked, as
     check_rows(&offline, checked)
 }
 
-/// Checks what reading files does not: all copies of the metadata; and on an array with all its drives parity and
-/// mirrors.
+/// Checks parts that reading files does not cover: all copies of the metadata; and on an array with all its drives
+/// parity and mirrors.
 fn check_rows(offline: &Offline, checked: &mut Checked) -> Result<(), Failure> {
     let fs = offline.fs.clone();
     let copies = offline.fs.clone();
@@ -220,15 +224,16 @@ fn check_rows(offline: &Offline, checked: &mut Checked) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The failure where too many devices are missing, which is no damage and so no finding; `None` where enough are there.
+/// Returns the failure for too many missing devices, which is no damage and so no finding; `None` if enough are
+/// present.
 fn missing(clock: &Clock, devices: &Devices) -> Result<Option<Failure>, Failure> {
     let (mut drives, mut copies) = (BTreeSet::new(), BTreeSet::new());
     let (mut all_drives, mut all_copies, mut spare) = (usize::MAX, 0, 0);
     for device in devices.all.clone() {
-        // One that cannot be told is a finding of its own.
+        // A damaged superblock is a finding of its own.
         let Ok(superblock) = devices::run(clock, async move { look(&device).await }) else { continue };
         spare = superblock.shape.map_or(0, |shape| usize::from(shape.parity));
-        // A drive that came later knows itself as one more than there were.
+        // The superblock of a drive that was added later counts one drive more than the older superblocks.
         all_drives = all_drives.min(superblock.data_members().len());
         all_copies = superblock.metadata_members().len();
         match superblock.own().role {
@@ -238,7 +243,7 @@ fn missing(clock: &Clock, devices: &Devices) -> Result<Option<Failure>, Failure>
             Role::Spare => {}
         }
     }
-    // An array does without as many drives as it has parity, and every file system without all copies of its metadata but one.
+    // An array works without as many drives as it has parity, and every file system with one copy of its metadata.
     if !copies.is_empty() && drives.len() + spare >= all_drives {
         return Ok(None);
     }
@@ -248,9 +253,10 @@ fn missing(clock: &Clock, devices: &Devices) -> Result<Option<Failure>, Failure>
     Ok(Some(failure.or_try("name them all")))
 }
 
-/// Returns a message for each unreadable range of bytes in `pieces` of a file. Adjacent blocks with the same error are one range.
+/// Returns a message for each unreadable range of bytes in `pieces` of a file. Adjacent blocks with the same error are
+/// one range.
 fn damaged_ranges(offline: &Offline, inode: Inode, pieces: &[(u64, u64)]) -> Result<Vec<String>, Failure> {
-    // First byte, end, and the error; no error where the hot zone has a whole copy.
+    // First byte, end, and the error; no error where the hot zone has an intact copy.
     let mut wrong: Vec<(u64, u64, Option<String>)> = Vec::new();
     for &(from, to) in pieces {
         if read(offline, inode, from, to - from)?.is_ok() {
@@ -281,7 +287,7 @@ fn read(offline: &Offline, inode: Inode, offset: u64, bytes: u64) -> Result<Resu
     devices::run(&offline.clock, reading)
 }
 
-/// Prints it.
+/// Prints the result of a check.
 pub fn tell(paths: &[PathBuf], checked: &Checked, as_json: bool) -> Result<(), Failure> {
     let name = paths.first().map(Path::new).unwrap_or(Path::new("")).display();
     if as_json {

@@ -1,4 +1,4 @@
-//! `imbrex fs clean`.
+//! `imbrex fs clean`: empties zones with dead blocks.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::{Offline, asking, print};
 use crate::error::ExitCode;
 use crate::output;
 
-/// Empties zones.
+/// Empties up to `zones` zones, all that free space by default.
 pub fn run(paths: &[PathBuf], zones: Option<u64>, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
     if let [directory] = paths
         && directory.is_dir()

@@ -1,4 +1,4 @@
-//! The devices of a file system: told apart, opened, found by their UUID.
+//! The devices of a file system: finds out their kinds, opens them, finds the missing ones by UUID.
 
 use std::fs::File;
 use std::future::Future;
@@ -21,31 +21,37 @@ use imbrex_safety::Survey;
 
 use crate::consent::{self, Consent};
 
-/// What devices are opened for.
+/// Purpose for which devices are opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
-    /// To look: nothing is changed, others may look too.
+    /// Reading: nothing is changed, and other processes may read too.
     Look,
-    /// To work: for this process alone. What is flushed outlives the process, and at a good end the host.
+    /// Offline work: exclusive access. Flushed writes survive the process, and after a clean end the host.
     Work,
-    /// To serve others: like [`Purpose::Work`], and what is flushed outlives the host.
+    /// Serving a mount: like [`Purpose::Work`], and flushed writes survive the host.
     Serve,
 }
 
 /// The devices of one file system.
 pub struct Devices {
-    /// All of them, in no order that matters.
+    /// All opened devices, in any order.
     pub all: Vec<Device>,
-    /// Where each is.
+    /// Paths of the devices, in the order of `all`.
     pub paths: Vec<PathBuf>,
 }
 
-/// Runs `task` to its end. An error if it fails, or waits for space on the host's disk.
+/// Executes `task` to its end.
+///
+/// # Errors
+/// The task fails, or waits for space on the host's disk.
 pub fn run<T: 'static>(clock: &Clock, task: impl Future<Output = Result<T, FsError>> + 'static) -> Result<T, Failure> {
     complete(clock, task)?.map_err(Failure::failed)
 }
 
-/// Runs `task` to its end. An error if it waits for space on the host's disk.
+/// Executes `task` to its end.
+///
+/// # Errors
+/// The task waits for space on the host's disk.
 pub fn complete<T: 'static>(clock: &Clock, task: impl Future<Output = T> + 'static) -> Result<T, Failure> {
     let running = clock.clone();
     let outcome = clock.run(async move { running.unless_blocked(task).await }).map_err(Failure::failed)?;
@@ -55,13 +61,13 @@ pub fn complete<T: 'static>(clock: &Clock, task: impl Future<Output = T> + 'stat
     })
 }
 
-/// The time of day in nanoseconds since 1970.
+/// Returns the time of day in nanoseconds since 1970.
 pub fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// What a path leads to.
+/// Kind of the device at a path.
 enum Kind {
     Image,
     Zoned,
@@ -112,8 +118,8 @@ fn zoned(path: &Path) -> Result<Box<dyn Backend + Send>, Failure> {
     Err(Failure::failed(format!("{}: zoned block devices are for Linux", path.display())))
 }
 
-/// Opens the devices in `paths` for a file system that erases them, and asks for the user's consent. A device that is refused
-/// has not been written: an image is looked at before it is opened for writing, and again afterwards.
+/// Opens the devices in `paths` for a file system that erases them, and asks for the user's consent. A device that is
+/// refused has not been written: an image is examined before it is opened for writing, and again afterwards.
 pub fn open_new(
     clock: &Clock,
     paths: &[&Path],
@@ -131,8 +137,8 @@ pub fn open_new(
     Ok(devices)
 }
 
-/// Asks for the user's consent before a process that serves a file system erases the device in `path`. A device that serves it
-/// already is refused, or accepted, by that process.
+/// Asks for the user's consent before a process that serves a file system erases the device in `path`. A device that is
+/// in use is not checked here: the serving process refuses it, unless the device belongs to that process.
 pub fn ask_for(path: &Path, consent: Consent) -> Result<(), Failure> {
     match survey_path(path) {
         Ok(survey) => consent::ask(&[survey], consent, "all of it is erased"),
@@ -141,12 +147,12 @@ pub fn ask_for(path: &Path, consent: Consent) -> Result<(), Failure> {
     }
 }
 
-/// Looks for who uses a device and for what it holds, through the handle by which it is read and written.
+/// Finds the users and contents of a device, through the handle by which it is read and written.
 pub fn survey(device: &Device) -> Result<Survey, Failure> {
     device.survey().map_err(consent::not_surveyed(device.name()))
 }
 
-/// Looks at the device in `path`, and lets go of it.
+/// Finds the users and contents of the device in `path`. The device is closed afterwards.
 pub fn survey_path(path: &Path) -> Result<Survey, Failure> {
     let clock = Clock::in_virtual_time();
     let survey = survey(&open(&clock, path, Purpose::Look, false)?);
@@ -154,7 +160,8 @@ pub fn survey_path(path: &Path) -> Result<Survey, Failure> {
     survey
 }
 
-/// Opens one device. `is_paced`: an emulated drive answers when it would, not at once.
+/// Opens one device. With `is_paced` an emulated drive takes its simulated time for every answer, else it answers at
+/// once.
 pub fn open(clock: &Clock, path: &Path, purpose: Purpose, is_paced: bool) -> Result<Device, Failure> {
     let backend = match kind(path)? {
         Kind::Image => emulated(path, purpose, is_paced).map_err(in_use)?,
@@ -164,7 +171,7 @@ pub fn open(clock: &Clock, path: &Path, purpose: Purpose, is_paced: bool) -> Res
             Box::new(file.map_err(|fault: DeviceFault| in_use(Failure::failed(fault)))?)
         }
     };
-    // A mounted file system goes on while a device works. A paced drive answers later by itself.
+    // Lets a mounted file system continue while a device works. The answers of a paced drive are asynchronous anyway.
     let backend: Box<dyn Backend> = match purpose {
         Purpose::Serve if !is_paced => Box::new(Background::new(backend, clock.notify())),
         _ => backend,
@@ -177,12 +184,13 @@ pub fn is_in_use(failure: &Failure) -> bool {
     failure.message.contains("in use by another process")
 }
 
-/// Returns whether a device was refused because another process, or the kernel, has it. The kernel can have a block device only.
+/// Returns whether a device was refused because another process has it, or the kernel, which can have block devices
+/// only.
 pub fn is_held(failure: &Failure) -> bool {
     is_in_use(failure) || failure.message.contains("in use: another process")
 }
 
-/// The same failure; where another process has the device, with what to do.
+/// Adds a remedy to `failure` if another process has the device.
 fn in_use(failure: Failure) -> Failure {
     if is_in_use(&failure) {
         return failure.or_try("`imbrex fs umount DIR` if it is mounted, `imbrex fs stat DIR` to look at it meanwhile");
@@ -190,11 +198,11 @@ fn in_use(failure: Failure) -> Failure {
     failure
 }
 
-/// Devices that are told, each with where it is.
+/// Devices whose superblock could be read, with their paths.
 type Known = Vec<(Superblock, PathBuf)>;
 
-/// Refuses the device at `path` if one of those that are `known` has the same UUID: one of both is a copy of the other, of
-/// another time, and which one is wanted is for the user to say.
+/// Refuses the device at `path` if a device in `known` has the same UUID: one is a copy of the other, from another
+/// time, and only the user knows which one is wanted.
 fn refuse_copy(known: &[(Superblock, PathBuf)], superblock: &Superblock, path: &Path) -> Result<(), Failure> {
     let uuid = superblock.own().uuid;
     let Some((_, other)) = known.iter().find(|(there, _)| there.own().uuid == uuid) else { return Ok(()) };
@@ -205,7 +213,7 @@ fn refuse_copy(known: &[(Superblock, PathBuf)], superblock: &Superblock, path: &
 }
 
 impl Devices {
-    /// Opens the devices in `paths`, and those of their file system that lie in the folder of the first.
+    /// Opens the devices in `paths`, and the other devices of their file system that lie in the folder of the first.
     pub fn open(clock: &Clock, paths: &[PathBuf], purpose: Purpose, is_paced: bool) -> Result<Devices, Failure> {
         let mut devices = Devices { all: Vec::new(), paths: paths.to_vec() };
         for path in paths {
@@ -213,7 +221,8 @@ impl Devices {
         }
         let (mut known, mut failed): (Known, _) = (Vec::new(), None);
         for (device, path) in devices.all.clone().into_iter().zip(paths) {
-            // One that cannot be told is named when it is mounted, where the others can do without it.
+            // An unreadable superblock is no error yet: if the other devices suffice, the mount works and names this
+            // device.
             match run(clock, async move { look(&device).await }) {
                 Ok(superblock) => {
                     refuse_copy(&known, &superblock, path)?;
@@ -229,8 +238,8 @@ impl Devices {
         Ok(devices)
     }
 
-    /// Opens the devices of the same file system that lie in the folder of the first and are not there already: of an array
-    /// all, since it may have drives that its first superblock does not know, else those that are missing.
+    /// Opens further devices of the file system that lie in the folder of the first. Of an array it opens all, since
+    /// the array may have drives that its first superblock does not know; else only the missing ones.
     fn add_beside(&mut self, clock: &Clock, mut known: Known, purpose: Purpose, is_paced: bool) -> Result<(), Failure> {
         let first = known[0].0.clone();
         let takes_all = first.shape.is_some() || first.metadata_members().len() > 1;
@@ -247,7 +256,7 @@ impl Devices {
         Ok(())
     }
 
-    /// Ends them in good order.
+    /// Shuts the devices down in good order.
     pub fn shut_down(&self) -> Result<(), Failure> {
         for device in &self.all {
             device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
@@ -256,7 +265,7 @@ impl Devices {
     }
 }
 
-/// Whether both paths lead to one file or device.
+/// Returns whether both paths lead to one file or device.
 pub fn are_same(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
@@ -264,7 +273,7 @@ pub fn are_same(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// The files beside the first of `paths` that are none of them, in order of their names.
+/// Returns the files beside the first of `paths` that are not in `paths`, ordered by name.
 fn beside(paths: &[PathBuf]) -> Vec<PathBuf> {
     let folder = paths.first().and_then(|path| path.parent()).unwrap_or(Path::new("."));
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -276,11 +285,11 @@ fn beside(paths: &[PathBuf]) -> Vec<PathBuf> {
     files
 }
 
-/// The superblock in a file, if it has one.
+/// Returns the superblock in a file, if it has one.
 fn peek(path: &Path) -> Option<Superblock> {
     match kind(path).ok()? {
         Kind::Plain => {
-            // Either copy of it tells whose the device is.
+            // Either of the two superblocks names the file system.
             let mut blocks = vec![0; 2 * BLOCK_BYTES];
             File::open(path).ok()?.read_exact(&mut blocks).ok()?;
             blocks.chunks(BLOCK_BYTES).find_map(|block| Superblock::decode(block).ok())

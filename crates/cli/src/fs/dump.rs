@@ -1,4 +1,4 @@
-//! `imbrex fs dump`: what is on the devices.
+//! `imbrex fs dump`: prints the contents of the devices.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use super::{Offline, Walked, print, walk};
 use crate::error::ExitCode;
 use crate::output;
 
-/// Prints it.
+/// Prints superblock, checkpoint, and files with their extents.
 pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     let offline = Offline::open(paths, Purpose::Look)?;
     let files = walk(&offline.fs)?;
@@ -59,7 +59,7 @@ fn as_value(offline: &Offline, file: &Walked) -> Result<Value, Failure> {
     }))
 }
 
-/// The first block of a piece of a file, of the data or of the hot zone, and whether of the latter.
+/// Returns the first block of an extent, counted in the data or in the hot zone, and whether it lies in the hot zone.
 fn place(offline: &Offline, extent: &Extent) -> (u64, bool) {
     let superblock = offline.fs.superblock();
     let is_hot = superblock.layout.hot.1 > 0 && extent.start >= superblock.hot_base();

@@ -1,7 +1,7 @@
-//! The figures of a mounted file system, over HTTP and on a Unix socket: what `imbrex fs stat` tells.
+//! The figures of a mounted file system, over HTTP and on a Unix socket: those that `imbrex fs stat` prints.
 //!
-//! They are asked for like everybody asks, by the extended attribute of the directory: so a thread of their own does not
-//! reach into the one that serves.
+//! The threads that serve the figures read them like any other process, by the extended attribute of the directory. So
+//! they share no state with the thread that serves the file system.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,8 @@ use super::options::Options;
 use super::{stat, status};
 use crate::serve::cannot_listen;
 
-/// Name, kind, help, where it is in the status, and by what it is multiplied to be in the unit that the name says.
+/// Metrics for Prometheus: name, kind, help, JSON pointer into the status, and the factor from the status' unit to the
+/// one in the name.
 const METRICS: [(&str, &str, &str, &str, f64); 24] = [
     ("imbrex_fs_bytes", "gauge", "Room for data.", "/blocks", 4096.0),
     ("imbrex_fs_live_bytes", "gauge", "Data of files.", "/live_blocks", 4096.0),
@@ -64,7 +65,7 @@ const METRICS: [(&str, &str, &str, &str, f64); 24] = [
     ),
 ];
 
-/// What is looked at.
+/// A mounted directory whose figures are served.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -96,7 +97,7 @@ impl Shown for Directory {
 fn prometheus(document: &Value) -> String {
     let mut out = String::new();
     for (name, kind, help, place, one) in METRICS {
-        // Of a list its length counts.
+        // The value of a list is its length.
         let number = |value: &Value| value.as_f64().or_else(|| value.as_array().map(|list| list.len() as f64));
         let Some(value) = document.pointer(place).and_then(number) else { continue };
         // Writing to a string does not fail.
@@ -112,7 +113,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Serves those of the file system on `directory` where `options` say.
+    /// Starts the threads that serve the figures of the file system on `directory`, at the addresses in `options`.
     pub fn serve(directory: &Path, options: &Options, quiet: bool) -> Result<Figures, Failure> {
         let is_over = Arc::new(AtomicBool::new(false));
         let told = is_over.clone();
@@ -135,7 +136,7 @@ impl Figures {
         Ok(Figures { is_over, threads })
     }
 
-    /// Ends them.
+    /// Ends the threads.
     pub fn end(self) {
         self.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads {

@@ -1,7 +1,7 @@
 //! The program as mount(8) calls it: `mount -t fuse.imbrex SOURCE DIR -o OPTIONS`, a line of fstab, or `-o remount,ro`.
 //!
-//! mount(8) runs `mount.fuse`, which runs `imbrex SOURCE DIR -o OPTIONS`; where a link `/sbin/mount.fuse.imbrex` leads here,
-//! it runs that. Both are read as `imbrex fs mount SOURCE DIR -o OPTIONS`.
+//! mount(8) runs `mount.fuse`, which runs `imbrex SOURCE DIR -o OPTIONS`; or it runs `/sbin/mount.fuse.imbrex`, if that
+//! is a link to this program. Both command lines are read as `imbrex fs mount SOURCE DIR -o OPTIONS`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::stat;
 use crate::args::Cli;
 use crate::error::ExitCode;
 
-/// The words of the command line, those of a mount helper as the command that they stand for.
+/// Returns the arguments of this process. The arguments of a mount helper are translated to those of `imbrex fs mount`.
 pub fn arguments() -> Vec<OsString> {
     as_command(std::env::args_os().collect())
 }
@@ -42,7 +42,7 @@ fn is_helper(program: &OsStr) -> bool {
     matches!(name, "mount.imbrex" | "mount.fuse.imbrex" | "mount.fuse3.imbrex")
 }
 
-/// Changes how a directory that is mounted already may be used: `-o remount,ro` and `-o remount,rw`.
+/// Changes the flags of a directory that is mounted already: `-o remount,ro` and `-o remount,rw`.
 pub fn remount(directory: &Path, options: &Options) -> Result<ExitCode, Failure> {
     let place = directory.display();
     let status = stat::ask(directory)?;

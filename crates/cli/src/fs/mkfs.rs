@@ -1,4 +1,4 @@
-//! `imbrex fs mkfs`.
+//! `imbrex fs mkfs`: makes a file system on a drive or an array.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::output;
 
-/// Makes it.
+/// Makes the file system.
 pub fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
     let clock = Clock::in_virtual_time();
     let made =
@@ -28,7 +28,7 @@ pub fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
         [&args.devices, &args.meta, &args.spare].into_iter().flatten().map(PathBuf::as_path).collect();
     let consent = Consent { force: args.force, yes: args.yes };
     let numbers = (args.devices.len(), args.meta.len());
-    // What makes no sense is told before anybody is asked.
+    // Wrong options are reported before the user is asked.
     let check = |all: &[Device]| plan(parts_of(numbers, all), &options(args, all)?).map(drop).map_err(Failure::failed);
     let all = devices::open_new(&clock, &paths, consent, check)?;
     let (options, devices) = (options(args, &all)?, all.clone());
@@ -42,18 +42,18 @@ pub fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// Returns the devices by what they are for: first the drives, then the copies of the metadata, then the spares.
+/// Returns the devices by purpose: first the drives, then the copies of the metadata, then the spares.
 fn parts_of((drives, copies): (usize, usize), all: &[Device]) -> Parts<'_> {
     let (drives, others) = all.split_at(drives);
     let (metadata, spares) = others.split_at(copies);
     Parts { drives, metadata, spares }
 }
 
-/// A file that was made, and is removed again unless what it was made for is done.
+/// A new file that is removed again unless the operation that needs it succeeds. Empty if the file existed before.
 pub(super) struct NewFile(Option<PathBuf>);
 
 impl NewFile {
-    /// It stays.
+    /// Keeps the file.
     pub fn keep(mut self) {
         self.0 = None;
     }
@@ -61,12 +61,12 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // Whoever cannot remove it has been told what failed.
+        // An error is ignored: the failure that led here is reported.
         let _ = self.0.take().map(std::fs::remove_file);
     }
 }
 
-/// Makes the file for metadata if it is not there yet, of the size that was given.
+/// Creates the file for metadata with the given size, if it does not exist yet.
 pub(super) fn make_file(path: &Path, bytes: Option<u64>) -> Result<NewFile, Failure> {
     if path.exists() {
         return Ok(NewFile(None));
@@ -125,7 +125,7 @@ fn options(args: &MkfsArgs, all: &[Device]) -> Result<MakeOptions, Failure> {
     })
 }
 
-/// Blocks of the hot zone.
+/// Returns the size of the hot zone in blocks.
 fn hot_blocks(bytes: Option<u64>) -> Result<u64, Failure> {
     match bytes.map(|bytes| bytes / BLOCK_BYTES as u64) {
         Some(0) => Err(Failure::usage(format!("--hot: a zone has {BLOCK_BYTES} bytes at least"))),
@@ -133,7 +133,7 @@ fn hot_blocks(bytes: Option<u64>) -> Result<u64, Failure> {
     }
 }
 
-/// Blocks that data may lie in; of an array, those that its zones could hold in the widest groups.
+/// Returns the number of blocks for data; of an array, the number that its zones could hold in the widest groups.
 fn data_blocks(superblock: &Superblock) -> u64 {
     let Some(shape) = superblock.shape else { return superblock.data.1 };
     let columns = u64::from(shape.width) + u64::from(shape.parity);

@@ -1,4 +1,4 @@
-//! `imbrex fs`: file systems for raw shingled disks. One file a command.
+//! `imbrex fs`: file systems for raw shingled disks. Each command has a file of its own.
 
 mod add;
 mod age;
@@ -43,10 +43,10 @@ use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::output;
 
-/// Names that are asked for at once.
+/// Number of directory entries that are read at once.
 const NAMES_AT_ONCE: usize = 1024;
 
-/// Runs the command.
+/// Executes the command.
 pub fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
     match command {
         FsCommand::Mkfs(args) => mkfs::run(args),
@@ -78,7 +78,8 @@ pub fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
     }
 }
 
-/// A file system that is looked at or worked on without being served: in virtual time, so nobody waits.
+/// A file system that a command reads or changes without serving it, in virtual time: device operations take no real
+/// time.
 struct Offline {
     clock: Clock,
     devices: Devices,
@@ -112,7 +113,7 @@ impl Offline {
     }
 }
 
-/// Says on standard error which drives of an array are not there, and which devices are none of it any more.
+/// Prints on standard error the missing drives, copies and spares, and the devices that are not used, with remedies.
 fn tell_missing(mounted: &Mounted) {
     for drive in &mounted.missing {
         eprintln!(
@@ -153,15 +154,15 @@ fn tell_missing(mounted: &Mounted) {
     }
 }
 
-/// A file with its path, as a walk comes by it.
+/// An entry of a walk: a file with its path.
 struct Walked {
     path: PathBuf,
     inode: Inode,
     mode: u32,
 }
 
-/// Every name of a file system, directories before what is in them, each once. What is in a directory that has several names, as a
-/// damaged one may, is told below the first of them.
+/// Returns every name of a file system once, directories before their contents. The contents of a directory with
+/// several names, which only a damaged file system has, are listed below the first name.
 fn walk(fs: &Fs) -> Result<Vec<Walked>, Failure> {
     use std::os::unix::ffi::OsStrExt;
     let mut found = vec![Walked { path: "/".into(), inode: ROOT, mode: 0o040_755 }];
@@ -180,8 +181,8 @@ fn walk(fs: &Fs) -> Result<Vec<Walked>, Failure> {
     Ok(found)
 }
 
-/// The bytes of a file that are stored, in pieces of up to `most`, in order: where each begins and ends. Holes are left out, so a file
-/// takes as long as what it has.
+/// Returns the stored bytes of a file as ranges (start, end) of at most `most` bytes, in order. Holes are left out, so
+/// the work depends on the stored bytes, not on the file's size.
 fn stored_pieces(fs: &Fs, inode: Inode, most: u64) -> Result<Vec<(u64, u64)>, Failure> {
     let size = fs.attr(inode).map_err(Failure::failed)?.attributes.size;
     let mut pieces: Vec<(u64, u64)> = Vec::new();

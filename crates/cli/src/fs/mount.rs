@@ -1,7 +1,8 @@
-//! `imbrex fs mount`: a file system on a directory, served by a process of its own.
+//! `imbrex fs mount`: mounts a file system on a directory, served by a process of its own.
 //!
-//! In the background the program starts itself again, waits until that process says that the directory is served, and
-//! ends. So errors are told where the user is, and when the command returns the directory can be used.
+//! In the background mode the program starts itself again, waits until the new process reports that the directory is
+//! served, and ends. So errors are printed on the user's terminal, and the directory is usable when the command
+//! returns.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -24,14 +25,14 @@ use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
 
-/// A killed process lets go of its devices within this time, unless much memory is to be freed.
+/// Time within which a killed process has released its devices, unless it frees much memory.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Says to a process that it is the one in the background.
+/// Environment variable that marks the process in the background.
 const BACKGROUND: &str = "IMBREX_FS_MOUNT_IN_BACKGROUND";
-/// What it says when the directory is served.
+/// Line that the process in the background prints when the directory is served.
 const SERVED: &str = "served";
 
-/// Mounts.
+/// Mounts the file system. In the foreground it returns after the unmount.
 pub fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let options = options::parse(&args.options)?;
     let (directory, devices) = args.places.split_last().expect("there are two at least");
@@ -72,8 +73,8 @@ pub fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// Opens the devices. Returns their clock, and the time of day in nanoseconds at which it began. A process that was killed may hold a
-/// device for a moment longer: that is waited for.
+/// Opens the devices. Returns their executor, the time of day in nanoseconds at which its clock began, and the devices.
+/// A process that was killed may hold a device a moment longer: the function retries for [`PATIENCE`].
 fn open_devices(paths: &[PathBuf], purpose: Purpose, is_paced: bool) -> Result<(Clock, i64, Devices), Failure> {
     let since = Instant::now();
     loop {
@@ -88,7 +89,7 @@ fn open_devices(paths: &[PathBuf], purpose: Purpose, is_paced: bool) -> Result<(
     }
 }
 
-/// Starts this program again and waits until it serves.
+/// Starts this program again in the background and waits until it serves the directory.
 fn start_in_background() -> Result<ExitCode, Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("cannot start the process that serves: {error}"));
     let program = std::env::current_exe().map_err(failed)?;
@@ -105,7 +106,7 @@ fn start_in_background() -> Result<ExitCode, Failure> {
     if word.trim_end() == SERVED {
         return Ok(ExitCode::Done);
     }
-    // It has said why on standard error.
+    // The process has printed the reason on standard error.
     let status = child.wait().map_err(failed)?;
     match status.code() {
         Some(2) => Ok(ExitCode::Usage),
@@ -114,10 +115,10 @@ fn start_in_background() -> Result<ExitCode, Failure> {
     }
 }
 
-/// Says that the directory is served, and lets go of terminal, folder and parent.
+/// Reports that the directory is served, then detaches from terminal, working directory and parent.
 fn leave_terminal() -> Result<(), Failure> {
     let failed = |what: &'static str| move |error: std::io::Error| Failure::failed(format!("{what}: {error}"));
-    // One that leads its group already stays there: nothing depends on it.
+    // Fails for a process that leads its group already, which does no harm.
     let _ = rustix::process::setsid();
     std::env::set_current_dir("/").map_err(failed("leaving the folder"))?;
     output::line(SERVED)?;
@@ -126,7 +127,7 @@ fn leave_terminal() -> Result<(), Failure> {
     rustix::stdio::dup2_stderr(&nothing).map_err(|error| failed("standard error")(error.into()))
 }
 
-/// The directory, if something can be mounted there.
+/// Returns the canonical path of the mount point, after checking that a file system can be mounted there.
 fn mount_point(directory: &Path, options: &Options, quiet: bool) -> Result<PathBuf, Failure> {
     use std::os::unix::fs::MetadataExt;
     let place = directory.display();
@@ -158,7 +159,7 @@ fn mount_point(directory: &Path, options: &Options, quiet: bool) -> Result<PathB
     Ok(directory)
 }
 
-/// A file system that is to be served.
+/// A file system to be served, with its devices.
 struct Served {
     clock: Clock,
     devices: Devices,

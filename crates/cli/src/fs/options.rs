@@ -7,42 +7,42 @@ use imbrex_serve::fuse;
 
 use crate::args::size;
 
-/// Options of stores.
+/// Names of the options that are passed to the store.
 const STORE: [&str; 7] = ["fit", "extents", "cleaner", "clean_below", "open_groups", "kept_back", "hot_files"];
-/// Bounds of the options of queues.
+/// Upper bounds of the queue options.
 const QUEUE_DEPTH_MAX: usize = 1024;
 const QUEUE_DEADLINE_MS_MAX: u64 = 60_000;
-/// What fstab and mount(8) may hand on, and means nothing here.
+/// Options of fstab and mount(8) that have no effect here.
 const IGNORED: [&str; 9] =
     ["defaults", "default_permissions", "auto", "noauto", "user", "nouser", "nofail", "_netdev", "relatime"];
 
-/// What the kernel tells of a mount, which mount(8) hands back when it is to change.
+/// Options that the kernel reports for a mount, and that mount(8) passes back on a remount.
 const TOLD: [&str; 6] = ["user_id", "group_id", "rootmode", "subtype", "max_read", "user"];
 
-/// How to mount, as the user said it.
+/// The user's mount options.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Options {
-    /// Change nothing.
+    /// Mount read-only.
     pub read_only: bool,
-    /// Change how a directory that is mounted may be used.
+    /// Change the flags of a directory that is mounted already.
     pub remount: bool,
-    /// Let other users look.
+    /// Give other users access.
     pub allow_other: bool,
-    /// The name of the source.
+    /// Name of the source in the mount table.
     pub source: Option<String>,
-    /// Emulated drives answer as slowly as they would.
+    /// Emulated drives take their simulated time for every answer.
     pub is_paced: bool,
-    /// Bytes of files in memory that are not yet written.
+    /// Bound on the bytes of files in memory that are not yet written.
     pub cache_bytes: Option<u64>,
-    /// Operations that a drive has at a time.
+    /// Number of operations that a drive has at a time.
     pub queue_depth: Option<usize>,
-    /// After so many nanoseconds a write takes turns with reads.
+    /// Time, in nanoseconds, after which a waiting write takes turns with reads.
     pub queue_deadline_ns: Option<u64>,
-    /// Where its figures are served over HTTP.
+    /// Address at which the figures are served over HTTP.
     pub window: Option<String>,
-    /// The Unix socket that gives its figures as text.
+    /// Unix socket that gives the figures as text.
     pub stats: Option<PathBuf>,
-    /// The directory may hold something, which cannot be seen meanwhile.
+    /// The directory may have contents, which are hidden during the mount.
     pub non_empty: bool,
     /// Options of the store.
     pub store: Vec<(String, String)>,
@@ -50,7 +50,7 @@ pub struct Options {
     pub flags: Vec<String>,
 }
 
-/// Reads them.
+/// Parses the options.
 pub fn parse(words: &[String]) -> Result<Options, Failure> {
     let mut options = Options::default();
     for word in words.iter().filter(|word| !word.is_empty()) {

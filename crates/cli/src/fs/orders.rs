@@ -1,7 +1,7 @@
-//! Tasks that are done with a mounted file system by the process that serves it; [`super::asking`] is how a command
-//! asks for one.
+//! Tasks with a mounted file system that the serving process does when a command orders them; [`super::asking`] is the
+//! command's side.
 //!
-//! One is done at a time.
+//! One task is done at a time.
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -19,19 +19,19 @@ use super::{add, replace, scrub, scrubs, status};
 use crate::consent::{self, Consent};
 use crate::displaced::Watched;
 
-/// What is being done, or was done last.
+/// The running task, or the last one.
 struct Task {
     id: String,
     order: String,
     done: Cell<u64>,
     all: Cell<u64>,
     is_stopped: Cell<bool>,
-    /// What it came to, once it has ended.
+    /// Result of the task, once it has ended.
     outcome: RefCell<Option<Result<Value, String>>>,
 }
 
 impl Task {
-    /// Notes how far it is; says whether to go on.
+    /// Records the progress. Returns whether to continue.
     fn tell(&self, done: u64, all: u64) -> bool {
         self.done.set(done);
         self.all.set(all);
@@ -50,21 +50,21 @@ impl Task {
     }
 }
 
-/// The side of the process that serves.
+/// The serving process's side of orders: the current task, and the devices that orders may add to.
 pub struct Orders {
     clock: Clock,
     directory: PathBuf,
     paths: RefCell<Vec<PathBuf>>,
     is_paced: bool,
-    /// The files of all devices.
+    /// The host files of all devices, watched for lost paths and full disks.
     files: Watched,
     task: RefCell<Option<Rc<Task>>>,
-    /// Devices that came since it was mounted.
+    /// Devices that orders have opened since the mount.
     came: RefCell<Vec<Device>>,
 }
 
 impl Orders {
-    /// For what is served on `directory` from `devices`.
+    /// Returns the state for a file system that is served on `directory` from `devices`.
     pub fn new(clock: &Clock, directory: &Path, devices: &Devices, is_paced: bool) -> Rc<Orders> {
         let files = Watched::default();
         devices.all.iter().for_each(|device| files.add(device.host_file()));
@@ -79,7 +79,7 @@ impl Orders {
         })
     }
 
-    /// Ends the devices that came meanwhile in good order.
+    /// Shuts down the devices that orders have opened.
     pub fn shut_down(&self) -> Result<(), Failure> {
         for device in self.came.borrow().iter() {
             device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
@@ -87,28 +87,28 @@ impl Orders {
         Ok(())
     }
 
-    /// The files of its devices.
+    /// Returns the list of the devices' host files.
     pub fn files(&self) -> Watched {
         self.files.clone()
     }
 
-    /// Where the device at `path`, as the one who asks names it, was opened, if it was.
+    /// Returns the path by which the device at the absolute path `path` was opened, if it is open.
     fn known(&self, path: &Path) -> Option<PathBuf> {
         self.paths.borrow().iter().find(|known| absolute(known).is_ok_and(|known| known == path)).cloned()
     }
 
-    /// Opens the device that an order names, a new one.
+    /// Opens the new device that an order names.
     fn open(&self, fs: &Fs, order: &Value) -> Result<(Device, PathBuf), Failure> {
         let path = PathBuf::from(order["with"].as_str().unwrap_or_default());
         if let Some(known) = self.known(&path) {
             return Err(replace::there_already(fs, &known));
         }
         let device = devices::open(&self.clock, &path, Purpose::Serve, self.is_paced)?;
-        // The command that asked has asked the user; what it allows is checked again through this handle.
+        // The command has asked the user already; the options it passes on are checked again through this handle.
         let consent = Consent { force: order["force"] == true, yes: true };
         let checked = devices::survey(&device).and_then(|survey| consent::check(&[survey], consent));
         if let Err(failure) = checked {
-            // Nothing was written to it.
+            // An error is ignored: nothing was written to the device.
             let _ = device.close();
             return Err(failure);
         }
@@ -118,12 +118,12 @@ impl Orders {
         Ok((device, path))
     }
 
-    /// Lets go of devices that came and are not used, because what they came for failed.
+    /// Closes the devices that an order opened and the file system does not use, since the order failed.
     fn let_go(&self, fs: &Fs) {
         let mut came = self.came.borrow_mut();
         for device in came.extract_if(.., |device| !fs.uses(device)) {
             self.paths.borrow_mut().retain(|path| path.as_os_str() != device.name());
-            // Nothing was written to it that anybody wants.
+            // An error is ignored: no data on the device is needed.
             let _ = device.close();
         }
     }
@@ -219,7 +219,7 @@ impl Orders {
     }
 }
 
-/// What the process that serves a directory answers.
+/// Answers of the serving process to requests by extended attributes: status and orders.
 pub struct Serving(pub Rc<Orders>);
 
 impl Answers for Serving {

@@ -1,4 +1,4 @@
-//! `imbrex fs replace`: a drive of an array, or a copy of the metadata, leaves, and another comes in its place.
+//! `imbrex fs replace`: replaces a drive of an array, or a copy of the metadata.
 
 use std::path::{Path, PathBuf};
 
@@ -16,15 +16,15 @@ use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
 
-/// The drive that comes.
+/// The new drive.
 pub struct New<'a> {
-    /// Where it is.
+    /// Path of the drive.
     pub path: &'a Path,
-    /// Whether what it holds may be lost, and whether the user has said yes.
+    /// Whether the contents of the drive may be lost, and whether the user has confirmed that.
     pub consent: Consent,
 }
 
-/// Puts `new` in the place of drive `drive`.
+/// Replaces drive `drive` by `new`.
 pub fn run(
     paths: &[PathBuf],
     drive: Option<u8>,
@@ -66,7 +66,7 @@ pub fn run(
     tell(&document(number, new.path, replaced), as_json)
 }
 
-/// Puts `new` in the place of copy `copy` of the metadata.
+/// Replaces copy `copy` of the metadata by `new`.
 pub fn run_copy(
     paths: &[PathBuf],
     copy: usize,
@@ -103,7 +103,7 @@ pub fn run_copy(
     tell(&document_of_copy(copy, new.path, blocks), as_json)
 }
 
-/// The directory, if that is what is given.
+/// Returns the directory if `paths` is one directory, and not devices.
 fn mounted(paths: &[PathBuf]) -> Option<&Path> {
     match paths {
         [directory] if directory.is_dir() => Some(directory),
@@ -124,7 +124,7 @@ fn end(offline: &Offline, new: Option<&Device>) -> Result<(), Failure> {
     }
 }
 
-/// What was done with a drive.
+/// Returns the result of the replacement of a drive as JSON.
 pub fn document(drive: u8, with: &Path, replaced: Replaced) -> Value {
     json!({
         "schema": "imbrex.fs-replace/1",
@@ -135,7 +135,7 @@ pub fn document(drive: u8, with: &Path, replaced: Replaced) -> Value {
     })
 }
 
-/// What was done with a copy of the metadata.
+/// Returns the result of the replacement of a copy of the metadata as JSON.
 pub fn document_of_copy(copy: usize, with: &Path, blocks: u64) -> Value {
     let bytes = blocks * BLOCK_BYTES as u64;
     json!({ "schema": "imbrex.fs-replace/1", "copy": copy, "with": with, "bytes": bytes })
@@ -158,7 +158,8 @@ fn tell(done: &Value, as_json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// Fails unless the device at `known`, which is open already, is the one that was put in the place of drive `drive` before.
+/// Fails unless the device at `known`, which is open already, is the one whose replacement of drive `drive` was
+/// interrupted.
 pub fn goes_on_with(fs: &Fs, drive: u8, known: &Path) -> Result<(), Failure> {
     if fs.is_replacing(drive, &known.display().to_string()) {
         return Ok(());
@@ -166,7 +167,7 @@ pub fn goes_on_with(fs: &Fs, drive: u8, known: &Path) -> Result<(), Failure> {
     Err(there_already(fs, known))
 }
 
-/// The failure where the device at `known`, which is open already, is to come in the place of another.
+/// Returns the failure for a new device at `known` that is open already, as a part of the file system.
 pub fn there_already(fs: &Fs, known: &Path) -> Failure {
     let place = known.display();
     match fs.role_of(&place.to_string()) {
@@ -176,7 +177,7 @@ pub fn there_already(fs: &Fs, known: &Path) -> Failure {
     }
 }
 
-/// The drive that is to leave: the one that is said, or the only one of `missing`.
+/// Returns the number of the drive to replace: `drive` if it is given, or else the only one of `missing`.
 pub fn which(missing: &[u8], drive: Option<u8>) -> Result<u8, Failure> {
     match (drive, missing) {
         (Some(number), _) => Ok(number),

@@ -1,5 +1,5 @@
-//! `imbrex fs salvage`: files found again without metadata. New metadata go to a device, or, where files are only to be copied
-//! out, to memory.
+//! `imbrex fs salvage`: recovers files without metadata. New metadata is written to a device, or to memory if files are
+//! only copied out.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -26,16 +26,17 @@ use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
 
-/// Blocks for names and places of files in memory, besides the checksums; memory is taken only for those that are used.
+/// Blocks in memory for names and places of files, besides the checksums. Memory is allocated only for the blocks that
+/// are used.
 const MEMORY_BLOCKS: u64 = 1 << 20;
-/// An array is no larger than so many times the drives that are there.
+/// Largest plausible ratio of an array's size to the size of the drives that are present.
 const LARGER: u64 = 1024;
 /// Bytes that are copied at once.
 const PIECE_BYTES: u64 = 1 << 20;
-/// Files that are named on the terminal; JSON has all.
+/// Number of files that are named on the terminal; JSON names all.
 const NAMED: usize = 20;
 
-/// Salvages.
+/// Salvages the files and prints the result.
 pub fn run(args: &SalvageArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let new_directory = args.to.as_deref().map(make_directory).transpose()?;
     let clock = Clock::in_virtual_time();
@@ -62,7 +63,7 @@ pub fn run(args: &SalvageArgs, quiet: bool) -> Result<ExitCode, Failure> {
     Ok(if is_whole { ExitCode::Done } else { ExitCode::Damage })
 }
 
-/// Takes the device for the new metadata out of the drives, where it was found beside them.
+/// Removes the device for the new metadata from the drives, where it was found in their folder.
 fn leave_out(drives: &mut Devices, metadata: Option<&Path>) {
     let is_it = |path: &PathBuf| metadata.is_some_and(|metadata| devices::are_same(path, metadata));
     while let Some(at) = drives.paths.iter().position(is_it) {
@@ -71,7 +72,7 @@ fn leave_out(drives: &mut Devices, metadata: Option<&Path>) {
     }
 }
 
-/// The device for the metadata, and the file that was made for it, if one was.
+/// Returns the device for the metadata, and the new file for it, if one was created.
 fn metadata(
     clock: &Clock,
     args: &SalvageArgs,
@@ -88,7 +89,7 @@ fn metadata(
     Ok((devices::open_new(clock, &[path.as_path()], consent, |_| Ok(()))?.remove(0), Some(made)))
 }
 
-/// Metadata in memory, for as long as files are copied out.
+/// Returns a device in memory for the metadata, used while files are copied out.
 fn in_memory(clock: &Clock, drives: &Devices) -> Result<Device, Failure> {
     let Some(first) = drives.all.first().cloned() else { return Err(Failure::usage("name the drives with the data")) };
     let superblock = devices::run(clock, async move { look(&first).await })?;
@@ -129,11 +130,11 @@ fn salvage_with_bar(
     devices::run(clock, salvaging)
 }
 
-/// Directories that were made, the uppermost first: those that are still empty at the end are removed again.
+/// Directories that were created, the uppermost first. Those that are empty at the end are removed again.
 struct NewDirectories(Vec<PathBuf>);
 
 impl NewDirectories {
-    /// They stay.
+    /// Keeps the directories.
     fn keep(mut self) {
         self.0.clear();
     }
@@ -141,12 +142,12 @@ impl NewDirectories {
 
 impl Drop for NewDirectories {
     fn drop(&mut self) {
-        // One that has something in it stays, and with it those above.
+        // A directory with contents cannot be removed, nor can its parents.
         self.0.iter().rev().for_each(|directory| drop(std::fs::remove_dir(directory)));
     }
 }
 
-/// A new directory, or one that is empty.
+/// Creates `directory`, or checks that it is empty.
 fn make_directory(directory: &Path) -> Result<NewDirectories, Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("--to {}: {error}", directory.display()));
     let missing = directory.ancestors().filter(|above| !above.as_os_str().is_empty() && !above.exists());
@@ -161,7 +162,7 @@ fn make_directory(directory: &Path) -> Result<NewDirectories, Failure> {
     Ok(made)
 }
 
-/// Copies every file to `directory`. Returns how many, and their bytes.
+/// Copies every file to `directory`. Returns the number of files and of their bytes.
 fn copy_out(
     clock: &Clock,
     drives: &Devices,
@@ -169,7 +170,7 @@ fn copy_out(
     directory: &Path,
     quiet: bool,
 ) -> Result<(u64, u64), Failure> {
-    // New metadata first: of two devices with such the first is taken.
+    // The device with the new metadata comes first: of two devices with metadata the mount takes the first.
     let all: Vec<Device> = [metadata].into_iter().chain(&drives.all).cloned().collect();
     let options = MountOptions { read_only: true, epoch_ns: devices::now_ns(), ..MountOptions::default() };
     let inner = clock.clone();
@@ -192,7 +193,8 @@ fn copy_out(
         }
         bar.inc(1);
     }
-    // Directories last, and what is in them before them: one that may not be written to is filled by then.
+    // Attributes are set in reverse order, contents before their directory, and only after all files are copied: a
+    // directory may get a mode that forbids writes.
     for walked in found.iter().rev().filter(|walked| walked.path != Path::new("/")) {
         let to = directory.join(walked.path.strip_prefix("/").unwrap_or(&walked.path));
         dress(&fs, walked, &to)?;
@@ -210,16 +212,16 @@ fn copy_file(clock: &Clock, fs: &Fs, walked: &Walked, to: &Path) -> Result<u64, 
         let bytes = devices::run(clock, async move { reading.read(inode, from, (to - from) as usize).await })?;
         file.write_all_at(&bytes, from).map_err(failed)?;
     }
-    // Holes stay holes.
+    // Sets the size without writing, so that a hole at the end stays a hole.
     file.set_len(size).map_err(failed)?;
     Ok(size)
 }
 
-/// Gives a copy the permissions that its record has, a file its time too, and the owner where that is allowed.
+/// Gives a copy the permissions of its record, a file also its time, and the owner where that is permitted.
 fn dress(fs: &Fs, walked: &Walked, to: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", to.display()));
     let attributes = fs.attr(walked.inode).map_err(Failure::failed)?.attributes;
-    // Whoever is not root keeps the copy as his own.
+    // Without root's privileges the copy belongs to the user.
     let _ = std::os::unix::fs::chown(to, Some(attributes.uid), Some(attributes.gid));
     if walked.mode & 0o170_000 != 0o040_000 {
         let time = time_of(attributes.modified_ns);

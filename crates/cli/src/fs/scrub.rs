@@ -1,7 +1,7 @@
-//! `imbrex fs scrub`: every block of every file of a mounted file system is read from the drive and held against its
-//! checksum, while others go on working. Contents that the kernel keeps are passed by (`O_DIRECT`).
+//! `imbrex fs scrub`: reads every block of every file of a mounted file system from the drive and compares it with its
+//! checksum, while other programs use the file system. `O_DIRECT` bypasses the kernel's page cache.
 //!
-//! Of an array that is not mounted every row in which files have something is read, on all drives, parity and all.
+//! Of an array that is not mounted every row that files use is read, on all drives, parity included.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -22,15 +22,16 @@ use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
 
-/// Bytes that are read at once, and those of a block, which are read alone where something is wrong.
+/// Bytes that are read at once, and the size of a block. The blocks of a piece are read one by one if the piece is
+/// damaged.
 const PIECE_BYTES: u64 = 1 << 20;
 const BLOCK_BYTES: u64 = 4096;
-/// Ranges of a file that have a line each; where there are more they have one together.
+/// Number of damaged ranges of a file up to which each has its own line; more have one line together.
 const LINES: usize = 16;
-/// `EIO`: what is stored does not match its checksum, or cannot be read.
+/// `EIO`: a block does not match its checksum, or cannot be read.
 const DAMAGED: i32 = 5;
 
-/// Scrubs what is mounted on a directory, or lies on devices.
+/// Scrubs the file system that is mounted on a directory, or the array on devices.
 pub fn run(places: &[PathBuf], repairs: bool, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
     match places {
         [directory] if directory.is_dir() && repairs => {
@@ -42,7 +43,7 @@ pub fn run(places: &[PathBuf], repairs: bool, as_json: bool, quiet: bool) -> Res
     }
 }
 
-/// Scrubs the array on `devices`.
+/// Scrubs the array on the devices in `paths`.
 fn scrub_devices(paths: &[PathBuf], repairs: bool, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
     let purpose = if repairs { Purpose::Work } else { Purpose::Look };
     let offline = Offline::open(paths, purpose)?;
@@ -69,7 +70,7 @@ fn scrub_devices(paths: &[PathBuf], repairs: bool, as_json: bool, quiet: bool) -
     tell(&found, as_json)
 }
 
-/// What was found, and where what is lost lies.
+/// Returns the result of a scrub as JSON, with the paths and ranges of lost blocks.
 pub fn document(fs: &Fs, paths: &[PathBuf], scrubbed: &Scrubbed) -> Result<Value, Failure> {
     let names: BTreeMap<Inode, PathBuf> = walk(fs)?.into_iter().map(|walked| (walked.inode, walked.path)).collect();
     let ranges = |blocks: &[(Inode, u64)]| -> Vec<Value> {
@@ -94,7 +95,7 @@ pub fn document(fs: &Fs, paths: &[PathBuf], scrubbed: &Scrubbed) -> Result<Value
     }))
 }
 
-/// Blocks of files as ranges: the file, the first block, and the one behind the last.
+/// Returns blocks of files as ranges: the file, the first block, and the end.
 fn in_ranges(blocks: &[(Inode, u64)]) -> Vec<(Inode, u64, u64)> {
     let mut ranges: Vec<(Inode, u64, u64)> = Vec::new();
     for (inode, block) in blocks.iter().copied().collect::<BTreeSet<_>>() {
@@ -136,14 +137,15 @@ fn tell(found: &Value, as_json: bool) -> Result<ExitCode, Failure> {
     Ok(if found["is_whole"] == true { ExitCode::Done } else { ExitCode::Damage })
 }
 
-/// What is said of bytes that neither the drives nor parity give.
+/// Returns the message about bytes that neither the drives nor parity give, but a copy in the hot zone does.
 pub fn held_by_copy(from: u64, to: u64) -> String {
     format!(
         "bytes {from} to {to} are damaged beyond parity, and whole in the hot zone: `imbrex fs scrub --repair` writes them anew from it"
     )
 }
 
-/// The ranges in a list, those of a file with many as one from the first to the last: the path, from where, to where, and how many.
+/// Returns the ranges in a list as (path, offset, end, number of ranges). Many ranges of one file are merged into one
+/// from the first to the last.
 fn in_few_lines(ranges: &Value) -> Vec<(&str, u64, u64, usize)> {
     let mut by_path: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
     places(ranges).for_each(|(path, from, to)| by_path.entry(path).or_default().push((from, to)));
@@ -154,7 +156,7 @@ fn in_few_lines(ranges: &Value) -> Vec<(&str, u64, u64, usize)> {
     lines.collect()
 }
 
-/// The paths, offsets and ends in a list of ranges.
+/// Returns the paths, offsets and ends in a list of ranges.
 fn places(ranges: &Value) -> impl Iterator<Item = (&str, u64, u64)> {
     let number = |range: &Value, key: &str| range[key].as_u64().unwrap_or(0);
     ranges.as_array().into_iter().flatten().map(move |range| {
@@ -163,7 +165,7 @@ fn places(ranges: &Value) -> impl Iterator<Item = (&str, u64, u64)> {
     })
 }
 
-/// Scrubs what is mounted on `directory`.
+/// Scrubs the file system that is mounted on `directory`.
 fn scrub_mounted(directory: &Path, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
     let status = stat::ask(directory)?;
     let uuid = status["uuid"].as_str().and_then(|uuid| uuid.parse().ok());
@@ -193,14 +195,15 @@ fn scrub_mounted(directory: &Path, as_json: bool, quiet: bool) -> Result<ExitCod
         (None, false) => Ok(ExitCode::Damage),
         (Some(failure), true) => Err(failure),
         (Some(failure), false) => {
-            // What was found weighs more than what was not looked at.
+            // Damage determines the exit code even if some files were not read.
             eprintln!("imbrex: {failure}");
             Ok(ExitCode::Damage)
         }
     }
 }
 
-/// Lets the process that serves keep what was found. A scrub by another user than root and who mounted it is not kept.
+/// Asks the serving process to store the result. The process refuses that to users other than root and the one who
+/// mounted.
 fn note(directory: &Path, checked: &Checked, quiet: bool) {
     let is_whole = checked.findings.is_empty() && checked.unread == 0;
     let found = json!({ "is_whole": is_whole, "damaged": checked.findings.len() });
@@ -211,12 +214,13 @@ fn note(directory: &Path, checked: &Checked, quiet: bool) {
 #[derive(Default)]
 struct Unread {
     count: u64,
-    /// The first of them, and why.
+    /// The first of the files and directories, with the error.
     first: Option<(PathBuf, std::io::Error)>,
 }
 
 impl Unread {
-    /// What was opened; it is noted if it could not be. What was deleted meanwhile needs no scrubbing.
+    /// Returns the opened file, or counts the failure. A file that was deleted meanwhile needs no scrubbing and is not
+    /// counted.
     fn or_note<T>(&mut self, path: &Path, opened: std::io::Result<T>) -> Option<T> {
         match opened {
             Ok(opened) => Some(opened),
@@ -229,7 +233,7 @@ impl Unread {
         }
     }
 
-    /// The failure where there are any.
+    /// Returns the failure if any file or directory was not read.
     fn failure(self, directory: &Path) -> Option<Failure> {
         let (path, error) = self.first?;
         let (place, count, path) = (directory.display(), self.count, path.display());
@@ -240,12 +244,12 @@ impl Unread {
     }
 }
 
-/// Opens a file to be read from the drive.
+/// Opens a file for reads that bypass the page cache.
 fn open(path: &Path) -> std::io::Result<File> {
     File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path)
 }
 
-/// The regular files of a file system, each once, and how long they are.
+/// Returns the regular files of a file system, each once, with their sizes.
 fn files(directory: &Path, unread: &mut Unread) -> Result<Vec<(PathBuf, u64)>, Failure> {
     let told = |path: &Path, error: std::io::Error| Failure::failed(format!("{}: {error}", path.display()));
     let device = directory.metadata().map_err(|error| told(directory, error))?.dev();
@@ -265,7 +269,7 @@ fn files(directory: &Path, unread: &mut Unread) -> Result<Vec<(PathBuf, u64)>, F
     Ok(found)
 }
 
-/// Reads a file; what of it is damaged is added to `findings`.
+/// Reads a file; adds its damaged ranges to `findings`.
 fn scrub(root: &Path, path: &Path, file: &File, buffer: &mut [u8], findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let mut offset = 0;
     loop {
@@ -279,7 +283,7 @@ fn scrub(root: &Path, path: &Path, file: &File, buffer: &mut [u8], findings: &mu
     }
 }
 
-/// Names the damaged blocks of a piece, neighbours as one range.
+/// Adds the damaged blocks of a piece to `findings`; adjacent blocks with the same error are one range.
 fn name_blocks(root: &Path, path: &Path, file: &File, from: u64, findings: &mut Vec<Finding>) {
     let name = Path::new("/").join(path.strip_prefix(root).unwrap_or(path));
     let mut block = [0; BLOCK_BYTES as usize];

@@ -5,10 +5,10 @@ use imbrex_fs::namespace::ROOT;
 use imbrex_fs::{Fs, FsError};
 use serde_json::{Value, json};
 
-/// The attribute. Its namespace is that of root.
+/// Name of the attribute. Only root can access its namespace.
 const ATTRIBUTE: &[u8] = b"trusted.imbrex.scrub";
 
-/// Returns what is kept of what a scrub found.
+/// Returns the summary of a scrub's result that is kept.
 pub fn summary(found: &Value) -> Value {
     let count = |key: &str| found[key].as_array().map_or(0, Vec::len);
     json!({
@@ -18,7 +18,7 @@ pub fn summary(found: &Value) -> Value {
     })
 }
 
-/// Keeps `found`, with the time.
+/// Stores the summary `found` with the current time.
 pub async fn note(fs: &Fs, found: &Value) -> Result<(), FsError> {
     let kept = json!({
         "unix_time_s": fs.time_ns() / 1_000_000_000,
@@ -29,12 +29,12 @@ pub async fn note(fs: &Fs, found: &Value) -> Result<(), FsError> {
     fs.set_attribute(ROOT, ATTRIBUTE, kept.to_string().as_bytes(), SetAttribute::Any).await
 }
 
-/// Returns what the last scrub found; `Null` if there was none.
+/// Returns the summary of the last scrub; `Null` if there was none.
 pub fn last(fs: &Fs) -> Value {
     fs.attribute(ROOT, ATTRIBUTE).ok().and_then(|kept| serde_json::from_slice(&kept).ok()).unwrap_or(Value::Null)
 }
 
-/// Says it in words, `now_s` seconds after 1970.
+/// Returns the summary `last` in words, `now_s` seconds after 1970. Empty if there was no scrub.
 pub fn words(last: &Value, now_s: i64) -> String {
     let Some(time_s) = last["unix_time_s"].as_i64() else { return String::new() };
     let ago = match (now_s - time_s).max(0) {

@@ -1,4 +1,5 @@
-//! `imbrex fs stat`: of a directory it asks the process that serves it, by an extended attribute of the directory.
+//! `imbrex fs stat`: prints the state of a file system. For a mounted one it asks the serving process, by an extended
+//! attribute of the directory.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +12,10 @@ use super::{Offline, print, status};
 use crate::error::ExitCode;
 use crate::output;
 
-/// Bytes that an answer may have: as many as the kernel takes.
+/// Maximum length of an answer in bytes: the kernel's limit on attribute values.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// Tells it.
+/// Prints the state of the file system.
 pub fn run(places: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     let document = match places {
         [directory] if directory.is_dir() => ask(directory)?,
@@ -37,7 +38,7 @@ pub fn run(places: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// What the process that serves `directory` says.
+/// Returns the status of the file system mounted on `directory`, as its serving process reports it.
 pub fn ask(directory: &Path) -> Result<Value, Failure> {
     let place = directory.display();
     let mut answer = vec![0; ANSWER_BYTES_MAX];

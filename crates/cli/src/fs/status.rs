@@ -1,4 +1,4 @@
-//! How a file system is doing, as JSON and as text: the same for one that is mounted and one that is not.
+//! The state of a file system, mounted or not, as JSON and as text.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::scrubs;
 
-/// The status as JSON. `mounted_on` is the directory, if this process serves it.
+/// Returns the status as JSON. `mounted_on` is the directory, if this process serves it.
 pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Value {
     let (status, stat, superblock) = (fs.status(), fs.statfs(), fs.superblock());
     let usage = status.usage;
@@ -133,7 +133,7 @@ fn copy((number, device, state): &(usize, String, State)) -> Value {
     json!({ "copy": number, "device": device, "state": state })
 }
 
-/// Returns the errors since the mount in words; nothing where there were none.
+/// Returns the errors since the mount in words; empty if there were none.
 fn errors(document: &Value) -> String {
     let number = |key: &str| document.pointer(key).and_then(Value::as_u64).unwrap_or(0);
     let counted = [
@@ -158,7 +158,7 @@ fn traffic(traffic: &Traffic) -> Value {
     })
 }
 
-/// The parts of the hot zone on drives in words; nothing where there are none.
+/// Returns the parts of the hot zone on drives in words; empty if there are none.
 fn hot_drives(document: &Value) -> String {
     let drives = document["hot_zone"]["drives"].as_array().cloned().unwrap_or_default();
     let words = |part: &Value| {
@@ -170,7 +170,7 @@ fn hot_drives(document: &Value) -> String {
     drives.iter().map(words).collect::<Vec<_>>().join("; ")
 }
 
-/// The same in lines of a name and a value.
+/// Returns the status as lines of a name and a value. Lines with an empty value are left out.
 pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
     let number = |key: &str| document.pointer(key).and_then(Value::as_u64).unwrap_or(0);
     let word = |key: &str| document.pointer(key).and_then(Value::as_str).unwrap_or("–").to_string();

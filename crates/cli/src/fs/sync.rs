@@ -1,7 +1,7 @@
-//! `imbrex fs sync`: makes everything durable that was written to a mounted file system.
+//! `imbrex fs sync`: makes all earlier writes to a mounted file system durable.
 //!
-//! Linux sends a FUSE server neither sync(2) nor syncfs(2) unless it is mounted from a block device or by virtio-fs. So the process that
-//! serves is asked by an extended attribute of the directory.
+//! Linux sends a FUSE server neither sync(2) nor syncfs(2) unless the file system is mounted from a block device or by
+//! virtio-fs. So the command asks the serving process by an extended attribute of the directory.
 
 use std::path::Path;
 
@@ -11,16 +11,16 @@ use imbrex_serve::fuse::SYNC_ATTRIBUTE;
 use super::stat;
 use crate::error::ExitCode;
 
-/// Comes back when everything is durable.
+/// Waits until all earlier writes are durable.
 pub fn run(directory: &Path) -> Result<ExitCode, Failure> {
-    // Whether it is one of ours, and served, is told first.
+    // Asked first for its error messages: `directory` may be another file system, or its server may be gone.
     stat::ask(directory)?;
     everything(directory, "it stays mounted")?;
     Ok(ExitCode::Done)
 }
 
-/// Makes everything durable on the file system mounted at `directory`. An error names the cause and the way to save unwritten files;
-/// `state` is the part of the message about the mount.
+/// Makes all earlier writes durable on the file system mounted at `directory`. An error names the cause and the way to
+/// save unwritten files; `state` is the part of the message about the mount.
 pub fn everything(directory: &Path, state: &str) -> Result<(), Failure> {
     let place = directory.display();
     let Err(error) = rustix::fs::getxattr(directory, SYNC_ATTRIBUTE, &mut [0u8; 16][..]) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! `imbrex fs umount`: comes back when the process that served the directory has written everything and ended.
+//! `imbrex fs umount`: unmounts a directory, and returns when the serving process has written everything and ended.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -15,12 +15,13 @@ use serde_json::Value;
 use super::{stat, sync};
 use crate::error::ExitCode;
 
-/// A program that has just ended, or that another begins, may hold what is open for a moment longer.
+/// Time for which an unmount of a busy directory is retried: a program that has just ended, or was just started, may
+/// hold a file open a moment longer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Time after which a message says that the server process still writes.
 const LONG: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
-/// Unmounts.
+/// Unmounts the directory.
 pub fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let place = directory.display();
     if is_abandoned(directory) {
@@ -30,7 +31,7 @@ pub fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let status = stat::ask(directory)?;
     let process = status["process"].as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     let server = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    // What cannot be written is told while the directory is still there.
+    // Unwritable data is reported before the unmount, while the directory can still be read.
     sync::everything(directory, "it is still mounted")?;
     let_go(directory)?;
     if let Some(server) = server {
@@ -57,12 +58,13 @@ fn wait_for_end(server: &OwnedFd, directory: &Path, status: &Value) -> Result<()
     has_ended(None).map(drop)
 }
 
-/// Whether something was mounted there by a process that is gone. The kernel keeps attributes, so those do not tell.
+/// Returns whether the process that served a mount on `directory` is gone. Attributes do not show that: the kernel
+/// caches them.
 pub fn is_abandoned(directory: &Path) -> bool {
     matches!(rustix::fs::statfs(directory), Err(Errno::NOTCONN))
 }
 
-/// Takes away a directory that nobody serves any more.
+/// Unmounts a directory whose serving process is gone.
 pub fn clear(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let_go(directory)?;
     if !quiet {
@@ -75,7 +77,7 @@ pub fn clear(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// Unmounts, once nobody has anything open there any more, if that is soon.
+/// Unmounts the directory. While files in it are open, it retries for [`PATIENCE`].
 fn let_go(directory: &Path) -> Result<(), Failure> {
     let (place, since) = (directory.display(), Instant::now());
     let outcome = loop {
@@ -93,7 +95,7 @@ fn let_go(directory: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Whoever is not root asks the program that may.
+/// Unmounts by fusermount3, which may do so for users other than root.
 fn by_helper(directory: &Path) -> Result<(), Failure> {
     let place = directory.display();
     let output = Command::new("fusermount3").arg("-u").arg("--").arg(directory).output();

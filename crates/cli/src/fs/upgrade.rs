@@ -1,8 +1,8 @@
-//! `imbrex fs upgrade`: a file system of an older format becomes one of this format, in place.
+//! `imbrex fs upgrade`: converts a file system of an older format to this format, in place.
 //!
-//! It is a mount that may convert, a checkpoint, and an unmount in good order. Blocks of older formats mean the same in the
-//! new one, so the first superblock of the new format commits the upgrade, and a kill before or after it leaves a file
-//! system that is whole.
+//! The conversion is a mount that may convert, a checkpoint, and a clean unmount. Blocks of older formats mean the same
+//! in the new one, so the first superblock of the new format commits the upgrade. A kill before or after that
+//! superblock is written leaves an intact file system.
 
 use std::path::PathBuf;
 
@@ -46,7 +46,8 @@ pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// The format that the metadata have; a failure if it is this program's own.
+/// Returns the format of the metadata; an error if it is this program's own, or if the device with the metadata is
+/// missing.
 fn format_of(clock: &Clock, paths: &[PathBuf]) -> Result<u32, Failure> {
     let devices = Devices::open(clock, paths, Purpose::Look, false)?;
     let (mut format, mut generation) = (None, 0);

@@ -1,4 +1,4 @@
-//! Opens what is to be probed, for writing where the user allows that.
+//! Opens the target of a probe, for writing where the user permits it.
 //!
 //! ```text
 //!  --destroy-data ─► not in use ─┬─ yes ─► holds nothing ─┬─ yes ─► shown, asked once on a terminal ─► written
@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Nothing but a simulated drive is opened for writing without `--destroy-data`.
+//! 1. Only a simulated drive is opened for writing without `--destroy-data`.
 //! 2. A target that is refused has not been written.
 //! 3. A target in use is never written, whatever the options are.
-//! 4. A block device and a plain file are checked through the descriptor by which they are written; an image is checked again
-//!    once it is open for writing.
+//! 4. A block device and a plain file are checked through the descriptor by which they are written; an image is checked
+//!    again once it is open for writing.
 
 use std::path::Path;
 
@@ -25,23 +25,23 @@ use imbrex::Failure;
 use imbrex::drives::DrivePlan;
 use imbrex::human;
 
-/// Below this the tests have no room.
+/// Minimum size of a target in bytes: the tests need this much space.
 const SIZE_BYTES_MIN: u64 = 64 << 20;
 
-/// What is probed.
+/// An opened target of a probe.
 pub enum Opened {
     /// `sim:DRIVE`.
     Simulated(Box<Simulated>),
-    /// An image of ours.
+    /// An image of `imbrex drive create`.
     Image(Box<Image>),
-    /// A served drive.
+    /// A drive served over NBD.
     Nbd(Box<Nbd>),
     /// A block device or a plain file.
     Block(Box<Block>),
 }
 
 impl Opened {
-    /// As the tests see it.
+    /// Returns the target as the interface that the tests use.
     pub fn target(&mut self) -> &mut dyn Target {
         match self {
             Opened::Simulated(target) => target.as_mut(),
@@ -52,13 +52,15 @@ impl Opened {
     }
 }
 
-/// Whether tests may write, by the words of the command line.
+/// Returns whether the command line permits tests that write.
 pub fn may_write(args: &ProbeArgs) -> bool {
     args.destroy_data || args.target.starts_with("sim:")
 }
 
-/// Opens the target read-only, or for writing if `--destroy-data` was given and the safety checks passed. A failed check is an
-/// error.
+/// Opens the target read-only, or for writing if `--destroy-data` was given and the safety checks passed.
+///
+/// # Errors
+/// A safety check failed, or the target cannot be opened.
 pub fn open(args: &ProbeArgs) -> Result<Opened, Failure> {
     if let Some(words) = args.target.strip_prefix("sim:") {
         let drive = DrivePlan::parse(words)?.build()?;
@@ -138,8 +140,9 @@ fn open_block(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
     Ok(Opened::Block(Box::new(target)))
 }
 
-/// There is nothing to find out about a drive that says what it is, and it takes writes by its own rules only: a test
-/// that happens to keep them would take it for a conventional one.
+/// Returns the failure for a host-managed drive. Such a drive reports that its tracks overlap, so a probe finds out
+/// nothing. It also takes writes by its own rules only: a test that happens to keep those rules would classify the
+/// drive as conventional.
 fn host_managed(name: &str) -> Failure {
     Failure::failed(format!(
         "{name}: is host-managed: it says itself that its tracks overlap, and takes writes by its own rules only"
@@ -155,8 +158,8 @@ fn has_room(target: &dyn Target) -> Result<(), Failure> {
     Err(Failure::failed(format!("{}: {size} are too small for the tests, which need {least}", target.name())))
 }
 
-/// Refuses a target in use, and one that holds something without `--force`; shows what will be lost, and asks once on a
-/// terminal.
+/// Returns a failure for a target in use, or for one with contents and no `--force`. Otherwise shows the contents that
+/// will be lost, and asks once on a terminal.
 fn ask(args: &ProbeArgs, target: &dyn Target, survey: Survey) -> Result<(), Failure> {
     let consent = Consent { force: args.force || args.really, yes: args.yes };
     let survey = Survey { facts: target.facts(), ..survey };

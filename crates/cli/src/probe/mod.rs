@@ -1,4 +1,4 @@
-//! `imbrex probe`: what is inside this drive?
+//! `imbrex probe`: finds out the internals of a drive.
 
 mod leave;
 mod page;
@@ -18,7 +18,7 @@ use imbrex::Progress;
 use imbrex::files::{WholeFile, check_output};
 use imbrex::human;
 
-/// Runs the command.
+/// Executes the command.
 pub fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     check_tests(args)?;
     let budget_ns = budget_ns(args)?;
@@ -36,7 +36,7 @@ pub fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let mut opened = leave::open(args)?;
     interrupt::answer_with("ending the running test, putting the drive's settings back");
     let verdict = run_tests(args, quiet, budget_ns, &mut opened);
-    // Dropped before anything is told, so that its settings are back and its file is closed.
+    // Dropped before the verdict is printed, so that the drive's settings are restored and its file is closed.
     drop(opened);
     tell(args, &verdict)?;
     match &verdict.ended {
@@ -46,7 +46,7 @@ pub fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Every test that is named exists, and may do what it does.
+/// Checks that every named test exists, and that the tests that write are permitted.
 fn check_tests(args: &ProbeArgs) -> Result<(), Failure> {
     for name in &args.tests {
         let Some(experiment) = experiments::all().iter().find(|experiment| experiment.name == name) else {
@@ -87,14 +87,14 @@ fn run_tests(args: &ProbeArgs, quiet: bool, budget_ns: u64, opened: &mut leave::
     verdict
 }
 
-/// The line that is shown while a test runs.
+/// Returns the progress line of a running test.
 fn step(told: &ProbeState<'_>, budget_ns: u64) -> String {
     let spent = human::duration_ns(told.spent_ns);
     let of = if budget_ns == u64::MAX { String::new() } else { format!(" of {}", human::duration_ns(budget_ns)) };
     format!("{}  {} operations, {spent}{of}", told.test, human::count(told.operations))
 }
 
-/// Prints the verdict, and writes the files that were asked for.
+/// Prints the verdict, and writes the requested files.
 fn tell(args: &ProbeArgs, verdict: &Verdict) -> Result<(), Failure> {
     if args.json {
         output::line(&crate::json::text(verdict).map_err(Failure::failed)?)?;
@@ -127,7 +127,7 @@ fn tell(args: &ProbeArgs, verdict: &Verdict) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes `text` into the file `path`, which appears only when it is whole.
+/// Writes `text` to the file `path`, which appears only when it is complete.
 pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     let write = || -> std::io::Result<()> {
         let mut file = WholeFile::create(path)?;
@@ -137,7 +137,7 @@ pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     write().map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Checks that `path` can become a file and is none of `inputs`: before hours are spent on what is to stand in it.
+/// Checks that `path` can be written and is none of `inputs`. Called before the work, which may take hours.
 pub fn check_writable(path: &Path, option: &str, inputs: &[PathBuf]) -> Result<(), Failure> {
     let refused = |reason: String| Failure::failed(format!("{option} {}: {reason}", path.display()));
     if path.is_dir() {
@@ -145,7 +145,7 @@ pub fn check_writable(path: &Path, option: &str, inputs: &[PathBuf]) -> Result<(
     }
     check_output(path, inputs).map_err(|error| Failure::failed(format!("{option}: {error}")))?;
     if path.exists() && !path.is_file() {
-        // To open a pipe and close it again would end it for its reader.
+        // Opening and closing a pipe would end it for its reader.
         return Ok(());
     }
     WholeFile::create(path).map(drop).map_err(|error| refused(format!("cannot be written: {error}")))

@@ -1,10 +1,10 @@
 //! `--report`: the verdict as one page, each property with the measurements behind it.
 //!
 //! Invariants:
-//! 1. The page names no other resource; its looks, policy and script are those of the house's other report.
-//! 2. Every series of the verdict is drawn once; of an emulated drive the head's path stands beside it (Aghayev 2015
-//!    figs. 5, 9, 11, 16, 19).
-//! 3. Nothing of the wall clock is in it: in virtual time two runs give the same bytes.
+//! 1. The page references no other resource; its style, policy and script are those of the program's other reports.
+//! 2. Every series of the verdict is drawn once; for an emulated drive the path of the head is drawn beside the series
+//!    (Aghayev 2015 figs. 5, 9, 11, 16, 19).
+//! 3. The page contains no wall-clock times: in virtual time two runs give the same bytes.
 
 use std::fmt::Write as _;
 
@@ -14,19 +14,19 @@ use super::table::{confidence, headline, name, parts, shown};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit, escape, label};
 use imbrex::report::{charts_json, document, shell};
 
-/// More points than the pixels of a chart show.
+/// Maximum number of points of a chart; its pixels show no more.
 const POINTS: usize = 1200;
 const SIZE: (f64, f64) = (580.0, 300.0);
-/// Up to so many points each is a mark; more are dots.
+/// Largest number of points that are drawn as marks; more points are drawn as dots.
 const MARKS_MAX: usize = 48;
-/// A head that turns more often is drawn as dots.
+/// Largest number of reversals for which the head's path is drawn as a line; a path with more is drawn as dots.
 const TURNS_MAX: usize = 120;
-/// Another colour, and a full line.
+/// Style of the head's path: a colour of its own, and a full line.
 const HEAD_LOOK: usize = 10;
-/// Where the greatest value is so many times the middle one, a logarithm shows both.
+/// Ratio of the largest value to the median from which on the axis is logarithmic.
 const LOGARITHM_FROM: f64 = 200.0;
 
-/// The page; `command` is what was typed.
+/// Returns the page. `command` is the command line.
 pub fn html(verdict: &Verdict, command: &[String]) -> String {
     let mut charts = Vec::new();
     let mut body = masthead(verdict);
@@ -99,7 +99,7 @@ fn group(verdict: &Verdict, title: &str, properties: &[&Property]) -> String {
     html + "</tbody>"
 }
 
-/// To the series behind a property.
+/// Returns links to the series that a property is based on.
 fn links(verdict: &Verdict, property: &Property) -> String {
     let drawn = property.evidence.iter().filter_map(|name| index_of(verdict, name));
     let links: Vec<_> = drawn.map(|index| format!("<a href=\"#series-{index}\">{}</a>", index + 1)).collect();
@@ -126,7 +126,7 @@ fn left_out(verdict: &Verdict) -> String {
     html + "</section>"
 }
 
-/// The series, in the order in which they were measured, with what rests on each.
+/// Returns the section with the series, in the order of their measurement, each with the properties based on it.
 fn evidence(verdict: &Verdict, charts: &mut Vec<Chart>) -> String {
     let mut html = String::from("<section aria-labelledby=\"evidence\"><h2 id=\"evidence\">Evidence</h2>");
     let _ = write!(html, "<div class=\"figures dense\">");
@@ -152,7 +152,7 @@ fn evidence(verdict: &Verdict, charts: &mut Vec<Chart>) -> String {
     html + "</div></section>"
 }
 
-/// What rests on a series, and what is drawn.
+/// Returns the caption of a series: the properties based on it, and a note if its points are thinned.
 fn caption(verdict: &Verdict, measured: &Measured) -> String {
     let rests: Vec<_> = verdict
         .properties
@@ -186,7 +186,8 @@ fn chart(index: usize, measured: &Measured) -> Chart {
         .thin(POINTS)
 }
 
-/// Whether the greatest value is far from the middle one, and all can stand on a logarithm.
+/// Returns whether a logarithmic axis suits the values: all are positive, and the largest exceeds [`LOGARITHM_FROM`]
+/// times the median.
 fn spans_far(points: &[(f64, f64)]) -> bool {
     let mut values: Vec<f64> = points.iter().map(|point| point.1).collect();
     values.sort_by(f64::total_cmp);
@@ -211,16 +212,16 @@ fn head_chart(index: usize, head: &Head) -> Chart {
     .thin(POINTS)
 }
 
-/// What a column of a series is.
+/// Label, unit and scale of a column of a series.
 struct Quantity {
     label: String,
     unit: Unit,
-    /// From the column's unit to the chart's.
+    /// Factor from the column's unit to the chart's.
     factor: f64,
 }
 
 impl Quantity {
-    /// Columns carry their unit at the end of their name.
+    /// Returns the quantity of a column, whose name ends with its unit.
     fn of(column: &str) -> Quantity {
         let units = [
             ("MB_per_s", Unit::BytesPerSecond, 1e6),
@@ -263,7 +264,7 @@ fn made(verdict: &Verdict, command: &[String]) -> String {
     html + "</section>"
 }
 
-/// What the words of the page mean.
+/// Glossary of the page: terms and their meanings.
 const WORDS: [(&str, &str); 10] = [
     (
         "Shingled (SMR)",
@@ -308,7 +309,7 @@ mod tests {
     use imbrex_probe::{Confidence, Fact, Value};
     use imbrex_testkit::browser;
 
-    /// A verdict with a series of each kind, and words that would be markup.
+    /// Returns a verdict with a series of each kind, and texts that contain markup.
     fn verdict() -> Verdict {
         let points = |count: usize| (0..count).map(|index| (index as f64, 25.0 + (index % 7) as f64)).collect();
         let mut verdict = Verdict {

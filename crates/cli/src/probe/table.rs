@@ -1,4 +1,4 @@
-//! The verdict for a terminal: a table of properties, what was left out, and what that leaves open.
+//! The verdict for a terminal: a table of properties, the tests that were left out, and the questions that remain open.
 
 use comfy_table::{ContentArrangement, Table, presets};
 use imbrex_probe::{Property, Value, Verdict, experiments};
@@ -42,7 +42,7 @@ pub fn print(verdict: &Verdict) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The verdict in a sentence.
+/// Returns the verdict as a sentence.
 pub fn headline(verdict: &Verdict) -> &'static str {
     match verdict.word("type") {
         Some("shingled") => "This drive is shingled (SMR).",
@@ -52,10 +52,11 @@ pub fn headline(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// Experiments that ask about the disk itself, whatever its tracks are like.
+/// Experiments that measure properties of any disk, whether its tracks overlap or not.
 const OF_MECHANICS: [&str; 3] = ["rotation", "mechanics", "zones"];
 
-/// The properties, as found: first how the drive takes writes, then what every disk has.
+/// Returns the properties in two groups, each in the order found: how the drive takes writes, and properties that every
+/// disk has.
 pub fn parts(verdict: &Verdict) -> (Vec<&Property>, Vec<&Property>) {
     let asks = |property: &Property| {
         let of_mechanics = experiments::all().iter().filter(|experiment| OF_MECHANICS.contains(&experiment.name));
@@ -64,7 +65,7 @@ pub fn parts(verdict: &Verdict) -> (Vec<&Property>, Vec<&Property>) {
     verdict.properties.iter().partition(|property| !asks(property))
 }
 
-/// What was not asked, since the tests that ask it write and may not.
+/// Returns a note on the questions that remain open if the tests that write were not permitted.
 pub fn left_open(verdict: &Verdict) -> Option<&'static str> {
     let was_refused = verdict.left_out.iter().any(|line| line.starts_with("type: it writes"));
     was_refused.then_some(
@@ -73,7 +74,7 @@ pub fn left_open(verdict: &Verdict) -> Option<&'static str> {
     )
 }
 
-/// A property's name, in words.
+/// Returns a property's name in words.
 pub fn name(property: &Property) -> String {
     let places = [("_od", "outer edge"), ("_md", "middle"), ("_id", "inner edge")];
     match property.name {
@@ -90,7 +91,7 @@ pub fn name(property: &Property) -> String {
     }
 }
 
-/// A name without the unit that its value bears.
+/// Returns a name without the unit, which the value carries.
 fn size_word(name: &str) -> String {
     match name.strip_suffix("_bytes") {
         Some(stem) => format!("{} size", stem.replace('_', " ")),
@@ -98,7 +99,7 @@ fn size_word(name: &str) -> String {
     }
 }
 
-/// How sure the probe is, in a word.
+/// Returns a word for the probe's confidence.
 pub fn confidence(property: &Property) -> &'static str {
     match property.confidence {
         imbrex_probe::Confidence::Low => "low",
@@ -107,13 +108,13 @@ pub fn confidence(property: &Property) -> &'static str {
     }
 }
 
-/// A property's value, with its unit.
+/// Returns a property's value with its unit.
 pub fn shown(property: &Property) -> String {
     let bound = if property.at_least { "at least " } else { "" };
     format!("{bound}{}", value(property))
 }
 
-/// The unit in words that need no explanation.
+/// Returns the unit in words that need no explanation.
 fn unit(property: &Property) -> &'static str {
     match property.unit {
         "rotations" => "turns of the platter",

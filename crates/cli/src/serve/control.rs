@@ -1,4 +1,4 @@
-//! The control socket of `imbrex serve`: where it is, and its end.
+//! The control socket of `imbrex serve`: its path, its start and its end.
 
 use std::path::PathBuf;
 
@@ -15,17 +15,18 @@ use crate::args::ServeArgs;
 use crate::interrupt;
 use imbrex::Failure;
 
-/// The control socket, where there is one.
+/// The control socket of a server; empty if it has none.
 #[derive(Default)]
 pub struct Controlled {
     control: Option<Control>,
     path: Option<PathBuf>,
-    /// Gone with the server.
+    /// Link from the image's default control path to the socket of `--control`; dropping it removes the link.
     _link: Option<Link>,
 }
 
 impl Controlled {
-    /// Listens where the user says; else, for an image that this process alone has open, where it is looked for.
+    /// Starts the control socket: at the path of `--control`, or else, for an image that this process has open for
+    /// writing, at the image's default path, where `imbrex drive snapshot` looks for it.
     pub fn start(args: &ServeArgs, observed: &Observed, quiet: bool) -> Result<Controlled, Failure> {
         let own = observed.front.host_file().filter(|_| !args.read_only);
         let told = |error: std::io::Error| {
@@ -56,7 +57,8 @@ impl Controlled {
         Ok(Controlled { control: Some(control), path, _link: link })
     }
 
-    /// How an image that lost its path is saved, behind a sentence on that.
+    /// Returns the end of a warning about an image that lost its path: a command that saves the image. Empty if there
+    /// is no control socket.
     pub fn advice(&self, image: &HostFile) -> String {
         let (image, path) = (image.path().display(), self.path.iter());
         let words = path.map(|path| {
@@ -66,15 +68,16 @@ impl Controlled {
         words.collect()
     }
 
-    /// The drive is about to be closed.
+    /// Announces to the control socket that the drive is about to be closed.
     pub fn begin_end(&self) {
         self.control.iter().for_each(Control::begin_end);
     }
 
-    /// The drive is closed, or why it could not be. Who waits for that may open the image at once.
+    /// Unlocks the image if the drive was closed, and sends `outcome` to the clients that wait for the end of the
+    /// server. Those clients may open the image at once.
     pub fn end(self, front: &Front, outcome: &Result<(), DeviceError>) {
         if let (Some(file), Ok(())) = (front.host_file(), outcome) {
-            // If it fails, the end of this process unlocks it.
+            // After a failure the end of this process unlocks the file.
             let _ = file.unlock();
         }
         if let Some(control) = self.control {

@@ -1,4 +1,4 @@
-//! `imbrex validate`: a simulated drive held against what was measured of a real one.
+//! `imbrex validate`: compares a simulated drive with measurements of a real one.
 
 mod page;
 
@@ -17,7 +17,7 @@ use imbrex::human::ms;
 use imbrex::measured::{hold, validation_document};
 use imbrex::workload::inputs_of;
 
-/// Runs the command.
+/// Executes the command.
 pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.report {
         let workload = args.workload.as_deref().map(inputs_of).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! `--report`: the two distributions, the classes, and what the differences point at, as one page.
+//! `--report`: the two distributions, the classes, and the suspected cause of the differences, as one page.
 //!
 //! Invariants:
-//! 1. The page names no other resource; its looks are those of the house's other reports.
+//! 1. The page references no other resource; its style is that of the program's other reports.
 
 use std::fmt::Write as _;
 
@@ -16,10 +16,10 @@ use imbrex::measured::Judged;
 use imbrex::report::{charts_json, document, shell};
 
 const SIZE: (f64, f64) = (580.0, 300.0);
-/// More points than the pixels of a chart show.
+/// Maximum number of points of a chart; its pixels show no more.
 const POINTS: usize = 1200;
 
-/// The page.
+/// Returns the page.
 pub fn html(args: &ValidateArgs, measured: &Measured, judged: &Judged) -> String {
     let validation = &judged.validation;
     let charts = [distributions(measured, &judged.simulated), by_distance(measured, &judged.simulated)];
@@ -43,7 +43,7 @@ pub fn html(args: &ValidateArgs, measured: &Measured, judged: &Judged) -> String
     document(&title, &body, &charts_json(&charts.iter().collect::<Vec<_>>()))
 }
 
-/// Charts in a section of their own.
+/// Returns a section of the page with `charts`.
 fn figures(charts: &[Chart]) -> String {
     let mut html =
         String::from("<section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">");
@@ -58,7 +58,7 @@ fn figures(charts: &[Chart]) -> String {
     html + "</div></section>"
 }
 
-/// A page of facts and one chart: title, lines of a table, chart.
+/// Returns a page with a title, a table of `rows` under `columns`, and one chart.
 pub fn facts_page(kind: &str, title: &str, columns: &[&str], rows: &[Vec<String>], chart: Option<Chart>) -> String {
     let mut body = format!("<header><p class=\"kind\">{kind}</p><h1>{}</h1></header><main>", escape(title));
     body += &table("found", "Found", columns, rows);
@@ -115,7 +115,7 @@ fn classes(validation: &Validation) -> String {
     table("classes", "Classes", &columns, &rows)
 }
 
-/// The two cumulative distributions of service times.
+/// Returns the chart of the two cumulative distributions of service times.
 pub fn distributions(measured: &Measured, simulated: &[Simulated]) -> Chart {
     let steps = |mut times: Vec<u64>| {
         times.sort_unstable();
@@ -138,7 +138,7 @@ pub fn distributions(measured: &Measured, simulated: &[Simulated]) -> Chart {
     .thin(POINTS)
 }
 
-/// The mean difference by how far the arm went.
+/// Returns the chart of the mean difference over the seek distance.
 fn by_distance(measured: &Measured, simulated: &[Simulated]) -> Chart {
     let mut groups = std::collections::BTreeMap::<u32, (f64, f64)>::new();
     for (request, simulated) in measured.requests.iter().zip(simulated) {

@@ -1,5 +1,5 @@
-//! Goal: an array is made, mounted, loses drives, gets others, and is checked, by the commands that a user has; mistakes are
-//! answered with what is wrong and what to do. Method: five images of drives and a file for the metadata.
+//! Goal: an array is created and mounted, loses drives, gets new ones, and is checked, by the user's commands; mistakes
+//! get a message with the cause and a remedy. Method: five images of drives and a file for the metadata.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ struct Drives {
 }
 
 impl Drives {
-    /// Five images, the last of a conventional drive in the form of a plain file.
+    /// Creates four images, and a conventional drive in the form of a plain file.
     fn new() -> Drives {
         let folder = tempfile::tempdir().unwrap();
         let images: Vec<PathBuf> = (0..5).map(|number| folder.path().join(format!("drive{number}.img"))).collect();
@@ -35,7 +35,7 @@ impl Drives {
         assert!(said.contains("log") && said.contains("for data"), "{said}");
     }
 
-    /// An image out of the way, where nobody looks for it, or back.
+    /// Moves an image to another folder, where the program does not look for it, or back.
     fn set_aside(&self, number: usize, is_away: bool) {
         let away = self.folder.path().join("away");
         std::fs::create_dir_all(&away).unwrap();
@@ -44,7 +44,7 @@ impl Drives {
         std::fs::rename(from, to).unwrap();
     }
 
-    /// Mounted by its metadata alone: the drives lie beside it.
+    /// Mounts the array by its metadata alone: the drives lie in the same folder. Returns the messages.
     fn mount(&self) -> String {
         let output = imbrex(&["fs", "mount", word(&self.meta), word(&self.directory)]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -103,7 +103,7 @@ fn an_array_of_five_loses_drives_and_gets_others() {
     assert_eq!(status["drives_missing"], serde_json::json!([1, 4]), "{status}");
     drives.umount();
 
-    // One that was away knows nothing of what came after, and harms nothing.
+    // A drive that was absent has no later writes, and does no harm.
     drives.set_aside(4, false);
     let new = drives.folder.path().join("new.img");
     text(&["drive", "create", word(&new), "--drive", "strict-append"]);
@@ -120,7 +120,7 @@ fn an_array_of_five_loses_drives_and_gets_others() {
     text(&["fs", "scrub", word(&drives.meta), "--repair"]);
     drives.check();
 
-    // The one that was replaced comes back, and is told.
+    // The replaced drive is present again, and reported.
     drives.set_aside(1, false);
     let said = drives.mount();
     assert!(said.contains("drive1.img is no part of the array any more"), "{said}");
@@ -143,7 +143,8 @@ fn what_is_altered_on_one_drive_is_found_and_repaired() {
     drives.mount();
     write(&drives.directory, 0..4);
     drives.umount();
-    // The plain file is the drive whose blocks can be altered behind everybody's back: all of it, headers and all.
+    // The plain file is the drive whose blocks can be altered without the program's knowledge: all of it is
+    // overwritten, headers included.
     let file = std::fs::OpenOptions::new().write(true).read(true).open(&drives.images[4]).unwrap();
     let length = file.metadata().unwrap().len();
     let zeros = vec![0xee; 1 << 20];
@@ -251,8 +252,9 @@ fn a_hot_zone_is_made_and_told_of_and_files_are_read_from_it() {
     drives.check();
 }
 
-/// Goal: what is lost beyond parity and has a copy in the hot zone is read, told from what is lost, and written anew. Method: blocks of
-/// a row are altered on two of three drives, each a file that anybody can write to, where the contents are found.
+/// Goal: blocks that parity cannot reconstruct and that have a copy in the hot zone are read, distinguished from lost
+/// blocks, and rewritten. Method: blocks of a row are altered on two of three drives, which are plain files, at the
+/// places where the contents are found.
 #[test]
 fn blocks_beyond_parity_come_back_from_the_hot_zone() {
     if !has_fuse() {
@@ -338,7 +340,7 @@ fn a_hot_zone_on_the_drives_is_made_and_told_of_by_drive() {
     for name in ["one", "two", "three"] {
         assert_eq!(std::fs::read(drives.directory.join(name)).unwrap(), [7; 9000]);
     }
-    // Parts are read at once, and stamped in the background.
+    // The parts are read at once, and their stamps are written in the background.
     let status = || json(&["fs", "stat", word(&drives.directory), "--json"])["hot_zone"]["drives"].clone();
     let is_used = |parts: &serde_json::Value| parts.as_array().unwrap().iter().all(|part| part["state"] == "used");
     let parts = std::iter::repeat_with(status).take(100).find(is_used).expect("all are used some time");
@@ -349,7 +351,7 @@ fn a_hot_zone_on_the_drives_is_made_and_told_of_by_drive() {
     assert!(said.contains("drive 0: 12 KiB of 1 MiB, 1 reads; drive 1:"), "{said}");
     drives.umount();
     drives.check();
-    // The drive goes away, and is back after others have gone on without it.
+    // The drive is removed, and returns after a mount without it.
     drives.set_aside(3, true);
     drives.mount();
     drives.umount();
@@ -493,7 +495,7 @@ fn files_come_back_without_metadata_and_with_a_drive_less() {
     assert!(said(&refused).contains("can be read") && said(&refused).contains("imbrex fs mount"), "{}", said(&refused));
     assert_eq!(salvage(&[]).status.code(), Some(2), "neither --meta nor --to");
 
-    // Every block of the metadata is gone, and a drive besides.
+    // Every block of the metadata is lost, and one drive.
     std::fs::write(&drives.meta, vec![0; 64 << 20]).unwrap();
     drives.set_aside(1, true);
     let found = salvage(&["--meta", word(&new), "--meta-size", "64MiB", "--json"]);
@@ -511,7 +513,7 @@ fn files_come_back_without_metadata_and_with_a_drive_less() {
     let checked = json(&["fs", "check", word(&new), "--json"]);
     assert_eq!(checked["is_whole"], true, "{checked}");
 
-    // The same once more, copied out; what was written since is there too.
+    // Salvage again, with files copied out; files written since the first salvage are found too.
     std::fs::remove_file(&new).unwrap();
     let to = drives.folder.path().join("out");
     let found = salvage(&["--to", word(&to)]);

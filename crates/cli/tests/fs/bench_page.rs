@@ -1,6 +1,7 @@
-//! Goal: the files of `imbrex fs bench --out` hold what was measured, for every benchmark on drives and arrays, and are the same
-//! whenever the same is run. Method: small loads; sums over rows, causes and kinds held against each other and against
-//! the counters of the file system; every number that the page shows held against summary.json; two runs compared by bytes.
+//! Goal: the files of `imbrex fs bench --out` hold the measurements, for every benchmark on drives and arrays, and
+//! equal runs give equal files. Method: small loads; sums over rows, causes and kinds are compared with each other and
+//! with the counters of the file system; every number of the page is compared with summary.json; two runs are compared
+//! byte by byte.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -20,14 +21,14 @@ const LOADS: [(&str, &[&str]); 7] = [
     ("fileserver", &["--files", "60", "--operations", "60", "--threads", "4"]),
 ];
 
-/// What it lies on: drives with parity, or one.
+/// The file system's drives: one, or several with this parity.
 const SYSTEMS: [Option<&str>; 3] = [None, Some("1"), Some("2")];
 
 fn run_in(folder: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_imbrex")).args(words).current_dir(folder).output().unwrap()
 }
 
-/// A file system of store log in a new folder: on one drive, or on five with so much parity.
+/// Makes a file system of store log in a new folder: on one drive, or on five with the given parity.
 fn fresh(parity: Option<&str>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let names: &[&str] = if parity.is_some() { &["a", "b", "c", "d", "e"] } else { &["a"] };
@@ -43,10 +44,10 @@ fn fresh(parity: Option<&str>) -> tempfile::TempDir {
     folder
 }
 
-/// Runs a benchmark with `--out out`; what lies there then.
+/// Runs a benchmark with `--out` and returns summary.json and report.html.
 fn bench(folder: &Path, name: &str, sizes: &[&str], into: &str) -> (Value, String) {
     let words = [&["fs", "bench", name, "meta", "--folder", name, "--out", into, "--quiet"][..], sizes].concat();
-    // The drives lie beside the metadata.
+    // The drives lie in the same folder as the metadata.
     let output = run_in(folder, &words);
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     let read = |file: &str| std::fs::read_to_string(folder.join(into).join(file)).unwrap();
@@ -57,14 +58,14 @@ fn number(value: &Value, at: &str) -> u64 {
     value.pointer(at).and_then(Value::as_u64).unwrap_or_else(|| panic!("{at} of {value}"))
 }
 
-/// The sum of a column of the timeline.
+/// Returns the sum of a column of the timeline.
 fn column(summary: &Value, name: &str) -> u64 {
     let columns = summary["timeline"]["columns"].as_array().unwrap();
     let index = columns.iter().position(|column| column == name).unwrap_or_else(|| panic!("{name} in {columns:?}"));
     summary["timeline"]["rows"].as_array().unwrap().iter().map(|row| row[index].as_u64().unwrap()).sum()
 }
 
-/// The sum of a figure of all devices for one cause.
+/// Returns the sum of a figure over all devices for one cause.
 fn spent(summary: &Value, cause: &str, figure: &str) -> u64 {
     let at = format!("/by_cause/{cause}/{figure}");
     summary["devices"].as_array().unwrap().iter().map(|device| number(device, &at)).sum()

@@ -1,4 +1,4 @@
-//! What the tests of this folder share: a file system on a new image, mounted as long as somebody holds it.
+//! Helpers of the tests of this folder: a file system on a new image, mounted until the value is dropped.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The stores, each with the drive it is for.
 pub const STORES: [(&str, &str); 2] = [("strict-append", "strict-append"), ("caveat", "caveat-1g")];
 
-/// Whether FUSE is here; if not, says so.
+/// Returns whether FUSE is available; prints a message if not.
 pub fn has_fuse() -> bool {
     let is_here = File::options().read(true).write(true).open("/dev/fuse").is_ok();
     if !is_here {
@@ -23,14 +23,14 @@ pub fn imbrex(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_imbrex")).args(words).stdin(Stdio::null()).output().expect("the program starts")
 }
 
-/// Runs a program as a user who may do nothing.
+/// Runs a program as a user without any privileges.
 pub fn nobody(words: &[&str]) -> Output {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).args(words);
     command.output().expect("setpriv is part of util-linux")
 }
 
-/// Does `task` in a thread that is this user, in these groups, and may nothing more; the tests are root.
+/// Runs `task` in a thread with this user and these groups, without further privileges; the tests run as root.
 pub fn as_user<T: Send>(uid: u32, gid: u32, groups: &[u32], task: impl FnOnce() -> T + Send) -> T {
     #[allow(unsafe_code)]
     let become_user = || {
@@ -48,32 +48,32 @@ pub fn as_user<T: Send>(uid: u32, gid: u32, groups: &[u32], task: impl FnOnce() 
     std::thread::scope(|scope| scope.spawn(in_thread).join().expect("the task does not panic"))
 }
 
-/// What it prints when it does what it is asked to.
+/// Runs the program, which must succeed, and returns its standard output.
 pub fn text(words: &[&str]) -> String {
     let output = imbrex(words);
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The same as JSON.
+/// Runs the program like [`text`], and parses its output as JSON.
 pub fn json(words: &[&str]) -> Value {
     serde_json::from_str(&text(words)).expect("JSON")
 }
 
-/// The exit code and what is said on standard error.
+/// Runs the program and returns the exit code and standard error.
 pub fn failure(words: &[&str]) -> (Option<i32>, String) {
     let output = imbrex(words);
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// A shell script in `folder`: every command of it must succeed.
+/// Runs a shell script in `folder`; every command of the script must succeed.
 pub fn shell(folder: &Path, script: &str) {
     let output = Command::new("sh").args(["-eu", "-c", script]).current_dir(folder).output().expect("a shell");
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{script}: {words}{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// A path as a word of the command line.
+/// Returns a path as an argument of the command line.
 pub fn word(path: &Path) -> &str {
     path.to_str().expect("the paths of these tests are text")
 }
@@ -86,7 +86,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A new drive, without a file system.
+    /// Creates a new drive without a file system.
     pub fn blank(drive: &str) -> Bench {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (image, directory) = (folder.path().join("drive.img"), folder.path().join("mnt"));
@@ -95,19 +95,19 @@ impl Bench {
         Bench { folder, image, directory }
     }
 
-    /// With one.
+    /// Creates a new drive with a file system.
     pub fn new(drive: &str) -> Bench {
         let bench = Bench::blank(drive);
         text(&["fs", "mkfs", word(&bench.image)]);
         bench
     }
 
-    /// The folder that the image is in.
+    /// Returns the folder of the image.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Mounts it with more words.
+    /// Mounts the file system with further arguments.
     pub fn mount(&self, more: &[&str]) -> Mounted<'_> {
         let mut words = vec!["fs", "mount", word(&self.image), word(&self.directory)];
         words.extend(more);
@@ -115,7 +115,7 @@ impl Bench {
         Mounted { bench: self }
     }
 
-    /// Checks it, mounted nowhere.
+    /// Checks the file system, which must not be mounted.
     pub fn check(&self) {
         let checked = json(&["fs", "check", word(&self.image), "--json"]);
         assert_eq!(checked["is_whole"], true, "{checked}");
@@ -128,23 +128,23 @@ pub struct Mounted<'a> {
 }
 
 impl Mounted<'_> {
-    /// Where a file of it is.
+    /// Returns the path of a file in the mounted directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.bench.directory.join(name)
     }
 
-    /// The directory.
+    /// Returns the mounted directory.
     pub fn directory(&self) -> &Path {
         &self.bench.directory
     }
 
-    /// The process that serves it.
+    /// Returns the process that serves the directory.
     pub fn process(&self) -> i32 {
         let status = json(&["fs", "stat", word(self.directory()), "--json"]);
         status["process"].as_i64().and_then(|pid| i32::try_from(pid).ok()).expect("a mounted one has a process")
     }
 
-    /// Unmounts it in good order.
+    /// Unmounts the file system cleanly.
     pub fn unmount(self) {
         text(&["fs", "umount", word(self.directory())]);
         assert!(!is_mounted(self.directory()), "it is still there");
@@ -159,7 +159,7 @@ impl Drop for Mounted<'_> {
     }
 }
 
-/// Whether something is mounted there.
+/// Returns whether something is mounted on `directory`.
 pub fn is_mounted(directory: &Path) -> bool {
     let mounts = std::fs::read_to_string("/proc/self/mounts").expect("the kernel tells of mounts");
     mounts.lines().any(|line| line.split(' ').nth(1) == Some(word(directory)))

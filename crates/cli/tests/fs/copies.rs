@@ -1,12 +1,12 @@
-//! Goal: of two copies of one device a file system opens neither, and it says when the file of a device has lost its path.
-//! Method: snapshots beside their originals; files that are removed and renamed while they are mounted.
+//! Goal: a file system opens neither of two copies of one device, and reports when the file of a device has lost its
+//! path. Method: snapshots in the folder of their originals; files that are removed and renamed while they are mounted.
 
 use std::fs;
 use std::path::Path;
 
 use crate::common::{Bench, failure, has_fuse, imbrex, json, text, word};
 
-/// The command is refused and names both paths.
+/// Asserts that the command is refused with a message that names both paths.
 fn refused(words: &[&str], one: &Path, other: &Path) {
     let (code, said) = failure(words);
     assert_eq!(code, Some(1), "{words:?}: {said}");
@@ -38,13 +38,13 @@ fn two_copies_of_a_drive_of_an_array_are_refused() {
     refused(&["fs", "check", word(&images[1])], &images[1], &copy);
     refused(&["fs", "check", word(&copy)], &images[1], &copy);
     refused(&["fs", "check", word(&meta), word(&copy), word(&images[1])], &images[1], &copy);
-    // In another folder it is in nobody's way, unless it is given.
+    // In another folder the copy has no effect, unless it is given.
     let away = at("away");
     fs::create_dir(&away).unwrap();
     fs::rename(&copy, away.join("copy")).unwrap();
     text(&["fs", "check", word(&meta)]);
     refused(&["fs", "check", word(&meta), word(&away.join("copy"))], &images[1], &away.join("copy"));
-    // So it is with the metadata.
+    // Likewise for the metadata.
     fs::copy(&meta, at("meta.copy")).unwrap();
     refused(&["fs", "check", word(&meta)], &meta, &at("meta.copy"));
     refused(&["fs", "check", word(&images[0])], &meta, &at("meta.copy"));
@@ -62,7 +62,7 @@ fn a_copy_beside_a_file_system_of_several_devices_is_refused_and_beside_one_of_o
     fs::remove_file(&copy).unwrap();
     bench.check();
 
-    // Nothing is looked for beside the only device: the copy opens by itself.
+    // A file system on one device does not look for others: the copy can be opened.
     let alone = Bench::new("strict-append");
     let copy = alone.folder().join("copy");
     text(&["drive", "snapshot", word(&alone.image), word(&copy)]);
@@ -95,7 +95,7 @@ fn a_device_that_lost_its_path_is_told() {
     mounted.unmount();
 }
 
-/// A server in the foreground says it on standard error.
+/// A server in the foreground prints the warning on standard error.
 #[test]
 fn a_server_in_the_foreground_says_that_a_device_lost_its_path() {
     if !has_fuse() {

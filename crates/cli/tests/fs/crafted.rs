@@ -1,7 +1,7 @@
-//! Goal: a store whose checksums are right and whose numbers are absurd is told of by the program, which ends soon, with exit code 3 where it
-//! checks, and takes no more memory than a store of its size needs. Method: a store on two ordinary files, whose one chunk of names, log
-//! or superblock is written anew with what no program of ours would write; each command has a bound on its memory. What is expected is
-//! what `docs/fs/format.md` says that a store holds.
+//! Goal: a store with valid checksums and absurd numbers is reported by the program, which ends soon, with exit code 3
+//! for `check`, and takes no more memory than a store of its size needs. Method: a store on two ordinary files, whose
+//! one chunk of names, log or superblock is rewritten with contents that this program would never write; each command
+//! has a bound on its memory. The expected results are those of `docs/fs/format.md`.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -19,14 +19,14 @@ use super::common::{text, word};
 const BLOCK: usize = 4096;
 const HEAD: usize = 40;
 const ROOT: Inode = 1;
-/// Kibibytes of address space for a command: `salvage --to` asks for 4 GiB of it, most of which it never touches.
+/// Kibibytes of address space for a command: `salvage --to` reserves 4 GiB, most of which it never touches.
 const MEMORY_KIB: u32 = 6 << 20;
-/// Seconds until a command counts as one without an end.
+/// Seconds after which a command counts as hanging.
 const WATCHED_S: u32 = 120;
 const FILE: u32 = 0o100_644;
 const DIRECTORY: u32 = 0o040_755;
 
-/// A store on a file of data and one of metadata.
+/// A store on a file for data and one for metadata.
 struct Store {
     folder: tempfile::TempDir,
     data: PathBuf,
@@ -68,7 +68,7 @@ impl Store {
         Superblock::decode(&read(&self.metadata, 0, 1)).expect("it is as the program wrote it")
     }
 
-    /// Writes the names anew: all that the checkpoint has.
+    /// Rewrites the names: all contents of the checkpoint.
     fn with_names(self, changes: &[Change]) -> Store {
         let (superblock, first) = (self.superblock(), self.superblock().layout.checkpoints[0].0);
         let mut contents = Encoder::default();
@@ -94,7 +94,7 @@ impl Store {
         self
     }
 
-    /// Writes both superblocks of the metadata anew.
+    /// Rewrites both superblocks of the metadata.
     fn with_superblock(self, alter: impl FnOnce(&mut Superblock)) -> Store {
         let mut superblock = self.superblock();
         alter(&mut superblock);
@@ -102,7 +102,7 @@ impl Store {
         self
     }
 
-    /// A command on both files, or on those `words` alone if it has some.
+    /// Runs a command on both files, with `words` as further arguments.
     fn run(&self, command: &str, words: &[&str]) -> Output {
         let mut all = vec!["fs", command, word(&self.data), word(&self.metadata)];
         all.extend(words);
@@ -129,7 +129,7 @@ fn write(path: &Path, block: u64, bytes: &[u8]) {
     file.write_all_at(bytes, block * BLOCK as u64).expect("it is as long");
 }
 
-/// A frame of the log, or a chunk of a checkpoint.
+/// Returns a frame of the log, or a chunk of a checkpoint.
 fn framed(magic: &[u8; 4], uuid: u128, number: u64, (count, contents): (u32, &[u8])) -> Vec<u8> {
     let mut to = Encoder::default();
     to.bytes.extend_from_slice(magic);
@@ -157,7 +157,8 @@ fn root(links: u32) -> Change {
     node(ROOT, DIRECTORY, links, ROOT)
 }
 
-/// A name that lies where it is looked for: cookies are hashes of names under the store's key, as `mkfs` chose it.
+/// Returns a directory entry at the place where lookups expect it: cookies are hashes of names under the store's key,
+/// which `mkfs` chose.
 fn entry(store: &Store, directory: Inode, inode: Inode, name: &str) -> Change {
     use std::hash::Hasher;
     let key = store.superblock().uuid.as_u128();
@@ -166,7 +167,8 @@ fn entry(store: &Store, directory: Inode, inode: Inode, name: &str) -> Change {
     Change::Entry { directory, cookie: (hasher.finish() >> 2).max(16), inode, name: name.as_bytes().into() }
 }
 
-/// `check` tells it and ends with 3; what works on the store refuses it; nothing panics.
+/// Asserts that `check` reports the fault and ends with 3, that commands which change the store refuse it, and that
+/// nothing panics.
 fn is_told(store: &Store, what: &str, expected: &str) {
     let checked = store.run("check", &[]);
     let (told, code) = (String::from_utf8_lossy(&checked.stdout).into_owned(), checked.status.code());
@@ -231,13 +233,13 @@ fn names_that_make_no_tree_are_told() {
     }
 }
 
-/// The same name a little behind, where it may be too.
+/// Returns the entry with the next cookie, which is valid too after a collision.
 fn moved(change: &Change) -> Change {
     let Change::Entry { directory, cookie, inode, name } = change.clone() else { unreachable!("it is a name") };
     Change::Entry { directory, cookie: cookie + 1, inode, name }
 }
 
-/// The same name where nobody looks for it.
+/// Returns the entry with a cookie where lookups do not find it.
 fn far(change: &Change) -> Change {
     let Change::Entry { directory, cookie, inode, name } = change.clone() else { unreachable!("it is a name") };
     Change::Entry { directory, cookie: cookie ^ 1 << 61, inode, name }
@@ -248,7 +250,7 @@ impl Store {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let [data, metadata] = [&other.data, &other.metadata].map(|path| {
             let to = folder.path().join(path.file_name().expect("it is a file"));
-            // Sparse, as they are.
+            // The copies are sparse like the originals.
             let copied = Command::new("cp").arg("--sparse=always").args([path, &to]).status().expect("cp");
             assert!(copied.success());
             to
@@ -351,7 +353,7 @@ fn a_superblock_that_contradicts_itself_is_told() {
     }
 }
 
-/// A number that is far from all others is a file like any, and takes the memory of one.
+/// A file with an inode number far from all others takes no more memory than any other file.
 #[test]
 fn a_file_of_number_four_billion_takes_no_table_of_that_length() {
     let store = Store::new();
@@ -366,7 +368,7 @@ fn a_file_of_number_four_billion_takes_no_table_of_that_length() {
     assert_eq!(crafted.run("clean", &[]).status.code(), Some(0));
 }
 
-/// 16 TiB less a block is the largest file; it has nothing but a hole.
+/// 16 TiB less a block is the largest file; this one is one hole.
 #[test]
 fn a_file_of_sixteen_tebibytes_of_zeros_is_checked_at_once() {
     let store = Store::new();
@@ -376,7 +378,7 @@ fn a_file_of_sixteen_tebibytes_of_zeros_is_checked_at_once() {
     assert!(checked.status.code() == Some(0) && told.contains("whole"), "{:?} {told}", checked.status);
 }
 
-/// Where a record among the data says that a file lies, and what the drive's first blocks say, is held against the drive.
+/// The places in records among the data, and in the drive's first blocks, are checked against the size of the drive.
 #[test]
 fn places_that_are_not_on_the_drive_are_passed_over_by_salvage() {
     let store = Store::with_a_file();
@@ -386,7 +388,7 @@ fn places_that_are_not_on_the_drive_are_passed_over_by_salvage() {
     let (unit, header) = (find(b"imbrexrc"), find(b"imbrexzn"));
     let salvage = |crafted: &Store, name: &str| {
         let to = crafted.path(name);
-        // A device of the file system that lies beside the others is taken as well.
+        // Removed, since a device of the file system in the same folder would be used too.
         std::fs::remove_file(&crafted.metadata).expect("it is there");
         let output = bounded(&["fs", "salvage", word(&crafted.data), "--to", word(&to)]);
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -420,7 +422,7 @@ fn places_that_are_not_on_the_drive_are_passed_over_by_salvage() {
         put_seal(&mut bytes);
         write(&crafted.data, header, &bytes);
         let (code, contents) = salvage(&crafted, "out");
-        // A zone counts where it was found, whatever it says of that: then all comes back.
+        // Salvage uses the place where a zone was found, not the place in its header: then all data is recovered.
         assert!(code != Some(0) || contents == Some(vec![7; 3 * BLOCK]), "{value} at {at}: {code:?}");
     }
 }

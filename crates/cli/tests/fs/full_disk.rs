@@ -1,6 +1,6 @@
-//! Goal: a full disk of the host costs a mounted file system nothing. Writes are refused, what was written can be read, `fs umount`
-//! says what is missing, and the process that serves goes on once there is room. Method: images, and a file for metadata, on a
-//! small file system in memory that fills while files are written; one test a store.
+//! Goal: on a full disk of the host a mounted file system loses nothing. Writes are refused, written data can be read,
+//! `fs umount` names the cause, and the serving process continues once there is space. Method: images, and a file for
+//! metadata, on a small file system in memory that fills while files are written; one test per store.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,11 +15,11 @@ use imbrex_testkit::tmpfs::Tmpfs;
 use crate::common::*;
 
 const FILE_BYTES: usize = 3 << 20;
-/// Space that a file takes at first.
+/// Size of a file that takes space at first.
 const FILLER_BYTES: u64 = 40 << 20;
 const WRITERS: usize = 4;
 
-/// What the file of this number holds.
+/// Returns the contents of the file with this number.
 fn contents(number: u64) -> Vec<u8> {
     (0..FILE_BYTES as u64 / 8).flat_map(|word| (number << 32 | word).to_le_bytes()).collect()
 }
@@ -38,7 +38,7 @@ fn compare(directory: &Path, files: u64) {
     }
 }
 
-/// A file system whose devices lie on a small disk of the host, of which a file takes a part.
+/// A file system whose devices lie on a small disk of the host, a part of which a filler file takes.
 struct SmallHost {
     disk: Tmpfs,
     store: &'static str,
@@ -46,7 +46,8 @@ struct SmallHost {
 }
 
 impl SmallHost {
-    /// Makes the file system, on `drives` of the profile `drive`, and mounts it. Without the right to says that it is skipped.
+    /// Makes the file system, on `drives` drives of the profile `drive`, and mounts it. Without the privileges it
+    /// prints that the test is skipped.
     fn mounted(store: &'static str, drive: &str, drives: usize, with_metadata: bool) -> Option<SmallHost> {
         let disk = has_fuse().then(|| Tmpfs::mounted(96 << 10, "a full disk of the host")).flatten()?;
         let at = |name: &str| disk.path().join(name).display().to_string();
@@ -86,7 +87,7 @@ impl SmallHost {
         json(&["fs", "stat", word(&self.directory()), "--json"])
     }
 
-    /// Writes files of numbers from 0 on until the disk is full; how many were written.
+    /// Writes files with numbers from 0 on until the disk is full. Returns the number of files written.
     fn fill(&self) -> u64 {
         let (mut files, store) = (0, self.store);
         let refused = loop {
@@ -101,13 +102,13 @@ impl SmallHost {
         files
     }
 
-    /// Frees space until the file that takes it has `bytes`.
+    /// Frees space by truncating the filler file to `bytes`.
     fn shrink_filler(&self, bytes: u64) {
         let filler = File::options().write(true).open(self.disk.path().join("filler"));
         filler.and_then(|filler| filler.set_len(bytes)).expect("it is ours");
     }
 
-    /// Unmounts and checks; then the first `files` files are read.
+    /// Unmounts and checks the file system; then reads the first `files` files.
     fn end(&self, files: u64) {
         let (directory, store) = (self.directory(), self.store);
         let place = word(&directory);
@@ -126,7 +127,7 @@ impl SmallHost {
     }
 }
 
-/// Fills the disk of the host of such a file system, and makes room again.
+/// Fills the disk of the host, and frees space again.
 fn fills_and_goes_on(store: &'static str, drive: &str, drives: usize, with_metadata: bool) {
     let Some(host) = SmallHost::mounted(store, drive, drives, with_metadata) else { return };
     let directory = host.directory();
@@ -148,7 +149,7 @@ fn fills_and_goes_on(store: &'static str, drive: &str, drives: usize, with_metad
 
     host.shrink_filler(0);
     until("room", || imbrex(&["fs", "sync", place]).status.success().then_some(()));
-    // The refused files hold a part of their contents, and are written again.
+    // The refused files hold a part of their contents, and are rewritten.
     for number in [files, files + 1] {
         until("a file", || write(&directory, number).is_ok().then_some(()));
     }
@@ -159,8 +160,8 @@ fn fills_and_goes_on(store: &'static str, drive: &str, drives: usize, with_metad
     host.end(files);
 }
 
-/// Has `WRITERS` threads write files again and again while the disk is full, and one that does everything else to a file; then gives
-/// space in small steps.
+/// Runs `WRITERS` threads that write files again and again while the disk is full, and one that does every other
+/// operation on a file; then frees space in small steps.
 fn refuses_all_at_once(store: &'static str, drive: &str, drives: usize, with_metadata: bool) {
     let Some(host) = SmallHost::mounted(store, drive, drives, with_metadata) else { return };
     let directory = host.directory();
@@ -193,7 +194,7 @@ fn refuses_all_at_once(store: &'static str, drive: &str, drives: usize, with_met
             let begun = Instant::now();
             while !total(counts).iter().zip(&before).all(|(now, before)| *now >= before + by) {
                 if begun.elapsed() > PATIENCE {
-                    // Otherwise nothing would end the threads.
+                    // Without these lines the threads would never end.
                     is_over.store(true, SeqCst);
                     host.disk.resize(2 << 20);
                     panic!("{store}, {what}: {before:?}, and 300 s later {:?}", total(counts));
@@ -206,7 +207,7 @@ fn refuses_all_at_once(store: &'static str, drive: &str, drives: usize, with_met
             host.shrink_filler(FILLER_BYTES - step * (FILLER_BYTES / 10));
             moves_on("each call returns while there is some space", &attempts, 2);
         }
-        // What the files leave when they move stays in the images.
+        // Blocks that moved files leave behind remain allocated in the images.
         host.disk.resize(2 << 20);
         moves_on("each file is written", &written, 1);
         is_over.store(true, SeqCst);
@@ -217,7 +218,7 @@ fn refuses_all_at_once(store: &'static str, drive: &str, drives: usize, with_met
     host.end(files + WRITERS as u64);
 }
 
-/// Calls of which each may be refused for want of space, and none may wait for it.
+/// Makes calls that may be refused for lack of space, but must not wait for space.
 fn change_everything(directory: &Path) {
     let (one, other) = (directory.join("one"), directory.join("other"));
     let refused = |outcome: std::io::Result<()>| {

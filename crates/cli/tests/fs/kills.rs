@@ -1,4 +1,4 @@
-//! Goal: what was fsynced outlives the process that served it. Method: that process is killed in the middle of work.
+//! Goal: fsynced data survives the process that serves the mount. Method: that process is killed in the middle of work.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -27,10 +27,10 @@ fn what_was_fsynced_outlives_a_killed_server() {
         unfinished.write_all(&[9; 100_000]).unwrap();
         kill_process(Pid::from_raw(mounted.process()).unwrap(), Signal::KILL).unwrap();
         drop(unfinished);
-        // The kernel tells everybody that nobody serves it any more; then it is unmounted.
+        // The kernel returns errors since no process serves the directory any more; then it is unmounted.
         assert!(std::fs::read(mounted.path("kept1")).is_err(), "{store}");
         if store == "caveat" {
-            // Mounting it again where it was is enough.
+            // A second mount on the directory is enough.
             let mounted = bench.mount(&[]);
             assert_eq!(std::fs::read(mounted.path("kept1")).unwrap().len(), 5000);
             mounted.unmount();

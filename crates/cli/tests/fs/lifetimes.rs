@@ -1,7 +1,7 @@
-//! Goal: through FUSE, what the kernel holds stays what it is, as on any Linux file system: directories that were removed or replaced
-//! while they are open, files without a name behind descriptors of `O_PATH`; and no two files share a handle. Method: the calls,
-//! against what the man pages say; and two processes that make and remove files in directories of their own, none of whose calls
-//! may fail.
+//! Goal: through FUSE, objects that the kernel holds stay valid, as on any Linux file system: directories that were
+//! removed or replaced while open, unlinked files behind descriptors of `O_PATH`; and no two files share a handle.
+//! Method: the calls, compared with the man pages; and two processes that create and remove files in directories of
+//! their own, none of whose calls may fail.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -63,7 +63,7 @@ fn a_directory_that_is_removed_stays_for_who_has_it_open() {
 
 #[test]
 fn a_descriptor_of_a_removed_file_never_gives_another() {
-    /// The files that are removed, and those that are made after them.
+    /// Number of files that are removed, and of files created after them.
     const COUNT: usize = 200;
     on_each_store(|mounted, store| {
         let (removed, path) = (mounted.path("removed"), mounted.path("secret"));
@@ -99,12 +99,13 @@ fn a_file_that_is_given_up_makes_room_at_once() {
         std::fs::remove_file(mounted.path("file")).unwrap();
         assert!(free() < before + 2048, "{store}: it is held");
         drop(held);
-        // The kernel takes its lookups back when it likes, and the file may be written just then.
+        // The kernel forgets its lookups at any time later, and the file may be written at that moment.
         until("room", || (free() >= before + 2048 - 64).then_some(()));
     });
 }
 
-/// A shell that makes and removes files, directories and links in a directory of its own; a call that fails ends it.
+/// A shell script that creates and removes files, directories and links in a directory of its own, and ends at the
+/// first call that fails.
 const CHURN: &str = "mkdir $0; cd $0; n=0; while [ $n -lt 400 ]; do n=$((n+1))
     : > f; mkdir d; ln -s x s; [ -f f ]; [ -d d ]; mv f g; rmdir d; rm s g; done";
 

@@ -1,5 +1,5 @@
-//! Goal: what ageing and the search for capacity print is what was done. Method: small loads, on devices and in
-//! directories; what is printed beside what is there, and beside the same again.
+//! Goal: the output of ageing and of the search for capacity is true. Method: small loads, on devices and in
+//! directories; the output is compared with the file system, and with the output of a second run.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::common::{Bench, failure, json, text, word};
 
-/// The numbers of a document.
+/// Returns a number of a document.
 fn number(document: &Value, key: &str) -> u64 {
     document[key].as_u64().unwrap_or_else(|| panic!("{key} of {document}"))
 }

@@ -1,5 +1,5 @@
 //! File systems mounted with FUSE, seen from outside: the built program, the system's own tools and calls. Without
-//! `/dev/fuse` these tests say that they are skipped.
+//! `/dev/fuse` these tests print that they are skipped.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)] // in a test a panic is the report

@@ -1,4 +1,5 @@
-//! Goal: a mistake is answered with what is wrong, where, and what to do. Method: every mistake a user can make, by hand.
+//! Goal: the message on a mistake gives the cause, the place and a remedy. Method: every mistake a user can make, each
+//! written out here.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -7,7 +8,7 @@ use imbrex_device::EmulatedDrive;
 
 use crate::common::{Bench, failure, has_fuse, imbrex, json, nobody, text, word};
 
-/// The command fails with `code` and says all of `said`.
+/// Asserts that the command fails with `code` and a message that contains all of `said`.
 fn fails(words: &[&str], code: i32, said: &[&str]) {
     let (found, text) = failure(words);
     assert_eq!(found, Some(code), "{words:?}: {text}");
@@ -105,7 +106,7 @@ fn files_with_damaged_contents_are_named() {
     let files = dumped["files"].as_array().unwrap();
     let victim = files.iter().find(|file| file["path"] == "/folder/victim").expect("it is there");
     let last = victim["extents"][0]["start"].as_u64().unwrap() + victim["extents"][0]["blocks"].as_u64().unwrap() - 1;
-    // Whatever lies behind the last block of the victim loses by this write too; that is the disk's way.
+    // The write also destroys data behind the last block of the victim, as a caveat disk does.
     let mut drive = EmulatedDrive::open_file(&bench.image, false).unwrap();
     drive.write(last * 4096, &[3; 4096], true).unwrap();
     drive.shut_down().unwrap();
@@ -159,7 +160,7 @@ fn files_that_may_not_be_opened_are_counted_and_named_by_a_scrub() {
         (&false.into(), &2.into(), &1.into()),
         "{found}"
     );
-    // A directory that may not be read is one of them, whatever is in it.
+    // An unreadable directory counts as one, whatever its contents.
     std::fs::create_dir(mounted.path("folder")).unwrap();
     std::fs::rename(mounted.path("shut"), mounted.path("folder/shut")).unwrap();
     std::fs::set_permissions(mounted.path("folder"), PermissionsExt::from_mode(0o700)).unwrap();
@@ -170,7 +171,7 @@ fn files_that_may_not_be_opened_are_counted_and_named_by_a_scrub() {
     mounted.unmount();
 }
 
-/// Root may read all that is there.
+/// Asserts that root can read and scrub all files.
 fn scrub_is_of_root(directory: &str, files: u64) {
     let found = json(&["fs", "scrub", directory, "--json"]);
     assert_eq!((&found["is_whole"], &found["unread"], &found["files"]), (&true.into(), &0.into(), &files.into()));

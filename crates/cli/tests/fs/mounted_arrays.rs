@@ -1,7 +1,7 @@
-//! Goal: what is done to an array that is mounted (drives replaced and added, copies of the metadata lost and replaced, damage
-//! repaired, zones emptied) is done beside writers, with the commands that a user has; a drive that fails in mid-write costs no
-//! application anything, and a spare takes its place by itself. Method: images and plain files as drives, a file system of little
-//! room as a drive that fails.
+//! Goal: operations on a mounted array (drives replaced and added, copies of the metadata lost and replaced, damage
+//! repaired, zones emptied) are done by the user's commands while programs write. A drive that fails during a write
+//! causes no error in an application, and a spare replaces it without a command. Method: images and plain files as
+//! drives, and a small file system for a drive that fails.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::common::{failure, has_fuse, imbrex, is_mounted, json, shell, text, word};
 
-/// Drives, two devices for the metadata, a directory to mount on.
+/// Drives, two devices for the metadata, and a directory to mount on.
 struct Bench {
     folder: tempfile::TempDir,
     drives: Vec<PathBuf>,
@@ -48,7 +48,7 @@ impl Bench {
         text(&words);
     }
 
-    /// Mounted by one of its drives alone: the others lie beside it. What is said of them.
+    /// Mounts the array by one of its drives alone: the others lie in the same folder. Returns the messages.
     fn mount(&self, more: &[&Path]) -> String {
         let mut words = vec!["fs", "mount", word(&self.drives[3])];
         words.extend(more.iter().map(|path| word(path)));
@@ -67,7 +67,7 @@ impl Bench {
         json(&["fs", "stat", word(&self.directory), "--json"])
     }
 
-    /// Waits until `is_so` of what is told of it.
+    /// Waits until `is_so` holds for the status of the file system.
     fn until(&self, what: &str, is_so: impl Fn(&Value) -> bool) {
         let began = Instant::now();
         while !is_so(&self.stat()) {
@@ -109,7 +109,8 @@ fn compare(directory: &Path, numbers: std::ops::Range<usize>) {
     }
 }
 
-/// Writes files, each made durable, one after the other until it is told to end; how many from `first` on there are then.
+/// A thread that writes files one after the other, each made durable, until it is stopped. It returns the end of the
+/// range of file numbers.
 struct Writer {
     is_over: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<usize>,
@@ -155,7 +156,7 @@ fn drives_and_copies_are_replaced_and_added_and_damage_is_repaired_beside_a_writ
     let another = bench.new_file("another");
     let added = json(&["fs", "add", word(directory), "--drive", word(&another), "--json"]);
     assert!(added["bytes"].as_u64() > Some(100 << 20), "{added}");
-    // Blocks of a drive are altered behind everybody's back, all but its superblock.
+    // Blocks of a drive are altered without the program's knowledge, all but its superblock.
     let drive = std::fs::OpenOptions::new().write(true).open(&bench.drives[2]).unwrap();
     for at in ((1 << 20)..(256 << 20)).step_by(40 << 10) {
         drive.write_all_at(&[0xee; 20 << 10], at).unwrap();
@@ -172,7 +173,7 @@ fn drives_and_copies_are_replaced_and_added_and_damage_is_repaired_beside_a_writ
     let end = writer.end();
     compare(directory, 20..end);
     bench.umount();
-    // The drive and the device that were replaced are told; without another drive and the other copy all is there.
+    // The replaced drive and device are reported; without another drive and the other copy all files are readable.
     for away in [&bench.metas[1], &bench.drives[0]] {
         std::fs::rename(away, away.with_extension("away")).unwrap();
         std::fs::create_dir_all(bench.folder.path().join("far")).unwrap();
@@ -185,7 +186,7 @@ fn drives_and_copies_are_replaced_and_added_and_damage_is_repaired_beside_a_writ
     }
     compare(directory, 20..end);
     bench.umount();
-    // What was away comes back, and is brought up to date.
+    // The copy that was absent is present again, and is brought up to date.
     std::fs::rename(bench.folder.path().join("far/meta1"), &bench.metas[1]).unwrap();
     let said = bench.mount(&[]);
     assert!(said.contains("meta1 holds the metadata of an earlier time"), "{said}");
@@ -225,7 +226,7 @@ fn a_drive_that_fails_in_mid_write_is_replaced_by_a_spare_and_no_application_hea
     assert!(end > 20, "the writer went on: {end}");
     compare(directory, 0..end);
     bench.umount();
-    // Without the one that failed, and without any other, all is there.
+    // Without the failed drive, and without one other, all files are readable.
     shell(bench.folder.path(), "umount little");
     std::fs::rename(&bench.drives[0], bench.folder.path().join("little/away")).unwrap();
     let said = bench.mount(&[]);
@@ -283,7 +284,8 @@ fn mistakes_with_a_mounted_array_are_answered() {
     let folder = word(bench.folder.path());
     fails(&["fs", "clean", folder], &["no file system of Imbrex is mounted on"]);
     bench.umount();
-    // One whose superblock is damaged is done without, and named; both copies of one are more than can be made up for.
+    // A drive with a damaged superblock is not used, and is named; the loss of both copies of the metadata is more than
+    // the array can tolerate.
     let drive = std::fs::OpenOptions::new().write(true).open(&bench.drives[0]).unwrap();
     drive.write_all_at(&[0xee; 4096], 0).unwrap();
     let said = bench.mount(&[]);
@@ -298,7 +300,7 @@ fn mistakes_with_a_mounted_array_are_answered() {
     let said = bench.mount(&[]);
     assert!(said.contains("copy 0 of the metadata"), "{said}");
     bench.umount();
-    // What is not mounted gets another copy in the same way.
+    // A file system that is not mounted gets a new copy in the same way.
     let copy = bench.new_file("copy");
     let meta = word(&bench.metas[1]);
     let copied = json(&["fs", "replace", meta, "--copy", "0", "--with", word(&copy), "--json"]);

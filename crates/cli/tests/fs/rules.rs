@@ -1,9 +1,9 @@
-//! Goal: through FUSE, Linux's rules hold for what other programs build on: names of extended attributes, set-group-id, times before
-//! 1970, whiteouts, and what is durable when. Method: the calls, against what the man pages say; a real overlay file system on top;
-//! for what is durable, servers that are killed.
+//! Goal: through FUSE, Linux's rules hold that other programs rely on: names of extended attributes, set-group-id,
+//! times before 1970, whiteouts, and durability. Method: the calls, compared with the man pages; a real overlay file
+//! system on top; for durability, servers that are killed.
 //!
-//! The names of tests say which of xfstests' generic tests they restate: 035, 103, 213, 375, 683, 684 and 685. 451 fails on every FUSE file
-//! system: `scripts/fuse-limits.sh` shows it.
+//! The names of tests say which of xfstests' generic tests they restate: 035, 103, 213, 375, 683, 684 and 685. 451
+//! fails on every FUSE file system: `scripts/fuse-limits.sh` shows it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -81,7 +81,7 @@ fn attributes_have_the_namespaces_of_linux() {
 const LIST: &[u8] = b"\x02\0\0\0\x01\0\x07\0\xff\xff\xff\xff\x02\0\x07\0\x01\0\0\0\x04\0\x05\0\xff\xff\xff\xff\
     \x10\0\x07\0\xff\xff\xff\xff\x20\0\x05\0\xff\xff\xff\xff";
 
-/// xfstests generic/375; chmod(2): set-group-id goes where the owner is not in the file's group.
+/// xfstests generic/375; chmod(2): set-group-id is cleared if the owner is not in the file's group.
 #[test]
 fn an_access_list_by_an_owner_outside_the_group_takes_set_group_id() {
     on_each_store(|mounted, store| {
@@ -116,7 +116,7 @@ fn times_before_1970_have_fractions() {
     });
 }
 
-/// rename(2), `RENAME_WHITEOUT`; xfstests generic/035 besides.
+/// rename(2), `RENAME_WHITEOUT`; also xfstests generic/035.
 #[test]
 fn a_whiteout_takes_the_place_of_what_is_renamed() {
     on_each_store(|mounted, store| {
@@ -135,7 +135,8 @@ fn a_whiteout_takes_the_place_of_what_is_renamed() {
     });
 }
 
-/// As the upper layer, with merged directories, whiteouts, opaque directories and files that are copied up.
+/// The file system as the upper layer, with merged directories, whiteouts, opaque directories and files that are copied
+/// up.
 #[test]
 fn an_overlay_stands_on_it() {
     if !std::fs::read_to_string("/proc/filesystems").unwrap().lines().any(|line| line.ends_with("\toverlay")) {
@@ -154,7 +155,7 @@ more'; test -z \"$(ls merged/d)\"; test -c upper/two; test \"$(cat lower/two)\" 
     });
 }
 
-/// xfstests generic/103 and 213: what there is no room for is refused with `ENOSPC`, and nothing else.
+/// xfstests generic/103 and 213: writes without space are refused with `ENOSPC`, and no other error.
 #[test]
 fn what_there_is_no_room_for_is_refused_as_such() {
     on_each_store(|mounted, store| {
@@ -163,7 +164,7 @@ fn what_there_is_no_room_for_is_refused_as_such() {
         let more = (free.f_bfree + 1024) * free.f_bsize;
         let allocated = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, more);
         assert_eq!(allocated, Err(Errno::NOSPC), "{store}: 213");
-        // Names and attributes until the metadata are full.
+        // Names and attributes are added until the metadata is full.
         let mut number = 0;
         let refused = loop {
             let path = mounted.path(&format!("small-{}", number / 50));
@@ -180,7 +181,7 @@ fn what_there_is_no_room_for_is_refused_as_such() {
     });
 }
 
-/// xfstests generic/683 to 685: allocating, punching and zeroing by somebody else takes set-id bits.
+/// xfstests generic/683 to 685: allocating, punching and zeroing by another user clears the set-id bits.
 #[test]
 fn allocations_by_somebody_else_take_set_id_bits() {
     on_each_store(|mounted, store| {
@@ -203,7 +204,7 @@ fn allocations_by_somebody_else_take_set_id_bits() {
     });
 }
 
-/// Ends the server as a power failure of the host would, but for what the host's kernel holds; mounts again.
+/// Kills the server, like a power failure of the host except for the data in the host's kernel, and mounts again.
 fn killed<'a>(bench: &'a Bench, mounted: Mounted<'_>) -> Mounted<'a> {
     let process = rustix::process::Pid::from_raw(mounted.process()).unwrap();
     rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();

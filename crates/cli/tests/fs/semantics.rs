@@ -1,5 +1,4 @@
-//! Goal: system calls do what Linux documents of them. Method: each by hand on each store, with the manual's own words as the
-//! expected value.
+//! Goal: system calls behave as Linux documents. Method: each call on each store, with expected values from the manual.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -91,7 +90,7 @@ fn an_access_list_and_the_mode_agree() {
         std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o755)).unwrap();
         rustix::fs::setxattr(&folder, "system.posix_acl_default", LIST, XattrFlags::empty()).unwrap();
         std::fs::write(&file, "secret").unwrap();
-        // 0o666 by open(2), cut to what the list has: the mask, rw-, stands in the middle; the umask does not count.
+        // 0o666 by open(2), restricted by the list: the mask, rw-, is the group part of the mode; the umask is ignored.
         assert_eq!(mode(&file), 0o660, "{store}");
         let read = format!("cat {} > /dev/null 2>&1", file.display());
         assert!(as_nobody(&read), "{store}: the list lets user 65534 read");

@@ -1,11 +1,12 @@
-//! Goal: a file system is a place to work in. Method: a tree of source files is unpacked, copied, moved, linked, removed and
-//! compiled on each store, compared with the same on the host's own file system, and compared again after remounting.
+//! Goal: usual work on files succeeds. Method: a tree of source files is unpacked, copied, moved, linked, removed and
+//! compiled on each store, compared with the same operations on the host's own file system, and compared again after
+//! remounting.
 
 use std::path::Path;
 
 use crate::common::{Bench, STORES, has_fuse, json, shell, text, word};
 
-/// Goes on in `work`, wherever that is: the same on the host's file system and on ours.
+/// Does the work in the directory `work`, on the host's file system or on the mounted one.
 fn work_in(work: &Path, sources: &Path) {
     std::fs::create_dir(work).unwrap();
     let script = format!(
@@ -91,7 +92,7 @@ fn metadata_may_lie_in_a_file_of_their_own_which_is_found_beside_the_drive() {
         let mounted = bench.mount(&[]);
         assert_eq!(std::fs::read_to_string(mounted.path("file")).unwrap(), store);
         mounted.unmount();
-        // By the device with the metadata alone it is found as well.
+        // The file system is found by the device with the metadata alone, too.
         let status = json(&["fs", "stat", word(&meta), "--json"]);
         assert_eq!(status["devices"].as_array().map(Vec::len), Some(2));
         std::fs::rename(&meta, bench.folder().join("mnt/elsewhere")).unwrap();

@@ -1,11 +1,11 @@
-//! Goal: the clients people use find a drive that behaves. Method: nbdinfo, nbdcopy, qemu-io and fio against the built
-//! program; what they say and what they read back is compared.
+//! Goal: popular NBD clients work with a served drive. Method: nbdinfo, nbdcopy, qemu-io and fio against the built
+//! program; their output and the data that they read back are compared.
 
 use std::fs;
 
 use crate::common::*;
 
-/// A drive in memory without delays; small enough to be copied whole.
+/// Options of a drive without delays.
 const QUICK: [&str; 2] = ["--time", "none"];
 
 fn small(folder: &std::path::Path, layer: &str) -> String {
@@ -56,7 +56,7 @@ fn nbdcopy_brings_back_what_it_took_there() {
         let bytes: Vec<u8> = (0..8u32 << 20).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         fs::write(&there, &bytes).unwrap();
         run("nbdcopy", &["--flush", there.to_str().unwrap(), &server.uri()]);
-        // Opened anew in between: what was flushed is there.
+        // The image is reopened in between: flushed data is present.
         server.stop();
         let server = Server::start(folder.path(), &[&[&image[..]], &QUICK[..]].concat());
         run("nbdcopy", &[&server.uri(), back.to_str().unwrap()]);

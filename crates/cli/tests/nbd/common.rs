@@ -1,5 +1,5 @@
-//! What the tests of served drives share: a server of the built program, small drives of every layer; the bare client is
-//! that of `imbrex-testkit`.
+//! Helpers of the tests of served drives: a server of the built program, and small drives of every layer. The minimal
+//! client is that of `imbrex-testkit`.
 
 use std::fs;
 use std::ops::{Deref, DerefMut};
@@ -11,7 +11,7 @@ use imbrex_testkit::Program;
 pub use imbrex_testkit::nbd_client::*;
 pub use imbrex_testkit::patience::until;
 
-/// Whether every program is installed; says aloud what is skipped without.
+/// Returns whether every program is installed; if not, prints that `what` is skipped.
 pub fn has(programs: &[&str], what: &str) -> bool {
     let folders: Vec<PathBuf> =
         std::env::var_os("PATH").iter().flat_map(std::env::split_paths).chain([PathBuf::from("/usr/sbin")]).collect();
@@ -22,7 +22,7 @@ pub fn has(programs: &[&str], what: &str) -> bool {
     missing.is_none()
 }
 
-/// Runs a program to its end; it must succeed.
+/// Runs a program, which must succeed, and returns its output.
 pub fn run(program: &str, words: &[&str]) -> String {
     let output = output(program, words);
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -40,7 +40,7 @@ pub fn output(program: &str, words: &[&str]) -> Output {
         .unwrap_or_else(|error| panic!("{program}: {error}"))
 }
 
-/// The built program.
+/// Runs the built program to its end.
 pub fn imbrex(words: &[&str]) -> Output {
     output(env!("CARGO_BIN_EXE_imbrex"), words)
 }
@@ -54,7 +54,7 @@ impl Server {
         Server(imbrex_testkit::Server::start(&Program::new(env!("CARGO_BIN_EXE_imbrex")), folder, words))
     }
 
-    /// Ctrl-C, and what it said until its end.
+    /// Ends the server by Ctrl-C and returns its messages.
     pub fn stop(self) -> String {
         self.0.stop().unwrap_or_else(|said| panic!("{said}"))
     }
@@ -74,7 +74,8 @@ impl DerefMut for Server {
     }
 }
 
-/// A small drive for `layer`, as a profile file in `folder`: some 50 MB, so that caches fill and are cleaned.
+/// Writes a profile of a small drive for `layer` into `folder`: some 50 MB, so that caches fill and are cleaned.
+/// Returns the drive as `--drive` takes it.
 pub fn small_drive(folder: &Path, layer: &LayerInfo) -> String {
     let recording = layer.recordings[0];
     let (geometry, section) = match recording {
@@ -101,7 +102,7 @@ pub fn small_drive(folder: &Path, layer: &LayerInfo) -> String {
 
 const ROUND: &str = "layout = 'cylinder'\nsurfaces = 2\nzones = [{ tracks = 384, track_sectors = 256 }]";
 
-/// Parameters that suit a drive of 50 MB; a layer that is not named here takes those of its toys.
+/// Returns parameters that suit a drive of 50 MB; a layer that is not named here takes those of its toys.
 fn parameters(layer: &LayerInfo) -> &str {
     match layer.name {
         "block-swap" => "block_size=16k,interval=200,background_every=4",
@@ -121,7 +122,7 @@ fn parameters(layer: &LayerInfo) -> &str {
     }
 }
 
-/// Makes the image of a small drive; its path.
+/// Creates the image of a small drive and returns its path.
 pub fn image(folder: &Path, drive: &str) -> String {
     let path = folder.join("image").display().to_string();
     let made = imbrex(&["drive", "create", &path, "--drive", drive]);

@@ -1,5 +1,5 @@
-//! Goal: the control socket answers every request and every piece of nonsense with one line, costs strangers' worth at most,
-//! and is there exactly as long as its server. Method: requests and nonsense by hand.
+//! Goal: the control socket answers every request and every malformed line with one line, bounds the cost of strangers,
+//! and exists exactly as long as its server. Method: requests and malformed lines written out here.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,22 +15,23 @@ use serde_json::Value;
 use crate::common::*;
 use crate::snapshots::{check_is_whole, files_in, imbrex_in, said};
 
-/// The control socket of the server that was started in `folder`.
+/// Returns the control socket of the server that was started in `folder`.
 pub fn control_of(folder: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(folder.join("imbrex")).ok()?;
     entries.flatten().map(|entry| entry.path()).find(|path| UnixStream::connect(path).is_ok())
 }
 
-/// Sends `bytes` and gives the answer; nothing if the server is gone.
+/// Sends `bytes` and returns the answer; `None` if the server is gone.
 fn send(socket: &Path, bytes: &[u8]) -> Option<Value> {
     let mut stream = UnixStream::connect(socket).ok()?;
-    // One that has no place, or had enough, answers before all is sent.
+    // A server that refuses the connection, or has read enough, answers before all bytes are sent.
     let _ = stream.write_all(bytes);
     let answer = answer_of(stream)?;
     Some(serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{answer}: {error}")))
 }
 
-/// What comes up to the end of the connection: a line. One that was closed on what is still unread ends with an error.
+/// Reads a line up to the end of the connection. A connection that the server closed with unread bytes ends with an
+/// error.
 fn answer_of(mut stream: UnixStream) -> Option<String> {
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -39,7 +40,7 @@ fn answer_of(mut stream: UnixStream) -> Option<String> {
     Some(answer).filter(|answer| !answer.is_empty())
 }
 
-/// Asks the server that was started in `folder`.
+/// Sends a line to the server that was started in `folder`.
 pub fn ask(folder: &Path, line: &str) -> Option<Value> {
     send(&control_of(folder)?, format!("{line}\n").as_bytes())
 }
@@ -81,7 +82,7 @@ fn every_request_is_answered_with_a_line() {
         (&huge, "too-long"),
         (&[b'{'; 4000], "malformed"),
     ] {
-        // Half-closed, so that what has no end of line is complete.
+        // Half-closed, so that a line without an end is complete.
         let mut stream = UnixStream::connect(&socket).expect("it listens");
         let _ = stream.write_all(bytes);
         let _ = stream.shutdown(Shutdown::Write);
@@ -107,7 +108,7 @@ fn strangers_at_the_control_socket_cost_little() {
     let image = small_image(folder.path());
     let mut server = Server::start(folder.path(), &[&image, "--time", "none"]);
     let socket = control_of(folder.path()).expect("it listens");
-    // More than there may be, each with half a line.
+    // More connections than are allowed, each with half a line.
     let half_open = (0..CONNECTIONS_MAX + 4).map(|_| {
         let mut stream = UnixStream::connect(&socket).expect("it listens");
         let _ = stream.write_all(b"{\"verb\":");
@@ -116,11 +117,11 @@ fn strangers_at_the_control_socket_cost_little() {
     let half_open: Vec<UnixStream> = half_open.collect();
     let answers: Vec<String> = half_open.into_iter().filter_map(answer_of).collect();
     let count = |code: &str| answers.iter().filter(|answer| answer.contains(&format!("\"{code}\""))).count();
-    // The connection by which the socket was found may still have its place.
+    // The connection by which the socket was found may still be counted.
     assert!((CONNECTIONS_MAX - 1..=CONNECTIONS_MAX).contains(&count("late")), "{answers:?}");
     assert_eq!(count("late") + count("busy"), CONNECTIONS_MAX + 4, "{answers:?}");
     assert_eq!(ask(folder.path(), r#"{"verb":"stats"}"#).expect("it listens")["ok"], true, "there is room again");
-    // Who asks and does not listen is nobody's loss.
+    // A client that sends a request and does not read the answer costs other clients nothing.
     for _ in 0..100 {
         let mut stream = UnixStream::connect(&socket).expect("it listens");
         let _ = stream.write_all(b"{\"verb\":\"stats\"}\n");
@@ -142,7 +143,7 @@ fn a_shutdown_is_answered_when_the_image_is_closed() {
     assert_eq!(client.write(0, &[9; 65_536]), 0);
     let answer = ask(folder.path(), r#"{"verb":"shutdown"}"#).expect("it listens");
     assert_eq!((&answer["ok"], &answer["is_closed"]), (&true.into(), &true.into()), "{answer}");
-    // At once, without waiting for the process.
+    // Checked at once, without waiting for the end of the process.
     check_is_whole(folder.path(), "image");
     assert_eq!(server.wait(), Some(0), "{}", server.log());
     assert_eq!(files_in(&folder.path().join("imbrex")), [""; 0], "the socket is removed");
@@ -159,7 +160,7 @@ fn a_socket_of_the_dead_is_replaced_and_that_of_the_living_is_not() {
     let word = control.to_str().expect("a path");
     let mut server = Server::start(folder.path(), &[&image, "--control", word]);
     assert_eq!(fs::metadata(&control).expect("it is there").permissions().mode() & 0o777, 0o600);
-    // The same server is found by its image too.
+    // The server is found by its image too.
     assert!(ask(folder.path(), r#"{"verb":"stats"}"#).is_some());
     let refused =
         imbrex_in(folder.path(), &["serve", "--drive", "imr-1t", "--nbd", "unix:other", "--control", "control"]);
@@ -171,14 +172,14 @@ fn a_socket_of_the_dead_is_replaced_and_that_of_the_living_is_not() {
     assert_eq!(send(&control, b"{\"verb\":\"stats\"}\n").expect("it listens")["image"], image);
     server.stop();
     assert!(!control.exists() && files_in(&folder.path().join("imbrex")).is_empty(), "it goes with its server");
-    // A file that is not a socket is left alone.
+    // A file that is not a socket is left unchanged.
     fs::write(&control, "a letter").expect("it is written");
     let refused = imbrex_in(folder.path(), &["serve", "image", "--nbd", "unix:other", "--control", "control"]);
     assert!(said(&refused).contains("cannot listen at control"), "{}", said(&refused));
     assert_eq!(fs::read(&control).expect("it is there"), b"a letter");
 }
 
-/// The class: each socket of a server is replaced after a kill.
+/// For every socket of a server: it is replaced after a kill.
 #[test]
 fn a_killed_server_leaves_no_socket_in_the_way() {
     let folder = tempfile::tempdir().expect("a temporary folder");

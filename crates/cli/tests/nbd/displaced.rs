@@ -1,5 +1,5 @@
-//! Goal: a server whose image was removed, renamed or replaced says so wherever it is asked, and its drive can still be
-//! saved. Method: each of the three done to the image of a served drive.
+//! Goal: a server whose image was removed, renamed or replaced reports that by every interface, and its drive can still
+//! be saved. Method: each of the three, done to the image of a served drive.
 
 use std::fs;
 use std::io::Read;
@@ -49,7 +49,7 @@ fn an_image_that_lost_its_path_is_told_everywhere_and_can_be_saved() {
     let (_, text) = seen("replaced");
     assert!(text.contains("another file stands at"), "{text}");
 
-    // What the message says saves it.
+    // The command in the message saves the drive.
     let mut client = Client::connect(&server.socket);
     assert_eq!(client.write(0, &[5; 4096]), 0);
     let said_words = until("a word on standard error", || {

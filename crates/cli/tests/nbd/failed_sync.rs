@@ -1,5 +1,5 @@
-//! Goal: after the first sync of the image that fails, a served drive takes nothing more, says why, and ends with an error. Method:
-//! `strace` lets one call of fdatasync fail, and all later ones be.
+//! Goal: after the first failed sync of the image, a served drive accepts no more writes, reports the reason, and ends
+//! with an error. Method: `strace` makes one call of fdatasync fail, and lets all later ones succeed.
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -10,11 +10,12 @@ use imbrex_testkit::Program;
 
 use crate::common::*;
 
-/// The calls before are those of the opening; a drive that is written to makes this one soon.
+/// Number of the call that fails. The calls before it are those of the opening; a drive that is written to makes this
+/// call soon.
 const FAILS_AT: u32 = 40;
 const BLOCK: u64 = 65_536;
 
-/// The program with call number `FAILS_AT` of fdatasync failing; nothing where it cannot be made to fail.
+/// Returns the program with call number `FAILS_AT` of fdatasync failing; `None` where strace is missing.
 fn failing(folder: &Path) -> Option<Program> {
     if !has(&["strace"], "what a failed sync of the image does") {
         return None;
@@ -34,7 +35,7 @@ fn failing(folder: &Path) -> Option<Program> {
     can_trace.then(|| Program::new(path))
 }
 
-/// What a served drive says at its socket of figures.
+/// Returns the text that a served drive writes to its socket of figures.
 fn figures(folder: &Path) -> String {
     let mut text = String::new();
     UnixStream::connect(folder.join("stats")).unwrap().read_to_string(&mut text).unwrap();
@@ -58,7 +59,7 @@ fn takes_nothing_more(time: &str, drive: &str) {
         assert!(flushed < 100, "no flush failed");
     }
     assert!(flushed > 0, "the opening failed: {}", server.log());
-    // No other call fails, and none is made: nothing is tried again.
+    // No other call would fail, but none is made: the server does not retry.
     for _ in 0..3 {
         assert_ne!(client.ask(FLUSH, 0, 0, 0, &[]), 0, "{drive}: a flush after the one that failed");
         assert_ne!(client.write(0, &[99; 4096]), 0, "{drive}: a write");

@@ -1,7 +1,7 @@
-//! Goal: a file system on a served drive keeps what it was told to keep. Method: ext4 on a loop device over nbdfuse; files
-//! are written, some are synced, then the power goes: once by SIGKILL of the server, once by a medium that keeps a random
-//! part of what was not flushed. After e2fsck has replayed ext4's journal, a second check finds nothing, and every file
-//! that was synced is whole.
+//! Goal: a file system on a served drive keeps synced files. Method: ext4 on a loop device over nbdfuse; files are
+//! written, some are synced, then the power fails: once by SIGKILL of the server, once by a medium that keeps a random
+//! part of the unflushed writes. After e2fsck has replayed ext4's journal, a second check finds nothing, and every
+//! synced file is intact.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -55,20 +55,20 @@ impl Drop for Fused {
     }
 }
 
-/// A loop device over it: the kernel asks for whole sectors, which not every program does.
+/// A loop device over the file of nbdfuse: the kernel asks for whole sectors, which not every program does.
 struct Looped {
     device: String,
 }
 
 impl Looped {
-    /// Nothing where loop devices are not to be had.
+    /// Creates the loop device; `None` where loop devices are not available.
     fn new(fused: &Fused) -> Option<Looped> {
         let looped = output("losetup", &["-f", "--show", fused.path()]);
         let device = String::from_utf8(looped.stdout).unwrap().trim().to_string();
         looped.status.success().then_some(Looped { device })
     }
 
-    /// Mounts what is on it at a folder in `folder`; nothing where that is not allowed.
+    /// Mounts the file system on the device at a folder in `folder`; `None` where that is not allowed.
     fn mount(&self, folder: &Path) -> Option<Mounted> {
         let place = folder.join("mounted");
         fs::create_dir_all(&place).unwrap();
@@ -98,7 +98,7 @@ fn contents(number: u32) -> Vec<u8> {
     (0..20_000 + number * 997).map(|index| (index.wrapping_mul(2_654_435_761 ^ number) >> 24) as u8).collect()
 }
 
-/// Makes ext4 and writes thirty files, of which the first twenty are synced. Says whether it could be tried.
+/// Makes ext4 and writes thirty files, of which the first twenty are synced. Returns `None` where that is not possible.
 fn write_files(fused: &Fused, folder: &Path) -> Option<(Mounted, Looped)> {
     let looped = Looped::new(fused);
     if let Some(looped) = &looped {
@@ -119,7 +119,8 @@ fn write_files(fused: &Fused, folder: &Path) -> Option<(Mounted, Looped)> {
     Some((mounted, looped))
 }
 
-/// After the power came back: recovery, a clean check, every synced file.
+/// Asserts that after the power failure recovery succeeds, a second check finds nothing, and every synced file is
+/// intact.
 fn check_files(fused: &Fused, folder: &Path) {
     let looped = Looped::new(fused).expect("there was one before");
     let recovery = output("e2fsck", &["-p", "-f", &looped.device]);
@@ -154,7 +155,7 @@ fn synced_files_outlive_a_killed_server() {
     server.stop();
 }
 
-/// A crashing medium that the test keeps a hand on.
+/// A crashing medium that the test and the drive share.
 #[derive(Clone, Debug)]
 struct Shared(Arc<Mutex<Crashing>>);
 
@@ -176,7 +177,7 @@ impl Media for Shared {
     }
 }
 
-/// A new image file that holds what `memory` does.
+/// Writes the contents of `memory` to a new image file.
 fn save(mut memory: Memory, path: &Path) {
     let mut bytes = vec![0; 1 << 20];
     let mut file = File::create_new(path).unwrap();

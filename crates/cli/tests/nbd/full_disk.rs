@@ -1,6 +1,7 @@
-//! Goal: a full disk of the host costs a served drive nothing: writes are refused, reads and flushes go on, and writes do once there
-//! is room; nothing that was acknowledged is lost. Method: on every layer an image on a file system of 24 MiB is written to until
-//! that is full, room is made, it is written to again, the server is killed, and everything is read.
+//! Goal: on a full disk of the host a served drive loses nothing: writes are refused, reads and flushes succeed, and
+//! writes succeed again once there is space; no acknowledged write is lost. Method: on every layer an image on a file
+//! system of 24 MiB is written to until that is full, space is freed, the image is written to again, the server is
+//! killed, and everything is read.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +20,7 @@ fn piece(number: u64) -> Vec<u8> {
     (0..PIECE / 8).flat_map(|word| (number << 32 | word).to_le_bytes()).collect()
 }
 
-/// Reads the first `pieces` of the drive and compares them.
+/// Reads the first `pieces` pieces of the drive and compares them.
 fn compare(client: &mut Client, pieces: u64, drive: &str) {
     for number in 0..pieces {
         let read = client.read(number * PIECE, PIECE as u32);
@@ -51,7 +52,7 @@ fn fills_and_goes_on(drive: &str, folder: &Path) {
     assert_eq!(client.ask(FLUSH, 0, 0, 0, &[]), 0, "{drive}: {}", server.log());
     compare(&mut client, pieces, drive);
     assert!(fetch(&server.window(), "/metrics").contains("imbrex_image_disk_full 1"), "{drive}");
-    // The server looks once a second: one drive is enough.
+    // The server checks once a second: one drive is enough for this part.
     let is_told = drive.contains("media-cache");
     let is_said = |words: &str| (!is_told || server.log().contains(words)).then_some(());
     until("a word on standard error", || is_said("nothing more is written until"));
@@ -79,7 +80,7 @@ fn fills_and_goes_on(drive: &str, folder: &Path) {
 #[test]
 fn on_a_full_disk_every_drive_refuses_writes_and_goes_on_once_there_is_room() {
     for layer in registry::all() {
-        // Drives that write through too: one of each way to lay out what is written.
+        // Drives without a volatile cache too: one layer of each way to place writes.
         let writes_through = ["caveat", "log-structured", "media-cache", "track-map", "zoned"].contains(&layer.name);
         for cache_bytes in [0, 1 << 20] {
             if cache_bytes == 0 && !writes_through {
@@ -87,7 +88,7 @@ fn on_a_full_disk_every_drive_refuses_writes_and_goes_on_once_there_is_room() {
             }
             let Some(tiny) = Tmpfs::mounted(24 << 10, "a full disk of the host") else { return };
             let folder = tiny.path();
-            // A drive of 50 MB; a caveat disk takes distances of its own, and a piece lies in one zone.
+            // A drive of 50 MB; a caveat disk needs distances of its own, and a piece must lie in one zone.
             let drive = if layer.name == "caveat" { "caveat-1g".into() } else { small_drive(folder, layer) };
             let drive = drive.replace("zone_size=20000", "zone_size=1MiB");
             let separator = if drive.contains(':') { ',' } else { ':' };

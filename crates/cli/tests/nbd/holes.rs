@@ -1,15 +1,15 @@
-//! Goal: damaged sectors are never copied as zeros. Method: a caveat drive, whose writes destroy what follows them, is damaged
-//! by writes of known places; then the clients people copy images with are pointed at it, and must fail.
+//! Goal: damaged sectors are never copied as zeros. Method: a caveat drive, whose writes destroy sectors behind them,
+//! is damaged by writes at known places; then popular clients that copy images read it, and must fail.
 
 use std::path::Path;
 
 use crate::common::*;
 
-/// 1 GiB of 4 KiB sectors: a write destroys at most the 16 that follow it but the next 6 (DID 16, DNOR 6).
+/// 1 GiB of 4 KiB sectors: a write destroys at most the 16 sectors that follow it, except the next 6 (DID 16, DNOR 6).
 const CAVEAT: &str = "caveat-1g";
 const SECTOR: u64 = 4096;
 
-/// `base:allocation` of `length` bytes at `offset`: runs with their flags.
+/// Returns `base:allocation` of `length` bytes at `offset`: the length of each run with its flags.
 fn status(socket: &Path, offset: u64, length: u32) -> Vec<(u32, u32)> {
     use std::io::{Read, Write};
     let mut stream = Client::greeted(socket);
@@ -53,7 +53,7 @@ fn copies_of_a_damaged_image_fail() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &["--drive", CAVEAT, "--time", "none"]);
     let mut client = Client::connect(&server.socket);
-    // The front of the drive is whole, so that copying begins well.
+    // The front of the drive is intact, so that the copy starts without an error.
     for block in 0..16u64 {
         assert_eq!(client.write(block << 20, &vec![block as u8 + 1; 1 << 20]), 0);
     }

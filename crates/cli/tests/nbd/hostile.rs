@@ -1,5 +1,5 @@
-//! Goal: a client that errs or means harm gets an error or is closed, and costs nobody else anything. Method: bare
-//! messages over the socket; after each a good client beside it, connected all the while, still writes and reads.
+//! Goal: a faulty or hostile client gets an error or is disconnected, and costs other clients nothing. Method: raw
+//! messages over the socket; after each a good client, connected all the while, still writes and reads.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -36,7 +36,7 @@ impl Bench {
         Client::greeted(&self.server.socket)
     }
 
-    /// The good client goes on.
+    /// Asserts that the good client can still write and read.
     fn is_well(&mut self, after: &str) {
         self.round = self.round.wrapping_add(1);
         assert_eq!(self.good.write(4096, &[self.round; 4096]), 0, "after {after}");
@@ -176,7 +176,7 @@ fn who_does_not_read_replies_holds_up_nobody() {
         let mut bench = Bench::new(time);
         let mut deaf = bench.client();
         deaf.stream.set_write_timeout(Some(std::time::Duration::from_millis(300))).unwrap();
-        // More than sockets hold: 400 MiB asked for, none of it read.
+        // More data than sockets hold: 400 MiB requested, none of them read.
         for cookie in 0..400 {
             if deaf.send(READ, 0, cookie, 0, MIB, &[]).is_err() {
                 break;
@@ -185,7 +185,7 @@ fn who_does_not_read_replies_holds_up_nobody() {
         for _ in 0..20 {
             bench.is_well("a client that does not read");
         }
-        // Ctrl-C does not wait for it either.
+        // Ctrl-C does not wait for the client that does not read either.
         bench.server.stop();
         drop(deaf);
     }
@@ -203,7 +203,7 @@ fn what_is_served_read_only_stays_as_it_is() {
     }
     server.kill();
     let before = std::fs::read(&image).unwrap();
-    // A minute of idle time passes in which a drive that may write would clean its cache.
+    // A minute of idle time passes, in which a drive that may write would clean its cache.
     let server = Server::start(folder.path(), &[&image, "--time", "1000x", "--read-only"]);
     let mut client = Client::connect(&server.socket);
     for (command, length) in [(WRITE, 512), (TRIM, 512), (WRITE_ZEROES, 512)] {
@@ -215,7 +215,7 @@ fn what_is_served_read_only_stays_as_it_is() {
     for block in 0..200u64 {
         assert_eq!(client.read(block * 65_536, 4096), Ok(vec![block as u8 + 1; 4096]), "block {block}");
     }
-    // Two may look at once.
+    // Two servers may read one image at once.
     let second = folder.path().join("second");
     std::fs::create_dir(&second).unwrap();
     Server::start(&second, &[&image, "--time", "none", "--read-only"]).stop();
@@ -239,7 +239,7 @@ fn an_image_is_served_once_and_by_its_own_version() {
     assert!(server.runs());
     server.stop();
     let mut bytes = std::fs::read(&image).unwrap();
-    // All three copies of the header: the version of one alone is damage that the others make up for.
+    // All three copies of the header: a wrong version in one copy is damage that the others repair.
     for copy in 0..3 {
         bytes[(copy << 20) + 8] = 99;
     }

@@ -1,9 +1,9 @@
-//! Goal: on every layer, nothing that was acknowledged is lost when the server is killed. Method: a client with many
-//! writes on their way stamps every sector and remembers what was acknowledged; ten times the server is killed with
-//! SIGKILL in the middle of it and started again, and every sector must hold what was acknowledged last or what was on
-//! its way. Then fio writes with checksums from two jobs at once, the server is killed, and fio verifies.
+//! Goal: on every layer, no acknowledged write is lost when the server is killed. Method: a client with many writes in
+//! flight stamps every sector and records the acknowledged stamps. Ten times the server is killed with SIGKILL during
+//! the work and started again, and every sector must hold the last acknowledged stamp or one in flight. Then fio writes
+//! with checksums from two jobs at once, the server is killed, and fio verifies.
 //!
-//! 256 MB a layer; the same with 10 GB is `long_`, for `make test-long`.
+//! 256 MB per layer; the variant with 10 GB is `long_`, for `make test-long`.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ use crate::common::*;
 
 const SECTOR: u64 = 512;
 const KILLS: u64 = 10;
-/// Requests on their way at once.
+/// Number of requests in flight at once.
 const WINDOW: usize = 16;
 
-/// What every sector may hold.
+/// Stamps that each sector may hold.
 struct Expected {
     /// The stamp acknowledged last; 0 is zeros.
     durable: Vec<u64>,
-    /// By cookie: first sector, sectors and stamp of what is on its way.
+    /// Writes in flight by cookie: first sector, sectors and stamp.
     in_flight: BTreeMap<u64, (u64, u64, u64)>,
 }
 
@@ -37,7 +37,7 @@ impl Expected {
         self.durable[first as usize..(first + sectors) as usize].fill(stamp);
     }
 
-    /// Reads all of the drive: every sector holds what was acknowledged, or what was on its way.
+    /// Reads the whole drive and asserts that every sector holds an acknowledged stamp or one in flight.
     fn check(&mut self, client: &mut Client, what: &str) {
         for first in (0..self.durable.len() as u64).step_by(2048) {
             let sectors = 2048.min(self.durable.len() as u64 - first);
@@ -67,7 +67,7 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap())
 }
 
-/// A sector's contents: its stamp and number, over and over.
+/// Fills a sector with its stamp and number, repeated.
 fn stamp(into: &mut [u8], stamp: u64, sector: u64) {
     for pair in into.chunks_exact_mut(16) {
         pair[..8].copy_from_slice(&stamp.to_le_bytes());
@@ -80,7 +80,7 @@ fn is_stamped(bytes: &[u8], stamp: u64, sector: u64) -> bool {
     bytes.chunks_exact(16).all(|pair| word(&pair[..8]) == stamp && word(&pair[8..]) == sector)
 }
 
-/// Writes at random, killing the server once `bytes` were acknowledged; then what came before its end counts too.
+/// Writes at random, and kills the server once `bytes` were acknowledged; answers sent before its end count too.
 fn write_and_kill(
     server: &mut Server,
     client: &mut Client,
@@ -136,7 +136,8 @@ fn survives(layer: &LayerInfo, bytes: u64) {
     let image = image(folder.path(), &small_drive(folder.path(), layer));
     let sectors_max = match layer.name {
         "region-rmw" | "set-associative" => 2048,
-        // It writes fifty times what it is given in pieces of up to 64 KiB: 10 GB of those take half an hour or more.
+        // The layer writes fifty times the data it gets in pieces of up to 64 KiB: 10 GB of those take half an hour or
+        // more.
         "s-blocks" if bytes > 1 << 30 => 2048,
         _ => 128,
     };
@@ -157,7 +158,8 @@ fn survives(layer: &LayerInfo, bytes: u64) {
     fio_survives(layer, &mut server, || Server::start(folder.path(), &[&image, "--time", "none"]));
 }
 
-/// fio with two jobs, each on its own connection and its own part of the drive; then a kill, and fio's own verification.
+/// Runs fio with two jobs, each on its own connection and its own part of the drive; then kills the server, and runs
+/// fio's own verification.
 fn fio_survives(layer: &LayerInfo, server: &mut Server, start: impl Fn() -> Server) {
     if !has(&["fio"], "fio's verification after a kill") {
         return;
@@ -193,7 +195,7 @@ fn fio_survives(layer: &LayerInfo, server: &mut Server, start: impl Fn() -> Serv
 
 fn every_layer_survives(bytes: u64) {
     let only = std::env::var("IMBREX_LAYER").ok();
-    // What a host-managed drive loses is its host's affair, and fio is no such host.
+    // Losses of a host-managed drive are the host's responsibility, and fio does not keep the rules of zones.
     let drive_managed = registry::all().into_iter().filter(|layer| !layer.host_managed);
     for layer in drive_managed.filter(|layer| only.as_deref().is_none_or(|only| only == layer.name)) {
         survives(layer, bytes);
@@ -211,7 +213,7 @@ fn long_nothing_acknowledged_is_lost_in_ten_gigabytes() {
     every_layer_survives(10 << 30);
 }
 
-/// A drive in zones without a volatile cache promises each answer, though nobody flushes: that the pointer has moved, too.
+/// A drive in zones without a volatile cache makes each answer durable without a flush, the moved pointer included.
 #[test]
 fn zones_keep_every_answer_when_the_server_is_killed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -225,7 +227,7 @@ fn zones_keep_every_answer_when_the_server_is_killed() {
         if let Some(last) = written.len().checked_sub(1) {
             assert_eq!(client.read(0, written.len() as u32), Ok(written.clone()), "of {last} bytes, round {round}");
         }
-        // Zones are of 20,000 bytes, less a part of a sector: a write ends where its zone does.
+        // Zones are of 20,000 bytes, less a part of a sector: a write ends at the end of its zone.
         for number in 0..10 {
             let at = written.len() as u64;
             let zone_bytes = 39 * SECTOR;
@@ -242,7 +244,7 @@ fn zones_keep_every_answer_when_the_server_is_killed() {
     server.stop();
 }
 
-/// With a volatile cache what a flush answered for is durable, and nothing else need be.
+/// With a volatile cache acknowledged flushes are durable, and nothing else need be.
 #[test]
 fn what_was_flushed_outlives_the_server_behind_a_volatile_cache() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -256,7 +258,7 @@ fn what_was_flushed_outlives_the_server_behind_a_volatile_cache() {
         let mut client = Client::connect(&server.socket);
         for (&sector, &expected) in &flushed {
             let bytes = client.read(sector * SECTOR, SECTOR as u32).expect("it can be read");
-            // What was written after the last flush may have been kept.
+            // Data written after the last flush may have been kept.
             assert!(word(&bytes[..8]) >= expected, "sector {sector}: {} of {expected}", word(&bytes[..8]));
             assert!(is_stamped(&bytes, word(&bytes[..8]), sector), "sector {sector} is mixed");
         }
@@ -278,8 +280,8 @@ fn what_was_flushed_outlives_the_server_behind_a_volatile_cache() {
     }
 }
 
-/// What a volatile cache holds is in memory alone: of a hundred scattered writes that nobody flushed, at most five, which a
-/// drive could have written back in the time that the test itself took, outlive the server.
+/// The contents of a volatile cache are in memory only. Of a hundred scattered writes without a flush, at most five
+/// survive the server: as many as a drive could have written back during the test.
 #[test]
 fn what_was_not_flushed_dies_with_the_server() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -289,7 +291,7 @@ fn what_was_not_flushed_dies_with_the_server() {
     let mut server = Server::start(folder.path(), &[&image, "--time", "none"]);
     let mut client = Client::connect(&server.socket);
     const BYTES: usize = 4096;
-    // Far enough apart that none joins another; every one of them was something else before.
+    // Far enough apart that no two are merged; every block had other contents before.
     let places: Vec<u64> = (0..100).map(|number| number * 37 % 100 * 5 * BYTES as u64).collect();
     for &place in &places {
         assert_eq!(client.write(place, &[1; BYTES]), 0);
@@ -311,7 +313,8 @@ fn what_was_not_flushed_dies_with_the_server() {
     server.stop();
 }
 
-/// A flush on one connection is durable for what the drive had answered on others; so is each FUA write for itself.
+/// A flush on one connection makes durable the writes that the drive had acknowledged on others; each FUA write makes
+/// itself durable.
 #[test]
 fn a_flush_covers_what_other_connections_were_answered() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -324,7 +327,7 @@ fn a_flush_covers_what_other_connections_were_answered() {
     for number in 0..60 {
         assert_eq!(clients[number as usize % 2].write(number * 5 * BYTES, &[7; BYTES as usize]), 0);
     }
-    // The third wrote nothing itself.
+    // The third connection wrote nothing itself.
     assert_eq!(clients[2].ask(FLUSH, 0, 0, 0, &[]), 0);
     assert_eq!(clients[0].ask(WRITE, FUA, 400 * BYTES, BYTES as u32, &[7; BYTES as usize]), 0);
     server.kill();

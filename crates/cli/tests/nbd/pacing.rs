@@ -1,12 +1,12 @@
 //! Goal: a served drive is as slow as the drive it emulates. Method: synchronous writes over NBD to the drive that
-//! Aghayev 2015 measured; the server's own account of latencies, in the drive's time, against the closed form, and a lower
-//! bound on the wall clock: answers may come late on a busy machine, never early.
+//! Aghayev 2015 measured. The server's statistics of latencies, in the drive's time, are compared with the closed form.
+//! The wall clock gives a lower bound: answers may be late on a busy machine, never early.
 
 use std::time::Instant;
 
 use crate::common::*;
 
-/// The latency `which` (p50, p99, longest) of `kind`, as the server printed it, in milliseconds.
+/// Returns the latency `which` (p50, p99, longest) of `kind`, as the server printed it, in milliseconds.
 fn milliseconds(said: &str, kind: &str, which: &str) -> f64 {
     let line = said.lines().find(|line| line.starts_with(kind)).unwrap_or_else(|| panic!("no {kind} in {said}"));
     let (_, rest) = line.split_once(which).unwrap_or_else(|| panic!("no {which} in {line}"));
@@ -20,12 +20,12 @@ fn milliseconds(said: &str, kind: &str, which: &str) -> f64 {
     }
 }
 
-/// Aghayev 2015 §4.3: a synchronous write into the cache of this drive takes two and a half tracks.
+/// Aghayev 2015 §4.3: a synchronous write into the cache of this drive takes the time of two and a half tracks.
 const WRITE_MS: f64 = 25.0;
-/// A turn: what a host loses that comes a little too late for its place.
+/// One rotation: the time that a host loses if its request is a little too late for its place.
 const TURN_MS: f64 = 10.0;
 
-/// Without a pace a request comes when the drive is free, so that every write takes what the drive alone takes.
+/// Without a pace a request arrives when the drive is free, so that every write takes the drive's time only.
 #[test]
 fn synchronous_writes_take_two_and_a_half_tracks() {
     let folder = tempfile::tempdir().unwrap();
@@ -39,7 +39,8 @@ fn synchronous_writes_take_two_and_a_half_tracks() {
     assert!((p50 - WRITE_MS).abs() < 0.2, "{p50} ms: {said}");
 }
 
-/// In real time fio waits for what the drive took, no less: a busy machine may add to it, and miss a turn of the drive.
+/// In real time fio waits at least for the drive's time: a busy machine may add to it, and miss a rotation of the
+/// drive.
 #[test]
 fn fio_waits_as_long_as_the_drive_takes() {
     if !has(&["fio"], "the latency that fio sees") {
@@ -66,14 +67,14 @@ fn fio_waits_as_long_as_the_drive_takes() {
     let seen_ms = json["jobs"][0]["write"]["clat_ns"]["percentile"]["50.000000"].as_f64().expect("a number") / 1e6;
     let said = server.stop();
     let p50 = milliseconds(&said, "write", "p50");
-    // A client that is held up by whatever it may be waits for one turn at most.
+    // A client that is delayed for any reason waits for one rotation at most.
     assert!((WRITE_MS - 0.2..=WRITE_MS + TURN_MS + 0.2).contains(&p50), "{p50} ms: {said}");
-    // fio's histogram is good to three per cent.
+    // fio's histogram is exact to three per cent.
     assert!(seen_ms > p50 * 0.97, "fio saw {seen_ms} ms, the drive took {p50} ms");
     assert!(said.contains("late by p50"), "{said}");
 }
 
-/// Ten times as fast: no answer comes before a tenth of the drive's time has passed.
+/// With a factor of ten no answer arrives before a tenth of the drive's time has passed.
 #[test]
 fn a_factor_divides_the_wait() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +99,7 @@ fn a_factor_divides_the_wait() {
 fn a_full_cache_is_a_cliff() {
     let folder = tempfile::tempdir().unwrap();
     let layer = imbrex_layer::registry::named("media-cache").expect("it is registered");
-    // Whatever this machine does, no idle time comes: a packet a write, and a cache of a few dozen packets.
+    // No idle time occurs, however slow the machine is: one packet per write, and a cache of a few dozen packets.
     let drive = format!("{},idle=100000s", small_drive(folder.path(), layer));
     let p50_of = |writes: u64| {
         let server = Server::start(folder.path(), &["--drive", &drive, "--time", "none"]);

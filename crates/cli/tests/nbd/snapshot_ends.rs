@@ -1,4 +1,4 @@
-//! Goal: a snapshot that fails, or is killed, leaves nothing under its name and nothing beside it, and the image as it was.
+//! Goal: a snapshot that fails, or is killed, leaves no file under its name or beside it, and the image unchanged.
 //! Method: each reason for a failure, and SIGKILL for the server, and for the command, in the middle of the copying.
 
 use std::fs;
@@ -13,10 +13,10 @@ use crate::common::*;
 use crate::control::ask;
 use crate::snapshots::*;
 
-/// Bytes written to a drive before snapshots are interrupted: enough that a copy takes a while.
+/// Bytes written to a drive before snapshots are interrupted: enough that a copy takes some time.
 const WRITTEN_BYTES: u64 = 256 << 20;
 
-/// The image of a conventional drive, its beginning written, served.
+/// Serves the image of a conventional drive with its first bytes written.
 fn full_server(folder: &Path) -> Server {
     let image = image(folder, "cmr-7200");
     let server = Server::start(folder, &[&image, "--time", "none"]);
@@ -32,7 +32,7 @@ fn is_under_way(folder: &Path) -> bool {
     ask(folder, r#"{"verb":"stats"}"#).is_some_and(|stats| !stats["snapshot"].is_null())
 }
 
-/// Begins snapshots until one is under way after a random while, and hands it over, with its number.
+/// Starts snapshots until one is in progress after a random time, and passes it to `kill`, with its number.
 fn interrupted(folder: &Path, random: &mut Random, mut kill: impl FnMut(Child, usize) -> bool) {
     let mut hits = 0;
     for round in 0..60 {
@@ -59,7 +59,7 @@ fn a_killed_command_leaves_nothing_and_the_server_goes_on() {
         let copy = format!("copy-{round}");
         let is_made = folder.path().join(&copy).exists();
         if is_made {
-            // It was whole before the kill came.
+            // The copy was complete before the kill.
             check_is_whole(folder.path(), &copy);
             fs::remove_file(folder.path().join(&copy)).expect("it is ours");
         }
@@ -75,7 +75,7 @@ fn a_killed_command_leaves_nothing_and_the_server_goes_on() {
     server.stop();
 }
 
-/// Blocks that the load did not write hold what was there before.
+/// Asserts that blocks that the load did not write hold their earlier contents.
 fn compare_written(image: &Path, floor: &[u64], ceiling: &[u64]) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let server = Server::start(folder.path(), &[image.to_str().expect("a path"), "--time", "none"]);
@@ -121,7 +121,7 @@ fn ctrl_c_ends_a_snapshot_and_leaves_nothing() {
         let output = command.wait_with_output().expect("it ends");
         until("the end of the snapshot", || (!is_under_way(folder.path())).then_some(()));
         let copy = folder.path().join(format!("copy-{round}"));
-        // It may have been made just before.
+        // The copy may have been completed just before.
         let is_made = fs::remove_file(&copy).is_ok();
         assert_eq!(files_in(folder.path()), ["image"], "round {round}: {}", said(&output));
         !is_made && !output.status.success()
@@ -214,7 +214,7 @@ fn an_image_that_another_process_has_is_refused_with_what_to_do() {
     let drive = small_drive(folder.path(), registry::named("conventional").expect("it is registered"));
     let image = image(folder.path(), &drive);
     let server = Server::start(folder.path(), &[&image, "--time", "none"]);
-    // Another user's, as far as the command can see.
+    // To the command the server is another user's.
     let elsewhere = tempfile::tempdir().expect("a temporary folder");
     let output = imbrex_in(elsewhere.path(), &["drive", "snapshot", &image, "copy"]);
     let words = said(&output);
@@ -222,7 +222,7 @@ fn an_image_that_another_process_has_is_refused_with_what_to_do() {
     for part in ["is in use by another process", "--control PATH", "imbrex serve --control PATH"] {
         assert!(words.contains(part), "{words}");
     }
-    // Its socket named, it is found from anywhere.
+    // With its socket given, the server is found from any folder.
     let control = fs::read_dir(folder.path().join("imbrex")).expect("it is there").next().expect("one").expect("read");
     let control = control.path().display().to_string();
     snapshot(elsewhere.path(), &[&image, "copy", "--control", &control]);

@@ -1,7 +1,7 @@
-//! Goal: `imbrex drive snapshot` of a served image has every write that was acknowledged before, whatever is written
-//! meanwhile, and is whole; of an image at rest it is the same drive. Method: clients that stamp every block and note what
-//! was sent and what was acknowledged; each block of the copy must hold a stamp between the last one acknowledged before the
-//! command and the last one sent before its end.
+//! Goal: `imbrex drive snapshot` of a served image contains every write that was acknowledged before, under concurrent
+//! writes, and is intact; of an image at rest it is an equal drive. Method: clients that stamp every block and record
+//! the sent and the acknowledged stamps. Each block of the copy must hold a stamp between the last one acknowledged
+//! before the command and the last one sent before its end.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -21,12 +21,12 @@ const BLOCK: usize = 4096;
 const SECTOR: usize = 512;
 const WRITERS: u64 = 3;
 
-/// `imbrex` in `folder`, which finds the control sockets of servers that were started there.
+/// Runs `imbrex` in `folder`, where it finds the control sockets of servers that were started there.
 pub fn imbrex_in(folder: &Path, words: &[&str]) -> Output {
     start_in(folder, words).wait_with_output().expect("it ends")
 }
 
-/// The same, still at work.
+/// Starts `imbrex` like [`imbrex_in`], and does not wait for its end.
 pub fn start_in(folder: &Path, words: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_imbrex"))
         .args(words)
@@ -43,7 +43,7 @@ pub fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// A snapshot that must succeed: what it says as JSON.
+/// Takes a snapshot, which must succeed, and returns its output as JSON.
 pub fn snapshot(folder: &Path, words: &[&str]) -> Value {
     let output = imbrex_in(folder, &[&["drive", "snapshot"], words, &["--json"]].concat());
     assert!(output.status.success(), "{words:?}: {}", said(&output));
@@ -52,7 +52,7 @@ pub fn snapshot(folder: &Path, words: &[&str]) -> Value {
     document
 }
 
-/// Names in a folder that are not of a server there.
+/// Returns the names in a folder, except those of a server there.
 pub fn files_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("it can be read");
     let mut names: Vec<String> =
@@ -79,7 +79,8 @@ fn fill(into: &mut [u8], stamp: u64, block: u64) {
 }
 
 impl Load {
-    /// Each writer has blocks of its own, the first `blocks` of the drive in turn, and writes them in any order.
+    /// Starts the writers. Each has its own of the first `blocks` blocks of the drive, by turns, and writes them in
+    /// random order.
     pub fn start(socket: &Path, blocks: u64) -> Load {
         let counters = || Arc::new((0..blocks).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
         let load = Load { is_over: Arc::default(), threads: Vec::new(), sent: counters(), acknowledged: counters() };
@@ -92,7 +93,7 @@ impl Load {
                     let block = random.below(blocks / WRITERS) * WRITERS + number;
                     fill(&mut bytes, stamp, block);
                     sent[block as usize].store(stamp, Ordering::SeqCst);
-                    // A server that is killed ends the writer.
+                    // A writer ends when the server is killed.
                     let offset = block * BLOCK as u64;
                     if client.call(WRITE, 0, offset, BLOCK as u32, &bytes).map(|answer| answer.error).ok() != Some(0) {
                         return;
@@ -112,12 +113,12 @@ impl Load {
         counters.iter().map(|counter| counter.load(Ordering::SeqCst)).collect()
     }
 
-    /// The last stamps that were acknowledged.
+    /// Returns the last stamps that were acknowledged.
     pub fn floor(&self) -> Vec<u64> {
         Load::stamps(&self.acknowledged)
     }
 
-    /// The last stamps that were sent.
+    /// Returns the last stamps that were sent.
     pub fn ceiling(&self) -> Vec<u64> {
         Load::stamps(&self.sent)
     }
@@ -128,8 +129,8 @@ impl Load {
     }
 }
 
-/// Serves `image` from a folder of its own and compares every block: each unit of `unit` bytes holds a stamp between `floor`
-/// and `ceiling`. Returns how many blocks hold something.
+/// Serves `image` from a folder of its own and compares every block: each unit of `unit` bytes holds a stamp between
+/// `floor` and `ceiling`. Returns the number of written blocks.
 fn compare_by(unit: usize, image: &Path, floor: &[u64], ceiling: &[u64]) -> usize {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut server = Server::start(folder.path(), &[image.to_str().expect("a path"), "--time", "none"]);
@@ -155,7 +156,7 @@ fn compare_by(unit: usize, image: &Path, floor: &[u64], ceiling: &[u64]) -> usiz
     written
 }
 
-/// Blocks are written as a whole: no snapshot falls between the sectors of one.
+/// Compares whole blocks, since no snapshot falls between the sectors of a block.
 pub fn compare(image: &Path, floor: &[u64], ceiling: &[u64]) -> usize {
     compare_by(BLOCK, image, floor, ceiling)
 }
@@ -165,7 +166,7 @@ pub fn check_is_whole(folder: &Path, image: &str) {
     assert!(output.status.success() && said(&output).contains("whole"), "{}", said(&output));
 }
 
-/// Five snapshots of `drive` under load, each judged.
+/// Takes five snapshots of `drive` under load and compares each.
 fn has_all_that_was_acknowledged(drive: &str, pace: &str, folder: &Path) {
     let image = image(folder, drive);
     let server = Server::start(folder, &[&image, "--time", pace]);
@@ -202,7 +203,7 @@ fn a_snapshot_under_load_has_all_that_was_acknowledged() {
     }
 }
 
-/// A file system on a loop device, unmounted when it is dropped.
+/// A file system on a loop device, unmounted when the value is dropped.
 struct Mounted(PathBuf);
 
 impl Mounted {
@@ -262,7 +263,7 @@ fn an_image_at_rest_is_copied_with_its_holes() {
     let mut server = Server::start(folder.path(), &[&image, "--time", "none"]);
     let load = Load::start(&server.socket, 1536);
     until("some writes", || (load.floor().iter().sum::<u64>() > 100).then_some(()));
-    // What a killed server leaves is copied as it is.
+    // The image that a killed server leaves is copied unchanged.
     server.kill();
     let (floor, ceiling) = (load.floor(), load.ceiling());
     load.end();
@@ -280,7 +281,7 @@ fn an_image_at_rest_is_copied_with_its_holes() {
     check_is_whole(folder.path(), "backup/copy");
     // A kill ends a write of the host between any two pages, and a block begins at any sector of a page.
     compare_by(SECTOR, &folder.path().join("backup/copy"), &floor, &ceiling);
-    // It is the same drive, and another copy of it.
+    // The copy has the identity of the drive, and one of its own.
     let info = |name: &str| -> Value {
         let output = imbrex_in(folder.path(), &["drive", "info", name, "--json"]);
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)))
@@ -304,7 +305,7 @@ fn an_image_that_is_served_read_only_is_copied() {
     check_is_whole(folder.path(), "copy");
     two.stop();
     one.stop();
-    // By its control socket too.
+    // The snapshot can be taken by the control socket too.
     let control = folder.path().join("control");
     let server = Server::start(folder.path(), &[&image, "--read-only", "--control", control.to_str().expect("a path")]);
     snapshot(folder.path(), &["image", "second", "--control", "control"]);
@@ -344,7 +345,7 @@ fn a_copy_made_by_other_means_is_refused_until_it_is_adopted() {
     let info = imbrex_in(folder.path(), &["drive", "info", "cp", "--json"]);
     let info: Value = serde_json::from_slice(&info.stdout).expect("JSON");
     assert_eq!(info["is_copied_unclosed"], true);
-    // The image itself opens as ever, after a rename too.
+    // The image itself can be opened, after a rename too.
     fs::rename(&image, folder.path().join("renamed")).expect("renamed");
     check_is_whole(folder.path(), "renamed");
     let adopted = imbrex_in(folder.path(), &["drive", "adopt", "cp"]);

@@ -1,8 +1,8 @@
-//! Goal: a crowd of strangers of every bad sort costs honest clients nothing but speed, and the server a bounded number of
-//! bytes and threads. Method: the built program serves over TCP; the crowd comes from a few addresses of 127/8, on one thread
-//! that works half the time at most; meanwhile, from another address, one client writes and reads all the time on one
-//! connection, others come anew, and somebody looks at the live page. All of those must be served. What the server
-//! used is read from /proc.
+//! Goal: a crowd of strangers of every bad sort costs honest clients nothing but speed, and the server a bounded number
+//! of bytes and threads. Method: the built program serves over TCP; the crowd connects from a few addresses of 127/8,
+//! on one thread that is busy at most half the time. Meanwhile, from another address, one client writes and reads all
+//! the time on one connection, others connect anew, and one loads the live page. All of the latter must be served. The
+//! server's memory and threads are read from /proc.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
@@ -20,25 +20,25 @@ use crate::common::*;
 /// Every sort of stranger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Sort {
-    /// Connects, and says nothing.
+    /// Connects, and sends nothing.
     Idle,
-    /// Half of an option.
+    /// Sends half of an option.
     HalfHandshake,
-    /// Comes to requests, and sends none.
+    /// Completes the handshake, and sends no request.
     IdleAfterHandshake,
-    /// Promises 32 MiB, sends 31 as fast as they go, and stops.
+    /// Announces 32 MiB, sends 31 as fast as they go, and stops.
     Promise,
     /// Sends its payload a byte at a time.
     Drip,
-    /// Asks for 32 MiB again and again, and reads none of it.
+    /// Requests 32 MiB again and again, and reads none of it.
     Deaf,
-    /// Nonsense, now in place of the greeting, now of an option, now of a request.
+    /// Sends nonsense in place of the greeting, of an option or of a request, in turn.
     Malformed,
-    /// A head of HTTP, a byte at a time.
+    /// Sends a head of HTTP, a byte at a time.
     Slowloris,
-    /// A head of HTTP without an end.
+    /// Sends a head of HTTP without an end.
     GiantHeader,
-    /// Asks for the page under a name that is not the server's.
+    /// Requests the page under a name that is not the server's.
     WrongHost,
 }
 
@@ -55,11 +55,11 @@ const SORTS: [Sort; 10] = [
     Sort::WrongHost,
 ];
 const MIB: usize = 1 << 20;
-/// A siege in which so many newcomers were served, the last perhaps not whole, has shown that they are.
+/// Number of newcomers, the last perhaps unfinished, after which a siege has shown that newcomers are served.
 const NEWCOMERS_MIN: u64 = 3;
-/// The least bound on a request that a test sets: only a client that takes longer may lose its place.
+/// The smallest bound on a request that a test sets: only a client that takes longer may lose its place.
 const LATE: Duration = Duration::from_secs(1);
-/// A stranger who was sent away comes again after this.
+/// Time after which a disconnected stranger connects again.
 const COMES_AGAIN: Duration = Duration::from_millis(500);
 const HONEST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 
@@ -69,7 +69,7 @@ fn hello() -> Vec<u8> {
     bytes
 }
 
-/// A socket at `from` that connects to `to`, without waiting if it is not to.
+/// Returns a socket at `from` that connects to `to`, blocking if `waits` is set.
 fn connect(from: Ipv4Addr, to: SocketAddr, waits: bool) -> std::io::Result<TcpStream> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.bind(&SocketAddr::from((from, 0)).into())?;
@@ -85,9 +85,9 @@ struct Stranger {
     sort: Sort,
     from: Ipv4Addr,
     stream: Option<TcpStream>,
-    /// Bytes said on this connection.
+    /// Bytes sent on this connection.
     said: usize,
-    /// How often it came.
+    /// Number of connections so far.
     came: usize,
     comes_at: Instant,
 }
@@ -103,7 +103,7 @@ impl Stranger {
         matches!(self.sort, Sort::Slowloris | Sort::GiantHeader | Sort::WrongHost)
     }
 
-    /// What it would say from now on: all of it, up to a length.
+    /// Returns the bytes that the stranger will send, up to a length.
     fn words(&self) -> Vec<u8> {
         let write = |length: usize| [hello(), request(WRITE, 0, 1, 0, length as u32).to_vec()].concat();
         match self.sort {
@@ -125,7 +125,7 @@ impl Stranger {
         }
     }
 
-    /// Does a little; says whether the page answered it otherwise than with a refusal.
+    /// Does one step. Returns whether the page gave an answer other than a refusal.
     fn step(&mut self, nbd: SocketAddr, page: SocketAddr) -> bool {
         let Some(stream) = &mut self.stream else {
             if Instant::now() >= self.comes_at {
@@ -167,7 +167,7 @@ impl Stranger {
             Sort::Promise => (words.len() + 31 * MIB, 256 << 10),
             Sort::GiantHeader => (usize::MAX, 64 << 10),
             Sort::Drip | Sort::Slowloris => (usize::MAX, 1),
-            // Its end shows as an error.
+            // A write shows the end of the connection as an error.
             Sort::Deaf => (usize::MAX, if self.said.is_multiple_of(64) { 1 } else { 0 }),
             _ => (0, 0),
         };
@@ -210,7 +210,7 @@ impl Served {
         Served { child, nbd, page, _folder: folder }
     }
 
-    /// A line of /proc/PID/status, in its unit.
+    /// Returns a value of /proc/PID/status, in the unit of its line.
     fn status(&self, name: &str) -> u64 {
         let text = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
         let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel says it");
@@ -229,7 +229,7 @@ impl Served {
         }
     }
 
-    /// The page's answer to `request`.
+    /// Returns the page's answer to `request`.
     fn page(&self, request: &str) -> io::Result<String> {
         let mut stream = connect(HONEST, self.page, true)?;
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -239,7 +239,7 @@ impl Served {
         Ok(answer)
     }
 
-    /// An honest client, come to requests.
+    /// Connects an honest client and does its handshake.
     fn client(&self) -> io::Result<TcpStream> {
         let mut stream = connect(HONEST, self.nbd, true)?;
         stream.set_nodelay(true).unwrap();
@@ -250,8 +250,8 @@ impl Served {
         Ok(stream)
     }
 
-    /// An honest client that has just written a block and read it back. One that the machine made late lost its place to another, as
-    /// it should, and comes again.
+    /// Returns an honest client that has just written a block and read it back. A client that a busy machine made late
+    /// lost its place to another, as intended, and connects again.
     fn newcomer(&self, offset: u64, bytes: &[u8]) -> TcpStream {
         let came = Instant::now();
         loop {
@@ -271,13 +271,13 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // It may have ended already, which the test has then found out.
+        // The process may have ended already, which the test has then found out.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Writes a block and reads it back. An error is one of the connection.
+/// Writes a block and reads it back. Errors are those of the connection.
 fn write_and_read(stream: &mut TcpStream, offset: u64, bytes: &[u8]) -> io::Result<()> {
     let length = bytes.len() as u32;
     let ask = |stream: &mut TcpStream, command, payload: &[u8]| {
@@ -295,7 +295,7 @@ fn write_and_read(stream: &mut TcpStream, offset: u64, bytes: &[u8]) -> io::Resu
     Ok(())
 }
 
-/// What became of it.
+/// Measurements of a siege.
 struct Outcome {
     calm_bytes_per_s: f64,
     siege_bytes_per_s: f64,
@@ -307,14 +307,14 @@ struct Outcome {
     statistics: String,
 }
 
-/// Bytes written and read back in `time` on the connection that is there all the while, a second.
+/// Returns the bytes per second that the permanent connection writes and reads back, measured for `time`.
 fn speed(moved: &AtomicU64, time: Duration) -> f64 {
     let (before, begun) = (moved.load(Ordering::Relaxed), Instant::now());
     std::thread::sleep(time);
     (moved.load(Ordering::Relaxed) - before) as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// CPU time of this thread.
+/// Returns the CPU time of this thread.
 fn thread_cpu() -> Duration {
     let text = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
     Duration::from_nanos(text.split_whitespace().next().unwrap().parse().unwrap())
@@ -326,7 +326,7 @@ fn besiege(strangers: usize, calm: Duration, siege: Duration, bounds: &[&str]) -
     let (newcomers, longest_ns) = (AtomicU64::new(0), AtomicU64::new(0));
     let goes_on = || !ends.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
-        // However this ends, the threads do.
+        // Ends the threads on every path out of this scope.
         let _ending = Ending(&ends);
         let steady = scope.spawn(|| {
             let mut stream = served.newcomer(64 << 20, &[0; 512]);
@@ -348,7 +348,8 @@ fn besiege(strangers: usize, calm: Duration, siege: Duration, bounds: &[&str]) -
             while goes_on() {
                 let number = newcomers.load(Ordering::Relaxed);
                 let begun = Instant::now();
-                // Now and then one with more than it has free.
+                // Every fourth newcomer writes more than the 256 KiB of a connection that do not count as payload
+                // memory.
                 let length = if number % 4 == 3 { 4 * MIB } else { 4096 };
                 drop(served.newcomer(128 << 20, &vec![number as u8; length]));
                 newcomers.fetch_add(1, Ordering::Relaxed);
@@ -373,7 +374,8 @@ fn besiege(strangers: usize, calm: Duration, siege: Duration, bounds: &[&str]) -
         });
         let begun = Instant::now();
         let (mut rss_bytes_max, mut threads_max, before) = (0, 0, moved.load(Ordering::Relaxed));
-        // On a machine that is busy with other things newcomers take longer to come, and the siege lasts until they have.
+        // On a machine that is busy with other things newcomers take longer, and the siege lasts until enough have been
+        // served.
         let is_over = || {
             let have_come = newcomers.load(Ordering::Relaxed) > NEWCOMERS_MIN;
             begun.elapsed() >= siege && (have_come || begun.elapsed() >= PATIENCE)
@@ -414,7 +416,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// A number after `before` in the statistics.
+/// Returns the number after `before` in the statistics.
 fn figure(statistics: &str, before: &str) -> u64 {
     let rest = statistics.split_once(before).unwrap_or_else(|| panic!("no '{before}' in {statistics}")).1;
     rest.split(|letter: char| !letter.is_ascii_digit()).next().unwrap().parse().unwrap()
@@ -435,9 +437,9 @@ fn a_hundred_strangers_cost_little() {
         "--page-time=1",
     ];
     let outcome = besiege(100, Duration::from_millis(500), Duration::from_secs(6), &bounds);
-    // A thread each, six more that are on their way out, and those of the program.
+    // One thread per connection, six more that are ending, and those of the program.
     assert!(outcome.threads_max <= 40 + 6 + 8, "{} threads", outcome.threads_max);
-    // The drive's own, the payloads with one request over, a MiB a connection.
+    // The drive's own memory, the payloads with one request beyond the bound, a MiB per connection.
     assert!(outcome.rss_bytes_max < (100 + 16 + 32 + 46) << 20, "{} bytes", outcome.rss_bytes_max);
     let statistics = &outcome.statistics;
     assert!(figure(statistics, "bytes held, ") <= (16 + 32) << 20, "{statistics}");
@@ -446,7 +448,7 @@ fn a_hundred_strangers_cost_little() {
     assert!(outcome.newcomers > NEWCOMERS_MIN, "{} newcomers", outcome.newcomers);
 }
 
-/// The bounds as they come, a minute long: prints what it cost.
+/// Runs with the default bounds for a minute, and prints the costs.
 #[test]
 #[ignore = "takes a minute"]
 fn a_thousand_strangers_cost_little() {

@@ -1,5 +1,5 @@
-//! Goal: with `--sync barrier` what was answered as durable is on the host's disk. Method: right after the answer, Linux's own
-//! account of the image's pages that its disk does not have yet (`cachestat`, Linux 6.5).
+//! Goal: with `--sync barrier` data acknowledged as durable is on the host's disk. Method: right after the answer,
+//! Linux's count of the image's pages that are not yet on the disk (`cachestat`, Linux 6.5).
 
 use std::fs::File;
 use std::io::Write;
@@ -8,17 +8,17 @@ use std::path::Path;
 
 use crate::common::*;
 
-/// The heads with the state end here. The state is written behind a barrier, and says nothing that must last.
+/// End of the headers with the state. The state is written behind a barrier, and contains nothing that must be durable.
 const HEADS_END: u64 = 3 << 20;
 
-/// Which bytes `cachestat` is asked about; a length of 0 is all up to the end.
+/// The bytes that `cachestat` examines; a length of 0 means up to the end.
 #[repr(C)]
 struct Range {
     offset: u64,
     length: u64,
 }
 
-/// Pages of those bytes.
+/// Numbers of pages in the range.
 #[repr(C)]
 #[derive(Default)]
 struct Pages {
@@ -29,12 +29,13 @@ struct Pages {
     recently_evicted: u64,
 }
 
-/// How many pages of a file, from byte `offset` on, are not on its disk; nothing where this kernel does not tell.
+/// Returns the number of pages of a file, from byte `offset` on, that are not on its disk; `None` where the kernel does
+/// not report it.
 fn not_on_disk(path: &Path, offset: u64) -> Option<u64> {
     pages(path, offset).map(|pages| pages.dirty + pages.in_writeback)
 }
 
-/// The pages of a file from byte `offset` on; nothing where this kernel does not tell.
+/// Returns the numbers of pages of a file from byte `offset` on; `None` where the kernel does not report them.
 fn pages(path: &Path, offset: u64) -> Option<Pages> {
     const CACHESTAT: libc::c_long = 451;
     let file = File::open(path).expect("it is there");
@@ -46,7 +47,7 @@ fn pages(path: &Path, offset: u64) -> Option<Pages> {
     (outcome == 0).then_some(pages)
 }
 
-/// Whether the kernel tells of files in `folder` what their disk has not; says aloud what is skipped if not.
+/// Returns whether the kernel reports dirty pages of files in `folder`; if not, prints which test is skipped.
 fn is_told_in(folder: &Path) -> bool {
     let path = folder.join("probe");
     let mut file = File::create(&path).expect("the folder is ours");
@@ -60,8 +61,8 @@ fn is_told_in(folder: &Path) -> bool {
     is_told
 }
 
-/// Goal: a good end is on the host's disk, whatever `--sync` says. Method: after it nothing of the image is left in the host's cache
-/// alone.
+/// Goal: after a clean end the image is on the host's disk, regardless of `--sync`. Method: afterwards no page of the
+/// image is dirty in the host's cache.
 #[test]
 fn a_good_end_is_on_the_hosts_disk_without_sync_barrier() {
     let folder = tempfile::tempdir().unwrap();
@@ -85,8 +86,8 @@ fn a_good_end_is_on_the_hosts_disk_without_sync_barrier() {
     }
 }
 
-/// Goal: an opening after a kill reads what the host's disk has, not what its cache kept of it; one after a good end may use the cache.
-/// Method: how many pages of the contents are cached before and after.
+/// Goal: an opening after a kill reads the data on the host's disk, not pages in the host's cache; one after a clean
+/// end may use the cache. Method: the number of cached pages of the contents before and after.
 #[test]
 fn an_opening_after_a_kill_drops_the_images_cached_pages() {
     let folder = tempfile::tempdir().unwrap();
@@ -111,7 +112,7 @@ fn an_opening_after_a_kill_drops_the_images_cached_pages() {
         assert!(before >= 4096, "{before} pages were cached of 16 MiB");
         let server = Server::start(folder.path(), &[&image, "--time", "none"]);
         let after = cached();
-        // The kernel reads on beyond the sector tables.
+        // The kernel's readahead goes beyond the sector tables.
         assert!(
             if is_kill { after < before / 2 } else { after >= 4096 },
             "killed: {is_kill}: {before} pages, then {after}"
@@ -123,8 +124,8 @@ fn an_opening_after_a_kill_drops_the_images_cached_pages() {
     }
 }
 
-/// Goal: a new image is on the host's disk before it has a name, and its name is there too. Method: the program's own calls, by
-/// strace.
+/// Goal: a new image is on the host's disk before it has a name, and then its name is too. Method: the program's own
+/// calls, by strace.
 #[test]
 fn a_new_image_and_its_folder_are_synced() {
     if !has(&["strace"], "that the folder of a new image is synced") {
@@ -141,7 +142,7 @@ fn a_new_image_and_its_folder_are_synced() {
         eprintln!("skipped: that the folder of a new image is synced (strace is not let trace here)");
         return;
     }
-    // Until it has its name, strace shows one of the kernel's in its folder.
+    // Until the file has its name, strace shows a name of the kernel's in the folder.
     let lines_of = |call: &str, file: &str| {
         let is_one = |line: &&str| line.contains(call) && line.contains(file);
         log.lines().enumerate().filter(|(_, line)| is_one(line)).map(|(number, _)| number).collect::<Vec<_>>()
@@ -157,7 +158,8 @@ fn a_new_image_and_its_folder_are_synced() {
     assert_eq!(named.len(), 1, "{log}");
 }
 
-/// Goal: without a volatile cache zeros and trims are answered when they are on the host's disk, on layers that keep trims, too.
+/// Goal: without a volatile cache zeros and trims are answered when they are on the host's disk, also on layers that
+/// keep trims.
 #[test]
 fn zeros_and_trims_are_on_the_hosts_disk_with_sync_barrier() {
     let folder = tempfile::tempdir().unwrap();
@@ -186,7 +188,7 @@ fn what_is_durable_is_on_the_hosts_disk_with_sync_barrier() {
     if !is_told_in(folder.path()) {
         return;
     }
-    // A drive that is served without background work writes nothing between the answer and the question.
+    // A drive that is served without background work writes nothing between the answer and the check.
     for (number, drive) in ["cmr-7200", "cmr-7200:host.write_cache_bytes=0"].into_iter().enumerate() {
         let folder = folder.path().join(number.to_string());
         std::fs::create_dir(&folder).unwrap();

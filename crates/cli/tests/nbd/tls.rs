@@ -1,11 +1,13 @@
-//! Goal: with a certificate the server speaks TLS, only that, and with a client authority only to those that it signed.
-//! Method: a private authority made by openssl; nbdinfo and nbdcopy of libnbd, which check the server's certificate.
+//! Goal: with a certificate the server speaks only TLS, and with a client authority only to clients with a certificate
+//! signed by it. Method: a private authority made by openssl; nbdinfo and nbdcopy of libnbd, which check the server's
+//! certificate.
 
 use std::path::Path;
 
 use crate::common::*;
 
-/// An authority in `folder`, and certificates for a server and a client signed by it, under the names libnbd expects.
+/// Creates an authority in `folder`, and certificates for a server and a client signed by it, under the names libnbd
+/// expects.
 fn certificates(folder: &Path) {
     let at = |name: &str| folder.join(name).display().to_string();
     let make_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
@@ -39,7 +41,7 @@ fn certificates(folder: &Path) {
     }
 }
 
-/// `imbrex serve` over TLS at a port of its own; the server, and the port.
+/// Starts `imbrex serve` over TLS at a port of its own; returns the server and the port.
 fn serve(folder: &Path, more: &[&str]) -> (std::process::Child, u16) {
     let at = |name: &str| folder.join(name).display().to_string();
     let log = folder.join("log");

@@ -1,5 +1,5 @@
-//! Goal: a host-managed drive keeps its rule behind NBD, and says so. Method: a bare client with many requests on their way, at
-//! every pace, on a small drive in zones; what the server says of itself.
+//! Goal: a host-managed drive enforces its rules over NBD, and reports violations. Method: a minimal client with many
+//! requests in flight, at every pace, on a small drive in zones; the server's messages.
 
 use std::io::Write;
 
@@ -7,11 +7,11 @@ use imbrex_layer::registry;
 
 use crate::common::*;
 
-/// The protocol's number for an error of input or output.
+/// The protocol's number for an input/output error.
 const EIO: u32 = 5;
 const SECTOR: u64 = 512;
 
-/// Zones of the drive that is served: two tracks each.
+/// Zones of the served drive: two tracks each.
 const ZONE_BYTES: u64 = 256 << 10;
 
 fn zoned_drive(folder: &std::path::Path, more: &str) -> String {
@@ -28,7 +28,7 @@ fn writes_off_the_pointer_are_refused_and_trims_reset() {
         let drive = zoned_drive(folder.path(), ",host.write_cache_bytes=1048576,host.schedule=elevator");
         let server = Server::start(folder.path(), &["--drive", &drive, "--time", time]);
         let mut client = Client::connect(&server.socket);
-        // Sixteen writes at once, in order: they meet the pointer as they come.
+        // Sixteen writes at once, in order: each meets the pointer when it arrives.
         for number in 0..16u64 {
             client
                 .send(WRITE, 0, number, ZONE_BYTES + number * 4096, 4096, &[number as u8 + 1; 4096])
@@ -46,7 +46,7 @@ fn writes_off_the_pointer_are_refused_and_trims_reset() {
         let read = client.read(ZONE_BYTES, 20 * 4096).expect("it can be read");
         let expected: Vec<u8> = (1..=16u8).flat_map(|number| [number; 4096]).chain(vec![0; 4 * 4096]).collect();
         assert!(read == expected, "{time}: what was refused changed something, or past the pointer are no zeros");
-        // A part of the zone is nothing to reset; all of it is.
+        // A trim of a part of the zone resets nothing; a trim of the whole zone resets it.
         assert_eq!(client.ask(TRIM, 0, ZONE_BYTES, 64 << 10, &[]), 0);
         assert_eq!(client.write(ZONE_BYTES, &[50; 4096]), EIO, "{time}: a part of a zone was reset");
         assert_eq!(client.ask(TRIM, 0, 0, 2 * ZONE_BYTES as u32, &[]), 0);

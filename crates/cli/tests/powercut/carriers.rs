@@ -1,27 +1,27 @@
-//! The drives that are cut, and the work that suits each: small, so that a recording takes a second, and with caches that
-//! fill and are cleaned meanwhile.
+//! The drives that are cut, and the work that suits each: small, so that a recording takes a second, and with caches
+//! that fill and are cleaned meanwhile.
 
 use std::fs;
 use std::path::Path;
 
 use imbrex_testkit::Work;
 
-/// A drive.
+/// A drive for recordings.
 #[derive(Clone, Copy, Debug)]
 pub struct Carrier {
-    /// Its name among carriers.
+    /// Name of the carrier.
     pub name: &'static str,
-    /// Its layer.
+    /// Name of the layer.
     pub layer: &'static str,
-    /// The layer's parameters.
+    /// Parameters of the layer.
     parameters: &'static str,
-    /// Its recording.
+    /// Recording section of the profile.
     recording: &'static str,
     /// Bytes of a sector.
     pub sector_bytes: u32,
-    /// Bytes of its volatile cache; 0 for none: then what it answers is durable.
+    /// Bytes of the volatile cache; 0 for none: then every acknowledged write is durable.
     pub cache_bytes: u32,
-    /// A built-in profile, whole; without one it is a small drive.
+    /// Name of a built-in profile that is used whole; without one the drive is a small one.
     built_in: Option<&'static str>,
 }
 
@@ -41,7 +41,7 @@ const fn carrier(
     Carrier { name, layer, parameters, recording, sector_bytes, cache_bytes: 0, built_in: None }
 }
 
-/// All of them.
+/// All carriers.
 pub const CARRIERS: &[Carrier] = &[
     carrier("conventional", "conventional", "", "kind = 'conventional'", 512),
     carrier("conventional-4k", "conventional", "", "kind = 'conventional'", 4096),
@@ -107,17 +107,18 @@ impl Carrier {
         format!("{}+{}{colon}{}", path.display(), self.layer, self.parameters)
     }
 
-    /// Returns how many of so many rounds it gets: to lay out a drive of 52,000 zones takes a hundred times as long as the others.
+    /// Returns the number of rounds, out of `rounds`, that the carrier gets. Laying out a drive of 52,000 zones takes a
+    /// hundred times as long as the other drives.
     pub fn share(&self, rounds: u64) -> u64 {
         if self.built_in == Some("hm-zoned") { rounds / 15 } else { rounds }
     }
 
-    /// Returns whether its host must write each zone at its pointer.
+    /// Returns whether the host must write each zone at its pointer.
     pub fn is_zoned(&self) -> bool {
         self.layer == "zoned"
     }
 
-    /// Returns work on a drive of so many bytes, for a few hundred requests.
+    /// Returns work on a drive of `capacity_bytes`, for a few hundred requests.
     pub fn work(&self, capacity_bytes: u64, depth: usize) -> Work {
         let sector_bytes = u64::from(self.sector_bytes);
         let place_sectors = (256 << 10) / sector_bytes;
@@ -137,7 +138,7 @@ impl Carrier {
             cut_destroys: false,
         };
         match self.layer {
-            // Places lie further apart than a write destroys, and are written whole.
+            // Places are further apart than the reach of a write, and are written whole.
             "caveat" => Work { whole_in: 1, sectors: (1, place_sectors), zeroes_in: 0, cut_destroys: true, ..work },
             _ => work,
         }

@@ -1,6 +1,6 @@
-//! Goal: what was acknowledged as durable survives the host's power cut, whichever of the unsynced blocks survive with it.
-//! Method: recordings of each carrier at seeded work, cut at random positions and right behind answers, at blocks of
-//! 512 bytes and of 4 KiB; openings of cut images are cut in turn, and so is the work that goes on after one.
+//! Goal: data acknowledged as durable survives the host's power cut, whichever of the unsynced blocks survive with it.
+//! Method: recordings of each carrier under seeded work, cut at random positions and right behind answers, at blocks of
+//! 512 bytes and of 4 KiB; openings of cut images are cut in turn, and so is the work that continues after one.
 
 use imbrex_powercut::recorder::is_available;
 
@@ -13,10 +13,10 @@ use crate::rounds::{BLOCK_BYTES, Count, Rounds, Table, long, one_cut, seed, want
 const REQUESTS: usize = 120;
 /// Cuts of a recording, for each size of block.
 const ROUNDS: u64 = 120;
-/// Cuts of what it did after the first.
+/// Cuts of the recording that continues after the first.
 const ROUNDS_AFTER: u64 = 40;
 
-/// Cuts one recording at blocks of each size; then the drive goes on where a cut left it, and that is cut as well.
+/// Cuts one recording at blocks of each size; then continues the work on a cut image, and cuts that recording as well.
 fn cut(test: &'static str, carrier: Carrier, seed: u64) -> Vec<Count> {
     let mut story = record(carrier, seed, REQUESTS);
     let mut counts = cut_story(test, &story, ROUNDS);

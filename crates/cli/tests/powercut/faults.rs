@@ -1,6 +1,6 @@
-//! Goal: what a bad disk of the host does to an image is found, and never read as data. Method: cuts as in [`crate::cuts`], and on
-//! top of each one synced write that the disk dropped, or one block that it holds in an older version, of any age; and
-//! recordings in which one sync fails with its pages dropped.
+//! Goal: corruption of an image by a faulty disk of the host is detected, and never read as data. Method: cuts as in
+//! [`crate::cuts`], each with one synced write that the disk dropped, or one block of which the disk holds an older
+//! version, of any age; and recordings in which one sync fails with its pages dropped.
 
 use imbrex_powercut::recorder::is_available;
 use imbrex_powercut::{Event, Fault};
@@ -69,7 +69,7 @@ fn failure(story: &Story) -> Option<usize> {
     story.log.entries.iter().position(|entry| is_failed(&entry.event))
 }
 
-/// Returns the number of a sync of a recording of the same seed: any, or, every other time, one right before an answer.
+/// Returns the number of a sync in a recording of `seed`: any, or, every other time, one right before an answer.
 fn sync_to_fail(carrier: Carrier, seed: u64) -> u64 {
     let scouted = record(carrier, seed, REQUESTS);
     let (mut syncs, mut opening, mut answered) = (0, None, Vec::new());
@@ -77,7 +77,7 @@ fn sync_to_fail(carrier: Carrier, seed: u64) -> u64 {
     for entry in &scouted.log.entries {
         match entry.event {
             Event::Sync { .. } => (syncs, is_last) = (syncs + 1, true),
-            // An opening that fails serves nothing.
+            // Syncs before the first answer are left out: an opening that fails serves nothing.
             Event::Sent { .. } if opening.is_none() => opening = Some(syncs),
             Event::Sent { .. } if is_last => {
                 answered.push(syncs);

@@ -1,8 +1,8 @@
-//! Goal: what was fsynced on a mounted file system survives the host's power cut, and what a bad disk of the host does besides is
-//! found; where another device has what one lost, nothing is lost. Method: the program that serves the mount is recorded while
-//! a host replaces files: it writes a new one, syncs it, renames it over the old one and syncs the folder. Replayed cuts, with a
-//! fault of one device or without that device, are checked, mounted and read; so are those behind a sync that failed. The judge is
-//! judged as in [`crate::planted`].
+//! Goal: fsynced data on a mounted file system survives the host's power cut, and additional corruption by a faulty
+//! disk of the host is detected; if another device has the same data, nothing is lost. Method: the program that serves
+//! the mount is recorded while a host replaces files: it writes a new one, syncs it, renames it over the old one and
+//! syncs the folder. Replayed cuts, with a fault of one device or without that device, are checked, mounted and read;
+//! so are those behind a sync that failed. The judge is tested as in [`crate::planted`].
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -21,28 +21,28 @@ use rustix::mount::{UnmountFlags, unmount};
 use crate::recorded::program;
 use crate::rounds::{BLOCK_BYTES, long, seed};
 
-/// Files that are replaced again and again.
+/// Number of files that are replaced again and again.
 const FILES: usize = 5;
 const STEPS: u64 = 40;
-/// Cuts of a recording, for each size of block: alone, with a fault, and behind a sync that failed.
+/// Cuts of a recording, for each size of block: without a fault, with a fault, and behind a sync that failed.
 const ROUNDS: u64 = 12;
 const SPOILT_ROUNDS: u64 = 8;
 const FAILED_ROUNDS: u64 = 3;
-/// Logs with a planted fault, and how far behind it they are cut.
+/// Number of logs with a planted fault, and of events behind the fault at which they are cut.
 const SEEDS: u64 = 8;
 const REACH: usize = 12;
 
-/// Where a file system lies.
+/// Devices of a file system.
 struct Carrier {
     name: &'static str,
-    /// The emulated drive; without one it is on so many files of 256 MiB.
+    /// The emulated drive; without one the file system is on `disks` files of 256 MiB.
     drive: Option<&'static str>,
     disks: usize,
-    /// Copies of the metadata in files of 16 MiB.
+    /// Number of copies of the metadata, in files of 16 MiB.
     copies: usize,
-    /// More words of `mkfs`.
+    /// Further arguments of `mkfs`.
     words: &'static [&'static str],
-    /// Whether another device has what one loses, whichever it is.
+    /// Whether the loss of any one device loses no data.
     is_redundant: bool,
 }
 
@@ -72,11 +72,11 @@ impl Carrier {
 #[derive(Clone, Copy, Debug)]
 enum Harm {
     Nothing,
-    /// A sync of it failed before the cut.
+    /// A sync of the device failed before the cut.
     SyncFailed,
-    /// Its disk has something older than what was synced.
+    /// The device holds something older than the synced data.
     Spoilt(fn(u64) -> Fault),
-    /// It is gone: one of these, by its number.
+    /// The device with this number is missing.
     Gone(usize),
 }
 
@@ -84,7 +84,7 @@ enum Harm {
 #[derive(Clone, Debug)]
 struct Version {
     contents: Vec<u8>,
-    /// Position of the log before it was begun, and when it was durable.
+    /// Positions in the log at which the version was begun and at which it was durable.
     begun: usize,
     durable: usize,
 }
@@ -148,7 +148,8 @@ fn name(file: usize) -> String {
     format!("file{file}")
 }
 
-/// Replaces files in a mounted directory until that fails; `position` tells how far the log is. Returns how far it came.
+/// Replaces files in a mounted directory until that fails; `position` returns the current length of the log. Returns
+/// the versions written so far, and the error.
 fn work(directory: &Path, position: impl Fn() -> usize, seed: u64) -> (Vec<Vec<Version>>, std::io::Result<()>) {
     let mut random = Random::new(seed);
     let mut files = vec![Vec::new(); FILES];
@@ -176,7 +177,8 @@ fn record(carrier: &Carrier, seed: u64) -> Story {
     story
 }
 
-/// Records with a sync that fails, and how the work ended; nothing where it fails before it is mounted.
+/// Records the work with a failing sync. Returns the story and the outcome of the work; `None` if the sync fails before
+/// the mount.
 fn record_failing(carrier: &Carrier, seed: u64, failing_sync: Option<u64>) -> Option<(Story, std::io::Result<()>)> {
     let parent = tempfile::tempdir().expect("a temporary folder");
     let folder = parent.path().join("recorded");
@@ -206,14 +208,15 @@ fn record_failing(carrier: &Carrier, seed: u64, failing_sync: Option<u64>) -> Op
 /// Result of reading a file.
 enum Read {
     Bytes(Vec<u8>),
-    /// It is not there.
+    /// The file does not exist.
     Missing,
-    /// An error said so.
+    /// Reading gave an error.
     Unreadable,
 }
 
-/// Checks, mounts and reads what a cut and a harm left. What is spoilt may be unreadable where no other device has it, and then the
-/// check says so; of the last thing that was done then nothing may be left, for nothing was written behind it.
+/// Checks, mounts and reads the disk after a cut and a harm. Corrupted data may be unreadable if no other device has
+/// it, and then the check must report damage. The last operation may be lost without a report, since nothing was
+/// written after it.
 ///
 /// # Errors
 /// A description of the first thing that is wrong.
@@ -229,7 +232,7 @@ fn judge(disk: &Disk, story: &Story, position: usize, harm: Harm) -> Result<(), 
     let device = &devices[0];
     let may_be_lost = matches!(harm, Harm::Spoilt(_)) && !story.is_redundant;
     if fs::read(device).expect("it was just written").starts_with(b"IMBREX") {
-        // It is the disk after the cut, in another file.
+        // The image is a copy of the recorded one in another file.
         let adopted = program().run(&["drive", "adopt", text(device)]);
         if !adopted.status.success() {
             return if may_be_lost { Ok(()) } else { Err(String::from_utf8_lossy(&adopted.stderr).into()) };
@@ -287,7 +290,8 @@ fn judge(disk: &Disk, story: &Story, position: usize, harm: Harm) -> Result<(), 
     Ok(())
 }
 
-/// Cuts of a log, at blocks of one size and positions in a range, each with one of these harms in turn: how often, and what was bad.
+/// Cuts a log at blocks of one size and positions in a range, each with one of the harms in turn. Returns descriptions
+/// of the bad cuts.
 fn cuts(
     story: &Story,
     seed: u64,
@@ -307,7 +311,7 @@ fn cuts(
         let harm = harms[round as usize % harms.len()];
         let fault = if let Harm::Spoilt(fault) = harm { Some(fault(seed_of(round))) } else { None };
         let (disk, done) = replay.cut(survival, fault);
-        // Nothing was there yet that could be hit.
+        // The device held nothing yet that the fault could hit.
         let harm = if fault.is_some() && done.is_none() { Harm::Nothing } else { harm };
         if let Err(what) = judge(&disk, story, position, harm) {
             let events = story.log.entries.len();
@@ -318,7 +322,7 @@ fn cuts(
     bad
 }
 
-/// Cuts one recording at blocks of each size; how many cuts, and those that were bad.
+/// Cuts one recording at blocks of each size. Returns the number of cuts, and descriptions of the bad ones.
 fn cut(carrier: &Carrier, seed: u64) -> (u64, Vec<String>) {
     let story = record(carrier, seed);
     let all = (0..=story.log.entries.len(), ROUNDS);
@@ -326,8 +330,8 @@ fn cut(carrier: &Carrier, seed: u64) -> (u64, Vec<String>) {
     (ROUNDS * BLOCK_BYTES.len() as u64, bad)
 }
 
-/// Cuts like [`cut`], and adds a fault of one device. In a redundant store that device may be missing altogether. [`crate::faults`]
-/// judges faults below the image of an emulated drive.
+/// Cuts like [`cut`], and adds a fault of one device. In a redundant store that device may be missing altogether.
+/// [`crate::faults`] covers faults below the image of an emulated drive.
 fn spoil(carrier: &Carrier, seed: u64) -> (u64, Vec<String>) {
     let story = record(carrier, seed);
     let gone = (0..carrier.disks + carrier.copies).map(Harm::Gone).filter(|_| carrier.is_redundant);
@@ -338,8 +342,8 @@ fn spoil(carrier: &Carrier, seed: u64) -> (u64, Vec<String>) {
     (SPOILT_ROUNDS * BLOCK_BYTES.len() as u64, bad)
 }
 
-/// Cuts behind a sync that failed with its pages dropped. A store of one device takes nothing more; one that is redundant goes on
-/// without that device.
+/// Cuts behind a sync that failed with its pages dropped. A store of one device accepts no more writes; a redundant
+/// store continues without that device.
 fn fail_sync(carrier: &Carrier, seed: u64) -> (u64, Vec<String>) {
     let failing = 20 + Random::new(seed ^ 0xfa11).below(60);
     let Some((story, outcome)) = record_failing(carrier, seed, Some(failing)) else { return (0, Vec::new()) };
@@ -356,8 +360,8 @@ fn fail_sync(carrier: &Carrier, seed: u64) -> (u64, Vec<String>) {
     (FAILED_ROUNDS * BLOCK_BYTES.len() as u64, bad)
 }
 
-/// Returns whether file systems can be mounted under the recorder, which leaves programs like fusermount3 without the
-/// rights that they have by their file: so it takes root.
+/// Returns whether file systems can be mounted under the recorder. Traced programs like fusermount3 do not get the
+/// privileges of their files, so root is needed.
 fn is_here() -> bool {
     let is_here =
         rustix::process::geteuid().is_root() && File::options().read(true).write(true).open("/dev/fuse").is_ok();
@@ -367,12 +371,12 @@ fn is_here() -> bool {
     is_here && is_available()
 }
 
-/// Whether a file system does not lie on images.
+/// Returns whether a file system is on plain files, not on images.
 fn is_on_files(carrier: &Carrier) -> bool {
     carrier.drive.is_none()
 }
 
-/// Cuts each file system that `is_meant`, with so many seeds, as `cut` does.
+/// Cuts each file system for which `is_meant` holds, by `cut`, once for each seed.
 fn survive(
     test: &str,
     is_meant: fn(&Carrier) -> bool,

@@ -1,5 +1,6 @@
-//! The judge of an image that a cut left: it opens, it is whole, it reads as was promised. Most are opened in this process, by
-//! the crate that the program itself uses, since that takes a hundredth of the time; some by the built program.
+//! The judge of an image after a cut: it must open, pass the check, and read as promised. Most images are opened in
+//! this process, by the crate that the program itself uses, since that takes a hundredth of the time; some by the built
+//! program.
 
 use std::fmt;
 use std::io;
@@ -40,9 +41,9 @@ impl Media for Replayed {
 /// The result of opening, checking and reading one image.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
-    /// Why it does not open.
+    /// The reason why the image does not open.
     pub refused: Option<String>,
-    /// What the check found; its failure too.
+    /// Findings of the check, or its failure.
     pub findings: Vec<String>,
     /// The judgement of the sectors that were read.
     pub verdict: Verdict,
@@ -121,7 +122,7 @@ pub fn judge_by_program(disk: &Disk, record: &Record, contents: &Contents) -> Ou
     }
 }
 
-/// Returns for what the image uses the bytes of these blocks, in words.
+/// Returns the uses of the bytes of these blocks in the image, in words.
 pub fn hit(disk: &Disk, offsets: &[u64], block_bytes: u64) -> String {
     let medium = Replayed(disk.named(IMAGE).expect("it was recorded").clone());
     let Ok((_, mut store)) = Store::open_to_look(medium, IMAGE) else { return "an image that does not open".into() };

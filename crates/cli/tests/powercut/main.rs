@@ -1,17 +1,17 @@
-//! The host's power cut under the built program, judged by what was acknowledged. `imbrex-powercut` records the program's
-//! system calls on its image and replays them up to any point, torn at 512 bytes or at 4 KiB; each replay is an image
-//! that is opened, read and checked. Nothing is cut for real, so a second tries hundreds of cuts.
+//! The host's power cut under the built program, judged by the acknowledged requests. `imbrex-powercut` records the
+//! program's system calls on its image and replays them up to any point, torn at 512 bytes or at 4 KiB; each replay is
+//! an image that is opened, read and checked. No power is cut, so hundreds of cuts are tried per second.
 //!
-//! | environment | what it does |
+//! | environment | effect |
 //! |---|---|
-//! | `IMBREX_POWERCUT_CARRIERS` | only these, with commas between |
-//! | `IMBREX_POWERCUT_SEED` | another seed (1): of the work and of the cuts |
+//! | `IMBREX_POWERCUT_CARRIERS` | only these carriers, separated by commas |
+//! | `IMBREX_POWERCUT_SEED` | seed of the work and of the cuts (1) |
 //! | `IMBREX_POWERCUT_ROUND` | only the cut of this number |
-//! | `IMBREX_POWERCUT_SECONDS` | the long form goes on so long with each carrier (3600) |
+//! | `IMBREX_POWERCUT_SECONDS` | time for each carrier in the long form (3600) |
 //!
-//! A round that fails is printed with the command that repeats it, and its image stays in the build folder's `tmp/powercut`.
-//! Recordings of even seeds are the same each time; those of odd ones have several requests on their way, which the server may
-//! take in another order.
+//! A round that fails is printed with the command that repeats it, and its image is kept in the build folder's
+//! `tmp/powercut`. Recordings of even seeds are the same each time; those of odd ones have several requests in flight,
+//! which the server may process in another order.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used)] // in a test a panic is the report

@@ -1,5 +1,6 @@
-//! Goal: the judge sees what it is there to see. Method: recordings of drives that are found good are falsified in one way at a time, as a
-//! program with a fault would have written them, and each fault must be caught.
+//! Goal: the judge detects the faults that it must detect. Method: recordings of drives that are found good are
+//! falsified in one way at a time, as a program with a fault would have written them, and each kind of fault must be
+//! detected.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +14,8 @@ use crate::rounds::Rounds;
 
 const REQUESTS: usize = 60;
 const SEEDS: u64 = 8;
-/// Cuts of a falsified log, so many at once until one is bad, and how far behind the fault they reach.
+/// Cuts of a falsified log, cuts made at once until one is bad, and number of events behind the fault at which they are
+/// made.
 const ROUNDS: u64 = 64;
 const AT_ONCE: usize = 16;
 const REACH: usize = 10;
@@ -36,7 +38,7 @@ fn is_bad(story: &Story, positions: RangeInclusive<usize>) -> bool {
 /// Returns how many logs with the fault are found bad, and how many were tried.
 fn caught(plant: Plant, story: &Story) -> (usize, usize) {
     let log = &story.log;
-    // What happens before the first answer is the opening of a new image, which has nothing to lose.
+    // The events before the first answer are the opening of a new image, which has nothing to lose.
     let (_, first) = *story.log.sends().first().expect("it answered");
     let planted = |seed| plant.plant(log, first..log.entries.len(), seed);
     let tried: Vec<bool> = (0..SEEDS)
@@ -65,6 +67,7 @@ fn a_planted_fault_is_found() {
             *sum += caught;
         }
     }
-    // Most writes are copies of the state, of which the one before does as well, and most barriers have another close behind.
+    // Most writes are copies of the state, whose predecessor is as good, and most barriers are closely followed by
+    // another.
     assert!(sums.iter().all(|&sum| sum >= 10), "{:?} are caught {sums:?} times of 32", Plant::ALL);
 }

@@ -1,4 +1,4 @@
-//! A served drive, recorded: its log, what its client was told, and how the two fit together.
+//! A recorded served drive: its log, the answers to its client, and the positions of the answers in the log.
 
 use std::fs::File;
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,7 @@ use crate::carriers::Carrier;
 
 /// Name of the image in its folder.
 pub const IMAGE: &str = "image";
-/// Zones that are written of a zoned drive, and so many of them at a time.
+/// Number of zones of a zoned drive that are written, and number of zones that are open at a time.
 const ZONES: usize = 12;
 const ZONES_OPEN: usize = 4;
 
@@ -23,7 +23,7 @@ pub fn program() -> Program {
     Program::new(env!("CARGO_BIN_EXE_imbrex"))
 }
 
-/// What a served drive did, and what its client knows of it.
+/// The recording of a served drive, and the client's knowledge of it.
 pub struct Story {
     pub carrier: Carrier,
     pub seed: u64,
@@ -32,12 +32,13 @@ pub struct Story {
     pub contents: Contents,
     /// Bytes sent to the client, with the position in the log.
     sends: Vec<(u64, usize)>,
-    /// What the client was told at last, if it was an error.
+    /// The last answer to the client, if it was an error.
     pub ended: Option<String>,
-    /// What every sector held before, and from which position of the log on.
+    /// Contents that every sector may have before the first request, and the first position of the log at which cuts
+    /// are made.
     base: Record,
     pub from: usize,
-    /// The client, to go on with.
+    /// The client, which can continue the work.
     host: Option<Host>,
 }
 
@@ -66,7 +67,7 @@ impl Served {
         if is_up { Ok(served) } else { Err(served.end(None).1) }
     }
 
-    /// Waits for its end, after a signal if one is given. Returns the recording and standard error.
+    /// Waits for the end of the server, after a signal if one is given. Returns the recording and standard error.
     fn end(self, signal: Option<i32>) -> (Recording, String) {
         signal.into_iter().for_each(|signal| self.recorder.signal(signal));
         let recording = self.recorder.finish().unwrap_or_else(|error| panic!("{error}"));
@@ -108,7 +109,7 @@ impl Host {
         }
     }
 
-    /// Sends so many requests. With `forgives` it asks again after errors, and believes what it is told then.
+    /// Sends `requests` requests. With `forgives` it continues after errors, and trusts later answers.
     fn work(&mut self, client: &mut Client, requests: usize, forgives: bool) -> Option<Ended> {
         for _ in 0..requests {
             match self.step(client) {
@@ -121,12 +122,14 @@ impl Host {
     }
 }
 
-/// Returns whether recordings of this seed give the same log each time, but for the image's identity: one request at a time.
+/// Returns whether recordings of this seed give the same log each time, except for the image's identity: one request at
+/// a time.
 pub fn repeats_exactly(seed: u64) -> bool {
     seed.is_multiple_of(2)
 }
 
-/// Records a new drive of `carrier` at some `requests` requests, one or several on their way. Every third recording ends in good order.
+/// Records a new drive of `carrier` under some `requests` requests, with one or several in flight. Every third
+/// recording ends with a clean stop.
 pub fn record(carrier: Carrier, seed: u64, requests: usize) -> Story {
     let story = record_failing(carrier, seed, requests, None);
     let story = story.unwrap_or_else(|said| panic!("{}: {said}", carrier.name));
@@ -134,7 +137,7 @@ pub fn record(carrier: Carrier, seed: u64, requests: usize) -> Story {
     story
 }
 
-/// Records like [`record`], with one sync that fails; the client asks again after errors.
+/// Records like [`record`], with one sync that fails; the client continues after errors.
 ///
 /// # Errors
 /// Standard error of a server that ended before it listened.
@@ -162,7 +165,7 @@ pub fn record_failing(
     Ok(Telling { carrier, seed, host, base: Record::new() }.tell(served, client, requests, failing_sync.is_some()))
 }
 
-/// A client that is about to work.
+/// A client before its work.
 struct Telling {
     carrier: Carrier,
     seed: u64,
@@ -171,7 +174,7 @@ struct Telling {
 }
 
 impl Telling {
-    /// Works and ends the server.
+    /// Does the work and ends the server.
     fn tell(mut self, served: Served, mut client: Client, requests: usize, forgives: bool) -> Story {
         let mut ended = self.host.work(&mut client, requests, forgives);
         let is_good_end = Random::new(self.seed ^ 0xe4d).one_in(3) && ended.is_none();
@@ -187,7 +190,7 @@ impl Telling {
         let sends = recording.log.sends();
         let mut log = recording.log;
         if repeats_exactly(seed) && !is_good_end {
-            // How far a killed server came behind its last answer is up to chance.
+            // The progress of a killed server after its last answer is random.
             log.entries.truncate(sends.last().map_or(0, |&(_, position)| position + 1));
         }
         let ended = ended.map(|ended| format!("{ended}; {said}"));
@@ -204,7 +207,7 @@ pub fn record_opening(disk: &Disk) -> Result<Log, String> {
     Ok(served.end(Some(libc::SIGKILL)).0.log)
 }
 
-/// Reads by the built program what `disk` holds.
+/// Serves the image on `disk` by the built program, and reads it by `look`.
 pub fn with_served<T>(disk: &Disk, look: impl FnOnce(&mut Client) -> T) -> Result<T, String> {
     let parent = tempfile::tempdir().expect("a temporary folder");
     disk.save(parent.path()).expect("there is room");
@@ -217,7 +220,7 @@ pub fn with_served<T>(disk: &Disk, look: impl FnOnce(&mut Client) -> T) -> Resul
     server.stop().map(|_| looked)
 }
 
-/// What every sector may hold, as a story goes on.
+/// Contents that every sector may hold, at a position of a story's log.
 pub struct Known<'a> {
     story: &'a Story,
     pub record: Record,
@@ -232,8 +235,8 @@ impl Story {
         Story { log, sends, history, ended, base, host: None, ..*self }
     }
 
-    /// Opens the image that a cut left, reads all of it, and works on. Returns nothing if the image does not hold what `record`
-    /// allows, or if the client was used for that before.
+    /// Opens the image that a cut left, reads all of it, and continues the work. Returns `None` if the image does not
+    /// hold contents that `record` allows, or if the client was used for that before.
     pub fn go_on(&mut self, disk: &Disk, record: &Record, requests: usize) -> Option<Story> {
         let mut host = self.host.take()?;
         let parent = tempfile::tempdir().expect("a temporary folder");
@@ -250,12 +253,12 @@ impl Story {
         let base = host.writer().record.clone();
         let telling = Telling { carrier: self.carrier, seed: self.seed, host, base };
         let mut story = telling.tell(served, client, requests, false);
-        // What the opening had mended was durable before the first answer.
+        // The repairs of the opening were durable before the first answer.
         story.from = story.sends.first()?.1;
         Some(story)
     }
 
-    /// Returns what every sector held before the first request.
+    /// Returns the contents of every sector before the first request.
     pub fn known(&self) -> Known<'_> {
         Known { story: self, record: self.base.clone(), next: 0 }
     }

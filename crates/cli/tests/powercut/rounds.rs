@@ -1,4 +1,4 @@
-//! Rounds: cuts of a story at random positions, each with what survives and perhaps a fault, judged and counted.
+//! Rounds: cuts of a story at random positions, each with surviving writes and perhaps a fault, judged and counted.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -15,11 +15,11 @@ use crate::recorded::{Story, record_opening, repeats_exactly};
 
 /// Sizes of the host's blocks.
 pub const BLOCK_BYTES: [u64; 2] = [512, 4096];
-/// One cut in so many is judged by the built program too.
+/// One cut of this many is judged by the built program too.
 const BY_PROGRAM_IN: u64 = 150;
-/// Openings of cut images that are cut in turn, of each recording and size of block.
+/// Number of openings of cut images that are cut in turn, for each recording and size of block.
 const OPENINGS: u64 = 1;
-/// Failed rounds that are told one by one.
+/// Number of failed rounds that are printed one by one.
 const TOLD: usize = 2;
 
 /// Returns a number from the environment.
@@ -33,7 +33,7 @@ pub fn seed() -> u64 {
     from_environment("IMBREX_POWERCUT_SEED").unwrap_or(1)
 }
 
-/// Returns the carriers that were asked for, or all.
+/// Returns the carriers that the environment names, or all.
 pub fn wanted() -> impl Iterator<Item = Carrier> {
     let words = std::env::var("IMBREX_POWERCUT_CARRIERS").ok();
     let is_wanted =
@@ -48,13 +48,13 @@ pub type Faulty = fn(u64) -> Fault;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hits {
     rounds: u64,
-    /// The check says damage.
+    /// Rounds in which the check reports damage.
     found: u64,
-    /// Other bytes were read than may be there.
+    /// Rounds in which a sector read as a value that it cannot hold.
     wrong: u64,
-    /// They were, and the check says whole.
+    /// Rounds with wrong sectors in which the check reports no damage.
     wrong_unfound: u64,
-    /// Nothing was lost, and the check says whole.
+    /// Rounds in which nothing was lost, and the check reports no damage.
     silent: u64,
 }
 
@@ -78,26 +78,26 @@ impl Hits {
     }
 }
 
-/// What rounds came to.
+/// Counts of the outcomes of rounds.
 #[derive(Clone, Debug, Default)]
 pub struct Count {
-    /// Rounds that had what they were to have.
+    /// Rounds that were judged: all but those whose fault had nothing to hit, or whose cut was bad without the fault.
     pub rounds: u64,
     /// Rounds whose image does not open.
     pub refused: u64,
-    /// Rounds in which sectors that were acknowledged are errors to read.
+    /// Rounds in which acknowledged sectors give errors when read.
     pub unreadable: u64,
-    /// Rounds in which sectors were read as something else than they may hold.
+    /// Rounds in which a sector read as a value that it cannot hold.
     pub wrong: u64,
-    /// Rounds in which nothing was lost, and the check says damage.
+    /// Rounds in which nothing was lost, and the check reports damage.
     pub complaints: u64,
-    /// Rounds in which something was lost or wrong, and the check says whole.
+    /// Rounds in which something was lost or wrong, and the check reports no damage.
     pub unfound: u64,
-    /// Rounds in which nothing was lost, and the check says whole.
+    /// Rounds in which nothing was lost, and the check reports no damage.
     pub silent: u64,
-    /// Rounds that had nothing but what is known not to be kept yet, by its name.
+    /// Rounds whose only faults are promises that are not kept yet, by the name of the promise.
     pub not_yet: BTreeMap<&'static str, u64>,
-    /// Rounds that had something else.
+    /// Rounds with other faults.
     pub bad: u64,
     /// Sectors lost in all.
     pub sectors: u64,
@@ -107,7 +107,7 @@ pub struct Count {
     pub told: Vec<String>,
     /// Kinds of findings and errors, without their numbers.
     pub kinds: BTreeMap<String, u64>,
-    /// Of rounds with faults of the disk: what came of each kind of fault by what it hit.
+    /// Rounds with faults of the disk: outcomes by kind of fault and by the part of the image that was hit.
     pub hits: BTreeMap<String, Hits>,
 }
 
@@ -131,7 +131,7 @@ impl Count {
         }
     }
 
-    /// Adds others.
+    /// Adds other counts.
     pub fn add(&mut self, other: Count) {
         self.rounds += other.rounds;
         self.refused += other.refused;
@@ -178,18 +178,18 @@ impl Count {
 pub const HEAD: &str = "| carrier | rounds | refused | unreadable | wrong | complaints | unfound | silent | sectors | not yet | bad |\n\
                         |---|---|---|---|---|---|---|---|---|---|---|";
 
-/// What an outcome is.
+/// Grade of an outcome.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Grade {
-    /// As it must be.
+    /// The outcome is as required.
     Good,
     /// The outcome breaks a promise that is not kept yet; the names of those promises.
     NotYet(Vec<&'static str>),
-    /// Something else is wrong.
+    /// The outcome has another fault.
     Bad,
 }
 
-/// Counts of carriers, and their end.
+/// Counts of all carriers, printed at the end.
 #[derive(Default)]
 pub struct Table(BTreeMap<(String, u64), Count>);
 
@@ -202,7 +202,7 @@ impl Table {
         }
     }
 
-    /// Tells the table; rounds that are neither good nor known are a failure.
+    /// Prints the table; rounds that are neither good nor known are a failure.
     pub fn end(self, test: &str) {
         eprintln!("{test}\n{HEAD}");
         for ((name, block_bytes), count) in &self.0 {
@@ -226,8 +226,8 @@ impl Table {
     }
 }
 
-/// Calls `once` with one seed after the other, as long as a part of the long form lasts that shares its carrier's time with
-/// `others`.
+/// Calls `once` with one seed after the other, for the time of one part of the long form. A carrier's time is divided
+/// among this part and `others` other parts.
 pub fn long(others: u64, mut once: impl FnMut(u64)) {
     let seconds = from_environment("IMBREX_POWERCUT_SECONDS").unwrap_or(3600);
     let lasts = Duration::from_secs(seconds / (1 + others));
@@ -242,7 +242,7 @@ pub fn long(others: u64, mut once: impl FnMut(u64)) {
 
 /// Rounds of one kind on one story.
 pub struct Rounds<'a> {
-    /// The test that makes them, for the command that repeats one.
+    /// The test that makes the rounds, for the command that repeats one.
     pub test: &'static str,
     pub story: &'a Story,
     pub block_bytes: u64,
@@ -253,11 +253,13 @@ pub struct Rounds<'a> {
     pub cuts_openings: bool,
     /// Positions of the log at which cuts are made.
     pub positions: RangeInclusive<usize>,
-    /// What is wrong with an outcome, of a fault that hit something of the image that has this name.
+    /// Function that grades an outcome. The last argument names the part of the image that the fault hit, if there was
+    /// a fault.
     pub grade: fn(&Rounds<'_>, &Outcome, Option<&str>) -> Grade,
 }
 
-/// Returns the image that a cut of `story` leaves and what it may hold, at a position and with survivors that `seed` names.
+/// Returns the image after a cut of `story`, and the contents that it may hold. The position and the surviving writes
+/// follow from `seed`.
 pub fn one_cut(story: &Story, block_bytes: u64, seed: u64) -> (Disk, Record) {
     let position = Random::new(seed).below(story.log.entries.len() as u64 + 1) as usize;
     let (mut replay, mut known) = (Replay::new(&story.log, block_bytes), story.known());
@@ -301,7 +303,7 @@ impl Rounds<'_> {
             }
             let mut what = format!("cut at {position} of {}, {survival}", log.entries.len());
             if let (Some(fault), Some(done)) = (fault, done) {
-                // A cut that alone leaves less than it must says nothing of the fault.
+                // If the cut without the fault is bad already, the round shows nothing about the fault.
                 let whole = replay.cut(survival, None).0;
                 if !judge(&whole, &known.record, &self.story.contents).is_good() {
                     continue;
@@ -324,7 +326,7 @@ impl Rounds<'_> {
         self.story.seed << 32 ^ self.block_bytes << 20 ^ round
     }
 
-    /// Returns the position at which a round cuts: any, or one right behind an answer, whose promise is then barely kept.
+    /// Returns the position of a round's cut: any, or one right behind an answer, whose promise is then barely kept.
     fn position(&self, round: u64) -> usize {
         let entries = &self.story.log.entries;
         let mut random = Random::new(self.seed(round) ^ 0x9051);
@@ -384,11 +386,11 @@ impl Rounds<'_> {
         folder
     }
 
-    /// Opens a cut image by the built program, and cuts that.
+    /// Opens a cut image by the built program, and cuts that opening.
     fn cut_opening(&self, disk: &Disk, record: &Record, round: u64, count: &mut Count) {
         let log: Log = match record_opening(disk) {
             Ok(log) => log,
-            // Why it does not open is judged already.
+            // The reason why the image does not open is judged already.
             Err(_) => return,
         };
         let mut replay = Replay::new(&log, self.block_bytes);

@@ -1,5 +1,5 @@
-//! Goal: however a probe ends, what is known is told, in order, and with the right exit code. Method: Ctrl-C, a budget,
-//! and a server killed in the middle of a test.
+//! Goal: at every end of a probe the known results are printed, cleanly, and with the right exit code. Method: Ctrl-C,
+//! a budget, and a server killed in the middle of a test.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use crate::{said, value, verdict};
 
 const SHINGLED: &str = "emulated-smr-1:geometry.surfaces=1";
 
-/// The probe at work on `server`, past its first words.
+/// Starts a probe of `server`, and waits for its first messages.
 fn start(server: &Server) -> Child {
     let mut child = Command::new(env!("CARGO_BIN_EXE_imbrex"))
         .args(["probe", &server.uri(), "--destroy-data", "--json"])
@@ -20,7 +20,7 @@ fn start(server: &Server) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // What it says before the first test; then the test of rotation takes a second and more.
+    // The messages before the first test; then the test of rotation takes more than a second.
     let mut first = [0; 64];
     child.stderr.as_mut().unwrap().read_exact(&mut first).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(500));
@@ -65,7 +65,7 @@ fn a_budget_is_kept_and_what_it_leaves_out_is_named() {
     let output = imbrex(&["probe", "sim:seagate-st5000as0011", "--json", "--budget", "90s"]);
     assert!(output.status.success(), "{}", said(&output));
     let found = verdict(&output);
-    // One operation may be under way when the time is over: at most some seconds.
+    // One operation may be in progress when the time is over: at most some seconds.
     assert!(found["target_ns"].as_u64().unwrap() < 100_000_000_000, "{}", found["target_ns"]);
     assert_eq!(
         value(&found, "type"),

@@ -1,5 +1,5 @@
-//! `imbrex probe` from outside: the built program on images, served drives, files and loop devices; what it refuses;
-//! how it ends.
+//! `imbrex probe` from outside: the built program on images, served drives, files and loop devices; its refusals and
+//! its ends.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -17,17 +17,17 @@ use std::process::Output;
 
 use serde_json::Value;
 
-/// What it said on standard error.
+/// Returns standard error.
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The verdict that it printed as JSON.
+/// Returns the verdict that was printed as JSON.
 fn verdict(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(output)))
 }
 
-/// A property's value, in a verdict.
+/// Returns the value of a property in a verdict.
 fn value<'a>(verdict: &'a Value, name: &str) -> Option<&'a Value> {
     let properties = verdict["properties"].as_array().expect("properties");
     properties.iter().find(|property| property["name"] == name).map(|property| &property["value"])

@@ -1,6 +1,6 @@
-//! Goal: a drive that nobody here has seen is known by its latencies alone, from another process, in real time. Method:
-//! drives drawn at random, each an image served at a Unix socket; what the probe prints is compared with the truth about
-//! the drive, which follows from the draw: categories exactly, sizes within 5 %.
+//! Goal: an unknown drive is characterised by its latencies alone, from another process, in real time. Method: drives
+//! drawn at random, each an image served at a Unix socket; the verdict is compared with the true properties of the
+//! drive, which follow from the draw: categories exactly, sizes within 5 %.
 
 use imbrex_probe::experiments;
 use imbrex_probe::{Confidence, Property, Value, Verdict};
@@ -9,16 +9,17 @@ use crate::common::*;
 use crate::support::{Drawn, Size, draw, faults};
 use crate::{said, verdict};
 
-/// One of each: a conventional drive, a cache on the platters in a journal, one by blocks, one of flash, several.
+/// One drive of each kind: conventional, a cache on the platters in a journal, one by blocks, one of flash, several
+/// caches.
 const SEEDS: [u64; 5] = [26, 15, 96, 37, 5];
-/// What an owner gives. A drive that does not clean when idle would take longer.
+/// Budget that a user would give. A drive that does not clean when idle would take longer.
 const BUDGET: &str = "70m";
 
 fn word(text: &str) -> &'static str {
     text.to_string().leak()
 }
 
-/// The printed verdict, as the program had it.
+/// Returns the printed verdict as the program's type.
 fn read_back(printed: &serde_json::Value) -> Verdict {
     let property = |told: &serde_json::Value| Property {
         name: word(told["name"].as_str().unwrap()),
@@ -42,7 +43,7 @@ fn read_back(printed: &serde_json::Value) -> Verdict {
     }
 }
 
-/// What is told wrong, or not told though the test that tells it was run to its end.
+/// Returns the properties with a wrong value, and those that are missing although their test was run to its end.
 fn wrong(drawn: &Drawn) -> Vec<String> {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();

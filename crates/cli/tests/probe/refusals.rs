@@ -1,5 +1,5 @@
-//! Goal: nothing is written that somebody may want, and whatever is wrong is said with what to do. Method: targets that
-//! cannot be, servers that misbehave, and files and loop devices that hold something.
+//! Goal: data is never overwritten without permission, and each message gives the cause and a remedy. Method:
+//! impossible targets, servers that misbehave, and files and loop devices with contents.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use imbrex_testkit::loop_device::LoopDevice;
 use crate::common::*;
 use crate::said;
 
-/// The program must fail with `code`, and say each of `words`.
+/// Asserts that the program fails with `code` and a message with each of `words`.
 fn refused(arguments: &[&str], code: i32, words: &[&str]) {
     let output = imbrex(arguments);
     let said = said(&output);
@@ -48,7 +48,7 @@ fn targets_that_cannot_be_are_refused_in_words() {
     refused(&["probe", &path("x"), "--test", "type"], 2, &["writes", "--destroy-data"]);
 }
 
-/// A drive that keeps its rules by itself is what the probe is for; one that leaves them to the host says what it is.
+/// A probe is for drives that keep their own rules; a host-managed drive reports its type itself.
 #[test]
 fn host_managed_drives_are_not_written() {
     refused(&["probe", "sim:hm-zoned"], 1, &["is host-managed"]);
@@ -61,7 +61,7 @@ fn host_managed_drives_are_not_written() {
     assert!(imbrex(&["probe", &image, "--test", "rotation"]).status.success(), "it can be read");
 }
 
-/// On a terminal the user is asked, and only `yes` is leave; the terminal is one of `script`.
+/// On a terminal the user is asked, and only `yes` is permission; the terminal is one of `script`.
 #[test]
 fn on_a_terminal_the_user_is_asked_once() {
     if !has(&["script"], "the question on a terminal") {
@@ -117,7 +117,7 @@ fn a_report_that_cannot_be_written_is_refused_before_the_tests() {
     );
 }
 
-/// Answers one connection as `answer` does, and closes it.
+/// Answers one connection by `answer`, and closes it.
 fn listen(answer: impl FnOnce(&mut std::net::TcpStream) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -125,7 +125,7 @@ fn listen(answer: impl FnOnce(&mut std::net::TcpStream) + Send + 'static) -> Str
     format!("nbd://127.0.0.1:{port}/x")
 }
 
-/// The greeting of a server, and its refusal of every option with `error`.
+/// Sends the greeting of a server, and refuses every option with `error`.
 fn refuse_options(stream: &mut std::net::TcpStream, error: u32, words: &[u8]) {
     stream.write_all(b"NBDMAGICIHAVEOPT\0\x03").unwrap();
     stream.read_exact(&mut [0; 4]).unwrap();
@@ -156,12 +156,12 @@ fn servers_that_are_none_or_refuse_are_told_apart() {
     refused(&["probe", &tls], 1, &["TLS"]);
     let unknown = listen(|stream| refuse_options(stream, 6, b"look elsewhere"));
     refused(&["probe", &unknown], 1, &["no export called 'x'", "look elsewhere"]);
-    // Nobody listens where somebody just did.
+    // The port of a listener that has just been closed: no process listens there.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     refused(&["probe", &format!("nbd://127.0.0.1:{port}")], 1, &["cannot connect", "is the server running"]);
 }
 
-/// A server that knows only the oldest option (`EXPORT_NAME`) is spoken to in its way.
+/// The program supports a server that knows only the oldest option (`EXPORT_NAME`).
 #[test]
 fn a_server_without_go_is_understood() {
     let url = listen(|stream| {
@@ -177,7 +177,7 @@ fn a_server_without_go_is_understood() {
                 reply.extend_from_slice(&[0, 0, 0, 7, 0x80, 0, 0, 1, 0, 0, 0, 0]);
                 stream.write_all(&reply).unwrap();
             } else {
-                // A size of 32 MiB, no flags, and the zeroes of old.
+                // A size of 32 MiB, no flags, and the zeroes of the old handshake.
                 let mut facts = (32u64 << 20).to_be_bytes().to_vec();
                 facts.resize(10 + 124, 0);
                 stream.write_all(&facts).unwrap();

@@ -1,6 +1,6 @@
-//! Goal: the probe reaches what it is pointed at, and says of it what is true. Method: emulated drives as simulation,
-//! image and served in real time, whose truth is their profile; files and loop devices of this machine, which are not
-//! shingled.
+//! Goal: the probe supports every kind of target, and its verdict is true. Method: emulated drives as simulation, as
+//! image and served in real time, whose true properties are in their profile; files and loop devices of this machine,
+//! which are not shingled.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ use crate::{said, value, verdict};
 
 const CHEAP: [&str; 4] = ["--test", "rotation", "--test", "type"];
 
-/// Aghayev 2015 table 1: a set-associative drive with its cache on the platters; one surface of it.
+/// Aghayev 2015 table 1: a set-associative drive with its cache on the platters; one surface of the drive.
 const SHINGLED: &str = "emulated-smr-1:geometry.surfaces=1";
 
 fn create(folder: &std::path::Path, drive: &str) -> String {
@@ -73,7 +73,7 @@ fn a_simulated_drive_gives_the_same_verdict_and_page_twice() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left behind");
 }
 
-/// How late the server's answers were at the 99th percentile, in milliseconds, as it says at its end.
+/// Returns the lateness of the server's answers at the 99th percentile, in milliseconds, from its last messages.
 fn lateness_ms(said: &str) -> f64 {
     let line = said.lines().find(|line| line.starts_with("answers were late")).expect("it says so");
     let mut words = line.split("p99 ").nth(1).expect("a percentile").split_whitespace();
@@ -87,7 +87,7 @@ fn lateness_ms(said: &str) -> f64 {
     }
 }
 
-/// Answers that are later than this now and then come from a machine that is busy.
+/// Lateness above which the machine counts as busy.
 const LATE_MS: f64 = 0.3;
 
 #[test]
@@ -103,14 +103,15 @@ fn a_served_drive_in_real_time_is_known_for_what_it_is() {
     let kind = value(&found, "type").unwrap_or_else(|| panic!("{found:#}"));
     assert!(kind != "conventional", "{late_ms} ms late: {found:#}");
     if kind != "shingled" {
-        // A host that cannot keep the drive's time shows another drive; not telling is right then, and only then. The
-        // client is as late as the server, which does not see that.
+        // On a host that cannot keep the drive's time the drive looks different; an open verdict is right then, and
+        // only then. The client may be as late as the server, which does not notice that.
         assert!(late_ms > LATE_MS, "{late_ms} ms late: {found:#}");
         eprintln!("skipped: the verdict on a served drive in real time (answers were {late_ms} ms late)");
     }
 }
 
-/// A server cannot say that a drive is host-managed; it takes writes in any order, and they destroy what lies after them.
+/// A server cannot report that a drive is host-managed; the drive takes writes in any order, and they destroy sectors
+/// behind them.
 #[test]
 fn a_served_host_managed_drive_is_not_called_conventional() {
     let folder = tempfile::tempdir().unwrap();
@@ -136,7 +137,7 @@ fn a_read_only_export_is_probed_by_reading() {
     assert_eq!(verdict(&output)["ended"], Value::Null);
 }
 
-/// Whether io_uring and direct access are to be had for `path`; says aloud what is skipped without.
+/// Returns whether io_uring and direct access are available for `path`; if not, prints which test is skipped.
 fn direct(path: &str) -> bool {
     let output = imbrex(&["probe", path, "--test", "rotation"]);
     if output.status.success() {
@@ -148,8 +149,8 @@ fn direct(path: &str) -> bool {
     false
 }
 
-/// Whatever lies below, no drive that this runs on has tracks that overlap and says nothing of it; if one has, the test
-/// has found something.
+/// Asserts that `target` is not called shingled. No machine for these tests has a drive that hides overlapping tracks;
+/// on one that has, the test has found something.
 fn assert_not_shingled(target: &str) {
     let words = ["probe", target, "--destroy-data", "--json", "--budget", "1m", "--test", "rotation", "--test", "type"];
     let output = imbrex(&words);

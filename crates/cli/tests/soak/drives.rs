@@ -1,33 +1,33 @@
-//! The drives that are tried for long, and the work that suits each: what makes a drive pass over its platters in
+//! The drives of the soak tests, and the work that suits each: work that makes a drive pass over its platters in
 //! minutes without filling the host's disk.
 
 use std::path::{Path, PathBuf};
 
 use imbrex_testkit::{Contents, Program, Work};
 
-/// The built program.
+/// Returns the built program.
 pub fn program() -> Program {
     Program::new(env!("CARGO_BIN_EXE_imbrex"))
 }
 
-/// A number from the environment.
+/// Returns a number from the environment.
 pub fn from_environment(name: &str, otherwise: f64) -> f64 {
     let Ok(words) = std::env::var(name) else { return otherwise };
     words.parse().unwrap_or_else(|_| panic!("{name}={words}: not a number"))
 }
 
-/// The seed of the run.
+/// Returns the seed of the run.
 pub fn seed() -> u64 {
     from_environment("IMBREX_SOAK_SEED", 1.0) as u64
 }
 
-/// Whether `drive` was asked for, or nothing was.
+/// Returns whether the environment names `drive`, or no drive at all.
 pub fn is_wanted(drive: &str) -> bool {
     let Ok(words) = std::env::var("IMBREX_SOAK_DRIVES") else { return true };
     words.split(',').any(|word| word == drive)
 }
 
-/// Every built-in profile that a host need not manage, with the layer it comes with.
+/// Every built-in profile that is not host-managed, with its default layer.
 pub const PROFILES: [&str; 16] = [
     "cmr-5900",
     "cmr-7200",
@@ -47,7 +47,7 @@ pub const PROFILES: [&str; 16] = [
     "imr-1t:host.write_cache_bytes=0",
 ];
 
-/// Profiles whose host must keep to their rules.
+/// Host-managed profiles.
 pub const HOST_MANAGED: [&str; 4] = ["hm-zoned", "strict-append", "caveat-1g", "caveat-1g-512"];
 
 /// Other layers, each on the smallest profile that takes it.
@@ -72,22 +72,22 @@ const PADS_WRITES: &str = "placement=journal";
 pub struct Image {
     /// The folder, removed at the end.
     pub folder: tempfile::TempDir,
-    /// The file.
+    /// Path of the image.
     pub path: PathBuf,
-    /// Its layer.
+    /// Name of the layer.
     pub layer: String,
     /// Bytes of a sector.
     pub sector_bytes: u32,
     /// Bytes of the platters.
     pub physical_bytes: u64,
-    /// Whether it has a volatile cache.
+    /// Whether the drive has a volatile cache.
     pub is_volatile: bool,
-    /// Whether every small write takes whole tracks of its cache.
+    /// Whether every small write takes whole tracks of the drive's cache.
     pub pads_writes: bool,
 }
 
 impl Image {
-    /// Makes it.
+    /// Creates the image.
     pub fn create(drive: &str) -> Image {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("image");
@@ -104,23 +104,23 @@ impl Image {
         }
     }
 
-    /// The folder's path.
+    /// Returns the folder's path.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The image's path as a word.
+    /// Returns the image's path as an argument.
     pub fn word(&self) -> &str {
         self.path.to_str().expect("a temporary folder has a plain name")
     }
 
-    /// How its sectors are stamped: sparsely, where it takes large writes.
+    /// Returns how the sectors are stamped: sparsely, where the drive gets large writes.
     pub fn contents(&self, seed: u64) -> Contents {
         let stamped_in = if self.pads_writes { 1 } else { 32 };
         Contents { sector_bytes: self.sector_bytes, seed, stamped_in, is_full: false }
     }
 
-    /// Work that takes it over much platter in little time.
+    /// Returns work that passes over much platter in little time.
     pub fn work(&self) -> Work {
         let block = 4096 / u64::from(self.sector_bytes);
         let mebibyte = (1 << 20) / u64::from(self.sector_bytes);
@@ -143,8 +143,8 @@ impl Image {
         };
         match self.layer.as_str() {
             "media-cache" if self.pads_writes => Work { sectors: (block, block), whole_in: 400, places: 400, ..work },
-            // Places lie further apart than a write destroys, and are written whole, since each of its writes destroys what follows
-            // it. What was never written is an error to read.
+            // Places are further apart than the reach of a write, and are written whole, since each write destroys
+            // sectors behind it. Sectors that were never written give errors when read.
             "caveat" => Work { whole_in: 1, places: 300, zeroes_in: 0, read_in: 0, cut_destroys: true, ..work },
             "zoned" => Work { flush_in: 60, ..work },
             _ => work,
@@ -152,8 +152,8 @@ impl Image {
     }
 }
 
-/// Whether the drive keeps what it answered in a cache that a kill takes away: conventional and interlaced profiles do, those
-/// of drives as they are sold, and others when told.
+/// Returns whether the drive has a volatile cache, whose contents a kill destroys: conventional and interlaced profiles
+/// and those of real drives have one by default, others by a parameter.
 fn has_write_cache(drive: &str) -> bool {
     let profile = drive.split(['+', ':']).next().unwrap_or_default();
     match drive.split("host.write_cache_bytes=").nth(1) {

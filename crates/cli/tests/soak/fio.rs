@@ -1,6 +1,6 @@
-//! Goal: the plainest use there is ends well: fio writes 4 KiB at random over 512 MB of a drive of terabytes. In
-//! media-cache drives each such write takes two and a half tracks, so it goes once round the cache and on. Method: fio
-//! itself, then `imbrex drive check`.
+//! Goal: the simplest use succeeds: fio writes 4 KiB at random over 512 MB of a drive of terabytes. In media-cache
+//! drives each such write takes two and a half tracks, so the writes fill the cache more than once. Method: fio itself,
+//! then `imbrex drive check`.
 
 use std::process::{Command, Stdio};
 
@@ -10,7 +10,7 @@ use crate::drives::*;
 
 const FIO: [&str; 6] = ["--name=a", "--ioengine=nbd", "--rw=randwrite", "--bs=4k", "--iodepth=1", "--size=512m"];
 
-/// Writes; why it did not end well.
+/// Runs fio on `drive`. Returns the failure, if there is one.
 fn fio_ends_well(drive: &str) -> Result<(), String> {
     let image = Image::create(drive);
     let server = Server::try_start(&program(), image.folder(), &[image.word(), "--time", "none"])?;

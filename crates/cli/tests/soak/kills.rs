@@ -1,7 +1,7 @@
-//! Goal: at every pace a kill takes no more than the volatile cache: what was flushed, or written with FUA, is there.
-//! Method: rounds of seeded small writes into few places, so that each is overwritten again and again, with flushes and FUA
-//! between, at `--time none`, `10x` and `real`; SIGKILL with requests on their way; then all is compared. The comparing is done
-//! at `none`, since reading takes a drive its time.
+//! Goal: at every pace a kill loses only the contents of the volatile cache: data that was flushed, or written with
+//! FUA, is present. Method: rounds of seeded small writes into few places, so that each is overwritten again and again,
+//! with flushes and FUA between, at `--time none`, `10x` and `real`; SIGKILL with requests in flight; then all sectors
+//! are compared. The comparison runs at `none`, since reading takes simulated time.
 
 use imbrex_testkit::writer::{Moment, Verdict};
 use imbrex_testkit::{Client, Contents, Random, Server, Work, Writer};
@@ -16,7 +16,7 @@ const DRIVES: [&str; 4] = [
     "seagate-st5000as0011:host.write_cache_bytes=67108864",
 ];
 
-/// Kills the drive so many times at the pace; what comparing came to.
+/// Kills the drive `rounds` times at the pace. Returns the verdict of the comparisons.
 fn kill_at(drive: &str, time: &str, rounds: u64) -> (Verdict, u64) {
     let image = Image::create(drive);
     let contents = Contents { stamped_in: 1, ..image.contents(seed()) };

@@ -1,9 +1,10 @@
-//! Goal: a drive loses nothing however long it is used. Method: rounds of seeded work at `--time none` until so much
-//! platter was passed over, padding and cleaning counted, as the server's own figures tell; each round ends in SIGKILL
-//! with requests on their way, or in an orderly stop, and the next begins by comparing all that was ever written. `drive
-//! check` must find the image whole now and then and at the end, and the image must stay below 10 GB.
+//! Goal: a drive loses nothing in long use. Method: rounds of seeded work at `--time none` until a given amount of
+//! platter was passed over, padding and cleaning counted, according to the server's own figures. Each round ends in
+//! SIGKILL with requests in flight, or in an orderly stop, and the next begins by comparing all sectors ever written.
+//! `drive check` must find no damage now and then and at the end, and the image must stay below 10 GB.
 //!
-//! The short form does a little of it for three drives; the long one 100 GiB, or ten times round a smaller drive, for all.
+//! The short form does a small part for three drives; the long one 100 GiB, or ten times the platters of a smaller
+//! drive, for all.
 
 use std::time::{Duration, Instant};
 
@@ -16,15 +17,15 @@ use crate::drives::*;
 const GIB: f64 = (1u64 << 30) as f64;
 /// Rounds in the whole.
 const ROUNDS: u64 = 16;
-/// The image may take so much of the host's disk.
+/// Bound on the space of the image on the host's disk.
 const IMAGE_BYTES_MAX: u64 = 10_000_000_000;
-/// Zones that are written of a zoned drive, and so many of them at a time.
+/// Number of zones of a zoned drive that are written, and number of zones that are open at a time.
 const ZONES: usize = 16;
 const ZONES_OPEN: usize = 6;
-/// How often the server is asked how far it has come.
+/// Interval at which the server is asked for its progress.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 
-/// What a drive came to: a row of the table.
+/// Results of a drive: a row of the table.
 #[derive(Debug, Default)]
 struct Row {
     drive: String,
@@ -36,7 +37,7 @@ struct Row {
     compared: Verdict,
     image_bytes_max: u64,
     seconds: f64,
-    /// Why it ended early.
+    /// The reason for an early end.
     failure: Option<String>,
 }
 
@@ -63,7 +64,7 @@ impl Row {
 const HEAD: &str = "| drive | GiB passed | kills | stops | checks | writes | sectors compared | lost | image GiB | wall s | outcome |\n\
                     |---|---|---|---|---|---|---|---|---|---|---|";
 
-/// Who writes: anywhere, or as the host of a zoned drive.
+/// The writer: anywhere on the drive, or as the host of a zoned drive.
 enum Host {
     Free(Writer),
     Zoned(ZoneWriter),
@@ -102,7 +103,7 @@ impl Host {
     }
 }
 
-/// One drive on its way.
+/// The test of one drive.
 struct Soak {
     image: Image,
     host: Host,
@@ -119,7 +120,7 @@ impl Soak {
         Soak { image, host, random: Random::new(seed() ^ 0x50a4), row, begun: Instant::now() }
     }
 
-    /// All of it; the row tells how it went.
+    /// Runs all rounds and returns the results.
     fn run(mut self, goal_bytes: u64) -> Row {
         let outcome = self.rounds(goal_bytes);
         self.row.failure = outcome.err();
@@ -140,13 +141,14 @@ impl Soak {
                 self.check()?;
             }
         }
-        // The last opening recovers what the last kill left; then it is closed in good order and must be whole.
+        // The last opening recovers the image after the last kill; then the drive is closed cleanly and must be intact.
         let (server, _client) = self.open()?;
         server.stop()?;
         self.check()
     }
 
-    /// Opens the drive, compares all, works for so much platter, and ends it.
+    /// Opens the drive, compares all sectors, works until `share_bytes` of platter were passed over, and ends the
+    /// drive.
     fn round(&mut self, round: u64, share_bytes: u64) -> Result<(), String> {
         let begun = Instant::now();
         let (mut server, mut client) = self.open()?;
@@ -197,7 +199,7 @@ impl Soak {
         Ok(())
     }
 
-    /// Starts the server, and compares all that was ever written.
+    /// Starts the server, and compares all sectors ever written.
     fn open(&mut self) -> Result<(Server, Client), String> {
         let words = [self.image.word(), "--time", "none", "--window", "127.0.0.1:0"];
         let server = Server::try_start(&program(), self.image.folder(), &words)?;
@@ -219,13 +221,13 @@ impl Soak {
     }
 }
 
-/// Why the writer stopped, with what the server said.
+/// Returns the reason why the writer stopped, with the server's messages.
 fn told(ended: Ended, server: &Server) -> String {
     let log = server.log();
     format!("{ended}; {}", log.lines().filter(|line| !line.starts_with("serving")).collect::<Vec<_>>().join("; "))
 }
 
-/// Tries each drive for so many GiB, tells the table, and fails if any failed.
+/// Tests each drive for its number of GiB, prints the table, and fails if any drive failed.
 fn soak<'a>(drives: impl IntoIterator<Item = (&'a str, f64)>) {
     let mut rows: Vec<Row> = Vec::new();
     for (drive, gib) in drives.into_iter().filter(|(drive, _)| is_wanted(drive)) {
@@ -251,7 +253,7 @@ fn a_little_of_what_a_host_manages_loses_nothing() {
     soak([("strict-append", 0.5), ("caveat-1g", 0.5)]);
 }
 
-/// So much of each in the long form.
+/// Returns each drive with its number of GiB in the long form.
 fn long<'a>(drives: impl IntoIterator<Item = &'a &'a str>) -> impl Iterator<Item = (&'a str, f64)> {
     let gib = from_environment("IMBREX_SOAK_GIB", 100.0);
     drives.into_iter().map(move |&drive| (drive, gib))

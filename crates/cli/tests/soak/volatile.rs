@@ -1,11 +1,12 @@
-//! Goal: a volatile cache is volatile at `--time none` as at `real`, since that is what hosts test their flushes with. Method: a hundred
-//! scattered 4 KiB writes into a cache that holds far more, SIGKILL as soon as the last is answered; opened again, at
-//! least 95 of them are gone. A flush before them shows that what is older is kept.
+//! Goal: a volatile cache is as volatile at `--time none` as at `real`, since hosts test their flushes with it. Method:
+//! a hundred scattered 4 KiB writes into a cache that holds far more, and SIGKILL as soon as the last is answered;
+//! after reopening, at least 95 of the writes are lost. A flush before the writes shows that older data is kept.
 //!
-//! On the wall a drive writes back whenever its host pauses for a millisecond: how much a kill takes follows from how quick this
-//! machine was. So at `real` what is missing from the 95 must be what the engine without bytes has written back, told the very
-//! times at which the client sent, was answered and killed. `--time none` waits for a pause of a tenth of
-//! a second; a run in which the machine itself paused as long is no run of writes in a row, and is done again.
+//! At `real` a drive writes back whenever its host pauses for a millisecond, so the number of lost writes depends on
+//! the speed of this machine. So there the difference to the 95 must be explained by the writes that the engine without
+//! data writes back, given the times at which the client sent, was answered and killed. `--time none` waits for a pause
+//! of a tenth of a second; a run in which the machine itself paused as long is no run of writes in a row, and is
+//! repeated.
 
 use std::time::{Duration, Instant};
 
@@ -21,26 +22,26 @@ use crate::drives::*;
 const WRITES: u64 = 100;
 const LOST_MIN: u64 = 95;
 const CACHE: &str = "host.write_cache_bytes=67108864";
-/// A pause of the client shorter than this is none at `--time none`, which waits for a tenth of a second. What was written
-/// before a longer one may have been written back.
+/// Pauses of the client below this length do not count at `--time none`, which waits for a tenth of a second. Data
+/// written before a longer pause may have been written back.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Runs on a machine that is busy with other things.
+/// Largest number of runs, on a machine that is busy with other things.
 const RUNS: u32 = 8;
 
-/// What a run came to.
+/// Result of a run.
 struct Run {
-    /// Writes that the kill took.
+    /// Number of writes that the kill lost.
     lost: u64,
-    /// When each was sent and answered, and when the server was gone, from the first on.
+    /// Times at which each write was sent and answered, and at which the server was gone, counted from the first.
     times: Vec<(Duration, Duration)>,
     gone: Duration,
-    /// First sectors of the writes, and how many sectors each has.
+    /// First sectors of the writes, and number of sectors of each.
     places: Vec<u64>,
     block: u64,
 }
 
 impl Run {
-    /// After each write, how long nothing may have come to the server at most.
+    /// Returns, for each write, an upper bound on the time without requests after it.
     fn pauses(&self) -> impl DoubleEndedIterator<Item = Duration> + ExactSizeIterator + '_ {
         let until = |index: usize| self.times.get(index + 1).map_or(self.gone, |&(_, answered)| answered);
         (0..self.times.len()).map(move |index| until(index) - self.times[index].0)
@@ -50,12 +51,13 @@ impl Run {
         self.pauses().max().expect("there are writes")
     }
 
-    /// How many writes came before a pause in which they may have been written back.
+    /// Returns the number of writes before the last pause in which they may have been written back.
     fn before_a_pause(&self) -> u64 {
         self.pauses().rposition(|pause| pause >= PAUSE).map_or(0, |last| last as u64 + 1)
     }
 
-    /// How many writes the engine would have written back by the end, if they came as they were sent, or as they were answered.
+    /// Returns the number of writes that the engine would have written back by the end, if they arrived when they were
+    /// sent, or when they were answered.
     fn written_back(&self, drive: &str) -> u64 {
         let dirty = [false, true].map(|is_late| {
             let at = |&(sent, answered): &(Duration, Duration)| if is_late { answered } else { sent };
@@ -65,7 +67,7 @@ impl Run {
     }
 }
 
-/// Of writes that come at these times how many are dirty at the end, in an engine without bytes.
+/// Returns how many of the writes that arrive at these times are dirty at the end, in an engine without data.
 fn dirty_after(drive: &str, places: &[u64], block: u64, times: impl Iterator<Item = Duration>, end: Duration) -> u64 {
     let spec = DriveSpec::parse(&format!("{drive}:{CACHE}")).expect("words of a drive");
     let profile = Profile::named(&spec.profile).expect("a built-in profile");
@@ -81,7 +83,7 @@ fn dirty_after(drive: &str, places: &[u64], block: u64, times: impl Iterator<Ite
     engine.dirty().0 / block
 }
 
-/// Writes, and kills at the last answer.
+/// Writes, and kills the server at the last answer.
 fn run_at(drive: &str, time: &str) -> Run {
     let image = Image::create(&format!("{drive}:{CACHE}"));
     let block = 4096 / u64::from(image.sector_bytes);
@@ -114,8 +116,8 @@ fn run_at(drive: &str, time: &str) -> Run {
     Run { lost: verdict.reverted / block, times, gone, places, block }
 }
 
-/// Runs until the machine let the writes come in a row; why too many were kept, if they were. A machine that never does is no
-/// reason to fail: of each run at `none` those writes are judged that came after the last pause.
+/// Runs until the machine let the writes arrive in a row. Returns the failure if too many writes were kept. A machine
+/// that never does so is no failure: in each run at `none` only the writes after the last pause are judged.
 fn judged_at(drive: &str, time: &str) -> Result<(), String> {
     let mut kept = String::new();
     for _ in 0..RUNS {

@@ -1,8 +1,9 @@
-//! The charts of the page: the run over time, and what devices spent their time on.
+//! The charts of the page: the run over time, and the device time by cause.
 //!
 //! Invariants:
-//! 1. A step is the mean of its row in the timeline of summary.json.
-//! 2. A cause has one look in every chart. A chart with nothing to show is left out.
+//! 1. A step is the mean of its row in the timeline of summary.json; a step of the fill is the state at the end of its
+//!    row.
+//! 2. A cause has the same style in every chart. A chart without data is left out.
 
 use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Unit};
 use imbrex::report::figure::{Drawing, Figure, Layout};
@@ -17,37 +18,37 @@ use super::page::in_words;
 
 const SIZE: (f64, f64) = (580.0, 330.0);
 
-/// What is said where nothing is drawn of it.
+/// Text in place of the charts of cleaning if nothing was cleaned.
 pub const NO_CLEANING: &str = "Nothing was cleaned.";
 
-/// Whether zones were cleaned.
+/// Returns whether zones were cleaned.
 pub fn has_cleaning(ran: &Ran) -> bool {
     ran.stretches().iter().any(|stretch| stretch.grew(|state| state.zones_cleaned + state.blocks_cleaned) > Some(0))
 }
 
-/// A value of a stretch, if it is known.
+/// Function that returns a value of a part of the run, if it is known.
 type Of<'a> = Box<dyn Fn(&Stretch<'_>) -> Option<f64> + 'a>;
 
-/// A line of a chart: its name, its look, its values.
+/// A line of a chart: name, style, values.
 type Line<'a> = (String, usize, Of<'a>);
 
 fn line<'a>(name: &str, look: usize, of: impl Fn(&Stretch<'_>) -> Option<f64> + 'a) -> Line<'a> {
     (name.to_string(), look, Box::new(of))
 }
 
-/// So much of something a second.
+/// Returns `amount` per second of a part of the run.
 fn a_second(stretch: &Stretch<'_>, amount: u64) -> f64 {
     amount as f64 * 1e9 / (stretch.row.end_ns - stretch.row.begin_ns).max(1) as f64
 }
 
-/// All figures that have something to show.
+/// Returns all figures that have data.
 pub fn all(ran: &Ran) -> Vec<Figure> {
     let figures =
         [rate(ran), latency(ran), busy(ran), totals(ran), written(ran), cleaning(ran), held_back(ran), fill(ran)];
     figures.into_iter().flatten().collect()
 }
 
-/// Something over time, with the beginnings of phases.
+/// Returns a chart of `lines` over time, with marks where phases begin.
 fn over_time(ran: &Ran, id: &str, title: &str, y: Axis, lines: Vec<Line<'_>>) -> Drawing {
     let mut chart = Chart::new(id, format!("{title} over time"), Axis::linear("time", Unit::Nanoseconds), y)
         .described(format!("{title} over the time of the run, in steps."))
@@ -62,7 +63,7 @@ fn over_time(ran: &Ran, id: &str, title: &str, y: Axis, lines: Vec<Line<'_>>) ->
         if points.iter().all(|(_, value)| *value == 0.0) {
             points.clear();
         }
-        // The last step reaches to its end.
+        // A point is the start of a step; a further point ends the last step.
         let end = stretches.last().map(|stretch| stretch.row.end_ns as f64).zip(points.last().copied());
         points.extend(end.map(|(end, (_, value))| (end, value)));
         chart = chart.with(Series::new(name, Shape::Steps, look, points));
@@ -117,7 +118,7 @@ fn latency(ran: &Ran) -> Option<Figure> {
     figure("latency", "Latency", caption, panes)
 }
 
-/// A line for each cause.
+/// Returns a line for each cause.
 fn by_cause<'a>(of: impl Fn(&Stretch<'_>, Spent) -> f64 + Copy + 'a) -> Vec<Line<'a>> {
     let one = |(look, cause): (usize, Cause)| {
         line(in_words(cause), look, move |stretch| stretch.spent().map(|spent| of(stretch, spent.of(cause))))

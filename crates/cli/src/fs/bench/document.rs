@@ -1,4 +1,4 @@
-//! What a benchmark came to, as JSON: `--json`, and summary.json of `--out`. The schema is in docs/fs/bench.md.
+//! The result of a benchmark as JSON: `--json`, and summary.json of `--out`. The schema is in docs/fs/bench.md.
 
 use imbrex_fs::clock::Cause;
 use imbrex_fs::device::{BLOCK_BYTES, ByCause, Kind as DeviceKind};
@@ -12,7 +12,7 @@ use crate::simulate::command_line;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 
-/// The document.
+/// Returns the result as JSON.
 pub fn of(args: &BenchArgs, benchmark: &Benchmark, sizes: Sizes, ran: &Ran) -> Value {
     let on_devices = ran.on_devices.as_ref();
     json!({
@@ -100,17 +100,17 @@ fn by_cause(spent: &ByCause) -> serde_json::Map<String, Value> {
     Cause::ALL.into_iter().map(one).collect()
 }
 
-/// A part of the run with how the file system stood before and after it, where that is known.
+/// A part of the run, with the state of the file system before and after it, where that is known.
 #[derive(Clone, Copy)]
 pub struct Stretch<'a> {
-    /// What was done, from when to when.
+    /// Operations of the part, with its start and end.
     pub row: &'a Row,
-    /// How the file system stood.
+    /// State of the file system at the start and at the end of the part; `None` for a run in a directory.
     pub states: Option<(State, State)>,
 }
 
 impl Ran {
-    /// The run over time.
+    /// Returns the parts of the run in order of time.
     pub(super) fn stretches(&self) -> Vec<Stretch<'_>> {
         let mut before = self.on_devices.as_ref().map(|OnDevices { before, .. }| *before);
         let stretch = |row: &'_ Row| {
@@ -122,7 +122,7 @@ impl Ran {
         self.rows.iter().zip(states).map(|(row, states)| Stretch { row, states }).collect()
     }
 
-    /// The kinds of operations that were done, but for the syncs that end phases.
+    /// Returns the kinds of operations that occurred, except the syncs that end phases.
     pub(super) fn kinds(&self) -> Vec<Kind> {
         let kinds = self.phases.iter().flat_map(|(phase, ..)| phase.measured.keys().copied());
         kinds.filter(|kind| *kind != Kind::SyncAll).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
@@ -130,35 +130,35 @@ impl Ran {
 }
 
 impl Stretch<'_> {
-    /// How operations of all kinds did together, but for the syncs that end phases.
+    /// Returns the latency figures of operations of all kinds together, except the syncs that end phases.
     pub fn pace(&self) -> Pace {
         let mut all = Pace::default();
         self.row.done.iter().filter(|(kind, _)| **kind != Kind::SyncAll).for_each(|(_, pace)| all.add(pace));
         all
     }
 
-    /// How operations of one kind did.
+    /// Returns the latency figures of operations of one kind.
     pub fn pace_of(&self, kind: Kind) -> Pace {
         self.row.done.get(&kind).cloned().unwrap_or_default()
     }
 
-    /// By how much something grew that is only counted up.
+    /// Returns the increase of a counter of the state.
     pub fn grew(&self, of: impl Fn(&State) -> u64) -> Option<u64> {
         self.states.as_ref().map(|(before, after)| of(after) - of(before))
     }
 
-    /// What devices spent.
+    /// Returns the device time and traffic, by cause.
     pub fn spent(&self) -> Option<ByCause> {
         self.states.as_ref().map(|(before, after)| after.spent.since(&before.spent))
     }
 
-    /// How it stands at the end.
+    /// Returns a value of the state at the end of the part.
     pub fn stands(&self, of: impl Fn(&State) -> u64) -> Option<u64> {
         self.states.as_ref().map(|(_, after)| of(after))
     }
 }
 
-/// A table: names of columns, and a row for each part of the run.
+/// Returns a table: the names of the columns, and a row for each part of the run.
 fn timeline(ran: &Ran) -> Value {
     let kinds = ran.kinds();
     let rows: Vec<Vec<(String, Value)>> = ran.stretches().iter().map(|stretch| cells(stretch, &kinds)).collect();

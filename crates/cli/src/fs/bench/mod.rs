@@ -1,5 +1,5 @@
-//! `imbrex fs bench`: the loads of Singh 2014 §5.2 and Jin 2014 §III, on devices that are not mounted, in virtual time at
-//! the speed of the drive; or in a mounted directory of whatever file system, by the wall clock.
+//! `imbrex fs bench`: runs the loads of Singh 2014 §5.2 and Jin 2014 §III. On devices that are not mounted it runs in
+//! virtual time at the speed of the drive; in a mounted directory of any file system it runs by the wall clock.
 //!
 //! ```text
 //!   run ─► phases, rows over time ─► document (summary.json, --json) ─► page (report.html)
@@ -36,7 +36,7 @@ use crate::interrupt;
 use crate::json;
 use crate::output;
 
-/// Runs it, or lists what there is.
+/// Executes the benchmark, or lists all benchmarks if none is named.
 pub fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let Some(name) = &args.name else { return list() };
     let benchmark = bench::named(name).ok_or_else(|| {
@@ -98,7 +98,7 @@ fn sizes_in_words(sizes: &Sizes) -> String {
     words.join(" ")
 }
 
-/// The sizes of the benchmark, with those that were chosen.
+/// Returns the sizes of the benchmark: the user's, or else its defaults.
 fn sizes(args: &BenchArgs, benchmark: &Benchmark) -> Result<Sizes, Failure> {
     let choose = |flag: &str, chosen: Option<u64>, own: Option<u64>| match (chosen, own) {
         (Some(_), None) => Err(Failure::usage(format!("{flag}: '{}' has no such size", benchmark.name))
@@ -115,35 +115,35 @@ fn sizes(args: &BenchArgs, benchmark: &Benchmark) -> Result<Sizes, Failure> {
     })
 }
 
-/// What a run came to.
+/// Result of a run.
 pub struct Ran {
-    /// Its phases.
+    /// Phases of the run.
     phases: Vec<Timed>,
-    /// When it began, by the clock of the file system.
+    /// Start of the run, by the clock of the file system.
     began_ns: u64,
-    /// Its phases over time.
+    /// Operations over time.
     rows: Vec<Row>,
-    /// What is known on devices of ours alone.
+    /// Results that only a run on devices has; `None` for a run in a directory.
     on_devices: Option<OnDevices>,
 }
 
-/// What is known of a run on devices.
+/// Results that only a run on devices has.
 struct OnDevices {
-    /// How the file system stood when the run began.
+    /// State of the file system at the start of the run.
     before: State,
-    /// Each device, with what it spent its time on.
+    /// Each device, with its time and traffic by cause.
     devices: Vec<Used>,
-    /// How many drives of the array may be lost; none where it is no array.
+    /// Number of drives of the array that may be lost; `None` if the file system is no array.
     parity: Option<u8>,
-    /// What is told of the file system in the end.
+    /// Status of the file system at the end.
     found: Value,
 }
 
-/// A device.
+/// A device that the run used.
 struct Used {
     name: String,
     geometry: Geometry,
-    /// Whether the metadata are on it.
+    /// Whether the device holds metadata.
     has_metadata: bool,
     spent: ByCause,
 }
@@ -153,13 +153,13 @@ impl Ran {
         self.on_devices.is_some()
     }
 
-    /// From the beginning to the end of the last phase.
+    /// Returns the time from the start of the run to the end of the last phase.
     fn elapsed_ns(&self) -> u64 {
         self.phases.last().map_or(0, |(phase, ..)| phase.began_ns + phase.elapsed_ns - self.began_ns)
     }
 }
 
-/// Counts on the bar and in the timeline, until an end is asked for.
+/// Returns a function that counts an operation on the bar and in the timeline, and returns whether to continue.
 fn watch(bar: &ProgressBar, timeline: &Timeline) -> bench::Watch {
     let (bar, timeline) = (bar.clone(), timeline.clone());
     Arc::new(move |done| {
@@ -169,20 +169,21 @@ fn watch(bar: &ProgressBar, timeline: &Timeline) -> bench::Watch {
     })
 }
 
-/// A phase, with the simulated time of the served drive that the directory lies on, and what it cost besides on devices of ours.
+/// A phase; its simulated time in nanoseconds, if that is known; and its costs, for a run on devices. In a directory
+/// the simulated time is that of the served drive.
 type Timed = (Phase, Option<u64>, Option<Costs>);
 
-/// What a phase cost, or was spared, besides its data.
+/// Costs and savings of a phase besides its data.
 #[derive(Clone, Copy, Default, Debug)]
 struct Costs {
-    /// Bytes written for the sake of records alone.
+    /// Bytes written only for records.
     record_bytes: u64,
-    /// Pieces of files read from the hot zone, and all that were read; nothing where there is no zone.
+    /// Number of pieces of files read from the hot zone, and of all pieces read; `None` without a hot zone.
     hot_reads: Option<(u64, u64)>,
 }
 
 impl Costs {
-    /// Since the file system was mounted.
+    /// Returns the costs since the file system was mounted.
     fn so_far(fs: &Fs) -> Costs {
         let status = fs.status();
         let counters = status.hot.counters;
@@ -277,7 +278,7 @@ fn on_devices(
     Ok(ran)
 }
 
-/// The devices, with what each spent its time on since it had spent what is in `before`.
+/// Returns the devices, with their time and traffic since the state in `before`.
 fn used(fs: &Fs, devices: &[Device], before: &[ByCause]) -> Vec<Used> {
     let copies = fs.status().copies;
     let used = |(device, before): (&Device, &ByCause)| Used {
@@ -289,7 +290,7 @@ fn used(fs: &Fs, devices: &[Device], before: &[ByCause]) -> Vec<Used> {
     devices.iter().zip(before).map(used).collect()
 }
 
-/// The failure of a load; where its folder is there already, with what to do.
+/// Returns the failure of a load, with a remedy if its folder exists already or space ran out.
 fn failure(args: &BenchArgs, error: LoadError) -> Failure {
     let failure = Failure::failed(&error);
     if error.operation == "mkdir" && error.path.ends_with(&args.folder) {

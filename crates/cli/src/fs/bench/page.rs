@@ -1,9 +1,9 @@
-//! `report.html` of `--out`: what was run and what came of it, over time.
+//! `report.html` of `--out`: the parameters of a benchmark and its results, over time.
 //!
 //! Invariants:
-//! 1. The page names no other resource; its looks, policy and script are those of the house's other reports.
+//! 1. The page references no other resource; its style, policy and script are those of the program's other reports.
 //! 2. Every number of its tables and charts is that of summary.json, which is in the page too, as `summary`.
-//! 3. Of a run in virtual time nothing of the wall clock is in it.
+//! 3. The page of a run in virtual time contains no wall-clock times.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ use super::charts::{NO_CLEANING, all, has_cleaning};
 use super::table::rate;
 use super::{OnDevices, Ran, Used};
 
-/// The page of what `summary` tells.
+/// Returns the page for the document `summary`.
 pub fn html(summary: &Value, ran: &Ran) -> String {
     let figures = all(ran);
     let mut body = masthead(summary, ran);
@@ -63,7 +63,7 @@ fn masthead(summary: &Value, ran: &Ran) -> String {
     )
 }
 
-/// What it ran on, in words.
+/// Returns a description of the file system and its devices.
 fn system(summary: &Value, ran: &Ran) -> String {
     let Some(on_devices) = &ran.on_devices else {
         return escape(summary["places"][0].as_str().unwrap_or("a directory")).to_string();
@@ -175,7 +175,8 @@ fn devices(on_devices: &OnDevices, elapsed_ns: u64) -> String {
     html + "</tbody></table></div>" + &without_time(on_devices) + "</section>"
 }
 
-/// Which devices were used and took no time, and why.
+/// Returns a note on the devices that were used and have no time of their own, with the reason; empty if there are
+/// none.
 fn without_time(on_devices: &OnDevices) -> String {
     let is_untimed = |used: &&Used| {
         let spent = used.spent.all();
@@ -194,7 +195,7 @@ fn without_time(on_devices: &OnDevices) -> String {
     )
 }
 
-/// What devices work for, as the page says it.
+/// Returns the name of a cause of device work on the page.
 pub fn in_words(cause: Cause) -> &'static str {
     match cause {
         Cause::Data => "files",
@@ -203,7 +204,7 @@ pub fn in_words(cause: Cause) -> &'static str {
     }
 }
 
-/// How it was made: enough to make it again.
+/// Returns the section with everything needed to repeat the run.
 fn made(summary: &Value, ran: &Ran) -> String {
     let command: Vec<String> = summary["command"].as_array().into_iter().flatten().map(word).collect();
     let mut facts = vec![
@@ -234,7 +235,7 @@ fn word(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
-/// What the words of the page mean.
+/// Glossary of the page: terms and their meanings.
 const WORDS: [(&str, &str); 7] = [
     ("Latency", "From asking the file system for an operation to its end, as an application sees it."),
     (

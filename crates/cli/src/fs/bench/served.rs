@@ -1,4 +1,4 @@
-//! The simulated time of a served drive that a directory lies on, from its live page.
+//! The simulated time of a served drive that a directory lies on, read from its live page.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use imbrex::Failure;
 /// How long the live page of a served drive may take to answer.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The simulated time of the served drive whose live page is at `address`.
+/// Returns the simulated time, in nanoseconds, of the served drive whose live page is at `address`.
 pub fn simulated_ns(address: &str) -> Result<u64, Failure> {
     let failed = |error: std::io::Error| {
         Failure::failed(format!("--served {address}: {error}"))

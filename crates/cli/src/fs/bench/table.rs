@@ -1,16 +1,16 @@
-//! What a benchmark came to, as a table for the terminal.
+//! The result of a benchmark, as a table for the terminal.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use imbrex::human;
 
 use super::{Ran, Timed};
 
-/// `amount` a second, of a time.
+/// Returns `amount` per second, for a time in nanoseconds.
 pub fn rate(amount: u64, ns: u64) -> f64 {
     amount as f64 * 1e9 / ns.max(1) as f64
 }
 
-/// The table, and whose times these are.
+/// Returns the table, and a line that says which clock measured the times.
 pub fn text(ran: &Ran) -> String {
     let (is_virtual, phases): (bool, &[Timed]) = (ran.is_virtual(), &ran.phases);
     let has_disk = !is_virtual && phases.iter().any(|(_, disk_ns, _)| disk_ns.is_some());
