@@ -1,15 +1,15 @@
-//! The border that no panic crosses: neither into Python nor into a library that reads a stream of ours.
+//! Stops panics at the border of this crate: neither Python nor a library that reads one of our streams sees a panic.
 //!
-//! Knows neither, so that it is tested without an interpreter (`tests/border.rs`).
+//! This module depends on neither, so it can be tested without an interpreter (`tests/border.rs`).
 //!
 //! Invariants:
-//! 1. What panics ends as words: what happened, that it is our bug, what to do.
-//! 2. Rows that panicked are not asked again: a stream ends after the words.
+//! 1. A panic becomes a message: the panic's text, the statement that it is our bug, and a request to report it.
+//! 2. After a panic, a stream returns the message and ends. The iterator that panicked is not called again.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What is told of a panic.
+/// Returns the message for a panic.
 fn told(panic: &(dyn Any + Send)) -> String {
     let words = panic.downcast_ref::<&str>().map(ToString::to_string);
     let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no words".into());
@@ -19,12 +19,12 @@ fn told(panic: &(dyn Any + Send)) -> String {
     )
 }
 
-/// The result of `work`, or, if it panicked, the words that tell of it.
+/// Returns the result of `work`, or the message for its panic.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| told(panic.as_ref()))
 }
 
-/// The items of `rows`; after a panic, an error that `wrong` makes of what is told, and the end.
+/// Returns the items of `rows`. If `rows` panics, the last item is the error that `wrong` makes of the message.
 pub fn caught_rows<T, E>(
     mut rows: impl Iterator<Item = Result<T, E>>,
     wrong: impl Fn(String) -> E,

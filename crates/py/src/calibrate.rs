@@ -1,8 +1,8 @@
-//! `imbrex.probe`, `imbrex.validate`, `imbrex.fit`: real drives.
+//! `imbrex.probe`, `imbrex.validate`, `imbrex.fit`: comparison with real drives.
 //!
 //! Invariants:
-//! 1. Nothing but a simulated drive is written to from here: the leave to destroy what a drive holds is given on the command
-//!    line, where it is asked for.
+//! 1. Only simulated drives are written to. Permission to destroy the contents of a real drive is given on the command
+//!    line alone, which asks for it.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ use pyo3::prelude::*;
 use crate::errors::guarded;
 use crate::work;
 
-/// A smaller target has no room for the tests.
+/// Smallest size in bytes of a target that is not simulated. The tests need that much room.
 const SIZE_BYTES_MIN: u64 = 64 << 20;
 
-/// The verdict on `target` as JSON, as `imbrex probe --json` has it.
+/// Returns the verdict on `target` as JSON, as printed by `imbrex probe --json`.
 #[pyfunction]
 pub fn probed(
     py: Python<'_>,
@@ -52,7 +52,7 @@ pub fn probed(
     Ok(done.value)
 }
 
-/// Whether the tests exist and may do what they do; the budget in nanoseconds.
+/// Checks that all tests exist and may write if they need to. Returns the budget in nanoseconds; `u64::MAX` for none.
 fn check(target: &str, tests: &[String], budget: Option<&str>) -> Result<u64, Failure> {
     for name in tests {
         let Some(experiment) = experiments::all().iter().find(|experiment| experiment.name == name) else {
@@ -72,7 +72,7 @@ fn check(target: &str, tests: &[String], budget: Option<&str>) -> Result<u64, Fa
         .ok_or_else(|| Failure::usage(format!("budget = {budget}: expected a time such as 30m or 2h")))
 }
 
-/// Opens `target`, to be read only unless it is simulated.
+/// Opens `target`: read-only, unless it is a simulated drive.
 fn open(target: &str) -> Result<Box<dyn Target>, Failure> {
     if let Some(words) = target.strip_prefix("sim:") {
         let drive = DrivePlan::parse(words)?.build()?;
@@ -101,10 +101,10 @@ fn reading(columns: Option<String>, units: Option<String>, device: Option<String
     ReadOptions { columns, units, device }
 }
 
-/// `drive` held against what the file `path` says: as `imbrex validate --json`.
+/// Compares `drive` with the measurement in the file `path`. Returns the JSON of `imbrex validate --json`.
 #[pyfunction]
 #[pyo3(signature = (path, drive, workload, columns, units, device, shown))]
-#[allow(clippy::too_many_arguments)] // they are keywords of the call
+#[allow(clippy::too_many_arguments)] // the parameters are keyword arguments of the Python function
 pub fn validated(
     py: Python<'_>,
     path: PathBuf,
@@ -123,7 +123,8 @@ pub fn validated(
     Ok(done.value)
 }
 
-/// The profile `from` fitted to what the file `path` says: as `imbrex fit --json`, and the fitted profile as TOML.
+/// Fits the profile `from` to the measurement in the file `path`. Returns the JSON of `imbrex fit --json` and the
+/// fitted profile as TOML.
 #[pyfunction]
 #[pyo3(signature = (path, from, columns, units, device, shown))]
 pub fn fitted(

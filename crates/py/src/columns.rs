@@ -1,13 +1,13 @@
-//! Tables of requests as they lie in memory: Arrow's arrays, read row by row where they are.
+//! Tables of requests in memory: Arrow arrays, read in place row by row.
 //!
-//! A table has the columns `time_ns`, `op`, `lba` and `sectors`, and may have `device`. Numbers are whole, of 8 to 64 bits,
-//! with a sign or without. Operations are 0 read, 1 write, 2 flush, 3 trim, 128 more for a write with FUA, or those words;
-//! either may be a dictionary (a category of pandas, an enumeration of polars or DuckDB), which is looked up once.
-//! Other columns are left alone.
+//! A table has the columns `time_ns`, `op`, `lba` and `sectors`, and may have `device`. Numbers are integers of 8 to 64
+//! bits, signed or unsigned. An operation is a number or a word. The numbers are 0 read, 1 write, 2 flush, 3 trim, plus
+//! 128 for a write with FUA; the words are those four names. Both may be dictionary-encoded (a category of pandas, an
+//! enumeration of polars or DuckDB); each dictionary entry is decoded only once. Other columns are ignored.
 //!
 //! Invariants:
 //! 1. No column is copied.
-//! 2. What cannot be taken is told with its column, and its row where it is a value's fault.
+//! 2. An error names the column that cannot be read, and the row if a value is the cause.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
@@ -15,10 +15,10 @@ use arrow_array::{Array, LargeStringArray, PrimitiveArray, RecordBatch, StringAr
 use arrow_schema::DataType;
 use imbrex_trace::rows::{Row, Rows};
 
-/// The columns that a table must have.
+/// Columns that a table must have.
 pub const NEEDED: [&str; 4] = ["time_ns", "op", "lba", "sectors"];
 
-/// Numbers without a sign, whatever type they have.
+/// A column of whole numbers of any integer type.
 enum Whole {
     U8(PrimitiveArray<UInt8Type>),
     U16(PrimitiveArray<UInt16Type>),
@@ -60,7 +60,7 @@ impl Whole {
         }
     }
 
-    /// The number at `index`, unless it is negative or missing.
+    /// Returns the number at `index`, or `None` if it is negative. The caller checks for nulls.
     #[inline]
     fn get(&self, index: usize) -> Option<u64> {
         match self {
@@ -76,7 +76,7 @@ impl Whole {
     }
 }
 
-/// A column of numbers with its name.
+/// A column of whole numbers with its name.
 struct Numbers {
     name: &'static str,
     values: Whole,
@@ -96,12 +96,12 @@ impl Numbers {
     }
 }
 
-/// Operations, as numbers or as words.
+/// Column of operations, as numbers or as words.
 enum Operations {
     Codes(Numbers),
     Dictionary {
         keys: Whole,
-        /// What each entry of the dictionary means; an entry that means nothing is an error for the rows that have it alone.
+        /// Operation code of each dictionary entry. An invalid entry is an error only for the rows that use it.
         codes: Vec<Result<u8, String>>,
     },
     Words(StringArray),
@@ -157,7 +157,7 @@ fn code_of(word: Option<&str>) -> Result<u8, String> {
     }
 }
 
-/// Some rows of a table, all columns alike.
+/// Consecutive rows of a table, from one record batch.
 struct Chunk {
     first: u64,
     rows: usize,
@@ -212,7 +212,7 @@ pub struct ArrowRows {
 }
 
 impl ArrowRows {
-    /// The table in `batches`; an error says what is wrong with their columns, if anything is.
+    /// Makes a table of `batches`. An error names the column that is missing or has a wrong type.
     pub fn of(batches: &[RecordBatch]) -> Result<ArrowRows, String> {
         let (mut chunks, mut rows) = (Vec::new(), 0);
         for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {

@@ -1,9 +1,10 @@
-//! `imbrex.Drive`: an emulated drive with bytes, in this process, with a clock that only its own requests and its owner move.
+//! `imbrex.Drive`: an emulated drive with bytes, in this process. Its clock advances only with its requests and with
+//! calls of its owner.
 //!
 //! Invariants:
-//! 1. The clock goes on through power cuts.
-//! 2. After a request that fails by the host's fault nothing has changed.
-//! 3. A drive in which a bug of ours was met is closed: nobody goes on with what it left half done.
+//! 1. A power cut does not reset the clock.
+//! 2. A request that fails by the host's fault changes nothing.
+//! 3. A drive in which a panic occurred is closed, because the panic may have left its state inconsistent.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,21 +24,21 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::errors::{ImbrexError, guarded};
 
-/// The largest that one request may be, so that a wrong number is an error and no lack of memory.
+/// Largest size of one request in bytes, so that a wrong number is an error rather than memory exhaustion.
 const REQUEST_BYTES_MAX: u64 = 1 << 30;
 
-/// What is told of a drive that is not open.
+/// Message for operations on a closed drive.
 const CLOSED: &str = "the drive is closed: Drive.open its image, or Drive.create another";
 
-/// A zone: index, start, length, pointer (in bytes), condition.
+/// A zone: index, start, length, write pointer (in bytes), condition.
 type ZoneRow = (u32, u64, u64, u64, String);
 
-/// What is open, and how.
+/// An open drive and its settings.
 struct Open {
     drive: EmulatedDrive,
-    /// Simulated time that the last request took.
+    /// Simulated time of the last request in ns.
     latency_ns: u64,
-    /// Sizes of the caches, where they were set.
+    /// Sizes of the write cache and the read look-ahead in bytes, if they were set.
     caches: Option<(u64, u64)>,
 }
 
@@ -67,7 +68,7 @@ impl Drive {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does `work` on the drive, if it is open, with the interpreter free.
+    /// Calls `work` with the drive, if it is open. The interpreter lock is released meanwhile.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
@@ -105,7 +106,7 @@ impl Drive {
 
 #[pymethods]
 impl Drive {
-    /// A new drive: in memory, or in the image file `path`.
+    /// Creates a new drive: in memory, or in the image file `path`.
     #[staticmethod]
     #[pyo3(signature = (drive, path=None))]
     fn create(py: Python<'_>, drive: String, path: Option<PathBuf>) -> PyResult<Drive> {
@@ -124,7 +125,7 @@ impl Drive {
         })
     }
 
-    /// The drive in the image file `path`.
+    /// Opens the drive in the image file `path`.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Drive> {
         py.detach(|| guarded(|| Ok(Drive::holding(EmulatedDrive::open_file(&path, true)?, Some(path)))))
@@ -139,7 +140,7 @@ impl Drive {
         Ok(PyBytes::new(py, &buffer))
     }
 
-    /// Writes `data` from byte `offset` on. Returns the simulated time that it took, in nanoseconds.
+    /// Writes `data` from byte `offset` on. Returns the simulated time of the write in nanoseconds.
     #[pyo3(signature = (offset, data, fua=false))]
     fn write(&self, py: Python<'_>, offset: u64, data: &Bound<'_, PyAny>, fua: bool) -> PyResult<u64> {
         let bytes = PyBuffer::<u8>::get(data).map_err(|_| {
@@ -150,17 +151,17 @@ impl Drive {
         Ok(self.serve(py, IoKind::Write { fua }, offset, bytes.len() as u64, bytes)?.0)
     }
 
-    /// Makes durable what was acknowledged. Returns the simulated time that it took, in nanoseconds.
+    /// Makes all acknowledged writes durable. Returns the simulated time of the flush in nanoseconds.
     fn flush(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.serve(py, IoKind::Flush, 0, 0, Vec::new())?.0)
     }
 
-    /// Gives up `length` bytes from byte `offset` on. Returns the simulated time that it took, in nanoseconds.
+    /// Discards `length` bytes from byte `offset` on. Returns the simulated time of the trim in nanoseconds.
     fn trim(&self, py: Python<'_>, offset: u64, length: u64) -> PyResult<u64> {
         Ok(self.serve(py, IoKind::Trim, offset, length, Vec::new())?.0)
     }
 
-    /// Lets simulated time pass, in which the drive writes back and cleans as it would.
+    /// Lets `ns` nanoseconds of simulated time pass, in which the drive writes back and cleans as it would.
     fn sleep(&self, py: Python<'_>, ns: u64) -> PyResult<()> {
         self.with(py, move |open| {
             let until = open.drive.now().0.checked_add(ns).filter(|&until| until < u64::MAX / 2);
@@ -170,8 +171,8 @@ impl Drive {
         })
     }
 
-    /// Cuts the power and switches it on again. Nothing in the volatile cache survives; with a `seed`, sectors of it
-    /// survive at random. Returns whether there were any.
+    /// Cuts the power and switches it on again. Without a `seed`, all data in the volatile cache is lost; with a
+    /// `seed`, sectors of the cache survive at random. Returns whether the cache held unwritten data.
     #[pyo3(signature = (seed=None))]
     fn power_cut(&self, py: Python<'_>, seed: Option<u64>) -> PyResult<bool> {
         py.detach(|| {
@@ -199,7 +200,7 @@ impl Drive {
         })
     }
 
-    /// Gives it volatile caches of other sizes in bytes, 0 for none; what is dirty is written back first.
+    /// Sets the sizes of the volatile caches in bytes, 0 for none. Unwritten data in the cache is written back first.
     fn set_caches(&self, py: Python<'_>, write_cache: u64, read_ahead: u64) -> PyResult<()> {
         self.with(py, move |open| {
             if !open.drive.dirty().is_zero() {
@@ -211,13 +212,13 @@ impl Drive {
         })
     }
 
-    /// Plays the faults of a schedule in TOML.
+    /// Applies the faults of a schedule in TOML.
     fn play_faults(&self, py: Python<'_>, schedule: String) -> PyResult<()> {
         let schedule = guarded(|| Schedule::parse("faults", &schedule).map_err(Failure::usage))?;
         self.with(py, move |open| open.drive.play_faults(schedule.faults()))
     }
 
-    /// Its zones, each (index, start, length, pointer, condition) in bytes; none if it has no zones.
+    /// Returns the zones, each as (index, start, length, pointer, condition) in bytes; none if the drive has no zones.
     fn zones(&self, py: Python<'_>) -> PyResult<Vec<ZoneRow>> {
         self.with(py, |open| {
             let (mut zones, sector) = (Vec::new(), u64::from(open.drive.sector_bytes()));
@@ -230,7 +231,7 @@ impl Drive {
         })
     }
 
-    /// Does `action` to zone `index`: open, close, finish or reset.
+    /// Applies `action` to zone `index`: open, close, finish or reset.
     fn change_zone(&self, py: Python<'_>, action: String, index: u32) -> PyResult<()> {
         self.with(py, move |open| {
             let action = match action.as_str() {
@@ -247,7 +248,8 @@ impl Drive {
         })
     }
 
-    /// Of a caveat disk: the bytes after a write that it spares, and those that it may damage beyond; else none.
+    /// Returns DNOR and DID of a host-managed caveat disk in bytes, or None for other drives (Singh 2014 §3.2). A
+    /// written sector damages no sector within DNOR after it, and none beyond DID.
     fn caveat(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
         self.with(py, |open| {
             let (drive, sector) = (open.drive.drive(), u64::from(open.drive.sector_bytes()));
@@ -256,7 +258,7 @@ impl Drive {
         })
     }
 
-    /// Figures of the drive, by name.
+    /// Returns figures of the drive, by name.
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (numbers, words) = self.with(py, |open| {
             let drive = &open.drive;
@@ -283,7 +285,7 @@ impl Drive {
         Ok(facts)
     }
 
-    /// Switches it off in good order; a drive in memory is gone then.
+    /// Shuts the drive down in good order. A drive in memory is lost then.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
             guarded(|| {

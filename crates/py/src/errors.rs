@@ -1,11 +1,11 @@
-//! From the library's failures to Python's exceptions.
+//! Converts failures of the library to Python exceptions.
 //!
-//! | what | exception |
+//! | failure | exception |
 //! |---|---|
-//! | the world did not play along | `ImbrexError` |
-//! | what was asked for is not known, or makes no sense | `ValueError` |
-//! | stopped before anything was kept | `KeyboardInterrupt` |
-//! | a bug of ours | `ImbrexError` that says so |
+//! | an operation on a file, a drive or another resource failed | `ImbrexError` |
+//! | the request is wrong: an unknown name, or an option or value that is invalid | `ValueError` |
+//! | interrupted before any result was kept | `KeyboardInterrupt` |
+//! | a bug of this program | `ImbrexError` that says so |
 
 use imbrex::{Failure, FailureKind};
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyValueError};
@@ -20,7 +20,7 @@ pyo3::create_exception!(
     "What went wrong, where, and what to do: a trace that cannot be read, a folder that cannot be written, a drive that fails."
 );
 
-/// The exception for `failure`.
+/// Returns the exception for `failure`.
 pub fn exception(failure: &Failure) -> PyErr {
     let text = match &failure.remedy {
         Some(remedy) => format!("{}; try: {remedy}", failure.message),
@@ -33,12 +33,12 @@ pub fn exception(failure: &Failure) -> PyErr {
     }
 }
 
-/// What `work` comes to, with failures and panics as exceptions.
+/// Returns the result of `work`, with failures and panics converted to exceptions.
 pub fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> PyResult<T> {
     caught(|| work().map_err(|failure| exception(&failure)))
 }
 
-/// What `work` comes to, with panics as exceptions: for work that speaks Python itself.
+/// Returns the result of `work`, with panics converted to exceptions: for work that returns Python exceptions itself.
 pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     border::caught(work).unwrap_or_else(|told| Err(ImbrexError::new_err(told)))
 }

@@ -1,4 +1,4 @@
-//! The native half of the Python package: what the library crate does, as Python calls it. Nothing is decided here.
+//! Native module of the Python package: makes the library crate callable from Python. It contains no logic of its own.
 //!
 //! ```text
 //!  python/imbrex/*.py ─► _imbrex ─► options: keywords become the words of the command line
@@ -8,10 +8,12 @@
 //! ```
 //!
 //! Invariants:
-//! 1. No panic crosses the border: what is our own bug is an `ImbrexError` that says so. What can panic runs inside
-//!    [`errors::guarded`] or [`errors::caught`], in the thread of [`work`], or in a stream of [`tables::stream`].
-//! 2. While work lasts, the interpreter is free: other threads run.
-//! 3. Tables come in and go out without a copy of their columns of numbers.
+//! 1. No panic crosses into Python. A bug of this program becomes an `ImbrexError` that says so. Code that can panic
+//!    runs inside [`errors::guarded`] or [`errors::caught`], in the thread of [`work`], or in a stream of
+//!    [`tables::stream`].
+//! 2. During long work the interpreter lock is released, so that other threads run.
+//! 3. Numeric columns of Arrow tables come in without a copy, and go out without one unless they have nulls. NumPy
+//!    arrays and other buffers are copied.
 
 mod border;
 mod calibrate;
@@ -29,7 +31,7 @@ mod workload;
 
 use pyo3::prelude::*;
 
-/// What `import imbrex._imbrex` finds.
+/// Defines the module `imbrex._imbrex`.
 #[pymodule]
 fn _imbrex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -1,10 +1,10 @@
-//! Options: names of the command line and words, set as the command line sets them.
+//! Options of a simulation, with the names and values of the command line.
 
 use imbrex::Failure;
 use imbrex::asked::{Asked, BadWord};
 use pyo3::prelude::*;
 
-/// `pairs` of a name and a word, as what a simulation is asked.
+/// Returns the options set by `pairs` of a name and a value.
 pub fn asked(pairs: &[(String, String)]) -> Result<Asked, Failure> {
     let mut asked = Asked::default();
     for (name, word) in pairs {
@@ -13,7 +13,7 @@ pub fn asked(pairs: &[(String, String)]) -> Result<Asked, Failure> {
     Ok(asked)
 }
 
-/// The names of all options of `imbrex simulate`.
+/// Returns the names of all options of `imbrex simulate`.
 #[pyfunction]
 pub fn option_names() -> Vec<&'static str> {
     Asked::names().collect()

@@ -1,4 +1,4 @@
-//! What there is: profiles of drives, layers, formats, built-in workloads.
+//! Lists of the registered drive profiles, layers, trace formats and built-in workloads.
 
 use imbrex::listing;
 use imbrex::{Failure, drives};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::errors::guarded;
 
-/// The list called `what`, as JSON: an array of objects.
+/// Returns the list called `what` as JSON: an array of objects.
 #[pyfunction]
 pub fn listed(what: &str) -> PyResult<String> {
     guarded(|| {
@@ -26,7 +26,7 @@ pub fn listed(what: &str) -> PyResult<String> {
     })
 }
 
-/// One profile or layer with all there is to say of it, as JSON.
+/// Returns one profile or layer with all its details, as JSON.
 #[pyfunction]
 pub fn one(what: &str, name: &str) -> PyResult<String> {
     guarded(|| {

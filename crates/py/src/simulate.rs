@@ -14,7 +14,7 @@ use crate::tables::Table;
 use crate::work;
 use crate::workload::Named;
 
-/// What a simulation came to.
+/// Results of a simulation.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Simulated {
     simulated: imbrex::Simulated,
@@ -23,8 +23,8 @@ pub struct Simulated {
     has_ios: bool,
 }
 
-/// Runs `workload` on `drives` with options of the command line. `command` is the command line that does the same; progress
-/// is shown as [`work::done`] says.
+/// Simulates `workload` on `drives` with options of the command line. `command` is the equivalent command line, which
+/// the results contain. `shown` selects the display of progress, as for [`work::done`].
 #[pyfunction]
 pub fn simulate(
     py: Python<'_>,
@@ -67,40 +67,40 @@ impl Simulated {
 
 #[pymethods]
 impl Simulated {
-    /// `summary.json`, as text.
+    /// Returns `summary.json` as text.
     fn summary_json(&self) -> PyResult<String> {
         guarded(|| serde_json::to_string_pretty(&self.simulated.summary).map_err(Failure::failed))
     }
 
-    /// The table that the program prints; in blocks where it is wider than `columns`.
+    /// Returns the table that the program prints; in blocks if it is wider than `columns`.
     #[pyo3(signature = (columns=None))]
     fn table(&self, columns: Option<usize>) -> PyResult<String> {
         guarded(|| Ok(self.simulated.table_within(columns)))
     }
 
-    /// `latency.parquet`.
+    /// Returns the table of `latency.parquet`.
     fn latency(&self) -> PyResult<Table> {
         guarded(|| Ok(Table::of_bytes(histograms::bytes(&self.named()).map_err(Failure::failed)?)))
     }
 
-    /// `timeline.parquet`.
+    /// Returns the table of `timeline.parquet`.
     fn timeline(&self) -> PyResult<Table> {
         guarded(|| Ok(Table::of_bytes(timeline::bytes(&self.named()).map_err(Failure::failed)?)))
     }
 
-    /// `ios.parquet`, if it was asked for.
+    /// Returns the table of `ios.parquet`, if it was requested.
     fn ios(&self) -> Option<Table> {
         let folder = self.simulated.folder.as_ref().filter(|_| self.has_ios)?;
         Some(Table::of_file(folder.file("ios.parquet"), self.temporary.clone()))
     }
 
-    /// `plan.jsonl`, if it was asked for: its path.
+    /// Returns the path of `plan.jsonl`, if it was requested.
     fn plans(&self) -> Option<PathBuf> {
         let path = self.simulated.folder.as_ref()?.file("plan.jsonl");
         path.exists().then_some(path)
     }
 
-    /// Writes `report.html` as `path`, whole or not at all.
+    /// Writes `report.html` as `path`, completely or not at all.
     fn report(&self, path: PathBuf) -> PyResult<()> {
         guarded(|| {
             let page = report::html(&self.simulated.summary, &self.simulated.series);
@@ -108,30 +108,30 @@ impl Simulated {
         })
     }
 
-    /// A piece of HTML: the table and the latencies drawn.
+    /// Returns a fragment of HTML: the table and a chart of the latencies.
     fn fragment(&self) -> PyResult<String> {
         guarded(|| Ok(report::fragment::html(&self.simulated.summary, &self.simulated.series)))
     }
 
-    /// Whether it was stopped before its end.
+    /// Returns whether the simulation was stopped before its end.
     #[getter]
     fn is_stopped(&self) -> bool {
         self.simulated.is_stopped
     }
 
-    /// Why drives that were asked for did not run.
+    /// Returns the reasons why requested drives did not run.
     #[getter]
     fn not_run(&self) -> Vec<String> {
         self.simulated.not_run.clone()
     }
 
-    /// Lines for people: what was decided on the way.
+    /// Returns messages for people, about decisions made during the simulation.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.notes.clone()
     }
 
-    /// The folder that took the files.
+    /// Returns the folder of the result files.
     #[getter]
     fn folder(&self) -> Option<PathBuf> {
         let folder = self.simulated.folder.as_ref().filter(|_| self.temporary.is_none())?;

@@ -1,4 +1,4 @@
-//! `imbrex.sweep`: the grid and its dataset; points are run here, or handed out to be run elsewhere.
+//! `imbrex.sweep`: the grid and its dataset. Points are run here, or passed to workers that run them elsewhere.
 //!
 //! ```text
 //!  Sweep ─► run: on the cores there are
@@ -24,13 +24,14 @@ use crate::tables::Table;
 use crate::work;
 use crate::workload::Named;
 
-/// A name and the values that it takes.
+/// A name and its values.
 type Several = (String, Vec<String>);
 
-/// What a worker makes a workload of: its words, if it has any, the options that say how to read them, its requests if not.
+/// All that a worker needs to build a workload: its word (None for a trace), the options to read it with, and, for a
+/// trace, its requests as a file of our own format.
 type Payload<'py> = (Option<String>, Vec<(String, String)>, Bound<'py, PyBytes>);
 
-/// A grid of points and the dataset that takes their rows.
+/// A grid of points and the dataset for their rows.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Sweep {
     grid: Arc<Grid>,
@@ -39,7 +40,7 @@ pub struct Sweep {
 
 #[pymethods]
 impl Sweep {
-    /// The grid of `workloads`, each a name and what it is, on `drives`, and the dataset in `folder`.
+    /// Creates the grid of `workloads`, each a name and a workload, on `drives`, and opens the dataset in `folder`.
     #[new]
     fn new(
         py: Python<'_>,
@@ -67,7 +68,7 @@ impl Sweep {
         Ok(Sweep { grid, dataset })
     }
 
-    /// Runs what is missing, `jobs` points at once; figures of what was done.
+    /// Simulates the missing points, `jobs` at once. Returns counts of the points.
     #[pyo3(signature = (jobs, again, shown))]
     fn run<'py>(
         &self,
@@ -87,12 +88,13 @@ impl Sweep {
         Ok(figures)
     }
 
-    /// How many points there are.
+    /// Returns the number of points.
     fn __len__(&self) -> usize {
         self.grid.points.len()
     }
 
-    /// The points that have no row: the number of the workload, and the task as JSON.
+    /// Returns the points that have to run, each as the number of its workload and its task in JSON. These are the
+    /// points without a row and, if `again` is set, those that failed.
     fn missing(&self, again: bool) -> PyResult<Vec<(usize, String)>> {
         guarded(|| {
             let missing = self.grid.missing(&self.dataset, again);
@@ -101,7 +103,8 @@ impl Sweep {
         })
     }
 
-    /// What a worker makes workload number `index` of: its words and options, or its requests as a file of ours.
+    /// Returns all that a worker needs to build workload number `index`: its word and options if it is a generator, or
+    /// else its requests as a file of our own format.
     fn payload<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Payload<'py>> {
         let found = self.grid.found.get(index);
         let found = found.ok_or_else(|| PyIndexError::new_err(format!("no workload number {index} in this sweep")))?;
@@ -120,7 +123,7 @@ impl Sweep {
         })
     }
 
-    /// The rows of all points of this grid that there are, in its order.
+    /// Returns the existing rows of this grid, in the order of its points.
     fn table(&self) -> PyResult<Table> {
         guarded(|| {
             let rows = self.grid.rows(&self.dataset);
@@ -128,13 +131,13 @@ impl Sweep {
         })
     }
 
-    /// The names of what is swept.
+    /// Returns the names of the parameters and options of the sweep.
     #[getter]
     fn swept(&self) -> Vec<String> {
         self.grid.swept.clone()
     }
 
-    /// Writes the page with the charts beside the rows.
+    /// Writes the page with the charts into the folder of the dataset. Returns its path.
     fn write_page(&self, title: &str) -> PyResult<PathBuf> {
         guarded(|| {
             let rows = self.grid.rows(&self.dataset);
@@ -142,7 +145,7 @@ impl Sweep {
         })
     }
 
-    /// The charts as SVG, for a notebook.
+    /// Returns the charts as SVG, for a notebook.
     fn drawings(&self) -> PyResult<Vec<String>> {
         guarded(|| {
             let charts = page::charts(&self.grid.rows(&self.dataset), &self.grid.swept);
@@ -151,7 +154,7 @@ impl Sweep {
     }
 }
 
-/// The requests of a trace as the bytes of a file of ours.
+/// Returns the requests of a trace as the bytes of a Parquet file of our own format.
 fn requests_of(workload: &Workload) -> Result<Vec<u8>, Failure> {
     let failed =
         |error: std::io::Error| Failure::failed(format!("cannot keep the requests in a temporary file: {error}"));
@@ -162,7 +165,7 @@ fn requests_of(workload: &Workload) -> Result<Vec<u8>, Failure> {
     std::fs::read(&path).map_err(failed)
 }
 
-/// A workload that came to a worker.
+/// A workload that was sent to a worker.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Shipped {
     workload: Workload,
@@ -170,7 +173,7 @@ pub struct Shipped {
 
 #[pymethods]
 impl Shipped {
-    /// The workload of a payload.
+    /// Builds the workload of a payload.
     #[new]
     fn new(
         py: Python<'_>,
@@ -193,14 +196,14 @@ impl Shipped {
                 };
                 let mut file = tempfile::Builder::new().suffix(".parquet").tempfile().map_err(failed)?;
                 file.write_all(&requests).map_err(failed)?;
-                // The workload keeps the file open: it needs no name.
+                // The workload keeps the file open, so the file may be removed.
                 let workload = Workload::named(&file.path().display().to_string(), &progress)?;
                 Ok(Shipped { workload })
             })
         })
     }
 
-    /// The row of the point that `task` says, as the bytes of a Parquet file.
+    /// Simulates the point of `task`. Returns its row as the bytes of a Parquet file.
     fn run<'py>(&self, py: Python<'py>, task: &str) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = py.detach(|| {
             guarded(|| {

@@ -1,8 +1,8 @@
-//! Results as tables that other libraries take without a copy: the Arrow C stream interface over our own Parquet.
+//! Results as tables that other libraries read without a copy: the Arrow C stream interface over our own Parquet files.
 //!
 //! Invariants:
 //! 1. A table can be streamed any number of times, from its first row on.
-//! 2. A stream holds one group of rows, however long the table is.
+//! 2. A stream holds one row group in memory, however long the table is.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,35 +22,35 @@ use crate::border;
 use crate::errors::{caught, exception, guarded};
 use crate::workload::STREAM;
 
-/// Where the rows are.
+/// Storage of the rows.
 #[derive(Clone)]
 enum Held {
     Bytes(Arc<Vec<u8>>),
-    /// A file, and the temporary folder that goes when nobody holds it any more.
+    /// A file, and the temporary folder that contains it, if any. The folder is removed when its last user is dropped.
     File {
         path: PathBuf,
         _folder: Option<Arc<tempfile::TempDir>>,
     },
 }
 
-/// A table: what `__arrow_c_stream__` takes, `len()` long, its columns in `columns`.
+/// A table of results: implements `__arrow_c_stream__` and `len()`, and lists its columns in `columns`.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Table {
     held: Held,
 }
 
 impl Table {
-    /// The table in the Parquet file that `bytes` are.
+    /// Makes a table of `bytes`, the contents of a Parquet file.
     pub fn of_bytes(bytes: Vec<u8>) -> Table {
         Table { held: Held::Bytes(Arc::new(bytes)) }
     }
 
-    /// The table in the Parquet file `path`, which lies in `folder` if that is temporary.
+    /// Makes a table of the Parquet file `path`. `folder` is the temporary folder that contains the file, if any.
     pub fn of_file(path: PathBuf, folder: Option<Arc<tempfile::TempDir>>) -> Table {
         Table { held: Held::File { path, _folder: folder } }
     }
 
-    /// Its rows, and what they are made of.
+    /// Opens the table. Returns its rows, and an empty batch that shows its columns.
     fn shaped(&self) -> Result<(Batches, Batch), Failure> {
         let batches = self.open()?;
         let shape = batches.shape().map_err(unreadable)?;
@@ -67,7 +67,7 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// The Arrow C stream of all rows (the Arrow PyCapsule interface): polars, pandas, pyarrow and DuckDB ask for it.
+    /// Returns the Arrow C stream of all rows (the Arrow PyCapsule interface): polars, pandas, pyarrow and DuckDB call this.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -80,21 +80,21 @@ impl Table {
         let held = self.held.clone();
         let of_schema = schema.clone();
         let records = batches.map(move |batch| {
-            // A temporary folder stays while its file is read.
+            // Keeps the temporary folder while its file is read.
             let _held = &held;
             record(&of_schema, batch.map_err(|error| ArrowError::ParquetError(error.to_string()))?)
         });
         stream(py, schema, records)
     }
 
-    /// The names of the columns.
+    /// Returns the names of the columns.
     #[getter]
     fn columns(&self) -> PyResult<Vec<String>> {
         let (_, shape) = guarded(|| self.shaped())?;
         Ok(shape.columns.into_iter().map(|column| column.name).collect())
     }
 
-    /// All rows as a dictionary of lists, for who has no library that takes tables.
+    /// Returns all rows as a dictionary of lists, for programs without a library that reads Arrow tables.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         caught(|| {
             let (batches, shape) = guarded(|| self.shaped())?;
@@ -112,12 +112,12 @@ impl Table {
         })
     }
 
-    /// How many rows it has.
+    /// Returns the number of rows.
     fn __len__(&self) -> PyResult<usize> {
         Ok(usize::try_from(guarded(|| self.open())?.rows()).unwrap_or(usize::MAX))
     }
 
-    /// For a notebook: the first rows.
+    /// Returns the first rows as HTML, for a notebook.
     fn _repr_html_(&self) -> PyResult<String> {
         guarded(|| {
             let (mut batches, shape) = self.shaped()?;
@@ -132,10 +132,10 @@ impl Table {
     }
 }
 
-/// Rows that a notebook shows.
+/// Number of rows that a notebook displays.
 const SHOWN_ROWS: usize = 10;
 
-/// The first rows of `batch` as HTML, for a table of `rows`.
+/// Returns the first rows of `batch` as HTML, with the note that the table has `rows` rows.
 fn drawn(batch: &Batch, rows: u64) -> String {
     let row = |tag: &str, cells: Vec<String>| {
         let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
@@ -149,7 +149,7 @@ fn drawn(batch: &Batch, rows: u64) -> String {
     format!("<table><thead>{names}</thead><tbody>{body}</tbody></table><p>{size}</p>")
 }
 
-/// One value as text.
+/// Formats one value as text.
 fn cell(column: &BatchColumn, index: usize) -> String {
     if column.is_there.as_ref().is_some_and(|there| !there[index]) {
         return "–".into();
@@ -167,8 +167,8 @@ fn unreadable(error: impl std::fmt::Display) -> Failure {
     Failure::failed(format!("the table cannot be read: {error}"))
 }
 
-/// The Arrow C stream of `batches`, in the capsule that other libraries take. A consumer may ask for another schema; the
-/// interface lets a producer that cannot cast give its own, and this one does.
+/// Returns the Arrow C stream of `batches`, in the capsule that other libraries accept. A consumer may request another
+/// schema. The interface allows a producer that cannot cast to keep its own schema, and this one does.
 pub fn stream<'py>(
     py: Python<'py>,
     schema: SchemaRef,
@@ -179,7 +179,7 @@ pub fn stream<'py>(
     PyCapsule::new_with_value(py, stream, STREAM)
 }
 
-/// The values of a column as Python has them, None where a row has none.
+/// Returns the values of a column as a Python list, with None for nulls.
 fn values_of(py: Python<'_>, column: BatchColumn) -> PyResult<Bound<'_, PyAny>> {
     fn listed<'py, T: IntoPyObject<'py>>(
         py: Python<'py>,

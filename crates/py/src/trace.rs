@@ -1,4 +1,4 @@
-//! `imbrex.Trace`: a workload looked at, taken in batches, or written in another format.
+//! `imbrex.Trace`: reads a workload in batches, computes its statistics, or writes it in another format.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ use crate::tables;
 use crate::work;
 use crate::workload::Named;
 
-/// A workload that was found, and read through if it is a trace.
+/// A workload that was found, and, if it is a trace, read through once.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Trace {
     workload: Arc<Workload>,
@@ -43,25 +43,25 @@ impl Trace {
         Ok(Trace { workload: Arc::new(done.value) })
     }
 
-    /// What it is called.
+    /// Returns the name of the workload.
     #[getter]
     fn name(&self) -> String {
         self.workload.name.clone()
     }
 
-    /// Its format, or `generator`.
+    /// Returns the trace format, or `generator`.
     #[getter]
     fn format(&self) -> String {
         self.workload.format.clone()
     }
 
-    /// The hash of its contents, in hexadecimal.
+    /// Returns the SHA-256 of the contents, in hexadecimal.
     #[getter]
     fn sha256(&self) -> String {
         self.workload.sha256.clone()
     }
 
-    /// `imbrex trace info --json`, as text.
+    /// Returns the output of `imbrex trace info --json`, as text.
     fn info_json(&self, py: Python<'_>, shown: &Bound<'_, PyAny>) -> PyResult<String> {
         let workload = self.workload.clone();
         let done = work::done(py, shown, move |progress| {
@@ -71,7 +71,8 @@ impl Trace {
         Ok(done.value)
     }
 
-    /// Writes it as `path`, in the format `to` or the one that the ending says; what was written, as JSON.
+    /// Writes the workload as `path`, in the format `to` or, without `to`, in that of the file extension. Returns the
+    /// format, the number of requests, and counts of lost details, as JSON.
     #[pyo3(signature = (path, to, shown))]
     fn convert(&self, py: Python<'_>, path: PathBuf, to: Option<String>, shown: &Bound<'_, PyAny>) -> PyResult<String> {
         let workload = self.workload.clone();
@@ -84,7 +85,7 @@ impl Trace {
         Ok(done.value)
     }
 
-    /// Its requests from the first on, `rows` at a time.
+    /// Returns an iterator over the requests from the first on, with `rows` requests per batch.
     fn batches(&self, rows: usize) -> PyResult<Batches> {
         if rows == 0 {
             return Err(PyValueError::new_err("rows = 0: expected a number of 1 or more"));
@@ -93,7 +94,7 @@ impl Trace {
         Ok(Batches { source: Mutex::new(source), rows })
     }
 
-    /// All its requests as one Arrow C stream.
+    /// Returns all requests as one Arrow C stream.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -109,17 +110,17 @@ impl Trace {
     }
 }
 
-/// Rows of a batch of a stream.
+/// Number of rows in a batch of a stream.
 const STREAM_ROWS: usize = 64 * 1024;
 
-/// The requests of a trace, a batch at a time.
+/// Iterator over the requests of a trace, one batch at a time.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Batches {
     source: Mutex<Counted>,
     rows: usize,
 }
 
-/// One batch, which other libraries take as an Arrow stream of one batch.
+/// One batch, which other libraries read as an Arrow stream of one batch.
 #[pyclass(frozen, module = "imbrex._imbrex", name = "Batch")]
 pub struct TraceBatch {
     batch: RecordBatch,
@@ -176,7 +177,8 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// The next requests, at most `rows` of them; none at the end. A request of a generator has no time.
+/// Reads the next requests, at most `rows` of them. Returns `None` at the end. The time of a request is null if the
+/// workload gives it no absolute time.
 fn batch_of(source: &mut Counted, rows: usize) -> Result<Option<RecordBatch>, Failure> {
     let capacity = rows.min(STREAM_ROWS);
     let (mut times, mut operations) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));

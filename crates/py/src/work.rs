@@ -1,4 +1,4 @@
-//! Work that lasts, done beside the interpreter.
+//! Runs long work in a thread beside the interpreter.
 //!
 //! ```text
 //!  calling thread: shows progress, hears Ctrl-C, every tenth of a second      worker: the library's call
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Invariants:
-//! 1. The interpreter is held for moments only: while signals are heard and progress is shown.
-//! 2. What a callback raises ends the work and is raised in the end.
+//! 1. The interpreter lock is held only briefly: while signals are checked and progress is displayed.
+//! 2. An exception of a callback stops the work, and is raised when the work has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,19 +21,19 @@ use pyo3::prelude::*;
 use crate::border;
 use crate::errors::{ImbrexError, exception};
 
-/// How often signals are heard and progress is shown.
+/// Interval between two checks for signals and updates of the progress.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What was done.
+/// Result of work.
 pub struct Done<T> {
-    /// What the work came to.
+    /// Value that the work returned.
     pub value: T,
-    /// Lines that were said on the way, for people.
+    /// Messages printed during the work, for people.
     pub notes: Vec<String>,
 }
 
-/// Does `work`. Progress goes to `shown`: a callable that takes a list of (name, position, total or None); `True` for bars on
-/// the terminal, anything else for nowhere.
+/// Does `work` in another thread and waits for it. `shown` selects the display of progress. A callable receives lists
+/// of (name, position, total or None); any other true value shows bars on the terminal; a false value shows nothing.
 pub fn done<T: Send>(
     py: Python<'_>,
     shown: &Bound<'_, PyAny>,
@@ -51,7 +51,7 @@ pub fn done<T: Send>(
             let progress = &progress;
             let worker = scope.spawn(move || {
                 let outcome = border::caught(|| work(progress));
-                // Nobody listens any more only if the calling thread panicked.
+                // Sending fails only if the calling thread panicked.
                 let _ = ended.send(());
                 outcome
             });
@@ -68,7 +68,7 @@ pub fn done<T: Send>(
     }
 }
 
-/// Shows progress and hears signals until the work has ended; the first exception that came.
+/// Displays progress and checks for signals until the work has ended. Returns the first exception that was raised.
 fn watch(
     end: &std::sync::mpsc::Receiver<()>,
     progress: &Progress,

@@ -1,4 +1,4 @@
-//! What Python calls a workload, as the library has it: words, a path, or columns in memory.
+//! Converts a workload given in Python to one of the library: a word, a path, or columns in memory.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use pyo3::types::{PyCapsule, PyDict};
 use crate::columns::{ArrowRows, NEEDED};
 use crate::errors::caught;
 
-/// The name that PyCapsules of streams have.
+/// Name of the PyCapsules that hold Arrow streams.
 pub const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 
-/// Requests in columns of memory that Python owns; they live as long as this.
+/// Requests in columns of memory that Python owns. The columns live as long as this object.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Columns {
     rows: Arc<dyn Rows>,
@@ -26,16 +26,16 @@ pub struct Columns {
 
 #[pymethods]
 impl Columns {
-    /// From an object with `__arrow_c_stream__`, whose columns are not copied.
+    /// Makes a table of requests from an object with `__arrow_c_stream__`, whose columns are not copied.
     #[staticmethod]
     fn of_arrow(table: &Bound<'_, PyAny>) -> PyResult<Columns> {
         caught(|| {
             let capsule = table.call_method0("__arrow_c_stream__")?;
             let capsule = capsule.cast::<PyCapsule>()?;
             let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>().as_ptr();
-            // SAFETY: a capsule of this name holds a stream of the Arrow C interface, by that interface's contract; it is moved
-            // out, and an empty one is left for the capsule to release.
-            #[allow(unsafe_code)] // the interface is one of C: no safe crate takes a capsule apart
+            // SAFETY: by the contract of the Arrow PyCapsule interface, a capsule of this name holds a stream of the
+            // Arrow C interface. The stream is moved out, which leaves an empty one for the capsule to release.
+            #[allow(unsafe_code)] // the Arrow interface is a C interface: no safe crate unpacks a capsule
             let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer) };
             let broken =
                 |error: arrow_schema::ArrowError| PyValueError::new_err(format!("the table cannot be read: {error}"));
@@ -45,7 +45,8 @@ impl Columns {
         })
     }
 
-    /// From a dictionary of columns, each a NumPy array, another buffer, or a list.
+    /// Makes a table of requests from a dictionary of columns, each a NumPy array, another buffer, or a list. The
+    /// columns are copied.
     #[staticmethod]
     fn of_columns(columns: &Bound<'_, PyDict>) -> PyResult<Columns> {
         caught(|| {
@@ -74,7 +75,7 @@ impl Columns {
         })
     }
 
-    /// How many requests.
+    /// Returns the number of requests.
     fn __len__(&self) -> usize {
         usize::try_from(self.rows.rows()).unwrap_or(usize::MAX)
     }
@@ -90,7 +91,7 @@ impl Columns {
     }
 }
 
-/// A copy of one column.
+/// Returns a copy of one column.
 fn array_of(name: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let py = values.py();
     let wrong = |found: String| {
@@ -118,7 +119,7 @@ fn array_of(name: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     Err(wrong(format!("of the format '{}'", buffer.format().to_string_lossy())))
 }
 
-/// A list of whole numbers or of words, if it is one.
+/// Returns the array of a list of whole numbers or of strings; `None` for other objects.
 fn listed(values: &Bound<'_, PyAny>) -> Option<ArrayRef> {
     if let Ok(numbers) = values.extract::<Vec<u64>>() {
         return Some(Arc::new(UInt64Array::from(numbers)));
@@ -130,17 +131,17 @@ fn listed(values: &Bound<'_, PyAny>) -> Option<ArrayRef> {
     Some(Arc::new(StringArray::from(words)))
 }
 
-/// A workload that Python named, or whose columns it holds.
+/// A workload given by its word, or as columns in memory.
 pub enum Named {
     Word(String),
     Columns(Arc<dyn Rows>),
 }
 
-/// What requests in memory are called in results.
+/// Name in the results of a workload in memory.
 const NAME: &str = "table";
 
 impl Named {
-    /// What `workload` names: a string or a [`Columns`].
+    /// Converts `workload`, a string or a [`Columns`].
     pub fn of(workload: &Bound<'_, PyAny>) -> PyResult<Named> {
         if let Ok(columns) = workload.cast::<Columns>() {
             return Ok(Named::Columns(columns.get().rows.clone()));
@@ -148,7 +149,7 @@ impl Named {
         Ok(Named::Word(workload.extract()?))
     }
 
-    /// Finds it.
+    /// Finds the workload of this word, or of these columns.
     pub fn find(&self, options: &WorkloadOptions, progress: &Progress) -> Result<Workload, Failure> {
         match self {
             Named::Word(word) => Workload::find(word, options, progress),

@@ -1,12 +1,12 @@
-//! Goal: no panic crosses the border, whatever it is made of and wherever it comes from. Method: work and rows that panic. The
-//! border is compiled here by itself, as the rest of the crate can be linked into a Python process only.
+//! Goal: no panic crosses the border, whatever its payload and its place. Method: work and rows that panic. The module
+//! is compiled here by itself, because the rest of the crate can be linked only into a Python process.
 
 #[path = "../src/border.rs"]
 mod border;
 
 use border::{caught, caught_rows};
 
-/// Whether `told` says what happened, whose fault it is and what to do.
+/// Returns whether `told` contains the panic's text, the statement that it is our bug, and the request to report it.
 fn is_told(told: &str, happened: &str) -> bool {
     let (bug, remedy) =
         (format!("a bug of imbrex {}, not of yours: {happened}", env!("CARGO_PKG_VERSION")), "please report it");
