@@ -1,6 +1,6 @@
-//! A page as a real browser shows it, without a network: headless Chromium opens the file; what comes back is the document
-//! as it stands after the scripts, the console and the log of the network. Where Chromium is not installed, that is said
-//! aloud.
+//! A page as a real browser shows it, without a network. Headless Chromium opens the file, and the result is the
+//! document after the scripts have run, the console, and the log of the network. Where Chromium is not installed, a
+//! message says so.
 
 use std::fs;
 use std::path::Path;
@@ -8,17 +8,17 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// What the browser made of a page.
+/// Result of opening a page in the browser.
 pub struct Visit {
-    /// The document as it stands after the scripts.
+    /// The document after the scripts have run.
     pub document: String,
-    /// What was written to the console.
+    /// Lines that the page wrote to the console.
     pub console: Vec<String>,
-    /// Addresses asked for, other than the file's own.
+    /// Addresses that the page requested, other than the file's own.
     pub fetched: Vec<String>,
 }
 
-/// Switches that keep the browser from talking for itself.
+/// Command-line options; most of them keep the browser from using the network for itself.
 const QUIET: [&str; 13] = [
     "--headless",
     "--no-sandbox",
@@ -35,7 +35,7 @@ const QUIET: [&str; 13] = [
     "--dump-dom",
 ];
 
-/// The browser, if it is installed; says aloud that the test is skipped if not.
+/// Returns the name of the browser, or `None` with a message that the test is skipped.
 pub fn chromium() -> Option<&'static str> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let found = names.into_iter().find(|name| Command::new(name).arg("--version").output().is_ok());
@@ -45,7 +45,7 @@ pub fn chromium() -> Option<&'static str> {
     found
 }
 
-/// Opens `page` in `browser`.
+/// Opens `page` in `browser` with the options `extra`.
 pub fn visit(browser: &str, page: &str, extra: &[&str]) -> Visit {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("report.html");
@@ -67,10 +67,10 @@ pub fn visit(browser: &str, page: &str, extra: &[&str]) -> Visit {
     }
 }
 
-/// Addresses in the log of the network, but for those of the browser's own housekeeping.
+/// Returns the addresses in the log of the network, without those that the browser requests for itself.
 fn fetched(log: &Path) -> Vec<String> {
     let text = fs::read_to_string(log).expect("the browser wrote its log");
-    // A log cut short by the end of the browser lacks its closing brackets.
+    // The log of a browser that ended early lacks its closing brackets.
     let value: Value = serde_json::from_str(&text)
         .or_else(|_| serde_json::from_str(&format!("{}]}}", text.trim_end().trim_end_matches(','))))
         .expect("the log is JSON");
@@ -88,10 +88,10 @@ fn fetched(log: &Path) -> Vec<String> {
     addresses
 }
 
-/// Hosts that some versions of the browser call on starting, whatever the page.
+/// Hosts that some versions of the browser contact when they start, for every page.
 const HOUSEKEEPING: [&str; 3] = ["google.com", "googleapis.com", "gvt1.com"];
 
-/// The part of `text` after `begin` and before `end`.
+/// Returns the part of `text` after `begin` and before `end`.
 pub fn between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
     let from = text.find(begin)? + begin.len();
     Some(&text[from..from + text[from..].find(end)?])
@@ -105,7 +105,8 @@ fn drawn_points(path: &str, shape: &str) -> usize {
     }
 }
 
-/// Every series of every chart has as many points in the drawing as in the data.
+/// Checks that every series of every chart has as many points in the drawing as in the data, and that there are at
+/// least `charts_min` charts.
 pub fn assert_charts_hold_the_data(document: &str, charts_min: usize) {
     let json = between(document, "id=\"data\">", "</script>").expect("the data");
     let data: Value = serde_json::from_str(json).expect("it is JSON");

@@ -1,12 +1,12 @@
-//! What a test writes into a sector, such that the sector says by itself which write put it there.
+//! Contents of sectors in tests: a sector's bytes identify the write that wrote it.
 //!
-//! A stamped sector begins with 32 bytes: a magic number mixed with the seed, its own number, the version of the write,
-//! and a mix of the three. What follows is zeros, or the stamp again and again. Of the blocks of 4 KiB of one write only a
-//! share is stamped, the others are zeros, so that images of large writes stay small; which ones follows from number and
-//! version.
+//! A stamped sector begins with 32 bytes: a magic number mixed with the seed, the sector's number, the version of the
+//! write, and a mix of the three. The rest of the sector is zeros, or repeats the stamp. Only a share of the 4 KiB
+//! blocks of a write is stamped, and the others are zeros, so that images of large writes stay small. Seed, block
+//! number and version determine whether a block is stamped.
 //!
 //! Invariants:
-//! 1. Two stamped sectors of the same bytes have the same seed, number and version.
+//! 1. Two stamped sectors with equal bytes have equal seeds, numbers and versions.
 //! 2. A sector that is torn, or holds bytes of two writes, matches no value.
 
 use std::fmt;
@@ -17,14 +17,14 @@ const STAMP_BYTES: usize = 32;
 const BLOCK_BYTES: u64 = 4096;
 const MAGIC: u64 = 0x696d_6272_6578_7465;
 
-/// What a sector holds, as the one who wrote it knows it.
+/// The contents of a sector, as its writer knows them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Value {
-    /// Nothing was ever written, or it was trimmed or zeroed.
+    /// The sector was never written, or was trimmed or zeroed.
     Zeros,
-    /// The bytes of the write of this number; numbers begin with 1.
+    /// The bytes of the write with this number; numbers begin with 1.
     Version(u64),
-    /// It reads as an error, for its host wrote so close to it that the drive may have destroyed it.
+    /// The sector reads as an error, because the host wrote so close to it that the drive may have destroyed it.
     Unreadable,
 }
 
@@ -38,21 +38,21 @@ impl fmt::Display for Value {
     }
 }
 
-/// How sectors are filled.
+/// The way in which sectors are filled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contents {
-    /// Bytes of a sector.
+    /// Bytes per sector.
     pub sector_bytes: u32,
-    /// Sectors stamped with another seed are strangers.
+    /// Seed of the stamps: a sector stamped with another seed does not match.
     pub seed: u64,
-    /// One block of 4 KiB in so many is stamped, each of its sectors; with 1 every one.
+    /// One 4 KiB block in this many is stamped, in each of its sectors; 1 stamps every block.
     pub stamped_in: u64,
-    /// Whether the stamp fills the sector; otherwise zeros follow it.
+    /// Whether the stamp is repeated over the whole sector; otherwise zeros follow it.
     pub is_full: bool,
 }
 
 impl Contents {
-    /// Whether the write `version` stamps `sector`.
+    /// Returns whether the write `version` stamps `sector`.
     fn is_stamped(&self, sector: u64, version: u64) -> bool {
         let block = sector * u64::from(self.sector_bytes) / BLOCK_BYTES;
         self.stamped_in == 1 || mix(mix(self.seed ^ block) ^ version).is_multiple_of(self.stamped_in)
@@ -67,7 +67,7 @@ impl Contents {
         bytes
     }
 
-    /// Fills the bytes of the sectors from `first` on.
+    /// Fills `into` with the contents `value` of the sectors from `first` on.
     pub fn fill(&self, into: &mut [u8], first: u64, value: Value) {
         for (sector, bytes) in (first..).zip(into.chunks_exact_mut(self.sector_bytes as usize)) {
             bytes.fill(0);
@@ -81,7 +81,7 @@ impl Contents {
         }
     }
 
-    /// Whether `bytes`, read from `sector`, are what `value` put there.
+    /// Returns whether `bytes`, read from `sector`, are the contents `value`.
     pub fn is(&self, bytes: &[u8], sector: u64, value: Value) -> bool {
         let version = match value {
             Value::Version(version) if self.is_stamped(sector, version) => version,
@@ -93,7 +93,7 @@ impl Contents {
         stamped.chunks_exact(STAMP_BYTES).all(|chunk| chunk == stamp) && is_zeros(zeros)
     }
 
-    /// What `bytes` seem to be, for a report.
+    /// Returns a description of `bytes` for a report.
     pub fn describe(&self, bytes: &[u8]) -> String {
         if is_zeros(bytes) {
             return "zeros".into();
@@ -108,7 +108,7 @@ impl Contents {
     }
 }
 
-/// Whether all bytes are 0.
+/// Returns whether all bytes are 0.
 pub fn is_zeros(bytes: &[u8]) -> bool {
     let words = bytes.chunks_exact(16);
     let rest = words.remainder().iter().all(|&byte| byte == 0);
@@ -117,7 +117,8 @@ pub fn is_zeros(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: a sector matches the write that made it and no other. Method: sectors filled, altered in each byte, moved.
+    //! Goal: a sector matches the write that wrote it and no other. Method: sectors are filled, altered in each byte,
+    //! and read as another sector.
 
     use super::*;
 

@@ -1,5 +1,5 @@
-//! What the independent writer began and what was acknowledged, in the order of its client: from it follows what every
-//! sector may hold at any moment, as long as the moment can be named by the bytes that the server had sent.
+//! Begun and acknowledged commands of the independent writer, in the order in which its client saw them. They determine
+//! the allowed values of every sector at any moment that is given as a number of bytes sent by the server.
 //!
 //! Invariants:
 //! 1. Of two acknowledgements the later one has the larger number of bytes.
@@ -9,34 +9,34 @@ use std::ops::Range;
 use crate::contents::Value;
 use crate::record::Record;
 
-/// Something that the writer did or was told.
+/// A command that the writer sent, or an acknowledgement that it received.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Act {
     /// A command that gives sectors a value was sent.
     Begin {
-        /// Which sectors.
+        /// Sectors of the command.
         sectors: Range<u64>,
-        /// Which value.
+        /// New value of the sectors.
         value: Value,
     },
-    /// It was acknowledged.
+    /// A command that gives sectors a value was acknowledged.
     Acknowledge {
-        /// Which sectors.
+        /// Sectors of the command.
         sectors: Range<u64>,
-        /// Which value.
+        /// New value of the sectors.
         value: Value,
-        /// Whether nothing older may come back.
+        /// Whether the value is durable, so that the sectors can no longer have an older one.
         is_durable: bool,
     },
     /// A flush was acknowledged.
     Flush {
-        /// When it was sent, as [`Record::flush_begins`] gave it.
+        /// Moment at which the flush was sent, from [`Record::flush_begins`].
         moment: u64,
     },
 }
 
 impl Act {
-    /// Enters the act into `record`.
+    /// Applies the act to `record`.
     pub fn apply(&self, record: &mut Record) {
         match self {
             Act::Begin { sectors, value } => record.begin(sectors.clone(), *value),
@@ -46,7 +46,7 @@ impl Act {
     }
 }
 
-/// All of them, each with the bytes of the server's that had been received with it; 0 for what was only sent.
+/// Acts in order, each with the number of bytes received from the server by then; 0 for acts that only sent something.
 #[derive(Clone, Debug, Default)]
 pub struct History(Vec<(Act, u64)>);
 
@@ -56,8 +56,8 @@ impl History {
         self.0.push((act, received_bytes));
     }
 
-    /// Applies to `record` the acts from number `next` on that had happened when the server had sent so many bytes; returns
-    /// the number of the first that had not.
+    /// Applies to `record` the acts from index `next` on that had happened when the server had sent `sent_bytes` bytes.
+    /// Returns the index of the first act that had not.
     pub fn advance(&self, record: &mut Record, mut next: usize, sent_bytes: u64) -> usize {
         while let Some((act, _)) = self.0.get(next).filter(|(_, received)| *received <= sent_bytes) {
             act.apply(record);

@@ -1,5 +1,5 @@
-//! Independent judges of emulated drives, for tests. Nothing here uses another crate of Imbrex: a drive is seen as its
-//! users see it, through the program, the NBD protocol and what `imbrex drive check` prints.
+//! Independent judges of emulated drives, for tests. Nothing here uses another crate of Imbrex: the tests use a drive
+//! as its users do, through the program, the NBD protocol and the output of `imbrex drive check`.
 //!
 //! ```text
 //!   Writer ── requests ──► Client ── NBD ──► imbrex serve (Server: started, killed, stopped)

@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 pub struct LoopDevice(pub String);
 
 impl LoopDevice {
-    /// Attaches one to the file `path`. Where this machine has none, or this user may have none, says so aloud.
+    /// Attaches a loop device to the file `path`. Returns `None`, with a message, if this machine has none or the user
+    /// may not attach one.
     pub fn over(path: &str) -> Option<LoopDevice> {
         match losetup(&["--find", "--show", path]) {
             Ok(output) if output.status.success() => {
@@ -26,7 +27,7 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        // A device that cannot be detached stays until it is let go of.
+        // A device that cannot be detached now stays until its last user closes it.
         let _ = losetup(&["--detach", &self.0]);
     }
 }

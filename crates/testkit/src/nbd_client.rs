@@ -1,11 +1,12 @@
-//! A client of the NBD protocol, written from its specification alone
-//! (<https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>): fixed newstyle, simple or structured replies,
-//! any number of requests on their way.
+//! A client of the NBD protocol, written only from its specification
+//! (<https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>): fixed newstyle, simple or structured
+//! replies, any number of requests in flight.
 //!
 //! Invariants:
-//! 1. It checks what it is sent: magic numbers, cookies that it gave, lengths that it asked for.
-//! 2. A server that is gone is an `io::Error`; one that breaks the protocol is a panic.
-//! 3. It never waits for room to send without taking what is sent to it: a server may do the same, and neither would go on.
+//! 1. The client checks all it receives: magic numbers, cookies that it gave, lengths that it requested.
+//! 2. A closed connection is an `io::Error`; a server that violates the protocol is a panic.
+//! 3. The client never waits for room to send without also receiving: if the server did that too, there would be a
+//!    deadlock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -21,21 +22,21 @@ pub const READ: u16 = 0;
 pub const WRITE: u16 = 1;
 /// Command: end the connection; it has no reply.
 pub const DISCONNECT: u16 = 2;
-/// Command: make durable what was answered.
+/// Command: make all acknowledged writes durable.
 pub const FLUSH: u16 = 3;
-/// Command: the bytes are no longer needed.
+/// Command: discard the bytes.
 pub const TRIM: u16 = 4;
-/// Command: zeros.
+/// Command: write zeros.
 pub const WRITE_ZEROES: u16 = 6;
-/// Command: what is allocated, and what is zeros.
+/// Command: report allocated runs and runs of zeros.
 pub const BLOCK_STATUS: u16 = 7;
-/// Flag of a command: durable when answered.
+/// Flag of a command: the write is durable when it is acknowledged.
 pub const FUA: u16 = 1;
-/// Option: go.
+/// Option: end the handshake and begin with requests.
 pub const GO: u32 = 7;
-/// Option: structured replies.
+/// Option: use structured replies.
 pub const STRUCTURED_REPLY: u32 = 8;
-/// Option: which contexts BLOCK_STATUS is to tell of.
+/// Option: select the contexts that BLOCK_STATUS reports.
 pub const SET_META_CONTEXT: u32 = 10;
 
 const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
@@ -44,7 +45,7 @@ const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
 const GREETING_BYTES: u64 = 18;
 const OPTION_HEAD_BYTES: u64 = 20;
-/// How long to wait where neither sending nor taking gets on.
+/// Time to wait when neither sending nor receiving makes progress.
 const A_MOMENT: Duration = Duration::from_micros(50);
 const ALLOCATION: &[u8] = b"base:allocation";
 
@@ -63,35 +64,35 @@ mod chunk {
     pub const STATUS: u16 = 5;
     pub const ERROR: u16 = 1 << 15 | 1;
     pub const ERROR_AT: u16 = 1 << 15 | 2;
-    /// Flag: the last of its reply.
+    /// Flag: the last chunk of its reply.
     pub const DONE: u16 = 1;
 }
 
 /// A run of bytes of one status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Status {
-    /// Its first byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// How many.
+    /// Number of bytes.
     pub length: u64,
-    /// 1 hole, 2 reads as zeros; 0 neither.
+    /// Flags: 1 for a hole, 2 for bytes that read as zeros; 0 for neither.
     pub flags: u32,
 }
 
-/// An answered request.
+/// The answer to a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
-    /// As [`Client::submit`] gave it.
+    /// Cookie of the request, from [`Client::submit`].
     pub cookie: u64,
-    /// The protocol's error number; 0 is none.
+    /// Error number of the protocol; 0 for none.
     pub error: u32,
-    /// What a read brought; nothing after an error.
+    /// Bytes that a read returned; empty after an error.
     pub data: Vec<u8>,
-    /// What BLOCK_STATUS brought.
+    /// Runs that BLOCK_STATUS returned.
     pub statuses: Vec<Status>,
 }
 
-/// What an answer needs to be understood.
+/// Facts about a request that are needed to parse its answer.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     command: u16,
@@ -99,28 +100,28 @@ struct Asked {
     length: u32,
 }
 
-/// A connection.
+/// A connection to an NBD server.
 pub struct Client {
-    /// The socket, for tests that send what no client would.
+    /// The socket, for tests that send requests that no proper client would send.
     pub stream: UnixStream,
-    /// Bytes that the drive has.
+    /// Size of the drive in bytes.
     pub capacity_bytes: u64,
-    /// Bytes of the server's that were taken so far, those of the handshake included.
+    /// Bytes received from the server so far, including the handshake.
     pub received_bytes: u64,
-    /// Submitted and not answered, by cookie.
+    /// Requests in flight, by cookie.
     asked: BTreeMap<u64, Asked>,
     next_cookie: u64,
-    /// Taken from the socket while there was no room to send.
+    /// Bytes received while there was no room to send.
     inbox: VecDeque<u8>,
 }
 
 impl Client {
-    /// Connects and goes, with simple replies.
+    /// Connects with simple replies, and ends the handshake.
     pub fn connect(socket: &Path) -> Client {
         Client::go(Client::greeted(socket), GREETING_BYTES)
     }
 
-    /// Connects and goes, with structured replies and `base:allocation` for BLOCK_STATUS.
+    /// Connects with structured replies and `base:allocation` for BLOCK_STATUS, and ends the handshake.
     pub fn connect_structured(socket: &Path) -> Client {
         let mut stream = Client::greeted(socket);
         send_option(&mut stream, STRUCTURED_REPLY, &[]);
@@ -170,7 +171,7 @@ impl Client {
         }
     }
 
-    /// Connects, and answers the greeting.
+    /// Connects, and exchanges the greeting.
     pub fn greeted(socket: &Path) -> UnixStream {
         let mut stream = UnixStream::connect(socket).expect("the server listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
@@ -181,7 +182,7 @@ impl Client {
         stream
     }
 
-    /// Sends a request, and gives the cookie by which [`Client::next_answer`] will name its answer.
+    /// Sends a request. Returns the cookie that its answer from [`Client::next_answer`] will have.
     pub fn submit(&mut self, command: u16, flags: u16, offset: u64, length: u32, payload: &[u8]) -> io::Result<u64> {
         let cookie = self.next_cookie;
         self.next_cookie += 1;
@@ -190,12 +191,12 @@ impl Client {
         Ok(cookie)
     }
 
-    /// Requests submitted and not answered.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.asked.len()
     }
 
-    /// The next answer to what was submitted, in whatever order the server gives them.
+    /// Returns the next answer to a submitted request, in the order in which the server sends them.
     pub fn next_answer(&mut self) -> io::Result<Answer> {
         let mut magic = [0; 4];
         self.take(&mut magic)?;
@@ -219,8 +220,8 @@ impl Client {
         Ok(Answer { cookie, error, data, statuses: Vec::new() })
     }
 
-    /// All chunks of a reply, the magic of the first having been read. Chunks of several replies may not be mixed here:
-    /// whoever wants structured replies keeps one request on its way.
+    /// Receives all chunks of a reply; the magic number of the first was read already. Chunks of several replies must
+    /// not be mixed, so a caller that uses structured replies keeps only one request in flight.
     fn structured_answer(&mut self) -> io::Result<Answer> {
         let mut answer: Option<(Answer, Asked)> = None;
         loop {
@@ -251,7 +252,7 @@ impl Client {
         }
     }
 
-    /// Sends a request with a cookie of the caller's; an error means that the server is gone.
+    /// Sends a request with the caller's cookie; an error means that the connection is closed.
     pub fn send(
         &mut self,
         command: u16,
@@ -269,7 +270,7 @@ impl Client {
         outcome
     }
 
-    /// Sends bytes through the socket, which does not block, taking what comes meanwhile (invariant 3).
+    /// Sends bytes through the non-blocking socket, and receives incoming bytes meanwhile (invariant 3).
     fn push(&mut self, mut message: &[u8]) -> io::Result<()> {
         let mut taken = [0; 1 << 16];
         while !message.is_empty() {
@@ -287,7 +288,7 @@ impl Client {
         Ok(())
     }
 
-    /// The next bytes that the server sent.
+    /// Fills `into` with the next bytes that the server sent.
     fn take(&mut self, into: &mut [u8]) -> io::Result<()> {
         let held = self.inbox.len().min(into.len());
         self.inbox.read_exact(&mut into[..held])?;
@@ -296,7 +297,8 @@ impl Client {
         Ok(())
     }
 
-    /// Cookie and error of the next simple reply to what was sent; the payload of a read is left to be read.
+    /// Returns cookie and error of the next simple reply to a request of [`Client::send`]. The data of a read remain to
+    /// be received.
     pub fn reply(&mut self) -> io::Result<(u64, u32)> {
         let mut bytes = [0; 16];
         self.take(&mut bytes)?;
@@ -304,7 +306,7 @@ impl Client {
         Ok((big_u64(&bytes[8..]), big_u32(&bytes[4..8])))
     }
 
-    /// One request, with none on its way, and its answer.
+    /// Sends one request, with no other in flight, and returns its answer.
     pub fn call(&mut self, command: u16, flags: u16, offset: u64, length: u32, payload: &[u8]) -> io::Result<Answer> {
         let cookie = self.submit(command, flags, offset, length, payload)?;
         let answer = self.next_answer()?;
@@ -312,7 +314,8 @@ impl Client {
         Ok(answer)
     }
 
-    /// One request and its error, of a server that must be there. A read's bytes are left to be read.
+    /// Sends one request and returns its error number; panics if the connection is closed. The data of a read remain to
+    /// be received.
     pub fn ask(&mut self, command: u16, flags: u16, offset: u64, length: u32, payload: &[u8]) -> u32 {
         self.send(command, flags, 77, offset, length, payload).expect("the server takes requests");
         let (cookie, error) = self.reply().expect("the server answers");
@@ -320,18 +323,18 @@ impl Client {
         error
     }
 
-    /// Reads.
+    /// Reads `length` bytes from `offset`; an error is the protocol's number.
     pub fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, u32> {
         let answer = self.call(READ, 0, offset, length, &[]).expect("the server answers");
         if answer.error == 0 { Ok(answer.data) } else { Err(answer.error) }
     }
 
-    /// Writes.
+    /// Writes `bytes` at `offset`. Returns the protocol's error number, 0 for none.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> u32 {
         self.ask(WRITE, 0, offset, bytes.len() as u32, bytes)
     }
 
-    /// What is allocated of a run of bytes; the connection is a structured one.
+    /// Returns the allocation of a run of bytes. The connection must use structured replies.
     pub fn statuses(&mut self, offset: u64, length: u32) -> Result<Vec<Status>, u32> {
         let answer = self.call(BLOCK_STATUS, 0, offset, length, &[]).expect("the server answers");
         if answer.error == 0 { Ok(answer.statuses) } else { Err(answer.error) }
@@ -370,7 +373,7 @@ fn big_u64(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(bytes.try_into().expect("eight bytes"))
 }
 
-/// The bytes of a request.
+/// Returns the bytes of a request's header.
 pub fn request(command: u16, flags: u16, cookie: u64, offset: u64, length: u32) -> [u8; 28] {
     let mut bytes = [0; 28];
     bytes[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
@@ -382,7 +385,7 @@ pub fn request(command: u16, flags: u16, cookie: u64, offset: u64, length: u32) 
     bytes
 }
 
-/// Sends an option.
+/// Sends an option of the handshake.
 pub fn send_option(stream: &mut impl Write, number: u32, data: &[u8]) {
     let mut bytes = b"IHAVEOPT".to_vec();
     bytes.extend_from_slice(&number.to_be_bytes());
@@ -391,7 +394,7 @@ pub fn send_option(stream: &mut impl Write, number: u32, data: &[u8]) {
     stream.write_all(&bytes).expect("the server takes options");
 }
 
-/// Kind and data of the next answer to an option; nothing when the server has closed.
+/// Returns kind and data of the next answer to an option, or `None` if the server has closed the connection.
 pub fn option_reply(stream: &mut impl Read) -> Option<(u32, Vec<u8>)> {
     let mut head = [0; OPTION_HEAD_BYTES as usize];
     stream.read_exact(&mut head).ok()?;
@@ -401,7 +404,7 @@ pub fn option_reply(stream: &mut impl Read) -> Option<(u32, Vec<u8>)> {
     Some((big_u32(&head[12..16]), data))
 }
 
-/// Whether the server has closed the connection, as seen by reading from it.
+/// Returns whether the server has closed the connection. Reads from the connection to find out.
 pub fn is_closed(stream: &mut impl Read) -> bool {
     matches!(stream.read(&mut [0; 64]), Ok(0) | Err(_))
 }

@@ -1,11 +1,15 @@
-//! How long a test waits, and for what.
+//! The time limit of tests, and waiting for an event.
 
 use std::time::{Duration, Instant};
 
-/// How long anything may take before a test gives up on it: no bound on speed, only an end to hanging.
+/// Maximum time that a test waits for anything. The limit is no test of speed; it only ends tests that hang.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Waits until `happened` gives something.
+/// Waits until `happened` returns a value, and returns that value.
+///
+/// # Panics
+///
+/// After [`PATIENCE`].
 pub fn until<T>(what: &str, mut happened: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! The built program, run to its end.
+//! The compiled program, executed to its end.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -7,39 +7,39 @@ use serde_json::Value;
 
 use crate::zones::Zone;
 
-/// Where the program under test lies.
+/// Path of the program under test.
 #[derive(Clone, Debug)]
 pub struct Program(PathBuf);
 
-/// What `imbrex drive check` said of an image.
+/// Result of `imbrex drive check` on an image.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Checked {
-    /// The exit code: 0 whole, 3 damage, 1 unusable.
+    /// Exit code: 0 whole, 3 damage, 1 unusable.
     pub code: i32,
-    /// The findings in words.
+    /// Findings in words.
     pub findings: Vec<String>,
-    /// Standard error.
+    /// Standard error of the program.
     pub errors: String,
 }
 
 impl Program {
-    /// The program at `path`, as a test of its own crate has it in `CARGO_BIN_EXE_imbrex`.
+    /// Returns the program at `path`; a test of the program's own crate has the path in `CARGO_BIN_EXE_imbrex`.
     pub fn new(path: impl Into<PathBuf>) -> Program {
         Program(path.into())
     }
 
-    /// Where it lies.
+    /// Returns the path of the program.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Runs it with `words` to its end.
+    /// Executes the program with the arguments `words` and waits for its end.
     pub fn run(&self, words: &[&str]) -> Output {
         let output = Command::new(&self.0).args(words).stdin(Stdio::null()).output();
         output.unwrap_or_else(|error| panic!("{}: {error}", self.0.display()))
     }
 
-    /// `imbrex drive create` of `drive` at `image`; gives the drive's capacity in bytes.
+    /// Creates an image of `drive` at `image` by `imbrex drive create`. Returns the drive's capacity in bytes.
     pub fn create(&self, image: &Path, drive: &str) -> u64 {
         let output = self.run(&["drive", "create", text(image), "--drive", drive, "--json"]);
         assert!(output.status.success(), "{drive}: {}", String::from_utf8_lossy(&output.stderr));
@@ -47,14 +47,14 @@ impl Program {
         document["capacity_bytes"].as_u64().expect("it has a capacity")
     }
 
-    /// `imbrex drive info --json`.
+    /// Returns the document that `imbrex drive info --json` prints.
     pub fn info(&self, image: &Path) -> Value {
         let output = self.run(&["drive", "info", text(image), "--json"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).expect("drive info --json prints a document")
     }
 
-    /// The zones of a zoned drive, in order, as `imbrex drive dump --bands --json` lists them.
+    /// Returns the zones of a zoned drive, in order, as `imbrex drive dump --bands --json` lists them.
     pub fn zones(&self, image: &Path) -> Vec<Zone> {
         let output = self.run(&["drive", "dump", text(image), "--bands", "--json"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -70,7 +70,7 @@ impl Program {
         rows.iter().map(|row| zone(row).expect("a zone has a place and a length")).collect()
     }
 
-    /// `imbrex drive check --json`.
+    /// Returns the result of `imbrex drive check --json`.
     pub fn check(&self, image: &Path) -> Checked {
         let output = self.run(&["drive", "check", text(image), "--json"]);
         let document: Value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
@@ -83,12 +83,12 @@ impl Program {
     }
 }
 
-/// A path as a word of a command.
+/// Returns a path as an argument of a command.
 pub fn text(path: &Path) -> &str {
     path.to_str().expect("tests make paths of plain words")
 }
 
-/// Bytes that a file takes on its disk: what `du` tells.
+/// Returns the bytes that a file takes on its disk, as `du` shows them.
 pub fn disk_bytes(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(path).map_or(0, |facts| facts.blocks() * 512)

@@ -1,37 +1,37 @@
 //! Random numbers from a seed: SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
 //!
 //! Invariants:
-//! 1. The same seed gives the same numbers, on every machine.
+//! 1. One seed gives one sequence of numbers, on every machine.
 
 /// A generator of 64-bit numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The generator that `seed` names.
+    /// Returns the generator with this seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// The next number, any of 64 bits.
+    /// Returns the next number, of 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
-    /// A number below `bound`, which is over 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "there is no number below 0");
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Whether one of `share` chances came; never, where `share` is 0.
+    /// Returns true with a probability of 1 in `share`; never if `share` is 0.
     pub fn one_in(&mut self, share: u64) -> bool {
         share > 0 && self.below(share) == 0
     }
 }
 
-/// Spreads the bits of a number over all of 64.
+/// Mixes the bits of a number over all 64 bits.
 pub fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

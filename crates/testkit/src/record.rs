@@ -1,30 +1,32 @@
-//! What every sector of a drive may hold, by what its host was told: the memory of the independent writer.
+//! The allowed values of every sector of a drive, derived from the acknowledgements that its host received: the memory
+//! of the independent writer.
 //!
-//! A sector has one durable value, and after it those given since, oldest first. An acknowledged write adds one; a flush
-//! that was answered makes the last one acknowledged before it was sent the durable one. After a power cut a sector may
-//! hold the durable value or any later one.
+//! A sector has one durable value, followed by the values written since, oldest first. An acknowledged write adds a
+//! value. An acknowledged flush makes one value durable: the last one that was acknowledged before the flush was sent.
+//! After a power cut a sector may hold the durable value or any later one.
 //!
-//! Kept by runs of sectors that have the same history, so that a drive of terabytes costs what was written to it.
+//! The record is stored by runs of sectors with equal histories. So its memory depends on the writes, not on the size
+//! of the drive.
 //!
 //! Invariants:
-//! 1. Runs do not overlap and are not empty; what lies in none was never touched, and holds zeros.
-//! 2. A run has at least one candidate, the durable one first, and candidates not yet acknowledged last.
+//! 1. Runs do not overlap and are not empty. A sector outside of all runs was never written and holds zeros.
+//! 2. A run has at least one candidate. The durable one is first, and candidates not yet acknowledged are last.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::contents::Value;
 
-/// A value that a sector may hold.
+/// An allowed value of a sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Candidate {
     /// The value.
     pub value: Value,
-    /// When it was acknowledged, counted in acknowledgements; [`IN_FLIGHT`] before.
+    /// Number of the acknowledgement of this value, counted from the start; [`IN_FLIGHT`] before.
     pub acknowledged: u64,
 }
 
-/// The place of what is not acknowledged in the order of acknowledgements: after all.
+/// Number of a value that is not acknowledged yet; higher than all others.
 pub const IN_FLIGHT: u64 = u64::MAX;
 
 const UNTOUCHED: Candidate = Candidate { value: Value::Zeros, acknowledged: 0 };
@@ -35,23 +37,23 @@ struct Run {
     candidates: Vec<Candidate>,
 }
 
-/// What every sector may hold.
+/// The allowed values of every sector.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// By first sector.
+    /// Runs by first sector.
     runs: BTreeMap<u64, Run>,
-    /// What has more than its durable value.
+    /// Ranges with sectors that may have more values than the durable one.
     unsettled: Vec<Range<u64>>,
     acknowledgements: u64,
 }
 
 impl Record {
-    /// A new drive: zeros.
+    /// Returns the record of a new drive, which holds zeros.
     pub fn new() -> Record {
         Record::default()
     }
 
-    /// A command that will give `sectors` a value is on its way.
+    /// Records that a command was sent that will give `sectors` the value `value`.
     pub fn begin(&mut self, sectors: Range<u64>, value: Value) {
         self.for_each_run(sectors.clone(), |candidates| {
             candidates.push(Candidate { value, acknowledged: IN_FLIGHT });
@@ -59,7 +61,8 @@ impl Record {
         self.unsettled.push(sectors);
     }
 
-    /// It was acknowledged; with `is_durable` nothing older may come back.
+    /// Records that the command which gives `sectors` the value `value` was acknowledged. With `is_durable`, no older
+    /// value is allowed any more.
     pub fn acknowledge(&mut self, sectors: Range<u64>, value: Value, is_durable: bool) {
         self.acknowledgements += 1;
         let acknowledged = self.acknowledgements;
@@ -73,12 +76,12 @@ impl Record {
         });
     }
 
-    /// The moment at which a flush is sent, to be given to [`Record::flushed`] when it was answered.
+    /// Returns the moment at which a flush is sent, for [`Record::flushed`] after its acknowledgement.
     pub fn flush_begins(&self) -> u64 {
         self.acknowledgements
     }
 
-    /// A flush sent at `moment` was answered.
+    /// Records that a flush sent at `moment` was acknowledged.
     pub fn flushed(&mut self, moment: u64) {
         let unsettled = std::mem::take(&mut self.unsettled);
         for sectors in unsettled {
@@ -94,8 +97,8 @@ impl Record {
         }
     }
 
-    /// The drive came back after a power cut, and these sectors, of one run, hold `value`, which was possible. It counts
-    /// as acknowledged.
+    /// Records that `sectors`, of one run, hold the allowed value `value` after a power cut. The value counts as
+    /// acknowledged.
     pub fn found(&mut self, sectors: Range<u64>, value: Value) {
         let acknowledged = self.acknowledgements;
         self.for_each_run(sectors, |candidates| {
@@ -103,17 +106,17 @@ impl Record {
         });
     }
 
-    /// After a power cut all was looked at: nothing waits for a flush any more.
+    /// Records that all sectors were read after a power cut: no value waits for a flush any more.
     pub fn all_found(&mut self) {
         self.unsettled.clear();
     }
 
-    /// All that was touched: runs of one history, in order.
+    /// Returns all written sectors, as runs with equal histories, in order.
     pub fn runs(&self) -> impl Iterator<Item = (Range<u64>, &[Candidate])> {
         self.runs.iter().map(|(&start, run)| (start..run.end, run.candidates.as_slice()))
     }
 
-    /// What `sectors` may hold, in order, with those never touched.
+    /// Returns the allowed values of `sectors`, in order, including sectors that were never written.
     pub fn within(&self, sectors: Range<u64>) -> Vec<(Range<u64>, Vec<Candidate>)> {
         let (mut pieces, mut next) = (Vec::new(), sectors.start);
         let first = self.runs.range(..=sectors.start).next_back().map_or(sectors.start, |(&start, _)| start);
@@ -134,12 +137,12 @@ impl Record {
         pieces
     }
 
-    /// Sectors touched.
+    /// Returns the number of sectors that were written.
     pub fn sectors(&self) -> u64 {
         self.runs.iter().map(|(start, run)| run.end - start).sum()
     }
 
-    /// Makes runs begin and end with `sectors`, and calls `change` with the history of each in them.
+    /// Splits runs at the start and end of `sectors`, and calls `change` with the history of each run between.
     fn for_each_run(&mut self, sectors: Range<u64>, mut change: impl FnMut(&mut Vec<Candidate>)) {
         self.split(sectors.start);
         self.split(sectors.end);
@@ -161,7 +164,7 @@ impl Record {
         self.join(sectors);
     }
 
-    /// Makes a run that reaches over `sector` two.
+    /// Splits the run that contains `sector` at `sector`, unless the run begins there.
     fn split(&mut self, sector: u64) {
         let Some((_, run)) = self.runs.range_mut(..sector).next_back().filter(|(_, run)| run.end > sector) else {
             return;
@@ -171,7 +174,7 @@ impl Record {
         self.runs.insert(sector, rest);
     }
 
-    /// Makes neighbours of the same history one, from the run before `sectors` to the one after.
+    /// Merges neighbours with equal histories, from the run before `sectors` to the one after.
     fn join(&mut self, sectors: Range<u64>) {
         let first = self.runs.range(..sectors.start).next_back().map_or(sectors.start, |(&start, _)| start);
         let starts: Vec<u64> = self.runs.range(first..=sectors.end).map(|(&start, _)| start).collect();
@@ -192,7 +195,8 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: runs say what a list of sectors would. Method: the same random commands to both, compared after each.
+    //! Goal: runs have the histories that a list of sectors has. Method: random commands applied to both, compared
+    //! after each.
 
     use super::*;
     use crate::random::Random;

@@ -1,4 +1,4 @@
-//! `imbrex serve` as a child process: started, asked for its figures, killed, stopped.
+//! The child process `imbrex serve`: started, asked for its figures, killed, stopped.
 //!
 //! Invariants:
 //! 1. A server does not outlive the test that started it.
@@ -16,23 +16,23 @@ use crate::program::Program;
 /// A running `imbrex serve` at a Unix socket.
 pub struct Server {
     child: Child,
-    /// Where it listens.
+    /// Path of the socket at which the server listens.
     pub socket: PathBuf,
     log: PathBuf,
 }
 
 impl Server {
-    /// Starts `imbrex serve` with `words`, its socket and log in `folder`, and waits until it listens. A server that ends
-    /// before is an error, with what it said.
+    /// Starts `imbrex serve` with the arguments `words`, its socket and log in `folder`, and waits until it listens. If
+    /// the server ends before that, returns an error with its messages.
     pub fn try_start(program: &Program, folder: &Path, words: &[&str]) -> Result<Server, String> {
         let (socket, log) = (folder.join("socket"), folder.join("log"));
-        // What a killed server left behind is no sign of this one.
+        // The socket of a killed server would look as if the new one were listening already.
         let _ = fs::remove_file(&socket);
         let child = Command::new(program.path())
             .arg("serve")
             .args(words)
             .args(["--nbd", &format!("unix:{}", socket.display())])
-            // Its control socket goes with the folder; `imbrex drive snapshot` finds it with the same variable.
+            // The control socket goes into the folder; `imbrex drive snapshot` finds it by the same variable.
             .env("XDG_RUNTIME_DIR", folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -50,38 +50,38 @@ impl Server {
         }
     }
 
-    /// The same of a server that must start.
+    /// Like [`Server::try_start`], but panics if the server does not start.
     pub fn start(program: &Program, folder: &Path, words: &[&str]) -> Server {
         Server::try_start(program, folder, words).unwrap_or_else(|error| panic!("serve {words:?}: {error}"))
     }
 
-    /// What it has written to standard error so far.
+    /// Returns the text that the server has written to standard error so far.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).expect("it was made at the start")
     }
 
-    /// As tools want it.
+    /// Returns the URI of the server for NBD tools.
     pub fn uri(&self) -> String {
         format!("nbd+unix:///?socket={}", self.socket.display())
     }
 
-    /// Its process.
+    /// Returns the process number.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits for its end; gives the exit code, if it ended by itself.
+    /// Waits for the server's end. Returns the exit code, or `None` if a signal ended it.
     pub fn wait(&mut self) -> Option<i32> {
         until("the server's end", || self.child.try_wait().expect("a child can be asked")).code()
     }
 
-    /// SIGKILL, and waits for the end.
+    /// Kills the server by SIGKILL, and waits for its end.
     pub fn kill(&mut self) {
         self.child.kill().expect("it is ours");
         self.child.wait().expect("it is ours");
     }
 
-    /// Ctrl-C; gives what it said until its end, as an error if it did not end well.
+    /// Stops the server as Ctrl-C does. Returns its messages, as an error if it did not end successfully.
     pub fn stop(mut self) -> Result<String, String> {
         let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         assert!(asked.expect("there is a kill").success(), "it is ours");
@@ -89,20 +89,21 @@ impl Server {
         if status.success() { Ok(self.log()) } else { Err(format!("{status}: {}", self.log())) }
     }
 
-    /// Whether it still runs.
+    /// Returns whether the server is still running.
     pub fn runs(&mut self) -> bool {
         self.child.try_wait().expect("a child can be asked").is_none()
     }
 
-    /// The address of its live page. The server must have been started with `--window 127.0.0.1:0`, whose address it prints.
+    /// Returns the address of the server's live page. The server must have been started with `--window 127.0.0.1:0`; it
+    /// prints the address.
     pub fn window(&self) -> String {
         let log = self.log();
         let address = log.split("http://").nth(1).and_then(|rest| rest.split('/').next());
         address.expect("it shows a window").to_string()
     }
 
-    /// Bytes of platter written since the start, padding and cleaning as well. The server must have been started with
-    /// `--window 127.0.0.1:0`, whose address it prints.
+    /// Returns the bytes written to the platters since the start, including padding and cleaning. The server must have
+    /// been started with `--window 127.0.0.1:0`; it prints the address.
     pub fn platter_bytes(&self) -> u64 {
         let metrics = fetch(&self.window(), "/metrics");
         let values = metrics.lines().filter(|line| line.starts_with("imbrex_medium_written_bytes_total{"));
@@ -110,7 +111,7 @@ impl Server {
     }
 }
 
-/// GET, the bare minimum.
+/// Performs a GET request over HTTP. Returns the whole answer, with its head.
 pub fn fetch(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the window is open");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
@@ -124,7 +125,7 @@ pub fn fetch(address: &str, path: &str) -> String {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The server may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

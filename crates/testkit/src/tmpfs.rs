@@ -1,4 +1,4 @@
-//! A file system in memory of so little room that it is soon full.
+//! A file system in memory that is so small that it is soon full.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 pub struct Tmpfs(TempDir);
 
 impl Tmpfs {
-    /// One of `kib` KiB. Without the right to mount says that `what` is skipped.
+    /// Mounts a tmpfs of `kib` KiB. Returns `None` if the user may not mount, with a message that `what` is skipped.
     pub fn mounted(kib: u32, what: &str) -> Option<Tmpfs> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let size = format!("size={kib}k");
@@ -22,13 +22,13 @@ impl Tmpfs {
         is_mounted.then_some(Tmpfs(folder))
     }
 
-    /// Makes it one of `kib` KiB.
+    /// Changes the size of the tmpfs to `kib` KiB.
     pub fn resize(&self, kib: u32) {
         let status = Command::new("mount").args(["-o", &format!("remount,size={kib}k")]).arg(self.0.path()).status();
         assert!(status.is_ok_and(|status| status.success()), "a tmpfs cannot be made {kib} KiB large");
     }
 
-    /// Where it is mounted.
+    /// Returns the path of the mount.
     pub fn path(&self) -> &Path {
         self.0.path()
     }

@@ -1,13 +1,13 @@
-//! The independent writer: drives a served drive with seeded work, remembers what every sector may hold, and judges what
-//! is read back.
+//! The independent writer: sends seeded work to a served drive, remembers the allowed values of every sector, and
+//! judges the data that it reads.
 //!
-//! It keeps requests on their way that do not overlap each other, so that what a sector may hold follows from the answers
-//! alone. It reads its own writes while it works, and all that it ever touched after every power cut.
+//! Requests in flight do not overlap each other, so that the answers alone determine the allowed values of a sector.
+//! The writer reads its own writes while it works, and everything that it ever wrote after every power cut.
 //!
 //! Invariants:
-//! 1. A sector must hold its durable value, or one given later; never a third, never an error.
-//! 2. While the drive runs, a sector must hold the value acknowledged last, or one on its way.
-//! 3. Everything it does follows from the seed and from the order of the answers.
+//! 1. A sector must hold its durable value or a later one; never a third value, never an error.
+//! 2. While the drive is running, a sector must hold the value acknowledged last, or one in flight.
+//! 3. All actions of the writer follow from the seed and the order of the answers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -20,64 +20,64 @@ use crate::nbd_client::{Answer, Client, FLUSH, FUA, READ, TRIM, WRITE, WRITE_ZER
 use crate::random::Random;
 use crate::record::{Candidate, IN_FLIGHT, Record};
 
-/// Sectors lost or wrong that are told one by one; more are only counted.
+/// Maximum number of losses that are listed in a report; all are counted.
 const LOSSES_TOLD: usize = 20;
-/// Reads on their way at once when all is looked at, and bytes of the longest.
+/// Number of reads in flight when all sectors are read, and the maximum length of one in bytes.
 const LOOKS_IN_FLIGHT: usize = 8;
 const LOOK_BYTES: u64 = 1 << 20;
-/// Reads that failed and were tried again in halves, at most: where all fails, that is enough.
+/// Maximum number of failed reads that are repeated in halves: if everything fails, that is enough.
 const SPLITS_MAX: u32 = 2000;
 
-/// What the writer does.
+/// The work of the writer. A share such as `flush_in` means one command in this many; 0 means never.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// Sectors of a command, from and to, both included.
+    /// Minimum and maximum number of sectors of a command.
     pub sectors: (u64, u64),
-    /// One command in so many takes a whole place instead; 0 for never.
+    /// One command in this many writes a whole place instead; 0 for never.
     pub whole_in: u64,
-    /// Commands begin at multiples of so many sectors.
+    /// Alignment of commands, in sectors.
     pub align_sectors: u64,
-    /// It writes to so many places, spread evenly over the drive,
+    /// Number of places that are written, spread evenly over the drive.
     pub places: u64,
-    /// each of so many sectors.
+    /// Sectors of each place.
     pub place_sectors: u64,
-    /// Requests on their way at once.
+    /// Number of requests in flight.
     pub depth: usize,
-    /// One command in so many is a flush; 0 for never. So are the others.
+    /// One command in this many is a flush; 0 for never.
     pub flush_in: u64,
-    /// Writes with FUA, of all writes.
+    /// One write in this many has FUA; 0 for never.
     pub fua_in: u64,
-    /// Trims; only for layers that keep them.
+    /// One command in this many is a trim; 0 for never. Only for layers that keep trims.
     pub trim_in: u64,
-    /// Writes of zeros by WRITE_ZEROES.
+    /// One command in this many writes zeros by WRITE_ZEROES; 0 for never.
     pub zeroes_in: u64,
-    /// Reads.
+    /// One command in this many is a read; 0 for never.
     pub read_in: u64,
-    /// Whether the drive has a volatile cache: what it answered is durable only when flushed.
+    /// Whether the drive has a volatile cache, so that acknowledged writes are durable only after a flush.
     pub is_volatile: bool,
-    /// Whether a write that a kill cut short may leave its sectors unreadable: on caveat disks.
+    /// Whether a write that a kill interrupts may leave its sectors unreadable: on caveat disks.
     pub cut_destroys: bool,
 }
 
-/// A request of the writer on its way.
+/// A request of the writer in flight.
 #[derive(Clone, Debug)]
 struct OnItsWay {
     command: u16,
     flags: u16,
     sectors: Range<u64>,
     value: Value,
-    /// Of a flush: when it was sent.
+    /// For a flush: the moment at which it was sent.
     moment: u64,
 }
 
-/// Sectors that do not hold what they must.
+/// Sectors that do not hold an allowed value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loss {
-    /// Which.
+    /// The sectors.
     pub sectors: Range<u64>,
-    /// What each may hold, the durable value first.
+    /// Allowed values of each of the sectors, the durable value first.
     pub allowed: Vec<Value>,
-    /// What was read, in words.
+    /// Description of the contents that were read.
     pub found: String,
 }
 
@@ -89,18 +89,18 @@ impl fmt::Display for Loss {
     }
 }
 
-/// What looking at sectors came to.
+/// Result of reading and judging sectors.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Verdict {
-    /// Sectors compared.
+    /// Number of sectors compared.
     pub sectors: u64,
-    /// Sectors wrong or unreadable.
+    /// Number of sectors that are wrong or unreadable.
     pub lost: u64,
-    /// Those of them that gave an error.
+    /// Number of sectors that gave a read error; a part of `lost`.
     pub unreadable: u64,
-    /// The first of them.
+    /// The first losses.
     pub losses: Vec<Loss>,
-    /// Sectors that hold an older value than the one acknowledged last, as a volatile cache may leave them.
+    /// Number of sectors that hold an older value than the one acknowledged last, as a volatile cache may leave them.
     pub reverted: u64,
 }
 
@@ -112,7 +112,7 @@ impl Verdict {
         }
     }
 
-    /// Adds another.
+    /// Adds the counts and losses of another verdict.
     pub fn add(&mut self, other: Verdict) {
         self.sectors += other.sectors;
         self.reverted += other.reverted;
@@ -130,20 +130,20 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// How a step, or the waiting for answers, ended.
+/// The reason why a step, or the waiting for answers, failed.
 #[derive(Debug)]
 pub enum Ended {
-    /// The server is gone.
+    /// The connection to the server is closed.
     Gone(io::Error),
     /// A request was answered with an error.
     Refused {
-        /// Which command.
+        /// Number of the command.
         command: u16,
-        /// Its sectors.
+        /// Sectors of the command.
         sectors: Range<u64>,
-        /// The protocol's number.
+        /// Error number of the protocol.
         error: u32,
-        /// Writes answered before.
+        /// Number of writes that were acknowledged before.
         writes: u64,
     },
 }
@@ -162,32 +162,32 @@ impl fmt::Display for Ended {
     }
 }
 
-/// What the writer has done so far.
+/// Counts of the writer's work so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
-    /// Answered commands that change sectors.
+    /// Number of acknowledged commands that change sectors.
     pub writes: u64,
-    /// Their bytes.
+    /// Bytes of these commands.
     pub bytes: u64,
-    /// Answered flushes.
+    /// Number of acknowledged flushes.
     pub flushes: u64,
-    /// Answered reads.
+    /// Number of answered reads.
     pub reads: u64,
 }
 
-/// The writer.
+/// The independent writer.
 pub struct Writer {
-    /// How its sectors look.
+    /// The way in which sectors are filled.
     pub contents: Contents,
-    /// What it does; may be changed between steps.
+    /// The work to do; may be changed between steps.
     pub work: Work,
-    /// What every sector may hold.
+    /// Allowed values of every sector.
     pub record: Record,
-    /// What it has done.
+    /// Counts of the work so far.
     pub tally: Tally,
-    /// What its reads between writes came to.
+    /// Verdict on the reads between writes.
     pub live: Verdict,
-    /// What was begun and acknowledged since the start, in order.
+    /// Commands begun and acknowledged since the start, in order.
     pub history: History,
     random: Random,
     next_version: u64,
@@ -196,7 +196,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer for a new drive.
+    /// Returns a writer for a new drive.
     pub fn new(contents: Contents, work: Work) -> Writer {
         assert!(work.place_sectors >= work.sectors.1, "a command fits into a place");
         Writer {
@@ -217,7 +217,7 @@ impl Writer {
         u64::from(self.contents.sector_bytes)
     }
 
-    /// Sends requests until enough are on their way, and takes one answer.
+    /// Sends requests until enough are in flight, and receives one answer.
     pub fn step(&mut self, client: &mut Client) -> Result<(), Ended> {
         while self.on_their_way.len() < self.work.depth {
             let Some(request) = self.next_request(client.capacity_bytes) else { break };
@@ -226,7 +226,7 @@ impl Writer {
         self.take_answer(client)
     }
 
-    /// Waits until all is answered.
+    /// Waits until all requests are answered.
     pub fn drain(&mut self, client: &mut Client) -> Result<(), Ended> {
         while !self.on_their_way.is_empty() {
             self.take_answer(client)?;
@@ -234,13 +234,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Sends a flush, and waits for its answer and all before it.
+    /// Sends a flush, and waits for its answer and those of all earlier requests.
     pub fn flush(&mut self, client: &mut Client) -> Result<(), Ended> {
         self.send(client, FLUSH, 0, 0..0)?;
         self.drain(client)
     }
 
-    /// Sends a command, to sectors where no other request is on its way.
+    /// Sends a command. No request in flight may overlap `sectors`.
     pub fn send(&mut self, client: &mut Client, command: u16, flags: u16, sectors: Range<u64>) -> Result<(), Ended> {
         assert!(!self.is_busy(&sectors), "requests on their way do not overlap");
         let value = if command == WRITE { self.new_version() } else { Value::Zeros };
@@ -248,12 +248,12 @@ impl Writer {
         self.submit(client, OnItsWay { command, flags, sectors, value, moment }).map_err(Ended::Gone)
     }
 
-    /// Whether something is on its way to some of the sectors.
+    /// Returns whether a request in flight overlaps the sectors.
     pub fn is_busy(&self, sectors: &Range<u64>) -> bool {
         self.on_their_way.values().any(|other| other.sectors.start < sectors.end && sectors.start < other.sectors.end)
     }
 
-    /// Requests on their way.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.on_their_way.len()
     }
@@ -263,7 +263,7 @@ impl Writer {
         Value::Version(self.next_version - 1)
     }
 
-    /// What comes next; nothing, if it must wait for what is on its way.
+    /// Returns the next request of the work; `None` if it would overlap a request in flight.
     fn next_request(&mut self, capacity_bytes: u64) -> Option<OnItsWay> {
         let random = &mut self.random;
         if random.one_in(self.work.flush_in) {
@@ -307,13 +307,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes the next answer.
+    /// Receives the next answer.
     pub fn take_answer(&mut self, client: &mut Client) -> Result<(), Ended> {
         let answer = client.next_answer().map_err(Ended::Gone)?;
         self.answered(answer, client.received_bytes)
     }
 
-    /// Enters an act into record and history.
+    /// Adds an act to the record and the history.
     fn note(&mut self, act: Act, received_bytes: u64) {
         act.apply(&mut self.record);
         self.history.push(act, received_bytes);
@@ -345,16 +345,17 @@ impl Writer {
         Ok(())
     }
 
-    /// The server was killed: takes what it had answered before, and forgets what it had not.
+    /// Receives the answers that a killed server had sent, and drops all other requests.
     pub fn after_kill(&mut self, client: &mut Client) {
         while let Ok(answer) = client.next_answer() {
-            // An error that came with the end says no more than no answer.
+            // The server may be ending, so an error tells no more than a missing answer.
             let _ = self.answered(answer, client.received_bytes);
         }
         self.on_their_way.clear();
     }
 
-    /// Reads all that was ever touched, and gaps between, with nothing on its way. After a cut it learns what is there.
+    /// Reads and judges all sectors that were ever written, and short gaps between them. No request may be in flight.
+    /// After a cut, the values found become the durable ones.
     pub fn look(&mut self, client: &mut Client, moment: Moment) -> Result<Verdict, Ended> {
         assert!(self.on_their_way.is_empty(), "nothing is on its way");
         let sector_bytes = self.sector_bytes();
@@ -377,7 +378,7 @@ impl Writer {
                 let learn = |sectors, value| found.push((sectors, value));
                 verdict.add(judge(&self.record, &self.contents, sectors, &answer.data, moment, learn));
             } else if sectors.end - sectors.start > 1 && splits > 0 {
-                // Which of them it is shows when they are read apart.
+                // Reading the halves shows which sectors are unreadable.
                 splits -= 1;
                 let middle = sectors.start.midpoint(sectors.end);
                 looks.extend([sectors.start..middle, middle..sectors.end]);
@@ -396,7 +397,7 @@ impl Writer {
     }
 }
 
-/// Reads all sectors that `record` knows, by `read`, after a power cut. A read that fails is tried again in halves.
+/// Reads all sectors of `record` by `read`, and judges them as after a power cut. A failed read is repeated in halves.
 pub fn look_by(
     record: &Record,
     contents: &Contents,
@@ -418,7 +419,8 @@ pub fn look_by(
     verdict
 }
 
-/// What to read: all runs, joined where they are near each other, in pieces of a bounded size.
+/// Returns the ranges to read: all runs of the record, merged if the gap between them is small, in pieces of a bounded
+/// size.
 fn looks(record: &Record, sector_bytes: u64) -> Vec<Range<u64>> {
     let longest = LOOK_BYTES / sector_bytes;
     let mut looks: Vec<Range<u64>> = Vec::new();
@@ -440,7 +442,8 @@ fn looks(record: &Record, sector_bytes: u64) -> Vec<Range<u64>> {
     looks
 }
 
-/// A read that failed: all its sectors are lost, but for those that a write cut short may have destroyed.
+/// Returns the verdict on a failed read: all its sectors are lost, except those that an interrupted write may have
+/// destroyed.
 fn unreadable(record: &Record, sectors: &Range<u64>, error: &str) -> Verdict {
     let mut verdict = Verdict { sectors: sectors.end - sectors.start, ..Verdict::default() };
     for (part, candidates) in record.within(sectors.clone()) {
@@ -455,16 +458,17 @@ fn unreadable(record: &Record, sectors: &Range<u64>, error: &str) -> Verdict {
     verdict
 }
 
-/// When sectors are looked at.
+/// The state of the drive when sectors are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Moment {
-    /// The drive runs as it ran when they were written.
+    /// The drive has been running since the sectors were written.
     Running,
-    /// It came back from a power cut, or from being closed with data that was not flushed.
+    /// The drive was restarted after a power cut, or after it was closed without a flush.
     AfterCut,
 }
 
-/// Compares what was read from `sectors` with what they may hold, and tells `learn` what several could hold.
+/// Compares `bytes`, read from `sectors`, with the allowed values. Calls `learn` with the values of sectors that had
+/// several allowed ones.
 fn judge(
     record: &Record,
     contents: &Contents,
@@ -509,7 +513,7 @@ fn judge(
     verdict
 }
 
-/// Where the next command goes.
+/// Returns random sectors for the next command.
 fn place(work: &Work, capacity_sectors: u64, random: &mut Random) -> Range<u64> {
     let align = work.align_sectors;
     let sectors = work.sectors.0 + random.below(work.sectors.1 - work.sectors.0 + 1);

@@ -1,9 +1,10 @@
-//! The independent writer as the host of a zoned drive: it writes each sequential zone at its pointer, and resets whole
-//! zones by TRIM.
+//! The independent writer as the host of a zoned drive: it writes each sequential zone at its write pointer, and resets
+//! whole zones by TRIM.
 //!
 //! Invariants:
-//! 1. Of each zone at most one request is on its way, so that pointers move as it believes.
-//! 2. After a kill it does not know the pointers of zones that it was writing, and resets them before it goes on.
+//! 1. Each zone has at most one request in flight, so that its pointer moves as the writer expects.
+//! 2. After a kill the writer does not know the pointers of the zones that it was writing. It resets these zones before
+//!    it continues.
 
 use std::ops::Range;
 
@@ -14,9 +15,9 @@ use crate::writer::{Ended, Writer};
 /// A zone of a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Zone {
-    /// Its sectors, as the host numbers them.
+    /// Sectors of the zone, in the host's numbering.
     pub sectors: Range<u64>,
-    /// Whether it must be written at its pointer.
+    /// Whether the zone must be written at its write pointer.
     pub is_sequential: bool,
 }
 
@@ -25,13 +26,14 @@ pub struct Zone {
 struct Open {
     /// Index of the zone.
     zone: usize,
-    /// Where its pointer is; nothing, when it must be reset first.
+    /// Write pointer of the zone; `None` if the zone must be reset first.
     pointer: Option<u64>,
 }
 
-/// The writer, with the zones it writes.
+/// The independent writer with the zones that it writes.
 pub struct ZoneWriter {
-    /// What remembers and judges. Of its work the lengths, the depth and the shares of flushes and reads count.
+    /// The writer that remembers and judges. Of its `work`, only the lengths, the depth and the shares of flushes and
+    /// reads are used.
     pub writer: Writer,
     zones: Vec<Zone>,
     open: Vec<Open>,
@@ -39,7 +41,7 @@ pub struct ZoneWriter {
 }
 
 impl ZoneWriter {
-    /// Writes `zones`, all sequential and never written, so many at a time.
+    /// Returns a host that writes `zones`, `open` of them at a time. All zones are sequential and were never written.
     pub fn new(writer: Writer, zones: Vec<Zone>, open: usize) -> ZoneWriter {
         assert!(zones.len() > open && zones.iter().all(|zone| zone.is_sequential), "zones to choose from");
         let random = Random::new(writer.contents.seed ^ 0x20e5);
@@ -47,7 +49,7 @@ impl ZoneWriter {
         ZoneWriter { writer, zones, open, random }
     }
 
-    /// Sends requests until enough are on their way, and takes one answer.
+    /// Sends requests until enough are in flight, and receives one answer.
     pub fn step(&mut self, client: &mut Client) -> Result<(), Ended> {
         while self.writer.in_flight() < self.writer.work.depth {
             let slot = self.random.below(self.open.len() as u64) as usize;
@@ -59,7 +61,7 @@ impl ZoneWriter {
         self.writer.take_answer(client)
     }
 
-    /// The next request of an open zone.
+    /// Sends the next request for an open zone.
     fn go_on(&mut self, slot: usize, client: &mut Client) -> Result<(), Ended> {
         let zone = self.zones[self.open[slot].zone].sectors.clone();
         let Some(pointer) = self.open[slot].pointer else {
@@ -84,7 +86,7 @@ impl ZoneWriter {
         self.writer.send(client, WRITE, 0, pointer..end)
     }
 
-    /// A zone that is not open.
+    /// Returns the index of a random zone that is not open.
     fn closed_zone(&mut self) -> usize {
         loop {
             let zone = self.random.below(self.zones.len() as u64) as usize;
@@ -94,13 +96,13 @@ impl ZoneWriter {
         }
     }
 
-    /// The server was killed: takes what it had answered, and forgets the pointers.
+    /// Receives the answers that a killed server had sent, and forgets the write pointers.
     pub fn after_kill(&mut self, client: &mut Client) {
         self.writer.after_kill(client);
         self.forget_pointers();
     }
 
-    /// A write failed: where pointers are is not known any more.
+    /// Forgets all write pointers, because a failed write leaves them unknown.
     pub fn forget_pointers(&mut self) {
         self.open.iter_mut().for_each(|open| open.pointer = None);
     }

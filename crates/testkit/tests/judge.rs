@@ -1,5 +1,6 @@
-//! Goal: the independent writer sees what it is there to see. Method: a toy server, with a medium, a volatile cache and
-//! a "kill" that empties it, is judged honest; then it is falsified in one way at a time, and each must be caught.
+//! Goal: the independent writer finds the faults that it is for. Method: a toy server has a medium, a volatile cache
+//! and a "kill" that loses the cache. It must pass without a fault; then one fault at a time is added, and each must be
+//! found.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -25,7 +26,7 @@ const WORK: Work = Work {
     cut_destroys: false,
 };
 
-/// Rounds of work, kill and comparison; the faults come in the third round.
+/// Performs rounds of work, kill and comparison. The fault occurs in the third round.
 fn judged(fault: Option<Fault>, work: Work, seed: u64) -> Result<Verdict, Ended> {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
@@ -75,7 +76,7 @@ fn every_falsification_is_caught() {
             Err(Ended::Refused { error, .. }) => fault == Fault::Error && error == 5,
             Err(Ended::Gone(error)) => panic!("{fault:?}: {error}"),
         });
-        // A single lie may be covered by what is written next; most are not.
+        // A single fault may be hidden by later writes; most are not.
         let caught = caught.count();
         eprintln!("{fault:?}: caught with {caught} of 20 seeds");
         assert!(caught >= 15, "{fault:?} is caught with {caught} of 20 seeds");

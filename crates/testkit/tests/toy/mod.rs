@@ -1,7 +1,7 @@
-//! A toy NBD server of a drive in memory, which can be falsified.
+//! A toy NBD server of a drive in memory, in which faults can be injected.
 //!
-//! What is written goes into a volatile cache; a flush, FUA or trim-with-flush moves it to the medium. A kill forgets the
-//! cache, except for a random share of its sectors, as a drive may have destaged any of them.
+//! Writes go into a volatile cache; a flush or FUA moves them to the medium. A kill loses the cache, except for a
+//! random share of its sectors, because a drive may have destaged any of them.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -15,18 +15,18 @@ use imbrex_testkit::nbd_client::{DISCONNECT, FLUSH, FUA, READ, TRIM, WRITE, WRIT
 
 const SECTOR: usize = 512;
 
-/// A way to be false; once, but for trims.
+/// A fault of the drive. It occurs once, except for [`Fault::ForgetTrim`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// Answers a flush without doing it, and loses the cache.
+    /// Acknowledges a flush without executing it, and loses the cache.
     LieAboutFlush,
-    /// Takes a write with FUA into the cache alone, and loses it.
+    /// Puts a write with FUA only into the cache, and loses it.
     LieAboutFua,
     /// Swaps two written sectors of the medium.
     SwapSectors,
     /// Gives a sector the value before its last durable one.
     OldValue,
-    /// Puts half of one sector's bytes into another.
+    /// Copies half of one sector's bytes to another.
     TornSector,
     /// Writes zeros over a sector.
     ZeroedSector,
@@ -34,16 +34,16 @@ pub enum Fault {
     FlippedBit,
     /// Answers a read with an I/O error.
     Error,
-    /// Forgets all trims of a round.
+    /// Ignores all trims of a round.
     ForgetTrim,
-    /// Writes a sector one too far.
+    /// Writes to the sector after the right one.
     Misplaced,
-    /// A drive without volatile cache loses its last answered writes.
+    /// Loses the last acknowledged writes of a drive without a volatile cache.
     LoseAnswered,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Fault; 11] = [
         Fault::LieAboutFlush,
         Fault::LieAboutFua,
@@ -59,23 +59,23 @@ impl Fault {
     ];
 }
 
-/// The drive.
+/// A drive in memory.
 pub struct Toy {
     sectors: u64,
     is_volatile: bool,
     medium: BTreeMap<u64, Vec<u8>>,
-    /// What the medium held before.
+    /// Older contents of the medium's sectors.
     before: BTreeMap<u64, Vec<u8>>,
     cache: BTreeMap<u64, Vec<u8>>,
     random: Random,
-    /// How it is false from now on.
+    /// The fault to inject, if any.
     pub fault: Option<Fault>,
-    /// Requests until the fault, which comes once.
+    /// Number of requests until the fault occurs.
     countdown: u32,
     loses_cache: bool,
 }
 
-/// A toy that is served.
+/// A toy with a running server.
 pub struct Running {
     toy: Arc<Mutex<Toy>>,
     stream: Arc<Mutex<Option<UnixStream>>>,
@@ -84,7 +84,7 @@ pub struct Running {
 }
 
 impl Toy {
-    /// A new drive.
+    /// Returns a new drive.
     pub fn new(sectors: u64, is_volatile: bool) -> Toy {
         Toy {
             sectors,
@@ -108,13 +108,13 @@ impl Toy {
         let thread = std::thread::spawn(move || {
             let (mut client, _) = listener.accept().unwrap();
             *its_stream.lock().unwrap() = Some(client.try_clone().unwrap());
-            // A client that ends, or a kill, is the end.
+            // The thread ends when the client disconnects or the server is killed.
             let _ = talk(&mut client, &its_toy);
         });
         Running { toy, stream, thread, socket: socket.into() }
     }
 
-    /// What the fault does to the medium while nobody is looking.
+    /// Injects the faults that change the medium while the server is not running.
     pub fn fault_after_kill(&mut self) {
         let keys: Vec<u64> = self.medium.keys().copied().collect();
         let fault = self.fault.take();
@@ -165,7 +165,7 @@ impl Toy {
         held.cloned().unwrap_or_else(|| vec![0; SECTOR])
     }
 
-    /// Whether `fault` strikes now.
+    /// Counts a request that can have `fault`, and returns whether the fault occurs now.
     fn strikes(&mut self, fault: Fault) -> bool {
         if self.fault != Some(fault) {
             return false;
@@ -178,7 +178,7 @@ impl Toy {
         strikes
     }
 
-    /// The power goes: some of the cache had reached the medium, the rest is gone.
+    /// Simulates a power cut: a part of the cache reaches the medium, the rest is lost.
     fn lose_power(&mut self) {
         for (sector, bytes) in std::mem::take(&mut self.cache) {
             if !self.loses_cache && self.random.one_in(3) {
@@ -188,7 +188,7 @@ impl Toy {
         self.loses_cache = false;
     }
 
-    /// Serves a request; the error, and what is read.
+    /// Executes a request. Returns the error number and the data of a read.
     fn serve_one(&mut self, command: u16, flags: u16, sectors: std::ops::Range<u64>, data: &[u8]) -> (u32, Vec<u8>) {
         let is_durable = flags & FUA != 0;
         match command {
@@ -232,7 +232,7 @@ impl Toy {
         }
     }
 
-    /// The same, after fewer of the requests that it concerns.
+    /// Like [`Toy::strikes`], but the fault occurs after at most `after` requests that can have it.
     fn strikes_soon(&mut self, fault: Fault, after: u32) -> bool {
         if self.fault == Some(fault) {
             self.countdown = self.countdown.min(after);
@@ -242,7 +242,7 @@ impl Toy {
 }
 
 impl Running {
-    /// Ends it at once; what the medium holds goes on.
+    /// Kills the server and returns the drive, whose medium is kept.
     pub fn kill(self) -> Toy {
         if let Some(stream) = self.stream.lock().unwrap().as_ref() {
             let _ = stream.shutdown(std::net::Shutdown::Both);
@@ -256,7 +256,7 @@ impl Running {
     }
 }
 
-/// The handshake, as far as the client goes, and then requests.
+/// Performs the part of the handshake that the client uses, and then serves requests.
 fn talk(client: &mut UnixStream, toy: &Mutex<Toy>) -> std::io::Result<()> {
     client.write_all(b"NBDMAGICIHAVEOPT\0\x03")?;
     let mut option = [0; 4 + 16 + 6];
