@@ -1,4 +1,4 @@
-//! What a bad disk of the host does on top of a power cut: it has an older version of something that was synced.
+//! Faults of the host's disk in addition to a power cut: the disk holds an older version of something that was synced.
 
 use std::fmt;
 
@@ -7,33 +7,33 @@ use imbrex_testkit::Random;
 use crate::log::{Disk, FileId};
 use crate::replay::{Replay, read_block};
 
-/// A fault; the number is the seed that says where.
+/// A fault of the disk. The number is the seed that selects the position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// A synced write, of any age, never reached the disk: of all its blocks that were not written since.
+    /// A synced write of any age never reached the disk. All its blocks that were not written since are affected.
     DropWrite(u64),
     /// One block of a synced write, of any age, never reached the disk.
     DropBlock(u64),
-    /// One block holds a version of itself of any age.
+    /// One block holds an older version of itself, of any age.
     RollBack(u64),
 }
 
 /// A fault that was done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Done {
-    /// The file that it hit.
+    /// File that has the fault.
     pub file: FileId,
-    /// First bytes of the blocks that it hit.
+    /// Offsets in bytes of the affected blocks.
     pub offsets: Vec<u64>,
-    /// How many versions the first of them lost.
+    /// Number of versions by which the selected block was set back.
     pub ages: usize,
 }
 
-/// How often another place is tried where a fault would change nothing.
+/// Maximum number of positions that are tried until a fault changes the contents.
 const TRIES: u32 = 100;
 
 impl Fault {
-    /// Puts the fault into `disk`, which holds the durable contents. Returns the blocks that it hit.
+    /// Applies the fault to `disk`, which holds the durable contents. Returns the affected blocks.
     pub(crate) fn apply(self, replay: &Replay<'_>, disk: &mut Disk) -> Option<Done> {
         let (Fault::DropWrite(seed) | Fault::DropBlock(seed) | Fault::RollBack(seed)) = self;
         let mut random = Random::new(seed ^ 0xfa17);
@@ -67,10 +67,10 @@ impl Fault {
     }
 }
 
-/// Blocks of which the disk has older versions.
+/// Blocks of which older durable versions exist.
 struct Places {
     all: Vec<(FileId, u64)>,
-    /// Those of them that were written more than once: most are tables, states and journals.
+    /// Blocks of `all` that were written more than once; most belong to tables, states and journals.
     often: Vec<(FileId, u64)>,
 }
 
@@ -88,7 +88,7 @@ impl Places {
         places
     }
 
-    /// Returns one of them: every other time one that was written more than once.
+    /// Returns a block: with probability one half, one that was written more than once.
     fn pick(&self, random: &mut Random) -> Option<(FileId, u64)> {
         let from = if random.one_in(2) && !self.often.is_empty() { &self.often } else { &self.all };
         (!from.is_empty()).then(|| from[random.below(from.len() as u64) as usize])

@@ -1,17 +1,17 @@
-//! What a power cut of the host may leave of files, for tests. A recorder logs what a program does to the files of a
-//! folder; a replay gives these files as the host's disk may have them after a cut anywhere in the log.
+//! Simulates, for tests, the effects of a power cut of the host on files. A recorder logs a program's changes to the
+//! files of a folder. A replay returns the files that the host's disk may hold after a cut at any position of the log.
 //!
 //! ```text
 //!   program ──► Recorder ──► Log ──► Replay (to a position) ──► Survival, Fault ──► Disk ──► whoever judges
 //! ```
 //!
-//! - [`recorder`]: runs the program under ptrace, static builds and raw system calls included;
-//! - [`log`]: what it did, in order; [`sparse`]: contents of a file;
-//! - [`replay`]: what is durable at a position of the log, and what may be;
-//! - [`survival`]: which of the versions that may be there are there;
-//! - [`fault`]: what a bad disk does on top; [`plant`]: faults in the log, with which judges are judged.
+//! - [`recorder`]: runs the program under ptrace; statically linked programs and raw system calls are recorded too;
+//! - [`log`]: the program's events in order; [`sparse`]: the contents of a file;
+//! - [`replay`]: the durable contents at a position of the log, and the later versions that may survive;
+//! - [`survival`]: the choice of the versions that survive;
+//! - [`fault`]: additional faults of a bad disk; [`plant`]: bugs planted in a log, which test the tests.
 //!
-//! The crate knows nothing of Imbrex's formats.
+//! The crate is independent of Imbrex's formats.
 
 #![allow(clippy::unwrap_used)] // this crate is only linked into tests, where a panic is the report
 

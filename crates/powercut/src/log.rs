@@ -1,7 +1,8 @@
-//! The log of a program: what it did to the files of a folder, in order, and what it sent to its clients meanwhile.
+//! The log of a program: its changes to the files of a folder, in order, and the bytes that it sent to its clients
+//! meanwhile.
 //!
 //! Invariants:
-//! 1. An event is complete: the event after it began after it ended.
+//! 1. Events do not overlap: each began after the previous one had ended.
 //! 2. All events, applied to the first contents, give the last ones ([`Log::last`]).
 
 use std::collections::BTreeMap;
@@ -14,82 +15,83 @@ use std::sync::Arc;
 
 use crate::sparse::Sparse;
 
-/// Number of a file in a log, whatever its names.
+/// Number of a file in a log; independent of the file's names.
 pub type FileId = u32;
 
-/// Something that was done.
+/// A change of the files, a sync, or a send.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// Bytes were written, by whatever call.
+    /// A call wrote bytes.
     Write {
-        /// To which file.
+        /// File written.
         file: FileId,
-        /// Where.
+        /// Offset in the file.
         offset: u64,
         /// The bytes.
         bytes: Arc<[u8]>,
-        /// Whether they were durable when the call returned (`O_DSYNC`, `RWF_DSYNC`).
+        /// Whether the bytes were durable when the call returned (`O_DSYNC`, `RWF_DSYNC`).
         is_durable: bool,
     },
-    /// Bytes became zeros; the length stays.
+    /// A range was filled with zeros; the length stays.
     Zero {
-        /// Of which file.
+        /// File changed.
         file: FileId,
-        /// Which.
+        /// Range of bytes in the file.
         range: Range<u64>,
     },
-    /// The length changed.
+    /// The length of a file changed.
     Resize {
-        /// Of which file.
+        /// File changed.
         file: FileId,
-        /// Its new length.
+        /// New length in bytes.
         len: u64,
     },
-    /// Names of files changed, in one act: created, renamed, linked, unlinked.
+    /// Names of files changed in one atomic step: created, renamed, linked or unlinked.
     Names {
-        /// Each name with what it names now.
+        /// Each changed name, with the file that it now names; `None` for a removed name.
         changes: Vec<(String, Option<FileId>)>,
     },
     /// A file was synced, or its sync failed.
     Sync {
-        /// Which file.
+        /// File synced.
         file: FileId,
-        /// Which bytes; nothing for all, with the length.
+        /// Synced range of bytes; `None` for all bytes and the length.
         range: Option<Range<u64>>,
-        /// Whether the sync failed: its pages are clean then, and nobody knows what the disk has.
+        /// Whether the sync failed. The kernel then treats the pages as clean, and the contents of the disk are
+        /// unknown.
         has_failed: bool,
     },
     /// A folder was synced: the names in it are durable.
     SyncNames {
-        /// Its path in the recorded folder, which is itself the empty one.
+        /// Path relative to the recorded folder; empty for the recorded folder itself.
         folder: String,
     },
-    /// Everything was synced.
+    /// All files and names were synced.
     SyncAll,
-    /// Bytes went out on a socket.
+    /// Bytes were sent on a socket.
     Sent {
-        /// Which, by the kernel's number.
+        /// Inode number of the socket.
         socket: u64,
-        /// Bytes sent on it so far, these included.
+        /// Total number of bytes sent on the socket so far, including these.
         total: u64,
     },
 }
 
-/// An event with the call that made it.
+/// An event with the call that caused it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
     /// Name of the system call.
     pub call: &'static str,
-    /// What it did.
+    /// The event.
     pub event: Event,
 }
 
-/// Files with their names.
+/// A set of files with their names.
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
-    /// Contents, of files without a name as well.
+    /// Contents of each file, including files without a name.
     pub files: BTreeMap<FileId, Sparse>,
-    /// What each name, relative to the folder, names.
+    /// The file of each name. Names are relative to the folder.
     pub names: BTreeMap<String, FileId>,
 }
 
@@ -99,7 +101,7 @@ impl Disk {
         self.files.get(self.names.get(name)?)
     }
 
-    /// Writes all named files into `folder`, over what is there.
+    /// Writes all named files into `folder` and overwrites existing files.
     pub fn save(&self, folder: &Path) -> io::Result<()> {
         for (name, file) in &self.names {
             let path = folder.join(name);
@@ -109,7 +111,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Applies an event, as the host sees it while the power is on.
+    /// Applies an event, with its effect for the host while the power is on.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Write { file, offset, bytes, .. } => self.file(*file).write(*offset, bytes),
@@ -120,7 +122,7 @@ impl Disk {
         }
     }
 
-    /// Makes `name` name `file`, or nothing.
+    /// Assigns `name` to `file`, or removes the name if `file` is `None`.
     pub fn rename(&mut self, name: &str, file: Option<FileId>) {
         match file {
             Some(file) => {
@@ -137,7 +139,7 @@ impl Disk {
         self.files.entry(file).or_default()
     }
 
-    /// Returns the first difference between two disks in words: names, lengths, contents.
+    /// Returns a description of the first difference between two disks: names, lengths, contents.
     pub fn difference(&self, other: &Disk) -> Option<String> {
         if self.names != other.names {
             return Some(format!("names {:?} and {:?}", self.names, other.names));
@@ -153,12 +155,12 @@ impl Disk {
     }
 }
 
-/// What a program did.
+/// The log of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// The files before, all of them durable.
+    /// The files before the first event, all durable.
     pub first: Disk,
-    /// What was done, in order.
+    /// The events in order.
     pub entries: Vec<Entry>,
 }
 
@@ -177,7 +179,8 @@ impl Log {
         calls
     }
 
-    /// Returns for the socket on which most was sent the positions of its sends: bytes sent by then, position in the log.
+    /// Returns the sends on the socket with the most bytes sent: for each, the total of bytes sent so far and its
+    /// position in the log.
     pub fn sends(&self) -> Vec<(u64, usize)> {
         let mut sockets: BTreeMap<u64, Vec<(u64, usize)>> = BTreeMap::new();
         for (position, entry) in self.entries.iter().enumerate() {

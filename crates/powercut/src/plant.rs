@@ -1,4 +1,4 @@
-//! Faults planted in a log: what a program with a fault would have done. Whoever judges replays must find them.
+//! Faults planted in a log: the log of a program with a bug. A test that checks replays must detect them.
 
 use std::ops::Range;
 
@@ -6,25 +6,26 @@ use imbrex_testkit::Random;
 
 use crate::log::{Entry, Event, Log};
 
-/// A fault of a program.
+/// A bug of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plant {
-    /// A sync is left out.
+    /// One sync is missing.
     MissingSync,
-    /// A write after a sync and one before it change places.
+    /// A write after a sync and a write before the sync are swapped.
     SwappedWrites,
-    /// A write is left out, with its copies in other places.
+    /// One write is missing, together with its copies at other offsets.
     LostWrite,
-    /// Places, those of a write and of its copies, have durably what they had before it.
+    /// A write and its copies are undone: after the next sync, their ranges durably hold the bytes from before the
+    /// write.
     LostGeneration,
 }
 
 impl Plant {
-    /// All of them.
+    /// All bugs.
     pub const ALL: [Plant; 4] = [Plant::MissingSync, Plant::SwappedWrites, Plant::LostWrite, Plant::LostGeneration];
 
-    /// Returns `log` with the fault at a place in `range` that `seed` names, and the place; nothing, where there is none.
-    /// What is left out becomes an event that does nothing.
+    /// Returns `log` with the bug at a position in `range` that `seed` selects, and this position. Returns `None` if
+    /// there is no suitable position. A missing event is replaced by an event without effect.
     pub fn plant(self, log: &Log, range: Range<usize>, seed: u64) -> Option<(Log, usize)> {
         let mut random = Random::new(seed ^ 0x91a2);
         let find = |is_wanted: &dyn Fn(&Event) -> bool| -> Vec<usize> {
@@ -72,7 +73,7 @@ impl Plant {
     }
 }
 
-/// Returns the positions of a write and its copies: the writes of the same bytes beside it.
+/// Returns the positions of a write and its copies: the adjacent writes of equal bytes.
 fn copies(log: &Log, at: usize) -> Range<usize> {
     let is_copy = |entry: &Entry| match (&entry.event, &log.entries[at].event) {
         (Event::Write { bytes, .. }, Event::Write { bytes: same, .. }) => bytes == same,

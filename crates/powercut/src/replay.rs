@@ -1,20 +1,21 @@
-//! The files of a log at a position of it, as a disk may have them: of every block the durable version, and those written
-//! since, any of which a power cut may leave.
+//! The files of a log at a position, as a disk may hold them. Every block has a durable version and the versions
+//! written since. A power cut may leave any of them.
 //!
 //! ```text
 //!   durable ── written ── written ── written      a cut leaves any one of the four
 //!                                    └─ synced: this one is durable, those before are older versions
 //! ```
 //!
-//! Blocks are those of the host's disk: a write of several is torn between any two of them. Lengths and names have versions as
-//! well: a length is settled by a sync of its file, a name by one of its folder, as POSIX has it.
+//! Blocks are those of the host's disk: a write of several blocks can be torn between any two of them. Lengths and
+//! names have versions as well. As in POSIX, a sync of the file makes its length durable, and a sync of the folder
+//! makes a name durable.
 //!
-//! After a failed sync the kernel holds its pages for clean: what they held may or may not be on the disk, and no later
-//! sync settles that until the block is written again.
+//! After a failed sync the kernel treats the pages as clean. Their contents may or may not be on the disk. No later
+//! sync makes them durable until the block is written again.
 //!
 //! Invariants:
-//! 1. With every latest version a cut gives the files as the host saw them.
-//! 2. With every durable version it gives what was synced, and nothing else.
+//! 1. With the latest version of every unit, a cut gives the files as the host saw them.
+//! 2. With the durable version of every unit, a cut gives exactly the synced contents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -25,35 +26,35 @@ use crate::log::{Disk, Event, FileId, Log};
 use crate::sparse::Sparse;
 use crate::survival::Survival;
 
-/// Older versions of a block that are kept: the first, and the latest of the others.
+/// Maximum number of older versions kept of a block: the first, and the latest of the others.
 const OLDER_MAX: usize = 32;
 
 /// A version of a block.
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
     pub(crate) bytes: Arc<[u8]>,
-    /// Position of the event that made it.
+    /// Position of the event that made the version.
     pub(crate) position: usize,
 }
 
-/// Versions of a block that are not durable.
+/// The versions of a block that are not durable.
 #[derive(Clone, Debug, Default)]
 struct Pending {
     versions: Vec<Version>,
-    /// Whether a failed sync left it clean: a sync does not write it.
+    /// Whether a failed sync left the block clean, so that a later sync does not write it.
     is_clean: bool,
 }
 
-/// A file.
+/// The versions of a file's blocks and length.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     pub(crate) durable: Sparse,
     pending: BTreeMap<u64, Pending>,
     /// Lengths since the durable one, oldest first.
     lens: Vec<u64>,
-    /// Durable versions before the one that is durable, oldest first.
+    /// Former durable versions of each block, oldest first.
     pub(crate) older: BTreeMap<u64, Vec<Arc<[u8]>>>,
-    /// The event that made a block's durable version; none for those of the first contents.
+    /// Position of the event that made a block's durable version. A block of the first contents has none.
     pub(crate) origins: BTreeMap<u64, usize>,
 }
 
@@ -74,7 +75,8 @@ impl State {
         self.origins.insert(block, position);
     }
 
-    /// Settles every block that `range` touches, and the length if it is all of the file.
+    /// Makes every block that `range` touches durable. Makes the length durable too if `range` is `None`, the whole
+    /// file.
     fn sync(&mut self, range: Option<Range<u64>>, block_bytes: u64) {
         let blocks =
             range.clone().map_or(0..u64::MAX, |range| range.start / block_bytes..range.end.div_ceil(block_bytes));
@@ -97,7 +99,7 @@ impl State {
     }
 }
 
-/// Something of which a cut leaves one of several versions: the durable one, number 0, or a later one.
+/// A unit of which a cut leaves one of several versions: the durable one, number 0, or a later one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// A block of a file.
@@ -115,10 +117,10 @@ pub struct Replay<'a> {
     block_bytes: u64,
     position: usize,
     pub(crate) files: BTreeMap<FileId, State>,
-    /// As the host sees them.
+    /// The files as the host sees them.
     now: Disk,
     names: BTreeMap<String, FileId>,
-    /// Changes of names since, oldest first.
+    /// Changes of names that are not durable, oldest first.
     changes: Vec<Vec<(String, Option<FileId>)>>,
 }
 
@@ -129,7 +131,7 @@ pub(crate) fn read_block(contents: &Sparse, block: u64, block_bytes: u64) -> Arc
 }
 
 impl<'a> Replay<'a> {
-    /// Returns the files before anything was done, on a disk that writes blocks of so many bytes whole or not at all.
+    /// Returns the files before the first event, on a disk that writes blocks of `block_bytes` bytes atomically.
     pub fn new(log: &'a Log, block_bytes: u64) -> Replay<'a> {
         let state = |durable: &Sparse| State { durable: durable.clone(), ..State::default() };
         Replay {
@@ -143,17 +145,21 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns the position: the number of events that happened before the cut.
+    /// Returns the position: the number of events before the cut.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Returns the bytes of a block.
+    /// Returns the size of a block in bytes.
     pub(crate) fn block_bytes(&self) -> u64 {
         self.block_bytes
     }
 
-    /// Replays up to `position`, which is not before the one reached.
+    /// Replays the log up to `position`.
+    ///
+    /// # Panics
+    ///
+    /// If `position` lies before the current position or past the end of the log.
     pub fn advance(&mut self, position: usize) {
         assert!(self.position <= position && position <= self.log.entries.len(), "{} to {position}", self.position);
         let log = self.log;
@@ -201,13 +207,13 @@ impl<'a> Replay<'a> {
         self.files.entry(file).or_default()
     }
 
-    /// Applies an event that changes bytes of `range` and perhaps the length; each block that it changes has a version more.
+    /// Applies an event that changes bytes of `range` and perhaps the length. Each block changed gets one more version.
     fn change(&mut self, event: &Event, file: FileId, range: Range<u64>) {
         let block_bytes = self.block_bytes;
         let blocks_of = |range: Range<u64>| range.start / block_bytes..range.end.div_ceil(block_bytes);
         let before = self.now.files.get(&file);
         let len_before = before.map_or(0, Sparse::len);
-        // What was a hole and stays zeros has no block on the disk; a write has, even of zeros.
+        // A hole that stays zeros has no block on the disk. A write allocates blocks even for zeros.
         let blocks: BTreeSet<u64> = match (event, before) {
             (Event::Write { .. }, _) => blocks_of(range).collect(),
             (_, Some(before)) => before.stored(range).flat_map(blocks_of).collect(),
@@ -238,7 +244,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns everything that has more than its durable version, with the number of those.
+    /// Returns every unit that has versions later than the durable one, with their number.
     pub fn pending(&self) -> Vec<(Unit, usize)> {
         let mut units = Vec::new();
         for (&file, state) in &self.files {
@@ -253,8 +259,8 @@ impl<'a> Replay<'a> {
         units
     }
 
-    /// Returns the files as a cut now may leave them: with the versions that `survival` picks, on a disk with `fault`, and
-    /// the fault that was done. None is, if the disk has nothing yet that could be hit.
+    /// Returns the files that a cut at this position may leave: with the versions that `survival` picks, on a disk with
+    /// `fault`. Also returns the fault that was done, or `None` if no block of the disk can have it.
     pub fn cut(&self, survival: Survival, fault: Option<Fault>) -> (Disk, Option<Done>) {
         let units = self.pending();
         let picked = survival.pick(&units);
@@ -278,7 +284,7 @@ impl<'a> Replay<'a> {
                 Unit::Len(_) => {}
             }
         }
-        // A block past the end of its file is lost, whether or not it was written.
+        // A block past the end of its file is lost, even if it was written.
         let lens: BTreeMap<FileId, usize> = units
             .iter()
             .zip(&picked)
@@ -304,7 +310,8 @@ fn rename(names: &mut BTreeMap<String, FileId>, name: &str, file: Option<FileId>
 
 #[cfg(test)]
 mod tests {
-    //! Goal: a cut leaves what a disk may leave, and only that. Method: small logs whose outcomes are counted by hand.
+    //! Goal: a cut leaves only contents that a disk may leave, and can leave each of them. Method: small logs whose
+    //! outcomes are counted by hand.
 
     use super::*;
     use crate::log::Entry;

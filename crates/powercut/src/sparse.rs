@@ -1,4 +1,5 @@
-//! Contents of a file in memory: pages that are not there are zeros. A copy shares the pages until one of the two writes.
+//! The contents of a file in memory; missing pages are zeros. A copy shares its pages with the original until either is
+//! written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -32,7 +33,7 @@ impl Sparse {
         Sparse::default()
     }
 
-    /// Reads a file, its holes left out.
+    /// Reads a file without its holes.
     pub fn load(file: &File) -> io::Result<Sparse> {
         let len = file.metadata()?.len();
         let mut sparse = Sparse { pages: BTreeMap::new(), len };
@@ -95,7 +96,7 @@ impl Sparse {
         });
     }
 
-    /// Writes `bytes` at `offset`; the file grows if they reach past its end.
+    /// Writes `bytes` at `offset`; the file grows if the bytes reach past its end.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         self.put(offset, bytes);
         if !bytes.is_empty() {
@@ -103,8 +104,8 @@ impl Sparse {
         }
     }
 
-    /// Writes `bytes` at `offset` and leaves the length as it is. Bytes past the end must be zeros or be followed by
-    /// [`Sparse::set_len`].
+    /// Writes `bytes` at `offset` without changing the length. Bytes past the end must be zeros, or a call of
+    /// [`Sparse::set_len`] must follow.
     pub fn put(&mut self, offset: u64, bytes: &[u8]) {
         for_pages(offset, bytes.len(), |page, within, range| {
             let part = &bytes[range];
@@ -116,7 +117,7 @@ impl Sparse {
         });
     }
 
-    /// Makes bytes zeros; the length stays.
+    /// Fills `range` with zeros; the length stays.
     pub fn zero(&mut self, range: Range<u64>) {
         let mut at = range.start;
         while at < range.end {
@@ -130,7 +131,7 @@ impl Sparse {
         }
     }
 
-    /// Returns the parts of `range` that lie in pages with something else than a hole.
+    /// Returns the parts of `range` that lie in stored pages, which are not holes.
     pub fn stored(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let pages = self.pages.range(range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES));
         pages.map(move |(&page, _)| {
@@ -139,7 +140,7 @@ impl Sparse {
         })
     }
 
-    /// Returns the ranges of bytes in which two files differ, page by page; the shorter one counts as zeros past its end.
+    /// Returns the ranges of the pages in which two files differ; the shorter file counts as zeros past its end.
     pub fn differences(&self, other: &Sparse) -> Vec<Range<u64>> {
         let pages: BTreeSet<u64> = self.pages.keys().chain(other.pages.keys()).copied().collect();
         let page_of = |sparse: &Sparse, page| sparse.pages.get(&page).map_or(ZEROS, |bytes| **bytes);
@@ -163,11 +164,11 @@ fn for_pages(offset: u64, length: usize, mut each: impl FnMut(u64, usize, Range<
     }
 }
 
-/// Returns the next range of `file` from `offset` on that is no hole.
+/// Returns the next range of `file` from `offset` on that is not a hole.
 fn next_data(file: &File, offset: u64, len: u64) -> io::Result<Option<Range<u64>>> {
     let seek = |offset: u64, whence| {
-        // SAFETY: the call takes no memory; the descriptor is open as long as `file` is. The position that it moves is
-        // used by nobody: all reads here name their offset.
+        // SAFETY: the call accesses no memory; the descriptor is open as long as `file` is. The call moves the file's
+        // position, which no code uses: all reads here pass an offset.
         #[allow(unsafe_code)]
         let at = unsafe { libc::lseek(file.as_raw_fd(), offset as i64, whence) };
         u64::try_from(at).map_err(|_| io::Error::last_os_error())
@@ -186,7 +187,7 @@ fn next_data(file: &File, offset: u64, len: u64) -> io::Result<Option<Range<u64>
 
 #[cfg(test)]
 mod tests {
-    //! Goal: a sparse file reads as a plain one. Method: the same random calls to both.
+    //! Goal: a sparse file reads like a plain one. Method: equal random calls to both.
 
     use super::*;
     use imbrex_testkit::Random;

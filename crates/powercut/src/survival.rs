@@ -1,4 +1,4 @@
-//! Which of the versions that a power cut may leave it leaves.
+//! The choice of the versions that survive a power cut.
 
 use std::fmt;
 
@@ -9,25 +9,25 @@ use crate::replay::Unit;
 /// A choice of versions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Survival {
-    /// The latest of everything.
+    /// The latest version of every unit.
     All,
-    /// Nothing but what is durable.
+    /// Only the durable version of every unit.
     None,
-    /// The latest of one unit, the durable version of the others.
+    /// The latest version of this unit, and the durable version of the others.
     Alone(usize),
-    /// The durable version of one unit, the latest of the others.
+    /// The durable version of this unit, and the latest version of the others.
     Missing(usize),
-    /// Any version of each unit, one in `share` of them a later one than the durable.
+    /// A random later version of one unit in `share`, and the durable version of the others.
     Random {
-        /// Of the choice.
+        /// Seed of the choice.
         seed: u64,
-        /// With 1 every unit has a later version.
+        /// Inverse of the share of units with a later version; 1 means every unit.
         share: u64,
     },
 }
 
 impl Survival {
-    /// Returns the choice that `seed` names: all of its kinds come, random ones most often.
+    /// Returns the choice that `seed` selects: every kind occurs, random ones most often.
     pub fn seeded(seed: u64, units: usize) -> Survival {
         let mut random = Random::new(seed ^ 0x5u64.rotate_left(60));
         let one = random.below(units.max(1) as u64) as usize;
@@ -40,7 +40,7 @@ impl Survival {
         }
     }
 
-    /// Returns for each unit the number of its version; `units` has the number of the latest.
+    /// Returns the number of the chosen version for each unit. `units` gives the number of each unit's latest version.
     pub(crate) fn pick(self, units: &[(Unit, usize)]) -> Vec<usize> {
         let latest = units.iter().map(|&(_, latest)| latest);
         match self {

@@ -1,6 +1,7 @@
-//! Goal: the recorder sees every way in which a program changes files or makes them durable, in the order in which it did,
-//! and says so where it cannot. Method: this test program runs itself, in the part of `recorded_child`, under the recorder; each part
-//! makes raw system calls, and the log must have them. That the log is complete the recorder asserts at each end.
+//! Goal: the recorder sees every way in which a program changes files or makes them durable, in order, and reports
+//! operations that it cannot follow. Method: this test program runs itself, as `recorded_child`, under the recorder.
+//! Each part makes raw system calls, which the log must contain. The recorder itself checks at each end that the log is
+//! complete.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, unsafe_code)] // a panic is the report; raw system calls are what is tested
@@ -18,10 +19,10 @@ use imbrex_powercut::recorder::is_available;
 use imbrex_powercut::{Event, Log, Options, Recorder, Recording, Replay, Survival};
 use libc::{c_long, syscall};
 
-/// What a child does in the folder.
+/// A function that the recorded child runs in the folder.
 type Part = fn(&Path);
 
-/// Parts, each with the calls that its log must have.
+/// Parts, each with the calls that its log must contain.
 const PARTS: &[(&str, Part, &[&str])] = &[
     ("write", part_write, &["write", "writev", "pwrite64", "pwritev", "pwritev2"]),
     ("append", part_append, &["write"]),
@@ -69,14 +70,14 @@ fn part_write(folder: &Path) {
         must(syscall(libc::SYS_pwritev2, fd, vector.as_ptr(), 2, 9000, 0, 0));
     }
     raw_write(fd, &[3; 700], 20_000);
-    // Of a buffer whose second half is not there the kernel writes what it can, or nothing.
+    // If the second half of a buffer is not mapped, the kernel writes a part or nothing.
     unsafe {
         let pages = libc::mmap(std::ptr::null_mut(), 8192, 3, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
         std::ptr::write_bytes(pages.cast::<u8>(), 7, 4096);
         libc::munmap(pages.byte_add(4096), 4096);
         syscall(libc::SYS_pwrite64, fd, pages, 8192, 30_000);
     }
-    // Of a write over the limit of a file's length the kernel writes the part below.
+    // A write across the limit of a file's length writes the part below the limit.
     unsafe {
         let limit = libc::rlimit { rlim_cur: 50_000, rlim_max: libc::RLIM_INFINITY };
         libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit);
@@ -195,7 +196,7 @@ fn part_threads(folder: &Path) {
             scope.spawn(move || {
                 let file = file(folder);
                 for round in 0..50i64 {
-                    // They overlap, so the order counts.
+                    // The writes overlap, so their order counts.
                     raw_write(file.as_raw_fd(), &[thread * 50 + round as u8; 1500], round * 700);
                     if round % 10 == 0 {
                         must(unsafe { syscall(libc::SYS_fsync, file.as_raw_fd()) });
@@ -283,7 +284,7 @@ fn others(part: &str, folder: &Path) {
             fs::rename(other, folder.join("moved")).unwrap();
         }
         "compat" => {
-            // write(2) of the table of 32 bits, by its own gate.
+            // Call 20 of the 32-bit table, getpid(2), through that table's own entry.
             let number: u32;
             unsafe { std::arch::asm!("int 0x80", inlateout("eax") 20u32 => number, options(nostack)) };
             assert!(number > 0);
@@ -297,7 +298,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A folder with a file of 10,000 bytes, on the file system `parent`.
+    /// Creates a temporary folder with a file of 10,000 bytes.
     fn new() -> Bench {
         let parent = tempfile::tempdir().unwrap();
         fs::create_dir(parent.path().join("recorded")).unwrap();
@@ -310,7 +311,7 @@ impl Bench {
         let folder = self.parent.path().join("recorded");
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "recorded_child", "--ignored", "--nocapture"]).env("RECORDED_PART", part);
-        // Its results are no results of this run.
+        // The child's test results do not belong to this run.
         command.stdout(Stdio::null());
         command.env("RECORDED_FOLDER", &folder).env("RECORDED_SOCKET", self.parent.path().join("socket"));
         Recorder::start(command, &folder, options).expect("it can be recorded")
@@ -386,7 +387,8 @@ fn writes_are_durable_when_synced_and_not_before() {
     let is_durable = |event: &&Event| matches!(event, Event::Write { is_durable: true, .. });
     let recording = Bench::new().record("durable");
     assert_eq!(without_sends(&recording.log).into_iter().filter(is_durable).count(), 2);
-    // Of a mapping the bytes synced by `msync` are durable, those changed later are not, until a sync of the file.
+    // The bytes of a mapping synced by `msync` are durable. Bytes changed later are durable only after a sync of the
+    // file.
     let recording = Bench::new().record("mmap");
     let mut replay = Replay::new(&recording.log, 512);
     replay.advance(recording.log.entries.len());
@@ -477,7 +479,7 @@ fn what_cannot_be_followed_is_an_error() {
     let error = |part: &str| Bench::new().start(part, Options::default()).finish().unwrap_err().to_string();
     assert!(error("foreign").contains("moved, which came with contents"), "{}", error("foreign"));
     assert!(error("compat").contains("another architecture"), "{}", error("compat"));
-    // Somebody else's write, which no call of the program made.
+    // A write from outside, which no call of the program made.
     let bench = Bench::new();
     let listener = std::os::unix::net::UnixListener::bind(bench.parent.path().join("socket")).unwrap();
     let recorder = bench.start("client", Options::default());

@@ -1,8 +1,10 @@
-//! System calls decoded: what each does to the recorded files, known when it enters and completed when it leaves.
+//! Decodes system calls: determines the change of each call to the recorded files at its entry, and logs the change at
+//! its exit.
 //!
 //! Invariants:
-//! 1. A call that may change a recorded file in a way that is not logged is an error ([`unfit`]), never passed over.
-//! 2. Rings and asynchronous contexts, whose writes pass by no call, are answered with `ENOSYS`.
+//! 1. A call that may change a recorded file in a way that is not logged is an error ([`unfit`]); it is never ignored.
+//! 2. Calls that set up `io_uring` and asynchronous I/O contexts fail with `ENOSYS`, because their writes need no call
+//!    that stops.
 
 use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
@@ -19,21 +21,21 @@ const RWF_DSYNC: u64 = 2;
 const RWF_SYNC: u64 = 4;
 const RWF_APPEND: u64 = 16;
 const RWF_NOAPPEND: u64 = 32;
-/// What a call shows that goes on at the file's own position.
+/// Offset of a call that uses the file's own position.
 const NO_OFFSET: u64 = u64::MAX;
 
-/// What is to be done with a call that is about to enter.
+/// The action for a call that is about to enter the kernel.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// It is none of the recorder's.
+    /// The call is irrelevant to the recorder and runs.
     Pass,
-    /// It is not carried out, and returns this.
+    /// The call is skipped and returns this value.
     Answer(i64),
-    /// It is carried out, and completed by [`Calls::leave`].
+    /// The call runs, and [`Calls::leave`] completes it.
     Watch(Watched),
 }
 
-/// A call that has entered and not left.
+/// A call that has entered the kernel and not left it.
 #[derive(Debug)]
 pub(super) struct Watched {
     call: &'static str,
@@ -41,7 +43,7 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Returns whether the call may run beside calls that change files.
+    /// Returns whether the call may run concurrently with calls that change files.
     pub(super) fn is_free(&self) -> bool {
         matches!(self.kind, Kind::Send { .. })
     }
@@ -49,24 +51,24 @@ impl Watched {
 
 #[derive(Debug)]
 enum Kind {
-    /// Writes bytes from memory; it may write fewer.
+    /// Writes bytes from memory; the kernel may write fewer.
     Write {
         file: FileId,
         offset: u64,
         bytes: Vec<u8>,
         is_durable: bool,
     },
-    /// Writes bytes from elsewhere: they are read back.
+    /// Writes bytes from another file or a pipe. They are read back from the written file.
     Copy {
         file: FileId,
         offset: u64,
         is_durable: bool,
     },
-    /// May change lengths.
+    /// May change lengths of files.
     Lengths,
-    /// May change names, and lengths with `O_TRUNC`.
+    /// May change names, and also lengths (`O_TRUNC`).
     Names,
-    /// Opens: as before, and the new file may have no name.
+    /// Opens a file: may change names and lengths, and may create a file without a name.
     Open,
     Allocate {
         file: FileId,
@@ -74,7 +76,7 @@ enum Kind {
         offset: u64,
         length: u64,
     },
-    /// Changes contents at large.
+    /// Changes contents in a way that is found by comparing the whole file.
     Contents {
         file: FileId,
     },
@@ -84,12 +86,13 @@ enum Kind {
     Map {
         file: FileId,
     },
-    /// Sends: the position of its event, and the bytes sent on the socket before.
+    /// Sends bytes on a socket. `position` is that of the event in the log, `before` the number of bytes sent earlier
+    /// on the socket.
     Send {
         position: usize,
         before: u64,
     },
-    /// Sends several messages, whose lengths the kernel writes there.
+    /// Sends several messages. The kernel writes their lengths to the address `messages`.
     SendMany {
         position: usize,
         before: u64,
@@ -97,7 +100,7 @@ enum Kind {
     },
 }
 
-/// The decoder.
+/// The decoder of system calls.
 #[derive(Debug)]
 pub(super) struct Calls {
     pub(super) folder: Folder,
@@ -154,7 +157,7 @@ impl Calls {
         }
     }
 
-    /// Returns the recorded file that the descriptor in argument `index` is open on.
+    /// Returns the recorded file of the descriptor in argument `index`.
     fn tracked(&self, call: Call, index: usize) -> Option<FileId> {
         self.folder.find(&process::facts(call.tid, call.arguments[index])?)
     }
@@ -170,7 +173,7 @@ impl Calls {
         let open = process::open_file(call.tid, descriptor)?;
         let is_scattered = !matches!(call.number, libc::SYS_write | libc::SYS_pwrite64);
         let pieces = if is_scattered { process::pieces(call.tid, buffer, count)? } else { vec![(buffer, count)] };
-        // A buffer that the kernel cannot read either is its caller's error.
+        // If the recorder cannot read the buffer, the kernel cannot either: the call fails or writes less.
         let Ok(bytes) = process::gathered(call.tid, &pieces) else { return Ok(watch(call, Kind::Contents { file })) };
         let flags = if call.number == libc::SYS_pwritev2 { flags } else { 0 };
         let offset = match call.number {
@@ -217,7 +220,7 @@ impl Calls {
         })
     }
 
-    /// Notes the moment before bytes go out: whoever received them cannot have done so earlier.
+    /// Logs the position before bytes are sent: a client cannot have received them earlier.
     fn begin_send(&mut self, call: Call, socket: u64) -> Verdict {
         let before = self.sent.get(&socket).copied().unwrap_or(0);
         let position = self.folder.push(call.name, Event::Sent { socket, total: before });
@@ -238,7 +241,7 @@ impl Calls {
     fn sync_file(&mut self, call: Call) -> io::Result<Verdict> {
         let Some(facts) = process::facts(call.tid, call.arguments[0]) else { return Ok(Verdict::Pass) };
         if call.number == libc::SYS_sync_file_range {
-            // It promises nothing of a disk's own cache, nor of the file's length: it makes nothing durable.
+            // `sync_file_range` flushes neither the disk's cache nor the file's length, so it makes nothing durable.
             return Ok(Verdict::Pass);
         }
         if let Some(folder) = self.folder.find_folder(&facts) {
@@ -273,7 +276,8 @@ impl Calls {
         if events.is_empty() { Ok(Verdict::Pass) } else { self.sync(call, events) }
     }
 
-    /// Fails, answers or lets pass a sync of recorded files, as the options say.
+    /// Handles a sync of recorded files according to the options: the sync fails, is answered without being run, or
+    /// runs.
     fn sync(&mut self, call: Call, mut events: Vec<Event>) -> io::Result<Verdict> {
         self.folder.mappings_changed()?;
         let is_of_file = |event: &Event| matches!(event, Event::Sync { .. } | Event::SyncAll);
@@ -291,7 +295,7 @@ impl Calls {
         Ok(Verdict::Answer(if fails { -i64::from(libc::EIO) } else { 0 }))
     }
 
-    /// Notes a shared mapping: from now on a recorded file that is open for writing may change without a call.
+    /// Handles a shared mapping: from now on, a recorded file mapped with write access may change without a call.
     fn map(&mut self, call: Call) -> io::Result<Verdict> {
         let [_, _, _, flags, descriptor, _] = call.arguments;
         if flags as i32 & libc::MAP_ANONYMOUS != 0 {
@@ -302,7 +306,7 @@ impl Calls {
         Ok(if access == libc::O_RDWR { watch(call, Kind::Map { file }) } else { Verdict::Pass })
     }
 
-    /// Completes a call that has left with `result`.
+    /// Completes a call that has left the kernel with `result`.
     pub(super) fn leave(&mut self, tid: Tid, watched: Watched, result: i64) -> io::Result<()> {
         let Watched { call, kind } = watched;
         let count = result.max(0) as u64;
@@ -340,7 +344,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Completes a call whose thread was killed before it left: what it did is found in the files.
+    /// Completes a call whose thread was killed before it left: the changes are found by comparing the files.
     pub(super) fn abandon(&mut self, watched: Watched) -> io::Result<()> {
         match watched.kind {
             Kind::Write { file, .. }
@@ -352,12 +356,12 @@ impl Calls {
                 self.folder.names_changed(watched.call)?;
                 self.folder.lengths_changed(watched.call)
             }
-            // That a sync was carried out nobody was told, and what was mapped is compared at the end.
+            // A killed thread never saw the success of its sync, and mappings are compared at the end of the recording.
             Kind::Sync { .. } | Kind::Map { .. } | Kind::Send { .. } | Kind::SendMany { .. } => Ok(()),
         }
     }
 
-    /// Finds in all files what a call did that cannot be told any more.
+    /// Finds the changes of a call that can no longer be decoded, by comparing all files.
     pub(super) fn find_all(&mut self) -> io::Result<()> {
         const CALL: &str = "a call of a killed thread";
         self.folder.names_changed(CALL)?;
@@ -386,7 +390,7 @@ impl Calls {
         }
         let path = process::path(tid, result as u64)?;
         if self.folder.contains(&path) {
-            // A file without a name; it may get one by `linkat`.
+            // A file without a name; `linkat` may give it one later.
             self.folder.new_file(process::reopen(tid, result as u64)?, &path.display().to_string())?;
         }
         Ok(())
@@ -413,18 +417,19 @@ impl Calls {
     }
 }
 
-/// Returns `events` as failed syncs. A sync of everything becomes one of each file.
+/// Returns `events` as failed syncs. A sync of everything becomes one sync of each file.
 fn failed(events: Vec<Event>, files: FileId) -> Vec<Event> {
     let fail = |event: Event| match event {
         Event::Sync { file, range, .. } => vec![Event::Sync { file, range, has_failed: true }],
         Event::SyncAll => (0..files).map(|file| Event::Sync { file, range: None, has_failed: true }).collect(),
-        // Names that were not synced stay as they are.
+        // Unsynced names stay unsynced.
         _ => Vec::new(),
     };
     events.into_iter().flat_map(fail).collect()
 }
 
-/// Returns the bytes that the first `count` messages of a `sendmmsg` sent: the kernel writes each length behind its header.
+/// Returns the number of bytes that the first `count` messages of a `sendmmsg` sent. The kernel writes each length
+/// behind its header.
 fn sent_lengths(tid: Tid, messages: u64, count: u64) -> io::Result<u64> {
     const HEADER_WORDS: u64 = 8;
     let words = process::words(tid, messages, count * HEADER_WORDS)?;
@@ -435,12 +440,12 @@ fn watch(call: Call, kind: Kind) -> Verdict {
     Verdict::Watch(Watched { call: call.name, kind })
 }
 
-/// Returns whether a write to a file that is open like this is durable when the call returns.
+/// Returns whether a write is durable when the call returns, given the flags of the open file and of the call.
 fn is_durable(open: OpenFile, flags: u64) -> bool {
     open.flags & libc::O_DSYNC != 0 || flags & (RWF_DSYNC | RWF_SYNC) != 0
 }
 
-/// Returns the name of a call that stops.
+/// Returns the name of a call that the filter stops.
 fn name(number: i64) -> Option<&'static str> {
     let index = filter::NAMED.iter().position(|(named, _)| *named == number)?;
     Some(filter::NAMED[index].1)

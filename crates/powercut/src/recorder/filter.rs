@@ -1,7 +1,9 @@
-//! Which system calls stop: those that change files, make them durable, or send to clients. All others run at full speed.
+//! The filter of system calls: calls that change files, make files durable, or send to clients stop. All others run at
+//! full speed.
 //!
 //! Invariants:
-//! 1. Each call that is decoded ([`super::calls`]) stops; calls of another architecture's table stop too, and are an error.
+//! 1. Each call that is decoded ([`super::calls`]) stops. Calls from the table of another architecture stop too, and
+//!    are an error.
 
 use libc::sock_filter;
 
@@ -52,21 +54,21 @@ pub(super) const NAMED: &[(i64, &str)] = &[
     (libc::SYS_mmap, "mmap"),
 ];
 
-/// How many of them stop always; the others follow.
+/// Number of calls at the start of [`NAMED`] that always stop. The calls after them stop depending on an argument.
 const ALWAYS: usize = NAMED.len() - 5;
 
-/// Bits of which one makes an `open` stop: it creates, or cuts short.
+/// Flags with which an `open` stops: the call creates or truncates a file if one of them is set.
 const OPENS: u32 = (libc::O_CREAT | libc::O_TRUNC | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
 /// `ioctl` requests that share blocks between files: FICLONE and FICLONERANGE.
 const CLONES: [u32; 2] = [0x4004_9409, 0x4020_940d];
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
-/// Numbers from here on are of the x32 table.
+/// First number of the system call table x32.
 const X32: u32 = 0x4000_0000;
 
-/// What the filter tells of a call of another table.
+/// Message of the filter for a call from the table of another architecture.
 pub(super) const FOREIGN: u32 = 1;
 
-/// Offsets in what the filter is given: number, architecture, arguments.
+/// Offsets in the filter's input, `seccomp_data`: call number, architecture, arguments.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const fn argument(index: u32) -> u32 {
@@ -85,7 +87,7 @@ fn jump(test: u32, value: u32, if_true: u8, if_false: u8) -> sock_filter {
     sock_filter { code: (libc::BPF_JMP | test | libc::BPF_K) as u16, jt: if_true, jf: if_false, k: value }
 }
 
-/// Appends the rule that call `number` stops if `tests`, on its argument `index`, say so, and passes otherwise.
+/// Appends a rule: call `number` stops if `tests` on argument `index` succeed, and passes otherwise.
 fn stop_if(program: &mut Vec<sock_filter>, number: i64, index: u32, tests: &[sock_filter]) {
     let length = tests.len() as u8;
     program.push(jump(libc::BPF_JEQ, number as u32, 0, length + 2));
@@ -94,7 +96,7 @@ fn stop_if(program: &mut Vec<sock_filter>, number: i64, index: u32, tests: &[soc
     program.push(answer(libc::SECCOMP_RET_ALLOW));
 }
 
-/// Returns the filter.
+/// Returns the program of the filter.
 pub(super) fn program() -> Vec<sock_filter> {
     let stop = answer(libc::SECCOMP_RET_TRACE);
     let foreign = answer(libc::SECCOMP_RET_TRACE | FOREIGN);
@@ -114,7 +116,7 @@ pub(super) fn program() -> Vec<sock_filter> {
     }
     let clones = [jump(libc::BPF_JEQ, CLONES[0], 1, 0), jump(libc::BPF_JEQ, CLONES[1], 0, 1), stop];
     stop_if(&mut program, libc::SYS_ioctl, 1, &clones);
-    // Shared mappings of files: of the flags the type is MAP_SHARED or MAP_SHARED_VALIDATE, which have the lowest bit.
+    // Shared mappings: the type in the flags is MAP_SHARED or MAP_SHARED_VALIDATE, and both have the lowest bit set.
     stop_if(&mut program, libc::SYS_mmap, 3, &[jump(libc::BPF_JSET, libc::MAP_SHARED as u32, 0, 1), stop]);
     program.push(answer(libc::SECCOMP_RET_ALLOW));
     program

@@ -1,11 +1,11 @@
-//! The recorded folder: its files, by inode, and their names.
+//! The recorded folder: its files, identified by inode, and their names.
 //!
-//! Each file is held open, so that its inode's number cannot be given to another, and it can be read after its last name is
-//! gone. Changes of names are found by reading the folder again after each call that may change some: no path of the
-//! program has to be resolved.
+//! Each file is held open. Its inode number therefore cannot be reused, and the file can be read after its last name is
+//! removed. The folder is read again after each call that may change names, so the recorder need not resolve the paths
+//! that the program passes.
 //!
 //! Invariants:
-//! 1. `log.last()` is `now`: whatever changes one is an entry of the other.
+//! 1. `log.last()` equals `now`: every change of one is made to the other too.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
@@ -17,37 +17,37 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::log::{Disk, Entry, Event, FileId, Log};
 use crate::sparse::Sparse;
 
-/// Device and number of an inode.
+/// Device number and inode number.
 type Inode = (u64, u64);
 
 fn inode(facts: &Metadata) -> Inode {
     (facts.dev(), facts.ino())
 }
 
-/// A file of the folder.
+/// A file of the recorded folder.
 #[derive(Debug)]
 pub(super) struct Tracked {
-    /// Open for reading.
+    /// The file, open for reading.
     pub(super) file: File,
-    /// Whether the program has mapped it so that it can change it without a call.
+    /// Whether the program has a shared mapping of the file, through which it can change the file without a call.
     pub(super) is_mapped: bool,
 }
 
-/// The folder.
+/// The recorded folder.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
     pub(super) files: Vec<Tracked>,
     by_inode: BTreeMap<Inode, FileId>,
-    /// Paths of the folders, relative to this one.
+    /// Paths of the recorded folder and of the folders in it, relative to the recorded folder.
     folders: BTreeMap<Inode, String>,
-    /// The files as the host sees them.
+    /// The files as the host sees them now.
     now: Disk,
     log: Arc<Mutex<Log>>,
 }
 
 impl Folder {
-    /// Reads the folder: these are the first contents of the log.
+    /// Reads the folder. Its contents become the first contents of the log.
     pub(super) fn open(path: &Path, log: Arc<Mutex<Log>>) -> io::Result<Folder> {
         let mut folder = Folder {
             path: path.canonicalize()?,
@@ -90,22 +90,22 @@ impl Folder {
         Ok(id)
     }
 
-    /// Returns the number of the file with these facts, if it is one of the folder's.
+    /// Returns the number of the file with these metadata if it belongs to the folder.
     pub(super) fn find(&self, facts: &Metadata) -> Option<FileId> {
         self.by_inode.get(&inode(facts)).copied()
     }
 
-    /// Returns the relative path of the folder with these facts, if it is this one or lies in it.
+    /// Returns the relative path of the folder with these metadata, if it is the recorded folder or lies in it.
     pub(super) fn find_folder(&self, facts: &Metadata) -> Option<&str> {
         self.folders.get(&inode(facts)).map(String::as_str)
     }
 
-    /// Returns whether a file system of these facts holds the folder.
+    /// Returns whether the file with these metadata lies on a file system that holds a part of the folder.
     pub(super) fn is_on(&self, facts: &Metadata) -> bool {
         self.folders.keys().any(|(device, _)| *device == facts.dev())
     }
 
-    /// Returns every regular file below the folder: relative name, inode, path.
+    /// Returns every regular file below the folder, with relative name, inode and path.
     fn scan(&mut self) -> io::Result<Vec<(String, Inode, PathBuf)>> {
         let (mut found, mut left) = (Vec::new(), vec![(String::new(), self.path.clone())]);
         self.folders.clear();
@@ -126,7 +126,7 @@ impl Folder {
         Ok(found)
     }
 
-    /// Compares the names with those known, and logs what changed since.
+    /// Compares the names in the folder with the known names, and logs the changes.
     pub(super) fn names_changed(&mut self, call: &'static str) -> io::Result<()> {
         let mut names = BTreeMap::new();
         for (name, inode, path) in self.scan()? {
@@ -147,7 +147,11 @@ impl Folder {
         Ok(())
     }
 
-    /// Begins to track a file that the program made.
+    /// Begins to track a file that the program created.
+    ///
+    /// # Errors
+    ///
+    /// If the file has contents already.
     pub(super) fn new_file(&mut self, file: File, name: &str) -> io::Result<FileId> {
         if file.metadata()?.len() > 0 {
             return Err(unfit(format!("{name}, which came with contents from outside")));
@@ -155,12 +159,12 @@ impl Folder {
         self.track(file)
     }
 
-    /// Returns whether `path`, as the kernel names an open file, lies in the folder.
+    /// Returns whether `path`, the kernel's path of an open file, lies in the folder.
     pub(super) fn contains(&self, path: &Path) -> bool {
         path.starts_with(&self.path)
     }
 
-    /// Logs every length that is not the known one.
+    /// Logs every length that differs from the known one.
     pub(super) fn lengths_changed(&mut self, call: &'static str) -> io::Result<()> {
         for id in 0..self.files.len() as FileId {
             let len = self.files[id as usize].file.metadata()?.len();
@@ -176,7 +180,7 @@ impl Folder {
         self.now.files.get(&file).map_or(0, Sparse::len)
     }
 
-    /// Logs a file's contents from `offset` on as far as they differ from those known, and its length.
+    /// Logs the length of a file, and its contents where they differ from the known ones.
     pub(super) fn contents_changed(&mut self, call: &'static str, file: FileId) -> io::Result<()> {
         let found = Sparse::load(&self.files[file as usize].file)?;
         let known = self.now.files.get(&file).cloned().unwrap_or_default();
@@ -193,7 +197,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Logs what the program changed through mappings.
+    /// Logs the changes that the program made through mappings.
     pub(super) fn mappings_changed(&mut self) -> io::Result<()> {
         for id in 0..self.files.len() as FileId {
             if self.files[id as usize].is_mapped {
@@ -203,7 +207,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Returns what differs between the files and those that the log gives, in words.
+    /// Returns a description of the first difference between the files and the end of the log.
     pub(super) fn difference(&mut self) -> io::Result<Option<String>> {
         let mut found = Disk::default();
         for (name, inode, _) in self.scan()? {

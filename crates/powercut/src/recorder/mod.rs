@@ -1,19 +1,20 @@
-//! The recorder: runs a program under ptrace and logs what it does to the files of a folder.
+//! The recorder: runs a program under ptrace and logs the program's changes to the files of a folder.
 //!
 //! ```text
 //!   thread of the program ── stops (filter) ──► Calls::enter ── answered, or carried out ──► Calls::leave ──► Log
 //! ```
 //!
-//! A filter of the kernel stops the calls that matter and lets all others pass at full speed, so static builds and raw
-//! system calls are seen like any other. Calls that change recorded files are carried out one at a time, in the order in
-//! which they came: the log is one order of what happened, and no write is logged as before a sync that began before it.
+//! A seccomp filter stops the relevant calls and lets all others run at full speed, so statically linked programs and
+//! raw system calls are recorded too. Calls that change recorded files run one at a time, in the order of their
+//! arrival. The log is therefore totally ordered, and no write is logged before a sync that began earlier.
 //!
-//! What is not seen as it happens: bytes changed through a shared mapping are compared when something is synced, so of several
-//! values between two syncs only the last is in the log. Rings (`io_uring`) and `io_setup` are refused with `ENOSYS`, since
-//! their writes pass by no call; [`Recording::refused`] counts them.
+//! Bytes changed through a shared mapping are compared only at a sync. Of several values between two syncs, only the
+//! last is in the log. `io_uring_setup` and `io_setup` fail with `ENOSYS`, since their writes need no call that stops;
+//! [`Recording::refused`] counts them.
 //!
 //! Invariants:
-//! 1. A recording is complete: its log, applied to the first contents, gives the last ones byte for byte, or it is an error.
+//! 1. A recording is complete, or it is an error: its log, applied to the first contents, gives the last contents byte
+//!    for byte.
 //! 2. The program does not outlive the recorder.
 
 mod calls;
@@ -36,23 +37,23 @@ use sys::{Report, Tid};
 
 use crate::log::Log;
 
-/// What the recorder does besides looking on.
+/// Actions of the recorder beside observing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// The sync of a file, counted from 1, that fails with `EIO` and brings nothing to the disk.
+    /// Number of the file sync, counted from 1, that fails with `EIO` and makes nothing durable.
     pub failing_sync: Option<u64>,
-    /// Whether syncs are answered without being carried out: faster, and the same to the program.
+    /// Whether syncs return success without being run. This is faster, and the program sees no difference.
     pub answers_syncs: bool,
 }
 
-/// What a program did until its end.
+/// The recording of a program until its end.
 #[derive(Debug)]
 pub struct Recording {
-    /// What it did.
+    /// The program's log.
     pub log: Log,
-    /// How it ended.
+    /// Exit status of the program.
     pub status: ExitStatus,
-    /// Rings and asynchronous contexts that it asked for and did not get.
+    /// Number of refused `io_uring_setup` and `io_setup` calls.
     pub refused: u64,
 }
 
@@ -64,10 +65,11 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts `command` and records what it does to the files below `folder`, which nobody else may change meanwhile.
+    /// Starts `command` and records its changes to the files below `folder`. No other process may change these files
+    /// meanwhile.
     ///
     /// # Errors
-    /// The program does not start, or this system allows no tracing.
+    /// The program does not start, or this system does not permit tracing.
     pub fn start(command: Command, folder: &Path, options: Options) -> io::Result<Recorder> {
         let log = Arc::new(Mutex::new(Log::default()));
         let folder = Folder::open(folder, Arc::clone(&log))?;
@@ -105,7 +107,7 @@ impl Recorder {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits for the program's end.
+    /// Waits for the program's end and returns the recording.
     ///
     /// # Errors
     /// The recording is not complete: the program did something that the recorder cannot follow.
@@ -119,13 +121,13 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         self.signal(libc::SIGKILL);
         if let Some(thread) = self.thread.take() {
-            // Whoever drops a recorder does not want its recording.
+            // The caller does not want the recording, so its error is ignored.
             let _ = thread.join();
         }
     }
 }
 
-/// Returns whether this system lets a program be recorded; says aloud if not.
+/// Returns whether programs can be recorded on this system. Prints the reason if not.
 pub fn is_available() -> bool {
     static REASON: OnceLock<Option<String>> = OnceLock::new();
     let reason = REASON.get_or_init(|| {
@@ -133,7 +135,7 @@ pub fn is_available() -> bool {
         let recorded = std::fs::create_dir_all(&folder)
             .and_then(|()| Recorder::start(Command::new("true"), &folder, Options::default()))
             .and_then(Recorder::finish);
-        // What cannot be removed from the folder of temporary files is no reason not to record.
+        // A temporary folder that cannot be removed is no reason not to record.
         let _ = std::fs::remove_dir(&folder);
         recorded.err().map(|error| error.to_string())
     });
@@ -143,17 +145,17 @@ pub fn is_available() -> bool {
     reason.is_none()
 }
 
-/// The thread that traces.
+/// The state of the tracing thread.
 struct Tracer {
     root: Tid,
     calls: Calls,
     /// Threads seen so far.
     known: BTreeSet<Tid>,
-    /// Calls that have entered and not left.
+    /// Calls that have entered the kernel and not left it.
     watched: BTreeMap<Tid, Watched>,
-    /// The thread whose call changes files now.
+    /// Thread whose call currently changes files.
     busy: Option<Tid>,
-    /// Threads that wait for it, at their calls.
+    /// Threads that wait at their calls for the busy thread.
     waiting: VecDeque<Tid>,
     status: ExitStatus,
 }
@@ -161,7 +163,7 @@ struct Tracer {
 impl Tracer {
     fn spawn(mut command: Command, calls: Calls) -> io::Result<Tracer> {
         sys::trace(&mut command, filter::program());
-        // Its end is reported to the tracer, as that of every thread of it: nobody asks the child itself.
+        // The tracer's `wait` reports the child's end, like that of its threads, so the `Child` is not waited for.
         let root = command.spawn()?.id() as Tid;
         Ok(Tracer {
             root,
@@ -197,8 +199,8 @@ impl Tracer {
     fn trace(&mut self) -> io::Result<()> {
         while let Some((tid, report)) = sys::wait()? {
             match self.report(tid, report) {
-                // A thread that is killed while it stops is reported once more, as ended. If it was not, its file was
-                // closed beside it: the call goes its way.
+                // A thread killed while it is stopped gets one more report, of its end. If the thread lives, another
+                // thread has closed its file meanwhile: the call continues unobserved.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
                     let _ = sys::go_on(tid, 0, false);
                 }
@@ -251,11 +253,13 @@ impl Tracer {
 
     fn left(&mut self, tid: Tid) -> io::Result<()> {
         if self.watched.contains_key(&tid) {
-            // A thread that was killed at this very stop keeps its call, which is completed when its end is reported.
+            // A thread killed at this stop keeps its entry in `watched`. The call is completed when the thread's end is
+            // reported.
             let result = sys::registers(tid)?.rax as i64;
             let watched = self.watched.remove(&tid).expect("it was just found");
             match self.calls.leave(tid, watched, result) {
-                // It was killed while its memory was read: what the call did is found in the files.
+                // The thread was killed while its memory was read: the changes of the call are found by comparing the
+                // files.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => self.calls.find_all()?,
                 outcome => outcome?,
             }
@@ -276,7 +280,7 @@ impl Tracer {
         self.release(tid)
     }
 
-    /// Lets the next threads enter, if `tid` was what they waited for.
+    /// Ends the exclusive turn of `tid`, if it is the busy thread, and lets the next waiting threads enter.
     fn release(&mut self, tid: Tid) -> io::Result<()> {
         if self.busy != Some(tid) {
             return Ok(());

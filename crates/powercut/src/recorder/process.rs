@@ -1,4 +1,5 @@
-//! What `/proc` and the memory of a traced thread tell: its open files and the buffers that it names.
+//! Information about a traced thread from `/proc` and from its memory: its open files, and the buffers that its calls
+//! name.
 
 use std::fs;
 use std::io;
@@ -9,9 +10,9 @@ use super::sys::{Tid, read_memory};
 /// Position and flags of an open file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OpenFile {
-    /// Where the next read or write without an offset goes.
+    /// Position of the next read or write without an offset.
     pub(super) position: u64,
-    /// As `open` took them.
+    /// Flags in the form of `open`.
     pub(super) flags: i32,
 }
 
@@ -19,27 +20,27 @@ fn place(tid: Tid, folder: &str, descriptor: u64) -> PathBuf {
     PathBuf::from(format!("/proc/{tid}/{folder}/{}", descriptor as i32))
 }
 
-/// Makes "not found" in `/proc` the error of a thread that was killed meanwhile.
+/// Converts the error "not found" in `/proc` to `ESRCH`, the error for a thread that was killed meanwhile.
 fn gone(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::NotFound { io::Error::from_raw_os_error(libc::ESRCH) } else { error }
 }
 
-/// Returns what kind of file an open one is, and which; nothing for a descriptor that is not open.
+/// Returns the metadata of an open file, or `None` if the descriptor is not open.
 pub(super) fn facts(tid: Tid, descriptor: u64) -> Option<fs::Metadata> {
     fs::metadata(place(tid, "fd", descriptor)).ok()
 }
 
-/// Returns the path of an open file, as the kernel has it now.
+/// Returns the current path of an open file.
 pub(super) fn path(tid: Tid, descriptor: u64) -> io::Result<PathBuf> {
     fs::read_link(place(tid, "fd", descriptor)).map_err(gone)
 }
 
-/// Opens a thread's file anew, for reading.
+/// Opens a thread's open file once more, for reading.
 pub(super) fn reopen(tid: Tid, descriptor: u64) -> io::Result<fs::File> {
     fs::File::open(place(tid, "fd", descriptor)).map_err(gone)
 }
 
-/// Returns position and flags of an open file.
+/// Returns the position and the flags of an open file.
 pub(super) fn open_file(tid: Tid, descriptor: u64) -> io::Result<OpenFile> {
     let text = fs::read_to_string(place(tid, "fdinfo", descriptor)).map_err(gone)?;
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -51,20 +52,20 @@ pub(super) fn open_file(tid: Tid, descriptor: u64) -> io::Result<OpenFile> {
     }
 }
 
-/// Returns `length` bytes from `address` on.
+/// Returns `length` bytes of the thread's memory from `address` on.
 pub(super) fn bytes(tid: Tid, address: u64, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length as usize];
     read_memory(tid, address, &mut bytes)?;
     Ok(bytes)
 }
 
-/// Returns the 64-bit numbers from `address` on.
+/// Returns `count` 64-bit numbers of the thread's memory from `address` on.
 pub(super) fn words(tid: Tid, address: u64, count: u64) -> io::Result<Vec<u64>> {
     let bytes = bytes(tid, address, count * 8)?;
     Ok(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
 }
 
-/// Returns the pieces of a scattered buffer: address and length of each.
+/// Returns the address and the length of each piece of a scattered buffer (`iovec`).
 pub(super) fn pieces(tid: Tid, vector: u64, count: u64) -> io::Result<Vec<(u64, u64)>> {
     let words = words(tid, vector, count.min(1024) * 2)?;
     Ok(words.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
@@ -79,18 +80,18 @@ pub(super) fn gathered(tid: Tid, pieces: &[(u64, u64)]) -> io::Result<Vec<u8>> {
     Ok(gathered)
 }
 
-/// A part of a process's memory that shows a file.
+/// A part of a process's memory into which a file is mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mapping {
     /// Number of the file's inode.
     pub(super) inode: u64,
     /// First byte in the file.
     pub(super) offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub(super) length: u64,
 }
 
-/// Returns the parts of files that lie in memory from `address` on.
+/// Returns the parts of files that are mapped within `length` bytes from `address` on.
 pub(super) fn mappings(tid: Tid, address: u64, length: u64) -> io::Result<Vec<Mapping>> {
     let text = fs::read_to_string(format!("/proc/{tid}/maps")).map_err(gone)?;
     let mapping = |line: &str| {
