@@ -6,11 +6,11 @@ use imbrex_trace::{Facts, Request, Source, TraceError};
 use crate::machine::ProcessorTime;
 use crate::memory::resident_now_bytes;
 
-/// The state at a given count of requests.
+/// State of a run at a given count of requests.
 pub struct Checkpoint {
-    /// Requests read from the source before it.
+    /// Number of requests read from the source before the checkpoint.
     pub requests: u64,
-    /// Processor time.
+    /// Processor time of the thread.
     pub at: ProcessorTime,
     /// Simulated time.
     pub now: SimTime,
@@ -18,18 +18,19 @@ pub struct Checkpoint {
     pub resident_bytes: u64,
 }
 
-/// A source with checkpoints.
+/// Source of requests that records checkpoints.
 pub struct CheckpointedSource {
     source: Box<dyn Source>,
     counts: Vec<u64>,
-    /// Checkpoints so far, in order.
+    /// Checkpoints recorded so far, in order.
     pub checkpoints: Vec<Checkpoint>,
-    /// Requests read so far.
+    /// Number of requests read so far.
     pub requests: u64,
 }
 
 impl CheckpointedSource {
-    /// Wraps `source`; `counts` of requests are in rising order.
+    /// Returns a source that reads from `source` and records a checkpoint at each of `counts`, which are in rising
+    /// order.
     pub fn new(source: Box<dyn Source>, counts: &[u64]) -> CheckpointedSource {
         CheckpointedSource { source, counts: counts.to_vec(), checkpoints: Vec::new(), requests: 0 }
     }

@@ -1,5 +1,5 @@
-//! The core of the file systems: files made in a second, memory a file, mounting a million of them. One thread, the media in
-//! memory, no fsync; log and checkpoints included.
+//! The core of the file systems: files made a second, memory per file, and the time to mount a million files. One
+//! thread, media in memory, no fsync; the log and checkpoints are included.
 
 use std::future::Future;
 use std::time::Instant;
@@ -22,7 +22,7 @@ const FILES: usize = 1_000_000;
 const FOLDERS: usize = 1000;
 const CALLER: Caller = Caller { uid: 1000, gid: 1000 };
 
-/// Measures what the rows named after `only` say.
+/// Measures the rows whose names contain `only`.
 pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     let is_wanted = |name: &str| name.contains(only);
     let thousands = |seconds: f64| FILES as f64 / seconds / 1e3;
@@ -51,7 +51,7 @@ pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     assert_eq!(fs.statfs().files - fs.statfs().files_free, (FILES + FOLDERS + 1) as u64);
 }
 
-/// A drive in memory, and the clock it is on.
+/// A drive in memory, and the `Clock` (executor) on which its tasks run.
 struct Place {
     clock: Clock,
     device: Device,
@@ -81,7 +81,7 @@ impl Place {
     }
 }
 
-/// Makes the files, and unmounts: where they are, and the seconds that making them took.
+/// Makes the files and unmounts. Returns the drive, and the seconds that the making of the files took.
 fn made(folders: usize, with_data: bool) -> (Place, f64) {
     let place = Place::new();
     let device = place.device.clone();
@@ -106,14 +106,14 @@ fn made(folders: usize, with_data: bool) -> (Place, f64) {
     place.run(async move {
         fs.unmount().await.expect("there is room");
         drop(fs);
-        // Its tasks end, and let go of it.
+        // The tasks of the file system end meanwhile, and drop their references to the device.
         clock.sleep(1_000_000).await;
     });
     (place, seconds)
 }
 
 async fn make_file(fs: &Fs, folder: Inode, number: usize, with_data: bool) {
-    // A name of sixteen bytes.
+    // The name has sixteen bytes.
     let name = format!("file{number:012}");
     let inode = fs.make_node(folder, name.as_bytes(), 0o100_644, 0, CALLER).await.expect("it is new").inode;
     if with_data {

@@ -1,9 +1,9 @@
-//! `imbrex-bench fuse OURS THEIRS`: two mounted directories side by side, as applications see them: files made, looked at,
-//! read at random, written and read in order. Each is measured in turn, five times; the median of the ratios is told, over
-//! one where ours is faster.
+//! `imbrex-bench fuse OURS THEIRS` compares two mounted directories as applications see them. The parts are: making
+//! files, reading their attributes, random reads, and writing and reading in order. Each part is measured in turn on
+//! both, five times. The figure is the median of the ratios, which is over one where ours is faster.
 //!
-//! Data are read and written past the page cache, and what the kernel remembers of names is dropped before they are looked
-//! at, which takes root.
+//! Data are read and written with direct I/O, past the page cache. The kernel's caches of names and attributes are
+//! dropped before each part, which needs root.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -20,10 +20,10 @@ const SMALL: usize = 4096;
 const LARGE: usize = 1 << 20;
 const MIBS: u64 = 256;
 
-/// What is measured: its name, how, and the target of the ratio.
+/// Part of the comparison: its name, the function that does it, and the target of the ratio.
 type Part = (&'static str, fn(&Path, u64) -> io::Result<()>, Option<f64>);
 
-/// Reading in order has none: it is faster than the other.
+/// Parts. Reading in order has no target, since ours is faster there.
 const PARTS: [Part; 5] = [
     ("FUSE: files made, over passthrough_hp", make, Some(1.0)),
     ("FUSE: files looked at, over passthrough_hp", look, Some(1.0)),
@@ -32,7 +32,7 @@ const PARTS: [Part; 5] = [
     ("FUSE: random reads of 4 KiB, over passthrough_hp", read_at_random, Some(0.8)),
 ];
 
-/// Measures `ours` beside `theirs`.
+/// Measures `ours` and `theirs` in turn and reports the ratios.
 pub fn measure(ours: &Path, theirs: &Path, report: &mut dyn FnMut(Row)) -> io::Result<()> {
     let mut ratios = vec![Vec::new(); PARTS.len()];
     for round in 0..ROUNDS as u64 {
@@ -40,7 +40,8 @@ pub fn measure(ours: &Path, theirs: &Path, report: &mut dyn FnMut(Row)) -> io::R
         folders.iter().try_for_each(fs::create_dir)?;
         for (number, (_, part, _)) in PARTS.iter().enumerate() {
             let mut seconds = [0.0; 2];
-            // Whoever goes first finds the machine as the other left it: they take turns.
+            // The first directory measured finds the machine as the second left it, so the two take turns in being
+            // first.
             for place in [round as usize % 2, (round as usize + 1) % 2] {
                 drop_caches()?;
                 let began = Instant::now();
@@ -58,7 +59,7 @@ pub fn measure(ours: &Path, theirs: &Path, report: &mut dyn FnMut(Row)) -> io::R
     Ok(())
 }
 
-/// What the kernel remembers of names and files.
+/// Drops the kernel's page cache and its caches of names and inodes.
 fn drop_caches() -> io::Result<()> {
     fs::write("/proc/sys/vm/drop_caches", "3")
 }
@@ -77,7 +78,7 @@ fn direct(folder: &Path, is_new: bool) -> io::Result<File> {
     options.open(folder.join("large"))
 }
 
-/// A buffer that direct I/O takes: its beginning is a multiple of 4 KiB.
+/// Returns a buffer for direct I/O, which begins at a multiple of 4 KiB.
 fn aligned(space: &mut Vec<u8>, length: usize) -> &mut [u8] {
     space.resize(length + SMALL, 7);
     let from = space.as_ptr().align_offset(SMALL);

@@ -1,4 +1,4 @@
-//! Requests a second that generators make, on one core: they have to stay out of the way of the drives that they feed.
+//! Requests a second that generators make on one core. Generators must be much faster than the drives that they feed.
 
 use imbrex_disk::SimTime;
 use imbrex_trace::Source;
@@ -7,7 +7,7 @@ use imbrex_trace::generators::{self, Generator, WorkloadSpec};
 use crate::Row;
 use crate::machine::ProcessorTime;
 
-/// A generator's name in the table, and its words.
+/// Cases: (name in the table, words of the generator).
 const CASES: [(&str, &str); 4] = [
     ("generating uniform writes", "rw=randwrite,bs=4k,number_ios=5000000"),
     ("generating zipf writes", "rw=randwrite,bs=4k,random_distribution=zipf:1.1,number_ios=5000000"),
@@ -15,13 +15,13 @@ const CASES: [(&str, &str); 4] = [
     ("generating the stand-in for w87", "cloudphysics-w87"),
 ];
 
-/// A drive of 8 TB.
+/// Number of sectors of a drive of 8 TB.
 const DEVICE_SECTORS: u64 = 15_628_053_168;
 
-/// Runs each case this often, and keeps the best: the machine's noise only ever slows.
+/// Number of runs of each case. The best is kept, since noise of the machine only slows a run.
 const ROUNDS: usize = 3;
 
-/// Measures every case whose name holds `only`.
+/// Measures every case whose name contains `only`.
 pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     for (name, words) in CASES.iter().filter(|(name, _)| name.contains(only)) {
         let value = (0..ROUNDS).map(|_| millions_per_second(words)).fold(0.0, f64::max);

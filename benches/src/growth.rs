@@ -1,5 +1,5 @@
-//! `imbrex-bench growth FOLDER` measures processor time and memory by requests: up to a hundred million random writes of 4 KiB on
-//! drives as sold. It prints a table and writes charts into FOLDER.
+//! `imbrex-bench growth FOLDER` measures processor time and memory by number of requests: up to a hundred million
+//! random writes of 4 KiB on drives as sold. It prints a table and writes charts into FOLDER.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +10,7 @@ use imbrex_sim::{Engine, Unobserved};
 use crate::checkpoints::{Checkpoint, CheckpointedSource};
 use crate::steady::{open, set_up};
 
-/// Drives, and the million requests up to which each is run: minutes each.
+/// Drives: (name, number of requests in millions). Each run takes minutes.
 const DRIVES: [(&str, u64); 6] = [
     ("cmr-7200", 100),
     ("seagate-st5000as0011-as-sold", 30),
@@ -20,13 +20,13 @@ const DRIVES: [(&str, u64); 6] = [
     ("cassuto-307g+s-blocks", 10),
 ];
 
-/// Million requests of each column.
+/// Numbers of requests of the columns, in millions.
 const MARKS: [u64; 5] = [1, 3, 10, 30, 100];
 
-/// Million requests, processor seconds and megabytes.
+/// Point of a curve: (million requests, processor seconds, megabytes).
 type Point = (u64, f64, f64);
 
-/// Runs all, prints the table and writes the charts.
+/// Measures all drives, prints the table and writes the charts.
 pub fn measure(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     println!("| drive | {} |", MARKS.map(|mark| format!("{mark} million")).join(" | "));
@@ -64,7 +64,8 @@ pub fn measure(folder: &Path) -> io::Result<()> {
 fn growth(drive: &str, most: u64) -> Vec<Point> {
     let (drive, options) = set_up(drive, true, 0);
     let marks: Vec<u64> = [0].into_iter().chain(MARKS.into_iter().filter(|&mark| mark <= most)).collect();
-    // The last checkpoint lies before one more request.
+    // The source records a checkpoint when it is asked for the next request, so the last checkpoint needs one request
+    // more.
     let words = format!("rw=randwrite,bs=4k,number_ios={},seed=1", most * 1_000_000 + 1);
     let source = open(&words, drive.capacity_bytes() / 512);
     let mut source = CheckpointedSource::new(source, &marks.iter().map(|mark| mark * 1_000_000).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Images: how long it takes to make a large drive, and to open one whose journal is long.
+//! Images: the time to make a large drive, and to open an image whose journal is long.
 
 use std::path::Path;
 use std::time::Instant;
@@ -19,7 +19,7 @@ const OPEN: &str = "open an image of a million journal records";
 const RECORDS: u64 = 1_000_000;
 const LAYER: &str = "fully-associative";
 
-/// Measures the rows whose name holds `only`.
+/// Measures the rows whose names contain `only`.
 pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     let folder = std::env::temp_dir().join(format!("imbrex-bench-images-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("there is a temporary folder");
@@ -30,11 +30,11 @@ pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     };
     row(CREATE, create, Some(1.0));
     row(OPEN, open, None);
-    // What cannot be removed is in the system's own temporary folder.
+    // A folder that cannot be removed stays in the system's temporary folder, which is harmless.
     let _ = std::fs::remove_dir_all(&folder);
 }
 
-/// Seconds from the words to the file.
+/// Returns the seconds from the words of a drive to its finished image.
 fn create(folder: &Path) -> f64 {
     let begun = Instant::now();
     let spec = DriveSpec::parse("imr-20t").expect("the words are right");
@@ -45,7 +45,7 @@ fn create(folder: &Path) -> f64 {
     begun.elapsed().as_secs_f64()
 }
 
-/// Seconds that opening takes, once the journal is that long.
+/// Returns the seconds to open an image with [`RECORDS`] journal records.
 fn open(folder: &Path) -> f64 {
     let path = folder.join("long");
     write_records(&path);
@@ -57,7 +57,7 @@ fn open(folder: &Path) -> f64 {
     seconds
 }
 
-/// Makes a drive and writes to it until its journal is long.
+/// Makes a drive and writes to it until its journal has [`RECORDS`] records.
 fn write_records(path: &Path) {
     let info = registry::named(LAYER).expect("it is registered");
     let spec = DriveSpec::parse(&format!("toy+{LAYER}:{}", info.toys[0])).expect("key=value");
@@ -72,7 +72,7 @@ fn write_records(path: &Path) {
         lba = (lba + 7919) % capacity;
         plan.clear();
         drive.layer.plan(&[Command::write(lba, 1)], &mut plan);
-        // Only the records matter: what does not touch the journal is left out.
+        // Only journal records matter here, so the plan's other steps are left out.
         plan.steps.retain(|step| step.op == StepOp::Note);
         plan.phases.truncate(1);
         store.execute(&plan, &mut [Transfer { lba, data: Data::Write(&data) }]).expect("there is room");

@@ -1,24 +1,24 @@
-//! The machine that figures came from: processor, cores, memory, kernel, compiler.
+//! The machine on which figures were measured: processor, cores, memory, kernel, version of Imbrex.
 
 use std::time::Instant;
 
 use serde::Serialize;
 
-/// How long this thread has run, as Linux tells; by the wall where it does not.
+/// Processor time of this thread as Linux counts it, or the wall clock where Linux does not count it.
 pub enum ProcessorTime {
-    /// Nanoseconds on a processor.
+    /// Time on a processor, in ns.
     Thread(u64),
-    /// A moment.
+    /// Moment of the wall clock.
     Wall(Instant),
 }
 
 impl ProcessorTime {
-    /// So far.
+    /// Returns the time so far.
     pub fn now() -> ProcessorTime {
         thread_ns().map_or_else(|| ProcessorTime::Wall(Instant::now()), ProcessorTime::Thread)
     }
 
-    /// Seconds from an earlier moment to this one.
+    /// Returns the seconds from an earlier moment to this one.
     pub fn seconds_since(&self, earlier: &ProcessorTime) -> f64 {
         match (earlier, self) {
             (ProcessorTime::Thread(begun_ns), ProcessorTime::Thread(ended_ns)) => (ended_ns - begun_ns) as f64 / 1e9,
@@ -27,7 +27,7 @@ impl ProcessorTime {
         }
     }
 
-    /// Since then.
+    /// Returns the seconds from this moment to now.
     pub fn elapsed_seconds(&self) -> f64 {
         match self {
             ProcessorTime::Thread(begun_ns) => {
@@ -44,7 +44,7 @@ fn thread_ns() -> Option<u64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// A machine.
+/// Description of a machine.
 #[derive(Serialize)]
 pub struct Machine {
     processor: String,
@@ -55,7 +55,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one, as Linux tells.
+    /// Returns the description of this machine, from `/proc`.
     pub fn read() -> Machine {
         let field = |file: &str, key: &str| {
             let text = std::fs::read_to_string(file).unwrap_or_default();
@@ -73,7 +73,7 @@ impl Machine {
         }
     }
 
-    /// A file name for it.
+    /// Returns a file name for the machine: processor and number of cores.
     pub fn slug(&self) -> String {
         let words: Vec<_> = self
             .processor

@@ -1,7 +1,10 @@
-//! `make bench`: drives as sold, in steady state; requests a second through the whole simulator, drive by drive; generators; trace
-//! reading in MB/s; with the targets beside. `--record FOLDER` keeps the figures there with the machine they came from. `--only WORD`
-//! runs the rows whose name holds the word. `fuse OURS THEIRS` measures two mounted directories beside each other ([`fuse`]), `growth FOLDER`
-//! seconds and memory by requests ([`growth`]).
+//! `make bench` measures drives as sold in steady state, requests a second through the whole simulator, generators,
+//! trace reading, memory, images, file systems and served drives. It prints each figure with its target. Options and
+//! other commands:
+//! - `--record FOLDER` writes the figures into FOLDER, with a description of the machine;
+//! - `--only WORD` measures only the rows whose names contain WORD;
+//! - `fuse OURS THEIRS` compares two mounted directories ([`fuse`]);
+//! - `growth FOLDER` measures processor time and memory by number of requests ([`growth`]).
 
 mod checkpoints;
 mod files;
@@ -23,17 +26,17 @@ use serde::Serialize;
 /// One measured figure.
 #[derive(Serialize)]
 struct Row {
-    /// What was measured.
+    /// Name of the measurement.
     name: String,
-    /// The figure.
+    /// Measured value.
     value: f64,
-    /// Its unit.
+    /// Unit of the value.
     unit: &'static str,
-    /// What it should be at least (at most, for memory).
+    /// Target: the smallest value to reach, or for memory and durations the largest.
     target: Option<f64>,
 }
 
-/// Everything of one run.
+/// Figures of one run of the benchmarks.
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,
@@ -41,7 +44,7 @@ struct Document {
     rows: Vec<Row>,
 }
 
-/// Measures the rows whose name holds a word, and reports each.
+/// Function that measures the rows whose names contain a word, and reports each.
 type Group = fn(&str, &mut dyn FnMut(Row));
 
 fn main() {
@@ -110,7 +113,7 @@ fn print(row: &Row) {
     println!("{:58} {:>12.2} {target:>12} {}", row.name, row.value, row.unit);
 }
 
-/// Two mounted directories beside each other.
+/// Compares two mounted directories and prints the rows.
 fn beside(ours: &Path, theirs: &Path) {
     if let Err(error) = fuse::measure(ours, theirs, &mut |row| print(&row)) {
         eprintln!("imbrex-bench fuse: {error} (it takes root and two directories that may be written)");

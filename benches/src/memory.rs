@@ -1,4 +1,4 @@
-//! Memory: the peak of the process while a generated workload of 100 million requests runs, streaming.
+//! Memory: growth of the process's peak from a generated workload of one million requests to one of 100 million.
 
 use imbrex_disk::{Profile, SimDuration};
 use imbrex_sim::schedule::Schedule;
@@ -7,7 +7,7 @@ use imbrex_trace::generators::{Generator, WorkloadSpec};
 
 use crate::Row;
 
-/// Measures what resident memory grows by between one million requests and a hundred million.
+/// Measures the growth of peak memory between one million requests and 100 million.
 pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     const NAME: &str = "memory growth, 1 to 100 million requests";
     if !NAME.contains(only) {
@@ -40,16 +40,16 @@ fn run(requests: u64) {
     Engine::new(drive, options, &mut source, &mut Unobserved).run().expect("generators do not fail");
 }
 
-/// The peak so far, as Linux tells.
+/// Returns the peak of resident memory so far, in bytes, as Linux reports it.
 fn resident_bytes() -> u64 {
     told("VmHWM")
 }
 
-/// Resident memory now, without what the allocator keeps for later.
+/// Returns the resident memory now, in bytes, without free memory that the allocator keeps.
 pub fn resident_now_bytes() -> u64 {
     #[cfg(target_env = "gnu")]
-    #[allow(unsafe_code)] // only the allocator can be asked to give memory back
-    // SAFETY: it takes no pointer, and may be called at any time.
+    #[allow(unsafe_code)] // only the allocator can return its free memory to the system
+    // SAFETY: `malloc_trim` takes no pointer, and may be called at any time.
     unsafe {
         libc::malloc_trim(0);
     }

@@ -1,4 +1,5 @@
-//! Trace reading from memory: MSR CSV in MB/s, and the same requests in our Parquet, which is a quarter as long, beside it.
+//! Trace reading from memory: MSR CSV in MB/s, and our Parquet of the same requests, which is a quarter as long,
+//! relative to the CSV.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -9,13 +10,13 @@ use imbrex_trace::{Input, TraceOptions, writers};
 use crate::Row;
 use crate::machine::ProcessorTime;
 
-/// Lines of the CSV: some 50 MB.
+/// Number of lines of the CSV: some 50 MB.
 const LINES: usize = 1_000_000;
 
-/// Readings of each, in turn. Of rates the best is kept, of ratios the one in the middle.
+/// Number of readings of each format, in turn. The best rate and the median of the ratios are kept.
 const ROUNDS: usize = 3;
 
-/// Measures reading.
+/// Measures the rows whose names contain `only`: both, if either name does.
 pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     const CSV: &str = "reading MSR CSV";
     const PARQUET: &str = "reading Parquet, over MSR CSV";
@@ -35,7 +36,7 @@ pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     report(Row { name: PARQUET.into(), value: ratios[ROUNDS / 2], unit: "times", target: Some(1.0) });
 }
 
-/// A file in memory that outlives its writer.
+/// File in memory whose bytes outlive its writer.
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<u8>>>);
 
@@ -50,7 +51,7 @@ impl Write for Memory {
     }
 }
 
-/// The requests of `csv` as our Parquet.
+/// Converts the requests of `csv` and returns them as our Parquet.
 fn parquet(csv: &[u8]) -> Vec<u8> {
     let memory = Memory::default();
     let writer = (writers::imbrex().open)(Box::new(memory.clone()), "bench").expect("memory takes it");

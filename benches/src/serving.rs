@@ -1,10 +1,11 @@
-//! Served drives without a pace, against nbdkit: drives in memory and images without syncs against its memory plugin, images with
-//! syncs against its file plugin. fio's nbd engine drives both on this machine in one run, in turn; the figure is the ratio of
-//! the medians. A second row says the same of what a second of the server's processor time achieves: on a busy machine that is
-//! the fairer one.
+//! Served drives without a pace, compared with nbdkit. Drives in memory and images without syncs are compared with its
+//! memory plugin, images with syncs with its file plugin. fio's nbd engine sends requests to both servers in turn, on
+//! this machine in one run; the figure is the ratio of the medians. A second row is the ratio of bytes per second of
+//! the server's processor time, which is fairer on a busy machine.
 //!
-//! An image lies in the system's temporary folder, and so does the file of nbdkit: `TMPDIR` names another. With syncs both
-//! get the same flushes, one after so many writes, and write what is flushed to the host's disk before they answer.
+//! An image lies in the system's temporary folder, and so does the file of nbdkit; `TMPDIR` names another folder. With
+//! syncs, both servers get a flush after every 32 writes. Both write flushed data to the host's disk before they
+//! answer.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -21,40 +22,40 @@ use imbrex_sim::{Drive, DriveSpec};
 
 use crate::Row;
 
-/// What a served drive should reach of nbdkit's throughput.
+/// Target: share of nbdkit's throughput that a served drive should reach.
 const TARGET: f64 = 0.8;
-/// Runs of each server, in turn.
+/// Number of runs of each server, in turn.
 const ROUNDS: usize = 5;
-/// Writes between two flushes, where a server syncs.
+/// Option of fio for the number of writes between two flushes, for servers that sync.
 const WRITES_A_FLUSH: &str = "--fsync=32";
 
-/// Name and fio's words of a pattern; bytes worked on.
+/// Patterns: (name, fio's pattern, size of a block, size of the region).
 const PATTERNS: [(&str, &str, &str, &str); 4] = [
     ("1 MiB sequential writes", "write", "1m", "256m"),
     ("1 MiB sequential reads", "read", "1m", "256m"),
     ("4 KiB random writes", "randwrite", "4k", "64m"),
     ("4 KiB random reads", "randread", "4k", "64m"),
 ];
-/// Requests on their way at once.
+/// Numbers of requests in flight.
 const DEPTHS: [&str; 3] = ["1", "4", "32"];
 
-/// A drive of ours and what it is measured against.
+/// Drive of ours, and the kind of nbdkit that it is compared with.
 struct Pair {
     /// Prefix of the rows' names.
     name: &'static str,
     drive: &'static str,
     place: Place,
-    /// Whether only 4 KiB writes are measured.
+    /// Whether only random writes of 4 KiB are measured.
     is_small_writes: bool,
 }
 
-/// Where the bytes of both servers are.
+/// Places where both servers keep their data.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Memory,
-    /// Ours in an image without syncs, nbdkit's in memory.
+    /// Our data in an image without syncs, nbdkit's in memory.
     Image,
-    /// Both in files, synced at a flush.
+    /// Both in files that are synced at a flush.
     SyncedImage,
 }
 
@@ -63,14 +64,14 @@ const PAIRS: [Pair; 3] = [
     Pair { name: "serve an image, --sync none,", drive: "cmr-7200", place: Place::Image, is_small_writes: true },
     Pair {
         name: "serve an image, --sync barrier, a flush each 32,",
-        // Without a volatile cache each write would be durable when it is answered, and those of nbdkit are not.
+        // Without a volatile cache each of our writes would be durable when it is answered, and nbdkit's are not.
         drive: "cmr-7200:host.write_cache_bytes=67108864",
         place: Place::SyncedImage,
         is_small_writes: true,
     },
 ];
 
-/// What is measured.
+/// Row to measure: its name, and the options of fio.
 struct Case {
     name: String,
     words: Vec<String>,
@@ -94,7 +95,7 @@ fn cases(pair: &Pair) -> Vec<Case> {
     with_depths.map(case).collect()
 }
 
-/// Measures the rows whose name holds `only`.
+/// Measures the rows whose names contain `only`.
 pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     PAIRS.iter().for_each(|pair| measure_pair(pair, only, report));
 }
@@ -112,13 +113,13 @@ fn measure_pair(pair: &Pair, only: &str, report: &mut dyn FnMut(Row)) {
             let drive = drive(pair, &folder);
             let servers = [(&theirs, nbdkit.id()), (&ours, std::process::id())];
             with_drive(drive, &ours, || measure_all(&rows, &servers, pair.place, report));
-            // It may have ended by itself.
+            // nbdkit may have ended by itself, which is not an error.
             let _ = nbdkit.kill();
             let _ = nbdkit.wait();
         }
         Err(error) => eprintln!("skipped: served drives (nbdkit: {error})"),
     }
-    // The sockets in it are of no use to anybody.
+    // A failure to remove the folder is harmless: only unused sockets and files are left.
     let _ = std::fs::remove_dir_all(&folder);
 }
 
@@ -166,9 +167,9 @@ fn with_drive(drive: EmulatedDrive, socket: &Path, work: impl FnOnce()) {
     front.stop(pacer).expect("the host's disk does not fail");
 }
 
-/// Measures each row with both servers, of which there are socket and process.
+/// Measures each row with both servers, each given as (socket, process ID).
 fn measure_all(rows: &[Case], servers: &[(&PathBuf, u32); 2], place: Place, report: &mut dyn FnMut(Row)) {
-    // Memory and blocks that both will use are given to them first.
+    // Both servers first allocate the memory and blocks that the measured runs will use.
     for (socket, _) in servers {
         fio(socket, &["--rw=write", "--bs=1m", "--size=256m"]);
     }
@@ -202,15 +203,16 @@ fn measure_all(rows: &[Case], servers: &[(&PathBuf, u32); 2], place: Place, repo
     }
 }
 
-/// Processor time of a process so far, in the kernel's ticks.
+/// Returns the processor time of a process so far, in the kernel's clock ticks.
 fn processor_ticks(process: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
-    // The name, in brackets, may have spaces; user and system time are the 12th and 13th words after it.
+    // The process name, in brackets, may contain spaces. User and system time are the 12th and 13th words after the
+    // brackets.
     let words = stat.rsplit(')').next().expect("a part is always there").split_whitespace();
     words.skip(11).take(2).map(|word| word.parse::<u64>().expect("the kernel writes numbers")).sum()
 }
 
-/// Bytes a second of one run of fio, and bytes.
+/// Calls fio once and returns (bytes a second, bytes), or `None` if fio or its nbd engine is missing.
 fn fio(socket: &Path, words: &[&str]) -> Option<(f64, f64)> {
     let output = Command::new("fio")
         .args(["--name=bench", "--ioengine=nbd", "--output-format=json"])

@@ -1,6 +1,6 @@
 //! Requests a second through arrival, queue, layer, mechanics and metrics, from a trace in memory, on one core.
 //!
-//! Seconds are those in which the core worked for us, so that whatever else the machine does does not count.
+//! Seconds are processor time of this thread, so that other work of the machine does not count.
 
 use imbrex_disk::{Profile, SimDuration, SimTime};
 use imbrex_sim::schedule::Schedule;
@@ -10,15 +10,15 @@ use imbrex_trace::{Recorded, Request};
 use crate::Row;
 use crate::machine::ProcessorTime;
 
-/// A row to measure.
+/// Row to measure.
 struct Case {
     name: &'static str,
     drive: &'static str,
     workload: &'static str,
     schedule: &'static str,
     arrival: Arrival,
-    /// The drive that the same requests are given in turn, first come first served, and the share of its rate to reach; none:
-    /// `target` is in million requests a second.
+    /// Drive for comparison. It serves the same requests in order of arrival, and `target` is the share of its rate
+    /// that `drive` should reach. With `None`, `target` is in million requests a second.
     beside: Option<&'static str>,
     target: f64,
 }
@@ -36,10 +36,11 @@ impl Case {
 const MIXED: &str = "rw=randrw,rwmixread=50,bs=4k,number_ios=5000000,seed=1";
 const READS: &str = "rw=randread,bs=4k,number_ios=3000000,seed=1";
 const ABSORBED: &str = "rw=randwrite,bs=4k,number_ios=700000,seed=1";
-/// As many as the caches of the Seagates take.
+/// Workloads with as many writes as the caches of the Seagate drives take.
 const ABSORBED_5000: &str = "rw=randwrite,bs=4k,number_ios=180000,seed=1";
 const ABSORBED_8000: &str = "rw=randwrite,bs=4k,number_ios=190000,seed=1";
-/// The stand-in of 3.3 million requests for a CloudPhysics machine: run as `imbrex simulate` would, with the drive's cache.
+/// Stand-in of 3.3 million requests for a CloudPhysics machine. It is run with the drive's volatile cache, as by
+/// `imbrex simulate`.
 const W106: &str = "cloudphysics-w106";
 
 const QUEUE: Arrival = Arrival::FixedQueue(64);
@@ -92,11 +93,11 @@ const CASES: [Case; 18] = [
     Case::fifo("track-map, w106", "imr-1t+track-map", W106, QUEUE).of(IMR, 0.6),
 ];
 
-/// Runs a case this often, in turn with the drive beside it. Of rates the best is kept, for the machine's noise only ever
-/// slows, and of ratios the one in the middle.
+/// Number of runs of a case, in turn with the drive for comparison. The best rate is kept, since noise of the machine
+/// only slows a run; of the ratios, the median.
 const ROUNDS: usize = 3;
 
-/// Measures every case whose name holds `only`.
+/// Measures every case whose name contains `only`.
 pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     for case in CASES.iter().filter(|case| case.name.contains(only)) {
         let requests = record(case.workload, build(case.drive).capacity_bytes() / 512);
@@ -133,7 +134,7 @@ fn record(words: &str, device_sectors: u64) -> Vec<Request> {
     requests
 }
 
-/// The rate of `drive` with the requests of a case.
+/// Returns the rate, in million requests a second, of `drive` with the requests of a case.
 fn millions_per_second(case: &Case, drive: &str, schedule: &str, requests: &[Request]) -> f64 {
     let mut source = Recorded::new(requests.to_vec());
     let drive = build(drive);

@@ -1,10 +1,16 @@
-//! Measures drives as sold (with their scheduler and their volatile cache) once cleaning is steady, 16 requests outstanding. Reports
-//! physical accesses a second, as a share of those of the plainest row (a conventional drive, first come first served, no cache) on
-//! the same core in the same run; requests a second; and bytes of the map.
+//! Drives as sold, with their scheduler and volatile cache, in steady state with 16 requests outstanding. Each drive
+//! has four rows:
+//! - its physical accesses a second, as a share of those of the plainest row;
+//! - its physical accesses a second;
+//! - its requests a second;
+//! - the bytes of its map.
 //!
-//! A drive is *steady* after so many writes that its persistent cache has been filled twice. A drive without a persistent cache gets
-//! a hundred thousand requests or more. The two halves of the measured requests must then take the same simulated time within a
-//! tenth; the benchmark names the drives of which they do not.
+//! The plainest row is a conventional drive without a cache that serves requests in order of arrival. It is measured
+//! on the same core in the same run.
+//!
+//! A drive is *steady* after so many writes that its persistent cache has been filled twice. A drive without a
+//! persistent cache gets a hundred thousand requests or more first. The two halves of the measured requests must then
+//! take equal simulated times, within a tenth. The benchmark names the drives whose halves differ by more.
 
 use std::fs::File;
 
@@ -18,7 +24,7 @@ use crate::Row;
 use crate::checkpoints::CheckpointedSource;
 use crate::simulating::build;
 
-/// A drive, the million random writes that it takes until it is steady, and the million requests that are measured then.
+/// A drive, the random writes until it is steady, and the requests measured after them, both in millions.
 struct Case {
     drive: &'static str,
     before: f64,
@@ -53,23 +59,23 @@ const CASES: [Case; 21] = [
     case("flash-2010", 0.2, 2.0),
 ];
 
-/// The plainest row: what a simulated access costs where there is nothing else to do.
+/// The plainest row: the cost of a simulated access without cache, scheduler or cleaning.
 const PLAINEST: Case = case("cmr-7200", 0.2, 2.0);
 
-/// The stand-in of 3.3 million requests for a CloudPhysics machine, and the drives that it is run on.
+/// Stand-in of 3.3 million requests for a CloudPhysics machine, and the drives on which it is run.
 const W106: &str = "cloudphysics-w106";
 const W106_DRIVES: [&str; 4] = ["cmr-7200", "seagate-st8000as0022", "cassuto-307g+s-blocks", "imr-1t+track-map"];
 
-/// A trace to measure too, as `imbrex simulate` names it.
+/// Environment variable that names another trace to measure, as for `imbrex simulate`.
 const TRACE_VARIABLE: &str = "IMBREX_BENCH_TRACE";
 
-/// Physical accesses a second, as a share of the plainest row's, that each row should reach.
+/// Target: physical accesses a second, as a share of the plainest row's.
 const SHARE: f64 = 0.5;
 
-/// Parts of what is measured whose simulated times are compared, and by how much they may differ.
+/// Share by which the simulated times of the two halves of the measured requests may differ.
 const STEADY_WITHIN: f64 = 0.1;
 
-/// Measures every drive whose name holds `only`.
+/// Measures every drive whose name contains `only`.
 pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     let mut plainest = None;
     let mut measure = |name: String, drive: &str, workload: Workload, report: &mut dyn FnMut(Row)| {
@@ -110,24 +116,24 @@ pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     }
 }
 
-/// A workload, in the words of the generators or as the path of a trace.
+/// Workload: words of a generator, or the path of a trace.
 struct Workload {
     words: String,
-    /// Requests before those that are measured.
+    /// Number of requests before the measured ones.
     before: u64,
 }
 
 impl Workload {
-    /// Returns random requests, `reads` percent of them reads.
+    /// Returns a workload of random requests, of which `reads` percent are reads.
     fn random(case: &Case, reads: u32) -> Workload {
-        // `before` counts writes: with reads among them the drive gets more requests.
+        // `before` counts writes. With reads among them, the drive needs more requests for as many writes.
         let writes = f64::from(100 - reads) / 100.0;
         let (before, measured) = ((case.before / writes * 1e6) as u64, (case.measured * 1e6) as u64);
         let count = before + measured;
         Workload { words: format!("rw=randrw,rwmixread={reads},bs=4k,number_ios={count},seed=1"), before }
     }
 
-    /// Returns a whole trace, which has no steady state.
+    /// Returns a workload of a whole trace, without requests before the measured ones.
     fn whole(words: &str) -> Workload {
         Workload { words: words.into(), before: 0 }
     }
@@ -137,7 +143,7 @@ impl Workload {
     }
 }
 
-/// Figures of the measured requests.
+/// Measurements of one run.
 struct Measurement {
     accesses: u64,
     requests: u64,
@@ -158,7 +164,7 @@ impl Measurement {
     }
 }
 
-/// Simulates a drive, as sold or as the plainest row has it.
+/// Simulates a drive, as sold or with the options of the plainest row.
 fn simulate(drive: &str, workload: &Workload, as_sold: bool) -> Measurement {
     let (drive, options) = set_up(drive, as_sold, workload.before);
     let source = open(&workload.words, drive.capacity_bytes() / 512);
@@ -176,7 +182,7 @@ fn simulate(drive: &str, workload: &Workload, as_sold: bool) -> Measurement {
     }
 }
 
-/// Returns a drive and the options of its simulation: as sold, or as the plainest row has it. 16 requests are outstanding.
+/// Returns a drive and the options of its simulation, as sold or as in the plainest row, with 16 requests outstanding.
 pub fn set_up(drive: &str, as_sold: bool, warmup_requests: u64) -> (Drive, Options) {
     let drive = build(drive);
     let host = &drive.host;

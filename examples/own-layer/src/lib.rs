@@ -1,7 +1,7 @@
-//! `inside-out`: a layer that begins at the inner diameter, where a disk is slowest. Chunks of sectors stand in reverse
-//! order, each in itself as it was.
+//! `inside-out`: a layer whose addresses begin at the inner diameter, where a disk is slowest. Chunks of sectors lie
+//! in reverse order; within a chunk the order is unchanged.
 //!
-//! Does not model: defects, spare sectors. A TRIM is accepted and forgotten.
+//! Does not model: defects, spare sectors. A TRIM is accepted and has no effect.
 //!
 //! Invariants:
 //! 1. LBA n of chunk c lies in chunk (last - c), at the same place in it.
@@ -13,7 +13,7 @@ use imbrex_layer::{
     Violation,
 };
 
-/// What the program registers.
+/// Description of the layer, which the program registers.
 pub const INFO: LayerInfo = LayerInfo {
     name: "inside-out",
     summary: "addresses begin at the inner diameter, chunk by chunk",
@@ -50,7 +50,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
 }
 
 impl InsideOut {
-    /// The parts of a run that lie in one chunk each: their first LBA, their place, their sectors.
+    /// Returns the parts of a run of LBAs, each within one chunk: (first LBA, first PBA, number of sectors).
     fn parts(&self, lba: Lba, sectors: u64) -> impl Iterator<Item = (Lba, Pba, Sectors)> + use<> {
         let (chunks, chunk_sectors, end) = (self.chunks, self.chunk_sectors, lba.0 + sectors);
         let mut next = lba.0;

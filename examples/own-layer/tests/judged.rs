@@ -1,4 +1,4 @@
-//! Goal: the layer loses nothing. Method: the judge of all layers.
+//! Goal: the layer loses no data. Method: the checks that every layer must pass.
 
 #[test]
 fn it_keeps_what_layers_promise() {
