@@ -11,7 +11,7 @@ use imbrex_fs::core::{Caller, MakeOptions, MountOptions, make};
 use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::namespace::ROOT;
-use imbrex_fs::{Clock, Device, Fs};
+use imbrex_fs::{Device, Executor, Fs};
 use imbrex_sim::{Drive, DriveSpec};
 use uuid::Uuid;
 
@@ -51,9 +51,9 @@ pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     assert_eq!(fs.statfs().files - fs.statfs().files_free, (FILES + FOLDERS + 1) as u64);
 }
 
-/// A drive in memory, and the `Clock` (executor) on which its tasks run.
+/// A drive in memory, and the `Executor` on which its tasks run.
 struct Place {
-    clock: Clock,
+    clock: Executor,
     device: Device,
 }
 
@@ -65,7 +65,7 @@ impl Place {
         let making = Making { uuid: Uuid::from_u128(1), chunk_bytes: 1 << 20, journal_bytes: 1 << 30 };
         let header = header_of(&drive, &spec, &making).expect("it can be an image");
         let drive = EmulatedDrive::in_memory(header).expect("there is memory");
-        let clock = Clock::on_the_wall();
+        let clock = Executor::on_the_wall();
         let device = Device::new(&clock, "memory", Box::new(Emulated::new(drive).expect("it is zoned").unpaced()));
         Place { clock, device }
     }

@@ -23,7 +23,7 @@ impl ProcessorTime {
         match (earlier, self) {
             (ProcessorTime::Thread(begun_ns), ProcessorTime::Thread(ended_ns)) => (ended_ns - begun_ns) as f64 / 1e9,
             (ProcessorTime::Wall(begun), ProcessorTime::Wall(ended)) => (*ended - *begun).as_secs_f64(),
-            _ => panic!("what Linux told once it tells again"),
+            _ => panic!("the two moments were measured with different clocks"),
         }
     }
 
@@ -31,7 +31,7 @@ impl ProcessorTime {
     pub fn elapsed_seconds(&self) -> f64 {
         match self {
             ProcessorTime::Thread(begun_ns) => {
-                let now_ns = thread_ns().expect("what Linux told once it tells again");
+                let now_ns = thread_ns().expect("the kernel reports the processor time of a thread");
                 (now_ns - begun_ns) as f64 / 1e9
             }
             ProcessorTime::Wall(begun) => begun.elapsed().as_secs_f64(),

@@ -17,7 +17,7 @@ use imbrex_device::EmulatedDrive;
 use imbrex_device::drive::{Making, create_file_of, header_of};
 use imbrex_device::pacing::Pace;
 use imbrex_disk::Profile;
-use imbrex_serve::{Address, Front, Server};
+use imbrex_serve::{Address, DriveServer, Server};
 use imbrex_sim::{Drive, DriveSpec};
 
 use crate::Row;
@@ -155,7 +155,7 @@ fn drive(pair: &Pair, folder: &Path) -> EmulatedDrive {
 
 /// Calls `work` while the drive is served at `socket`.
 fn with_drive(drive: EmulatedDrive, socket: &Path, work: impl FnOnce()) {
-    let (front, pacer) = Front::start(drive, Pace::None, false);
+    let (front, pacer) = DriveServer::start(drive, Pace::None, false);
     let server = Server::bind(&Address::Unix(socket.into()), front.clone(), None, imbrex_serve::Limits::default())
         .expect("the socket is ours");
     let is_ending = AtomicBool::new(false);

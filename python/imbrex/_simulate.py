@@ -118,7 +118,7 @@ def simulate(
 
     Raises:
         ValueError: what was asked for is not known, or makes no sense.
-        TypeError: an argument of the wrong type, or an option that there is not.
+        TypeError: an argument of the wrong type, or an unknown option.
         ImbrexError: the world did not play along: a trace that cannot be read, a folder that cannot be written.
         KeyboardInterrupt: Ctrl-C before anything was done. Later the results are those of the requests read until then, with
             an `InterruptedWarning`.

@@ -28,7 +28,7 @@ class Sweep:
         found: those that the dataset had already.
         run: those that were run now.
         failed: those whose row has an `error`.
-        is_stopped: whether it was interrupted; the same call does what is missing.
+        is_stopped: whether it was interrupted; the same call runs the remaining points.
         folder: the folder of the dataset: `points/*.parquet`, and `sweep.html` with the charts.
     """
 
@@ -121,7 +121,7 @@ def sweep(
 
             figures = run(native, client, retry_failed, shown)
     if figures["is_stopped"]:
-        warnings.warn("interrupted: the same call does what is missing", InterruptedWarning, 2)
+        warnings.warn("interrupted: the same call runs the remaining points", InterruptedWarning, 2)
     done = Sweep(native, folder, figures, ", ".join(name for name, _ in named))
     if done.failed:
         first = next(error for error in done.table.to_dict()["error"] if error is not None)

@@ -11,7 +11,7 @@ def test_probe_is_the_programs(run_program):
     assert imbrex.probe("sim:cmr-7200", tests=["rotation", "type"]) == json.loads(run_program(*words))
     with pytest.raises(ValueError, match="no test is called 'x'.*one of"):
         imbrex.probe("sim:cmr-7200", tests=["x"])
-    with pytest.raises(ValueError, match="'type' writes: it destroys what /dev/null holds.*--destroy-data"):
+    with pytest.raises(ValueError, match="'type' writes: it destroys the data on /dev/null.*--destroy-data"):
         imbrex.probe("/dev/null", tests=["type"])
     with pytest.raises(ValueError, match="budget = soon: expected a time"):
         imbrex.probe("sim:cmr-7200", budget="soon")

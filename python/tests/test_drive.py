@@ -109,7 +109,7 @@ def test_an_image_is_the_programs(tmp_path, run_program):
         assert drive.read(0, BLOCK) == b"w" * BLOCK
     with pytest.raises(ValueError, match="closed"):
         drive.read(0, BLOCK)
-    with pytest.raises(imbrex.ImbrexError, match="is there already.*try: "):
+    with pytest.raises(imbrex.ImbrexError, match="exists already.*try: "):
         imbrex.Drive.create("imr-1t+track-map", path)
     with pytest.raises(imbrex.ImbrexError, match="nowhere"):
         imbrex.Drive.open(tmp_path / "nowhere")

@@ -180,7 +180,7 @@ fn suspect(pairs: &[Pair], whole: &Comparison) -> Suspect {
         Some(group) if group.weight > 0.0 => Suspect { part: group.part.into(), because: group.words },
         _ => Suspect {
             part: "rotation".into(),
-            because: "no group of requests differs in the mean: what is left is where the platter was".into(),
+            because: "no group of requests differs in the mean: the rotational position remains".into(),
         },
     }
 }

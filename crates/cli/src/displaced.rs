@@ -42,7 +42,7 @@ impl Displaced {
                 self.said.set(Some((placement, Instant::now())));
             }
             None => {
-                eprintln!("{} stands in its place again", file.path().display());
+                eprintln!("{} is back in its place", file.path().display());
                 self.said.set(None);
             }
         }

@@ -15,7 +15,7 @@ use imbrex_device::pacing::Pace;
 use imbrex_serve::observe::Observed;
 use imbrex_serve::tls::TlsServer;
 use imbrex_serve::ublk::BlockDevice;
-use imbrex_serve::{Address, Facts, Front, Limits, PageLimits, Server, Visitors, http};
+use imbrex_serve::{Address, DriveServer, Facts, Limits, PageLimits, Server, Visitors, http};
 
 use self::control::Controlled;
 use crate::args::{LimitArgs, ServeArgs};
@@ -53,7 +53,7 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         schedule.check(drive.drive()).map_err(Failure::failed)?;
         drive.play_faults(schedule.faults())?;
     }
-    let (front, pacer) = Front::start(drive, pace, args.read_only);
+    let (front, pacer) = DriveServer::start(drive, pace, args.read_only);
     let visitors = address.is_some().then(|| Visitors::new(limits));
     let observed = Observed { front: front.clone(), visitors: visitors.clone() };
     let watchers = watchers(args, page_limits, &observed, quiet)?;
@@ -68,7 +68,7 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         if !quiet {
             tell_door(&door, &front, pace);
         }
-        interrupt::answer_with("ending all connections, writing back what the drive has cached");
+        interrupt::answer_with("ending all connections, writing back the drive's cache");
         let shown = door.shown();
         door.serve(&front, &control).map_err(|words| Failure::failed(format!("serving at {shown}: {words}")))
     });
@@ -84,7 +84,7 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if !quiet {
         front.with(|_, statistics| report(statistics, pace));
         if let (Some(image), Ok(())) = (&args.image, &stopped) {
-            eprintln!("{} is closed: all that was acknowledged is in it", image.display());
+            eprintln!("{} is closed: all acknowledged writes are in it", image.display());
         }
     }
     served?;
@@ -93,7 +93,7 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
 }
 
 /// Prints the drive's rules for the host, its name and size, and the address of the endpoint.
-fn tell_door(door: &Door, front: &Front, pace: Pace) {
+fn tell_door(door: &Door, front: &DriveServer, pace: Pace) {
     let (facts, shown) = (front.facts(), door.shown());
     let capacity = human::bytes(front.with(|drive, _| drive.capacity_bytes()));
     tell_rules(facts, door);
@@ -107,9 +107,9 @@ pub(crate) fn cannot_listen(address: impl Display, option: &str, instead: &str, 
     let failure = Failure::failed(format!("cannot listen at {address}: {error}"));
     match error.kind() {
         io::ErrorKind::NotFound => failure.or_try("make the socket's folder first, or name another"),
-        io::ErrorKind::AddrInUse => {
-            failure.or_try(format!("end what is there (or remove the file of that name), or give {option} another"))
-        }
+        io::ErrorKind::AddrInUse => failure.or_try(format!(
+            "end the program that listens there (or remove the file of that name), or give {option} another address"
+        )),
         io::ErrorKind::PermissionDenied => failure.or_try("a folder of your own, or a port above 1023"),
         _ => failure.or_try(format!("{option} with {instead}, of this machine")),
     }
@@ -155,7 +155,12 @@ fn limits(args: &LimitArgs) -> (Limits, PageLimits) {
 }
 
 impl Door {
-    fn nbd(address: &Address, front: Arc<Front>, tls: Option<TlsServer>, visitors: Visitors) -> Result<Door, Failure> {
+    fn nbd(
+        address: &Address,
+        front: Arc<DriveServer>,
+        tls: Option<TlsServer>,
+        visitors: Visitors,
+    ) -> Result<Door, Failure> {
         let server = Server::bind_for(address, front, tls, visitors)
             .map_err(|error| cannot_listen(address, "--nbd", "unix:PATH or tcp:PORT", &error))?;
         let shown = match (server.port(), address) {
@@ -167,7 +172,7 @@ impl Door {
         Ok(Door::Nbd { server, shown })
     }
 
-    fn ublk(front: Arc<Front>, number: Option<u32>) -> Result<Door, Failure> {
+    fn ublk(front: Arc<DriveServer>, number: Option<u32>) -> Result<Door, Failure> {
         let device = BlockDevice::start(front, number);
         device.map(|device| Door::Ublk(Box::new(device))).map_err(|words| Failure::failed(format!("--ublk: {words}")))
     }
@@ -181,7 +186,7 @@ impl Door {
 
     /// Serves until the program is interrupted, then closes the endpoint. A block device that is in use is served until
     /// it is unmounted.
-    fn serve(self, front: &Front, control: &Controlled) -> Result<(), String> {
+    fn serve(self, front: &DriveServer, control: &Controlled) -> Result<(), String> {
         let (has_told, has_told_refusal) = (Cell::new(false), Cell::new(false));
         let displaced = Displaced::default();
         let should_end = || {
@@ -200,7 +205,7 @@ impl Door {
                     std::thread::sleep(LOOK_EVERY);
                 }
                 if device.is_in_use() {
-                    eprintln!("{} is still in use: unmount it, and this ends", device.path().display());
+                    eprintln!("{} is still in use: unmount it, and the server ends", device.path().display());
                 }
                 while device.is_served() && device.is_in_use() {
                     std::thread::sleep(LOOK_EVERY);
@@ -212,31 +217,31 @@ impl Door {
 }
 
 /// Prints the faults of the schedule that have occurred.
-fn tell_faults(front: &Front) {
+fn tell_faults(front: &DriveServer) {
     for played in front.with(|drive, _| drive.faults_played()) {
         match played.outcome {
             Ok(()) => eprintln!("fault: {}", played.kind),
-            Err(reason) => eprintln!("this fault could not come: {}: {reason}", played.kind),
+            Err(reason) => eprintln!("this fault could not be injected: {}: {reason}", played.kind),
         }
     }
 }
 
 /// Prints once that the drive has stopped and clients get errors, with the reason and the remedy.
-fn tell_trouble(front: &Front, has_told: &Cell<bool>) {
+fn tell_trouble(front: &DriveServer, has_told: &Cell<bool>) {
     if has_told.get() {
         return;
     }
     if let Some(reason) = front.trouble() {
         has_told.set(true);
         eprintln!(
-            "the drive has stopped: {reason}; reads go on, every other request gets an error. End this, mend that and serve the \
-             image again: what was flushed is in it"
+            "the drive has stopped: {reason}; reads go on, every other request gets an error. End the server, fix the \
+             cause and serve the image again: all flushed data are in it"
         );
     }
 }
 
 /// Prints once why a zone refused a request: an NBD reply cannot carry the reason.
-fn tell_refusal(front: &Front, has_told: &Cell<bool>) {
+fn tell_refusal(front: &DriveServer, has_told: &Cell<bool>) {
     if has_told.get() || front.facts().zones.is_none() {
         return;
     }
@@ -252,14 +257,14 @@ fn tell_rules(facts: &Facts, door: &Door) {
         eprintln!(
             "this drive has zones of {}: a sequential zone takes writes at its pointer only and answers others with EIO; TRIM \
              resets each sequential zone that it covers whole and ignores parts of zones; WRITE_ZEROES obeys the pointer; \
-             --stats tells the zones",
+             --stats lists the zones",
             human::bytes(zones.zone_sectors.0 * u64::from(facts.sector_bytes)),
         );
     }
     if facts.leaves_damage_to_host {
         eprintln!(
-            "this drive takes writes anywhere and each destroys what follows it on the disk: such sectors, and those never \
-             written, read as EIO until they are written"
+            "this drive takes writes anywhere, and each destroys sectors after it on the disk: destroyed sectors, and \
+             those never written, read as EIO until they are written"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! `imbrex simulate`: runs one workload on several drives and prints the results side by side.
 
-use imbrex::asked::BadWord;
-use imbrex::{Asked, Failure, Progress, Simulated, Simulation, Workload, human};
+use imbrex::simulate_options::BadWord;
+use imbrex::{Failure, Progress, SimulateOptions, Simulated, Simulation, Workload, human};
 
 use crate::args::SimulateArgs;
 use crate::error::ExitCode;
@@ -27,8 +27,8 @@ pub fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure> {
     Ok(verdict(&simulated, quiet))
 }
 
-fn asked(args: &SimulateArgs) -> Result<Asked, Failure> {
-    let mut asked = Asked { workload: args.workload.options()?, ..Asked::default() };
+fn asked(args: &SimulateArgs) -> Result<SimulateOptions, Failure> {
+    let mut asked = SimulateOptions { workload: args.workload.options()?, ..SimulateOptions::default() };
     let flag = |given: bool| given.then(|| "true".to_string());
     let number = |given: Option<u32>| given.map(|number| number.to_string());
     let words = [
@@ -124,7 +124,7 @@ mod tests {
         let simulate = command.find_subcommand("simulate").expect("it is there");
         let mut ours: Vec<&str> = simulate.get_arguments().filter_map(|argument| argument.get_long()).collect();
         ours.retain(|name| !OUTPUT.contains(name));
-        let mut library: Vec<&str> = Asked::names().collect();
+        let mut library: Vec<&str> = SimulateOptions::names().collect();
         ours.sort_unstable();
         library.sort_unstable();
         assert_eq!(ours, library);

@@ -46,7 +46,7 @@ pub fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
         eprintln!("imbrex: the first of the points that failed: {error}");
     }
     if swept.is_stopped {
-        eprintln!("imbrex: interrupted: the same command does what is missing");
+        eprintln!("imbrex: interrupted: the same command runs the remaining points");
     }
     Ok(if swept.is_stopped || swept.failed > 0 { ExitCode::Failed } else { ExitCode::Done })
 }

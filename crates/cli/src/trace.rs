@@ -50,7 +50,7 @@ fn convert(
     } else {
         output::line(&format!("{} requests as {} in {}", human::count(written.requests), writer.name, path.display()))?;
         for (what, count) in &written.lost {
-            eprintln!("imbrex: {} {what}: the format {} cannot say that", human::count(*count), writer.name);
+            eprintln!("imbrex: {} {what}: the format {} cannot store that", human::count(*count), writer.name);
         }
     }
     Ok(ExitCode::Done)

@@ -277,7 +277,7 @@ fn each_existing_path_is_refused_for_a_new_image() {
         let words = ["drive", "create", &text(&place(name)), "--drive", "cmr-7200"].map(str::to_string);
         let (code, said) = tried(&words);
         assert_eq!(code, Some(1), "{name}: {said}");
-        assert!(said.contains("is there already"), "{name}: {said}");
+        assert!(said.contains("exists already"), "{name}: {said}");
     }
     assert_eq!(fs::read(place("letter")).unwrap(), b"hello");
     assert!(!place("nothing").exists(), "a link is not followed to make a file");

@@ -220,7 +220,7 @@ fn wrong_words_make_no_image() {
         assert!(!path.exists(), "{drive} left a file behind");
     }
     std::fs::write(&path, b"mine").expect("there is room");
-    assert!(failure(&["drive", "create", word, "--drive", "caveat-1g"]).1.contains("is there already"));
+    assert!(failure(&["drive", "create", word, "--drive", "caveat-1g"]).1.contains("exists already"));
     assert_eq!(std::fs::read(&path).expect("it is there"), b"mine");
 }
 

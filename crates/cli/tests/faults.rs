@@ -82,7 +82,7 @@ fn wrong_words_are_refused_with_what_to_do() {
     let dumped = || said(&imbrex(folder.path(), &["drive", "dump", "disk.imbrex"]));
     let before = dumped();
     for (words, code, says) in [
-        ("disk.imbrex", 2, "which fault is not said"),
+        ("disk.imbrex", 2, "no fault is given"),
         ("", 2, "<FILE>"),
         ("disk.imbrex broken", 2, "no fault is called 'broken'"),
         ("disk.imbrex unreadable", 2, "--lba"),
@@ -155,7 +155,7 @@ fn whoever_cannot_be_served_is_told_what_to_do() {
     let folder = image("strict-append");
     file(&folder, "letter", "a letter to a friend");
     for (words, code, says) in [
-        ("--nbd unix:letter", 1, "end what is there (or remove the file of that name)"),
+        ("--nbd unix:letter", 1, "end the program that listens there (or remove the file of that name)"),
         ("--nbd unix:no/socket", 1, "make the socket's folder first"),
         ("--nbd unix:s --window 80", 1, "--window with an address such as 127.0.0.1:8080"),
         ("--nbd unix:s --stats no/socket", 1, "make the socket's folder first"),

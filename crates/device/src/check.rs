@@ -163,8 +163,8 @@ fn check_opened<M: Media>(
 
 /// Returns whether `error` means that the image was valid once and is damaged now.
 pub(crate) fn is_damage(error: &DeviceError) -> bool {
-    use DeviceError::{Damaged, Destroyed, Lost, Replay, Spoilt};
-    matches!(error, Damaged { .. } | Replay(_) | Destroyed { .. } | Spoilt { .. } | Lost { .. })
+    use DeviceError::{Corrupt, Damaged, Destroyed, Lost, Replay};
+    matches!(error, Damaged { .. } | Replay(_) | Destroyed { .. } | Corrupt { .. } | Lost { .. })
 }
 
 impl<M: Media> Store<M> {

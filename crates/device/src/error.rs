@@ -33,7 +33,7 @@ pub enum DeviceError {
          `imbrex drive check` says what else is",
         .lba.0, .pba.0
     )]
-    Spoilt {
+    Corrupt {
         /// First such LBA.
         lba: Lba,
         /// Physical address of that sector.

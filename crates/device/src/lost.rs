@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(first(0, 30, 0..0), Some(Lba(5)));
         assert_eq!(first(0, 30, 5..6), Some(Lba(6)));
         assert_eq!(first(0, 30, 5..8), Some(Lba(20)), "the next run");
-        assert_eq!(first(0, 20, 5..8), None, "the next run begins behind what is asked for");
+        assert_eq!(first(0, 20, 5..8), None, "the next run begins behind the sectors asked for");
         assert_eq!(first(0, 30, 0..30), None);
         assert_eq!(first(7, 1, 0..7), Some(Lba(7)));
         assert_eq!(first(8, 12, 0..0), None);

@@ -149,7 +149,7 @@ fn one_image_is_open_once() {
     drop(first);
     FileMedium::open(&path, Mode::Write, false).expect("it is free");
     let error = create_file(&path, common::subjects().swap_remove(0).header).expect_err("there is one").to_string();
-    assert!(error.contains("is there already"), "{error}");
+    assert!(error.contains("exists already"), "{error}");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn an_image_that_may_only_be_read_is_looked_at_but_not_worked_on() {
     let look = || FileMedium::open(&path, Mode::Read, false).expect("it may be read");
     Store::open_to_look(look(), "image").expect("it is whole");
     let error = Store::open(look(), "image").expect_err("it cannot be mended").to_string();
-    assert!(error.contains("to be looked at only"), "{error}");
+    assert!(error.contains("the image is open read-only"), "{error}");
     assert!(before.is_empty() || std::fs::read(&path).expect("it is there") == before);
 }
 

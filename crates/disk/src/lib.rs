@@ -12,7 +12,7 @@ pub mod integrity;
 pub mod mechanics;
 pub mod profile;
 pub mod recording;
-mod soonest;
+mod sptf_index;
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub use head_log::{HeadLog, HeadSample};
 pub use mechanics::Mechanics;
 pub use profile::{Profile, ProfileError};
 pub use recording::Recording;
-pub use soonest::Soonest;
+pub use sptf_index::SptfIndex;
 // Users of a disk need these types too.
 pub use imbrex_units::{Command, Direction, Extent, Lba, Operation, Pba, Sectors, SimDuration, SimTime, units};
 

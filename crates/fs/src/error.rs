@@ -69,7 +69,7 @@ pub enum FsError {
     #[error("the file is gone")]
     Stale,
     /// The caller stopped the task; its results so far remain.
-    #[error("stopped; what was done so far stays")]
+    #[error("stopped; the work done so far is kept")]
     Stopped,
     /// Another task of this kind is running.
     #[error("busy with another such task")]

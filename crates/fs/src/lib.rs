@@ -20,10 +20,10 @@
 //! media.
 
 pub mod array;
-pub mod clock;
 pub mod core;
 pub mod device;
 pub mod error;
+pub mod executor;
 pub mod format;
 pub mod hot;
 pub mod journal;
@@ -34,6 +34,6 @@ pub mod store;
 pub mod verify;
 
 pub use crate::core::{Bounds, Fs, MakeOptions, MountOptions};
-pub use clock::Clock;
 pub use device::Device;
 pub use error::FsError;
+pub use executor::Executor;

@@ -14,7 +14,7 @@ use imbrex_fs::load::OnCore;
 use imbrex_fs::load::age::{Age, Aged, age};
 use imbrex_fs::namespace::ROOT;
 use imbrex_fs::store::Usage;
-use imbrex_fs::{Bounds, Clock, Device, Fs};
+use imbrex_fs::{Bounds, Device, Executor, Fs};
 use imbrex_sim::{Drive, DriveSpec};
 use uuid::Uuid;
 
@@ -50,7 +50,7 @@ async fn read_all(fs: &Fs) -> u64 {
 }
 
 fn aged(backend: Box<dyn Backend>, fit: &'static str, asked: Age) -> (Aged, Usage, Traffic) {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let data = Device::new(&clock, "disk", backend);
     let geometry = Geometry { blocks: 8192, kind: Kind::Plain };
     let metadata = Device::new(&clock, "metadata", Box::new(Memory::new(geometry)));
@@ -70,7 +70,7 @@ fn aged(backend: Box<dyn Backend>, fit: &'static str, asked: Age) -> (Aged, Usag
         (aged, status.usage, status.traffic)
     };
     let outcome = clock.run(run).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     outcome
 }
 

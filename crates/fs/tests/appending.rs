@@ -7,11 +7,11 @@ use imbrex_fs::core::{Caller, MakeOptions, MountOptions, make};
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{Geometry, Kind};
 use imbrex_fs::namespace::{REGULAR, ROOT};
-use imbrex_fs::{Bounds, Clock, Device, Fs};
+use imbrex_fs::{Bounds, Device, Executor, Fs};
 
 /// Returns the number of blocks read while a file of 10,000 bytes gets `rounds` appends of 1,000 bytes, each closed.
 fn read_while_appending(rounds: usize, bounds: Bounds) -> u64 {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let work = async move {
         let kind = Kind::Caveat { isolation: 4, no_overlap: 2 };
@@ -37,7 +37,7 @@ fn read_while_appending(rounds: usize, bounds: Bounds) -> u64 {
         read
     };
     let read = clock.run(work).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     read
 }
 

@@ -20,7 +20,7 @@ use imbrex_fs::device::model::{Contents, Model};
 use imbrex_fs::device::{BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneCondition};
 use imbrex_fs::namespace::{REGULAR, ROOT};
 use imbrex_fs::verify::operation::{find, pattern};
-use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
+use imbrex_fs::{Bounds, Device, Executor, Fs, FsError};
 use timed::{BLOCK_NS, SEEK_NS, Timed};
 
 /// A rotation at 7,200 per minute, nanoseconds.
@@ -34,7 +34,7 @@ async fn make(drives: &[Device], metadata: &Device, append_blocks: Option<u64>) 
     make_on(Parts { drives, metadata: std::slice::from_ref(metadata), spares: &[] }, &options, 0).await.unwrap();
 }
 
-async fn mount(clock: &Clock, devices: &[Device], bounds: Bounds) -> Result<Fs, FsError> {
+async fn mount(clock: &Executor, devices: &[Device], bounds: Bounds) -> Result<Fs, FsError> {
     let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
     Ok(Fs::mount(clock, devices, &options).await?.0)
 }
@@ -42,7 +42,7 @@ async fn mount(clock: &Clock, devices: &[Device], bounds: Bounds) -> Result<Fs, 
 /// Returns the time until a file that is written at once to five rotating drives is durable, nanoseconds; the number of
 /// writes to the first drive; and their blocks.
 fn transfer(appends: usize) -> (u64, u64, u64) {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let work = async move {
         let counting = (0..5).map(|_| Counting::new(Timed::new(4, 8192).turning(TURN_NS))).collect::<Vec<_>>();
@@ -66,7 +66,7 @@ fn transfer(appends: usize) -> (u64, u64, u64) {
         (took_ns, writes.len() as u64, writes.iter().sum())
     };
     let outcome = clock.run(work).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     outcome
 }
 
@@ -163,7 +163,7 @@ const LATE_NS: u64 = 1_000_000;
 const LONG: usize = 6 * APPEND_BLOCKS as usize * BLOCK_BYTES;
 const BEFORE: usize = APPEND_BLOCKS as usize * BLOCK_BYTES;
 
-fn devices_of(clock: &Clock, models: &[Model], missing: &[usize]) -> Vec<Device> {
+fn devices_of(clock: &Executor, models: &[Model], missing: &[usize]) -> Vec<Device> {
     let there = models.iter().enumerate().filter(|(number, _)| !missing.contains(number));
     there.map(|(number, model)| Device::new(clock, &format!("model {number}"), Box::new(model.clone()))).collect()
 }
@@ -190,7 +190,7 @@ async fn compare(fs: &Fs, when: &str) {
 /// Writes a file of six appends, `appends` of them at a time, with `fault` on drive `drive` at append number `append`.
 /// Returns the largest number of operations in flight on that drive.
 fn befall(kind: Kind, appends: usize, (drive, append, fault): (usize, u64, Fault)) -> usize {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let when = format!("{kind:?}, {appends} at a time: {fault:?} at append {append} on drive {drive}");
     let work = async move {
@@ -233,7 +233,7 @@ fn befall(kind: Kind, appends: usize, (drive, append, fault): (usize, u64, Fault
         at_once.get().1
     };
     let outcome = clock.run(work).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     outcome
 }
 

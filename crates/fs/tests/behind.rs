@@ -25,7 +25,7 @@ use imbrex_fs::verify::naive::Naive;
 use imbrex_fs::verify::operation::find;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, arrays, in_short_appends, perform, toys, with_hot_zones};
-use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
+use imbrex_fs::{Bounds, Device, Executor, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sequences::setting;
@@ -38,7 +38,7 @@ const PIECE_BYTES: u64 = PIECE_BLOCKS * BLOCK_BYTES as u64;
 const PIECE_NS: u64 = PIECE_BLOCKS * BLOCK_NS;
 
 /// Returns a device over `inner`, with the numbers of operations in flight now and at most.
-fn counted<B: Backend + 'static>(clock: &Clock, inner: B) -> (Device, Rc<Cell<(usize, usize)>>) {
+fn counted<B: Backend + 'static>(clock: &Executor, inner: B) -> (Device, Rc<Cell<(usize, usize)>>) {
     let counting = Counting::new(inner);
     let at_once = counting.at_once.clone();
     (Device::new(clock, "drive", Box::new(counting)), at_once)
@@ -46,7 +46,7 @@ fn counted<B: Backend + 'static>(clock: &Clock, inner: B) -> (Device, Rc<Cell<(u
 
 /// Returns a file system with `store` on a timed drive, its devices, and the numbers of operations in flight on the
 /// drive now and at most.
-async fn mounted(clock: &Clock, store: &str, bounds: Bounds) -> (Fs, Vec<Device>, Rc<Cell<(usize, usize)>>) {
+async fn mounted(clock: &Executor, store: &str, bounds: Bounds) -> (Fs, Vec<Device>, Rc<Cell<(usize, usize)>>) {
     let (drive, at_once) = if store == "caveat" {
         let disk = Memory::new(Geometry { blocks: 32 * ZONE_BLOCKS, kind: CAVEAT });
         counted(clock, Late::new(disk, PIECE_NS))
@@ -63,7 +63,7 @@ async fn mounted(clock: &Clock, store: &str, bounds: Bounds) -> (Fs, Vec<Device>
     (fs, devices, at_once)
 }
 
-async fn mount(clock: &Clock, devices: &[Device], bounds: Bounds) -> Fs {
+async fn mount(clock: &Executor, devices: &[Device], bounds: Bounds) -> Fs {
     let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
     Fs::mount(clock, devices, &options).await.unwrap().0
 }
@@ -95,7 +95,7 @@ async fn check(fs: &Fs, inode: u32, pieces: u64) {
 /// Writes a file of 64 pieces that arrive as fast as the drive writes. Returns the time until it is durable,
 /// nanoseconds; the most operations in flight on the drive; and the blocks written.
 fn stream(store: &'static str, bounds: Bounds) -> (u64, usize, u64) {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let work = async move {
         let (fs, devices, at_once) = mounted(&own, store, bounds).await;
@@ -106,7 +106,7 @@ fn stream(store: &'static str, bounds: Bounds) -> (u64, usize, u64) {
         (took_ns, at_once.get().1, written)
     };
     let outcome = clock.run(work).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     outcome
 }
 
@@ -128,7 +128,7 @@ fn what_is_appended_is_written_while_more_comes() {
 fn what_was_appended_before_is_made_durable_beside_those_who_go_on() {
     const PIECES: u64 = 40;
     for store in ["strict-append", "log", "caveat"] {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let own = clock.clone();
         let work = async move {
             let behind = Bounds { behind_bytes: 4 * PIECE_BYTES, ..Bounds::default() };
@@ -154,7 +154,7 @@ fn what_was_appended_before_is_made_durable_beside_those_who_go_on() {
             }
         };
         clock.run(work).unwrap();
-        clock.forget_all();
+        clock.shut_down();
     }
 }
 
@@ -177,7 +177,7 @@ fn what_must_lie_in_one_piece_is_written_once_where_it_has_room() {
 /// Writes a file of `pieces` pieces, `each_ns` apart, on a disk with gaps of 2, 6 and 12 pieces: each is the best fit
 /// until the file outgrows it.
 fn outgrow(pieces: u64, each_ns: u64) {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let work = async move {
         let bounds = Bounds { behind_bytes: PIECE_BYTES, ..Bounds::default() };
@@ -201,7 +201,7 @@ fn outgrow(pieces: u64, each_ns: u64) {
         check(&fs, find(&fs, "f").unwrap(), pieces).await;
     };
     clock.run(work).unwrap();
-    clock.forget_all();
+    clock.shut_down();
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn a_file_that_outgrows_its_room_again_and_again_is_found_whole_and_written_thri
 /// Grows a file while its drive refuses writes for some pieces, from piece `from` on. The failure is reported, and once
 /// the drive accepts writes again, everything is written and found.
 fn grow_while_writes_fail(store: &str, from: u64, pieces_refused: u64) {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let store = store.to_string();
     let work = async move {
@@ -256,7 +256,7 @@ fn grow_while_writes_fail(store: &str, from: u64, pieces_refused: u64) {
         check(&fs, find(&fs, "f").unwrap(), 24).await;
     };
     clock.run(work).unwrap();
-    clock.forget_all();
+    clock.shut_down();
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn a_file_grows_on_once_its_drive_takes_writes_again() {
 /// the file is abandoned, and the append must still find its staged data.
 #[test]
 fn an_append_that_waits_outlives_the_name_of_its_file() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let work = async move {
         let closing_ns = 1_000 * PIECE_NS;
@@ -309,7 +309,7 @@ fn an_append_that_waits_outlives_the_name_of_its_file() {
         assert_eq!((fs.self_check(), fs.status().staged_bytes), (Vec::<String>::new(), 0));
     };
     clock.run(work).unwrap();
-    clock.forget_all();
+    clock.shut_down();
 }
 
 /// Generates operations on two files, most of them appends, of whole blocks or not.
@@ -386,7 +386,7 @@ fn power_cuts_while_it_is_written_behind_find_what_is_promised() {
 /// Performs a sequence on a timed drive, so that writes are in flight at each operation, and compares it with the naive
 /// file system.
 fn compare_beside(store: &'static str, seed: u64, bounds: Bounds) {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let work = async move {
         let (fs, devices, _) = mounted(&own, store, bounds).await;
@@ -411,7 +411,7 @@ fn compare_beside(store: &'static str, seed: u64, bounds: Bounds) {
         Ok::<(), FsError>(())
     };
     clock.run(work).unwrap().unwrap();
-    clock.forget_all();
+    clock.shut_down();
 }
 
 #[test]

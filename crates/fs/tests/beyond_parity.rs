@@ -16,7 +16,7 @@ use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, perform};
-use imbrex_fs::{Clock, Fs, FsError};
+use imbrex_fs::{Executor, Fs, FsError};
 
 const ZONE_BLOCKS: u64 = 16;
 /// Most polls of tasks in a run: a run that ends takes a hundredth of them.
@@ -61,7 +61,7 @@ fn what_is_damaged_beyond_parity_is_named_once_and_takes_no_room() {
     for (name, trial) in trials() {
         // One block in `every` is altered, on two drives.
         for (first, every) in [(1, 1), (2, 3), (1, 7)] {
-            let clock = Clock::in_virtual_time();
+            let clock = Executor::in_virtual_time();
             let own = clock.clone();
             let trial = trial.clone();
             let run = async move {
@@ -119,7 +119,7 @@ fn what_is_damaged_beyond_parity_is_named_once_and_takes_no_room() {
             };
             let ended = clock.run_at_most(POLLS_MAX, run).unwrap();
             assert!(ended.is_some(), "{name}, one in {every}: it does not end");
-            clock.forget_all();
+            clock.shut_down();
         }
     }
 }
@@ -185,7 +185,7 @@ fn a_zone_that_cannot_be_read_does_not_keep_the_others_from_being_emptied() {
         ..Trial::new(geometry(0), Vec::new())
     };
     for (name, trial) in [("strict-append", append), ("log", log)] {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let own = clock.clone();
         let run = async move {
             let rig = Rig::new(&trial);
@@ -235,6 +235,6 @@ fn a_zone_that_cannot_be_read_does_not_keep_the_others_from_being_emptied() {
             fs.unmount().await.unwrap();
         };
         assert!(clock.run_at_most(POLLS_MAX, run).unwrap().is_some(), "{name}: it does not end");
-        clock.forget_all();
+        clock.shut_down();
     }
 }

@@ -16,7 +16,7 @@ use imbrex_fs::core::{Caller, MakeOptions, MountOptions, make};
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::namespace::{REGULAR, ROOT};
-use imbrex_fs::{Bounds, Clock, Device, Fs};
+use imbrex_fs::{Bounds, Device, Executor, Fs};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -24,16 +24,16 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 const PAGE_SUMS: u64 = 1020;
 const CAVEAT: Kind = Kind::Caveat { isolation: 4, no_overlap: 2 };
 
-fn device(clock: &Clock, name: &str, blocks: u64, kind: Kind, each_ns: u64) -> Device {
+fn device(clock: &Executor, name: &str, blocks: u64, kind: Kind, each_ns: u64) -> Device {
     Device::new(clock, name, Box::new(Late::new(Memory::new(Geometry { blocks, kind }), each_ns)))
 }
 
-async fn mount(clock: &Clock, devices: &[Device; 2], bounds: Bounds) -> Fs {
+async fn mount(clock: &Executor, devices: &[Device; 2], bounds: Bounds) -> Fs {
     let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
     Fs::mount(clock, devices, &options).await.unwrap().0
 }
 
-async fn made(clock: &Clock, blocks: u64, each_ns: u64, bounds: Bounds) -> (Fs, [Device; 2]) {
+async fn made(clock: &Executor, blocks: u64, each_ns: u64, bounds: Bounds) -> (Fs, [Device; 2]) {
     let devices =
         [device(clock, "disk", blocks, CAVEAT, each_ns), device(clock, "metadata", 4096, Kind::Plain, each_ns)];
     make(&devices[0], Some(&devices[1]), &MakeOptions::default(), 0).await.unwrap();
@@ -47,7 +47,7 @@ async fn create(fs: &Fs, name: &str) -> u32 {
 
 /// Returns the number of reads of the metadata while a file of `pages` pages is read sequentially, a page at a time.
 fn reads_in_order(pages: u64, checksum_pages: usize) -> u64 {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let work = async move {
         let bounds = Bounds { checksum_pages, ..Bounds::default() };
@@ -66,7 +66,7 @@ fn reads_in_order(pages: u64, checksum_pages: usize) -> u64 {
         devices[1].traffic().reads - before
     };
     let reads = clock.run(work).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     reads
 }
 
@@ -81,7 +81,7 @@ fn checksums_are_read_ahead_of_whoever_reads_in_order() {
 #[test]
 fn reads_write_no_page_of_checksums() {
     for checksum_pages in [1, 3, 64] {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let own = clock.clone();
         let work = async move {
             let bounds = Bounds { checksum_pages, cache_bytes: 4096, ..Bounds::default() };
@@ -101,7 +101,7 @@ fn reads_write_no_page_of_checksums() {
             assert!(checksum_pages > 3 || after.reads > before.reads, "no page had left memory");
         };
         clock.run(work).unwrap();
-        clock.forget_all();
+        clock.shut_down();
     }
 }
 
@@ -110,7 +110,7 @@ fn reads_write_no_page_of_checksums() {
 fn at_once(seed: u64, checksum_pages: usize, rounds: u64) {
     const TASKS: u64 = 6;
     const FILE_BLOCKS: usize = 1300;
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let work = async move {
         let bounds = Bounds { checksum_pages, written_blocks: 0, piece_blocks: 64, ..Bounds::default() };
@@ -162,7 +162,7 @@ fn at_once(seed: u64, checksum_pages: usize, rounds: u64) {
         }
     };
     clock.run(work).unwrap();
-    clock.forget_all();
+    clock.shut_down();
 }
 
 #[test]

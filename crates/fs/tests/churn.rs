@@ -9,7 +9,7 @@ use imbrex_fs::verify::cuts::fresh;
 use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, perform};
-use imbrex_fs::{Bounds, Clock, Fs};
+use imbrex_fs::{Bounds, Executor, Fs};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -77,7 +77,7 @@ impl Files {
 #[test]
 fn what_is_nearly_full_is_written_to_ten_times_over_without_a_refusal() {
     for (name, trial) in trials() {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let own = clock.clone();
         let run = async move {
             let (fs, rig) = fresh(&own, &trial).await.unwrap();
@@ -103,6 +103,6 @@ fn what_is_nearly_full_is_written_to_ten_times_over_without_a_refusal() {
             assert_eq!(rig.broken_rules(), 0, "{name}: rules of the drives were broken");
         };
         clock.run(run).unwrap();
-        clock.forget_all();
+        clock.shut_down();
     }
 }

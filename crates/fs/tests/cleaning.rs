@@ -14,7 +14,7 @@ use imbrex_fs::core::{Caller, MakeOptions, MountOptions, Status, make};
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::namespace::{REGULAR, ROOT};
-use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
+use imbrex_fs::{Bounds, Device, Executor, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use timed::{SECOND_NS, Timed};
@@ -115,13 +115,13 @@ impl Files {
 const METADATA_BLOCKS: u64 = 40_000;
 
 /// Makes and mounts a file system on a drive of `shape.0` zones of `shape.1` blocks.
-async fn fresh(clock: &Clock, shape: (u32, u64), cleaner: &str, bounds: Bounds) -> (Fs, Device) {
+async fn fresh(clock: &Executor, shape: (u32, u64), cleaner: &str, bounds: Bounds) -> (Fs, Device) {
     fresh_with(clock, METADATA_BLOCKS, shape, cleaner, bounds).await
 }
 
 /// Like [`fresh`], with `metadata_blocks` blocks for metadata.
 async fn fresh_with(
-    clock: &Clock,
+    clock: &Executor,
     metadata_blocks: u64,
     (zones, zone_blocks): (u32, u64),
     cleaner: &str,
@@ -139,7 +139,7 @@ async fn fresh_with(
 }
 
 fn run(load: Load) -> Came {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let task = async move {
         let (fs, drive) = fresh(&own, (load.zones, load.zone_blocks), load.cleaner, Bounds::default()).await;
@@ -181,7 +181,7 @@ fn run(load: Load) -> Came {
         }
     };
     let came = clock.run(task).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     came
 }
 
@@ -376,7 +376,7 @@ const CHANGED_BLOCKS: u64 = 128;
 /// Changes random blocks of files that are larger than the cache, so that each block is written by itself. Afterwards
 /// nothing is written, and zones are emptied by command.
 fn change(cleaner: &'static str, turns: u64) -> Changed {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let task = async move {
         let bounds = Bounds { cache_bytes: 64 << 10, ..Bounds::default() };
@@ -418,7 +418,7 @@ fn change(cleaner: &'static str, turns: u64) -> Changed {
         Changed { amplification, pieces, read_ns: own.now_ns() - began_ns, longest_ns, files_moved }
     };
     let changed = clock.run(task).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     changed
 }
 
@@ -452,7 +452,7 @@ fn files_that_are_moved_as_a_whole_are_read_in_fewer_pieces() {
 fn a_file_of_many_pieces_does_not_fill_the_log() {
     const BLOCKS: u64 = 1200;
     for cleaner in ["greedy", "files"] {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let own = clock.clone();
         let task = async move {
             let bounds = Bounds { cache_bytes: 64 << 10, ..Bounds::default() };
@@ -478,6 +478,6 @@ fn a_file_of_many_pieces_does_not_fill_the_log() {
             assert!(bytes == expected, "{cleaner}: the file has other bytes");
         };
         clock.run(task).unwrap();
-        clock.forget_all();
+        clock.shut_down();
     }
 }

@@ -12,7 +12,7 @@ use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, arrays, perform};
-use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
+use imbrex_fs::{Bounds, Device, Executor, Fs, FsError};
 use uuid::Uuid;
 
 const FILES: u8 = 6;
@@ -29,7 +29,7 @@ fn with_parity() -> Vec<(&'static str, Trial)> {
 
 /// Writes files of several lengths, some of them twice, and returns the contents of the devices.
 fn written(trial: &Trial) -> Vec<Contents> {
-    let (clock, own) = (Clock::in_virtual_time(), trial.clone());
+    let (clock, own) = (Executor::in_virtual_time(), trial.clone());
     let inner = clock.clone();
     clock
         .run(async move {
@@ -51,7 +51,7 @@ fn written(trial: &Trial) -> Vec<Contents> {
         .unwrap()
 }
 
-async fn mounted(clock: &Clock, rig: &Rig, missing: &[usize]) -> Result<Fs, FsError> {
+async fn mounted(clock: &Executor, rig: &Rig, missing: &[usize]) -> Result<Fs, FsError> {
     Ok(Fs::mount(clock, &rig.devices(clock, missing), &MountOptions::default()).await?.0)
 }
 
@@ -66,7 +66,7 @@ async fn compare(fs: &Fs, when: &str) {
 }
 
 /// Replaces drive `old` by the last device of `rig`, from the beginning or from where a replacement stopped.
-async fn replace(clock: &Clock, rig: &Rig, old: usize, when: &str) -> Fs {
+async fn replace(clock: &Executor, rig: &Rig, old: usize, when: &str) -> Fs {
     let last = rig.models().len() - 1;
     let new = rig.devices(clock, &[]).pop().unwrap();
     // Before its first block is written, the new drive does not belong to the file system.
@@ -88,7 +88,7 @@ async fn replace(clock: &Clock, rig: &Rig, old: usize, when: &str) -> Fs {
 
 /// Replaces drive `old`; returns the state that a power cut after every event would leave.
 fn cuts(trial: &Trial, contents: &[Contents], old: usize) -> Vec<Vec<Snapshot>> {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let new = Model::new(trial.geometry).contents();
     let rig = Rig::with(contents.iter().cloned().chain([new]).collect());
     let own = clock.clone();
@@ -98,7 +98,7 @@ fn cuts(trial: &Trial, contents: &[Contents], old: usize) -> Vec<Vec<Snapshot>> 
         assert_eq!(rig.broken_rules(), 0);
         rig.take_snapshots()
     });
-    clock.forget_all();
+    clock.shut_down();
     snapshots.unwrap()
 }
 
@@ -111,7 +111,7 @@ fn a_replacement_that_is_cut_anywhere_goes_on_and_gives_back_what_was_lost() {
             for survives in [false, true] {
                 let when = format!("{name}, cut after event {event}, survivors: {survives}");
                 let rig = Rig::with(snapshot.iter().map(|one| one.cut(|_| survives)).collect());
-                let clock = Clock::in_virtual_time();
+                let clock = Executor::in_virtual_time();
                 let own = clock.clone();
                 let run = async move {
                     replace(&own, &rig, old, &when).await.unmount().await.unwrap();
@@ -124,7 +124,7 @@ fn a_replacement_that_is_cut_anywhere_goes_on_and_gives_back_what_was_lost() {
                     assert_eq!(rig.broken_rules(), 0, "{when}");
                 };
                 clock.run(run).unwrap();
-                clock.forget_all();
+                clock.shut_down();
             }
         }
     }
@@ -134,7 +134,7 @@ const THIRD: Uuid = Uuid::from_u128(0xdef);
 
 /// Replaces drive `old` by the last device of `rig`, after the first replacement drive was lost for good; resumes that
 /// if it had begun.
-async fn take_over(clock: &Clock, rig: &Rig, old: usize, missing: &[usize], when: &str) -> Fs {
+async fn take_over(clock: &Executor, rig: &Rig, old: usize, missing: &[usize], when: &str) -> Fs {
     let last = rig.models().len() - 1;
     let third = rig.devices(clock, &[]).pop().unwrap();
     let is_begun = imbrex_fs::core::look(&third).await.is_ok();
@@ -152,7 +152,7 @@ async fn take_over(clock: &Clock, rig: &Rig, old: usize, missing: &[usize], when
 }
 
 /// Returns whether the replacement of drive `old` has begun and is not complete.
-async fn is_under_way(clock: &Clock, rig: &Rig, old: usize, missing: &[usize]) -> bool {
+async fn is_under_way(clock: &Executor, rig: &Rig, old: usize, missing: &[usize]) -> bool {
     let fs = mounted(clock, rig, missing).await.unwrap();
     let outcome = fs.replace_drive(old as u8, None, false, |_| true).await;
     matches!(outcome, Err(FsError::Invalid(why)) if why.contains("takes over from it"))
@@ -160,7 +160,7 @@ async fn is_under_way(clock: &Clock, rig: &Rig, old: usize, missing: &[usize]) -
 
 /// Starts from `left`, and checks every cut while another drive takes over; returns the number of cuts.
 async fn judge_taking_over(
-    clock: &Clock,
+    clock: &Executor,
     (trial, left): (&Trial, &[Contents]),
     old: usize,
     missing: &[usize],
@@ -198,7 +198,7 @@ fn a_drive_that_came_and_dies_is_itself_replaced_wherever_that_is_cut() {
             let new = left.len() - 2;
             // The leaving drive still answers, or is lost as well.
             for (number, missing) in [vec![new], vec![new, old]].into_iter().enumerate() {
-                let (clock, own_left, own_trial) = (Clock::in_virtual_time(), left.clone(), trial.clone());
+                let (clock, own_left, own_trial) = (Executor::in_virtual_time(), left.clone(), trial.clone());
                 let (own, when) = (clock.clone(), format!("{name}, cut after event {event}, without {missing:?}"));
                 let run = async move {
                     let all_missing = [&missing[..], &[own_left.len() - 1]].concat();
@@ -209,7 +209,7 @@ fn a_drive_that_came_and_dies_is_itself_replaced_wherever_that_is_cut() {
                     judge_taking_over(&own, (&own_trial, &own_left), old, &missing, &when).await
                 };
                 judged[number] += clock.run(run).unwrap();
-                clock.forget_all();
+                clock.shut_down();
             }
         }
     }
@@ -239,7 +239,7 @@ fn after_a_cut_in_a_replacement_a_stranger_is_refused_and_an_earlier_drive_gives
                 let when = format!("{name}, cut after event {event}, with the new drive of event {earlier}");
                 let mut left = whole.clone();
                 left[new] = cuts[earlier][new].cut(|_| earlier % 2 == 0);
-                let (clock, rig) = (Clock::in_virtual_time(), Rig::with(left));
+                let (clock, rig) = (Executor::in_virtual_time(), Rig::with(left));
                 let own = clock.clone();
                 let run = async move {
                     let came = rig.devices(&own, &[]).pop().unwrap();
@@ -254,14 +254,14 @@ fn after_a_cut_in_a_replacement_a_stranger_is_refused_and_an_earlier_drive_gives
                     usize::from(is_there)
                 };
                 stale += clock.run(run).unwrap();
-                clock.forget_all();
+                clock.shut_down();
             }
             let mut left = whole;
             if left[new].used_blocks().is_empty() {
                 continue;
             }
             (0..2).for_each(|block| left[new].corrupt(block, make_foreign));
-            let (clock, rig) = (Clock::in_virtual_time(), Rig::with(left));
+            let (clock, rig) = (Executor::in_virtual_time(), Rig::with(left));
             let (own, when) = (clock.clone(), format!("{name}, cut after event {event}, with a stranger"));
             let run = async move {
                 let told = mounted(&own, &rig, &[]).await.err().map(|error| error.to_string()).unwrap_or_default();
@@ -280,13 +280,13 @@ fn what_is_being_written_when_a_drive_begins_to_leave_is_moved_too() {
     const LONG: usize = 60 * 4096;
     let (_, trial) = with_parity().remove(1);
     let contents = {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let (own, trial) = (clock.clone(), trial.clone());
         clock.run(async move { fresh(&own, &trial).await.unwrap().1.contents() }).unwrap()
     };
     // A file that takes several groups, and has no group before all is written, is begun at each moment.
     for moment in 0..80 {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let new = Model::new(trial.geometry).contents();
         let rig = Rig::with(contents.iter().cloned().chain([new]).collect());
         let (own, drives) = (clock.clone(), trial.drives);
@@ -313,7 +313,7 @@ fn what_is_being_written_when_a_drive_begins_to_leave_is_moved_too() {
             }
         };
         clock.run(run).unwrap();
-        clock.forget_all();
+        clock.shut_down();
     }
 }
 
@@ -321,7 +321,7 @@ fn what_is_being_written_when_a_drive_begins_to_leave_is_moved_too() {
 fn what_is_rebuilt_is_what_files_use() {
     let (_, trial) = with_parity().remove(1);
     let rebuilt = |contents: Vec<Contents>| {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let new = Model::new(trial.geometry).contents();
         let rig = Rig::with(contents.into_iter().chain([new]).collect());
         let own = clock.clone();
@@ -334,7 +334,7 @@ fn what_is_rebuilt_is_what_files_use() {
         clock.run(run).unwrap()
     };
     let empty = {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let (own, trial) = (clock.clone(), trial.clone());
         clock.run(async move { fresh(&own, &trial).await.unwrap().1.contents() }).unwrap()
     };
@@ -349,7 +349,7 @@ fn what_is_rebuilt_is_what_files_use() {
 #[test]
 fn a_drive_that_was_replaced_is_told_when_it_comes_back_and_nothing_is_read_of_it() {
     let (_, trial) = with_parity().remove(1);
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let run = async move {
         let new = Model::new(trial.geometry).contents();
@@ -367,7 +367,7 @@ fn a_drive_that_was_replaced_is_told_when_it_comes_back_and_nothing_is_read_of_i
 #[test]
 fn an_added_drive_takes_part_and_more_fits() {
     let (_, trial) = with_parity().remove(1);
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let run = async move {
         let geometry = Geometry { blocks: 800, kind: imbrex_fs::device::Kind::Plain };
@@ -397,7 +397,7 @@ fn an_added_drive_takes_part_and_more_fits() {
 /// Returns the devices of an array with one parity, complete, with a spare as the last one.
 fn with_spare() -> (Trial, Vec<Contents>) {
     let (_, trial) = with_parity().remove(1);
-    let (clock, own) = (Clock::in_virtual_time(), trial.clone());
+    let (clock, own) = (Executor::in_virtual_time(), trial.clone());
     let inner = clock.clone();
     let contents = clock
         .run(async move {
@@ -414,13 +414,13 @@ fn with_spare() -> (Trial, Vec<Contents>) {
 }
 
 /// Mounts as in normal use: failed drives are replaced by spares.
-async fn in_use(clock: &Clock, rig: &Rig, missing: &[usize]) -> Fs {
+async fn in_use(clock: &Executor, rig: &Rig, missing: &[usize]) -> Fs {
     let options = MountOptions { replaces_by_itself: true, ..MountOptions::default() };
     Fs::mount(clock, &rig.devices(clock, missing), &options).await.unwrap().0
 }
 
 /// Waits until no drive is missing and none is being replaced.
-async fn until_whole(clock: &Clock, fs: &Fs, when: &str) {
+async fn until_whole(clock: &Executor, fs: &Fs, when: &str) {
     for _ in 0..1000 {
         let status = fs.status();
         if status.missing.is_empty() && status.replacing.is_none() {
@@ -443,7 +443,7 @@ async fn write_all(fs: &Fs) {
 fn a_drive_that_dies_under_load_is_replaced_by_a_spare_by_itself_also_after_a_cut() {
     let (trial, contents) = with_spare();
     let (drives, spare) = (trial.drives, contents.len() - 1);
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let run = async move {
         let rig = Rig::with(contents.clone());
@@ -484,13 +484,13 @@ fn a_drive_that_dies_under_load_is_replaced_by_a_spare_by_itself_also_after_a_cu
         assert!(begun > 4, "{begun} replacements went on by themselves");
     };
     clock.run(run).unwrap();
-    clock.forget_all();
+    clock.shut_down();
 }
 
 #[test]
 fn a_drive_with_a_damaged_superblock_is_done_without_or_told_by_its_second_copy() {
     let (_, trial) = with_parity().remove(1);
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let run = async move {
         let contents = written(&trial);
@@ -509,12 +509,12 @@ fn a_drive_with_a_damaged_superblock_is_done_without_or_told_by_its_second_copy(
         }
     };
     clock.run(run).unwrap();
-    clock.forget_all();
+    clock.shut_down();
 }
 
 /// Scrubs `contents` with repair; returns the findings, the findings of a second scrub, and the unreadable files.
 fn scrub(contents: Vec<Contents>) -> (Scrubbed, Scrubbed, Vec<u8>) {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let run = async move {
         let rig = Rig::with(contents);
@@ -532,7 +532,7 @@ fn scrub(contents: Vec<Contents>) -> (Scrubbed, Scrubbed, Vec<u8>) {
         (first, again, damaged)
     };
     let found = clock.run(run).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     found
 }
 
@@ -586,7 +586,7 @@ fn what_is_lost_is_exactly_what_scrub_names() {
 fn another_drive_is_refused_where_a_replacement_is_under_way() {
     let (name, trial) = with_parity().into_iter().next().unwrap();
     let contents = written(&trial);
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let done = clock.run(async move {
         let rig = Rig::with([contents, vec![Model::new(trial.geometry).contents(); 2]].concat());
@@ -605,14 +605,14 @@ fn another_drive_is_refused_where_a_replacement_is_under_way() {
         fs.replace_drive(1, None, false, |_| true).await.unwrap();
         compare(&fs, name).await;
     });
-    clock.forget_all();
+    clock.shut_down();
     done.unwrap();
 }
 
 /// A drive of another make has zones of another size.
 #[test]
 fn drives_whose_zones_differ_in_size_are_refused_by_name_and_size() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let done = clock.run(async move {
         let zoned = |name: &str, zone_blocks: u64| {
@@ -634,6 +634,6 @@ fn drives_whose_zones_differ_in_size_are_refused_by_name_and_size() {
         assert!(refused.contains("three: has zones of 32 blocks, and the array of 16"), "{refused}");
         assert!(imbrex_fs::core::look(&drives[2]).await.is_err(), "nothing was written to it");
     });
-    clock.forget_all();
+    clock.shut_down();
     done.unwrap();
 }

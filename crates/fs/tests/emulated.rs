@@ -16,7 +16,7 @@ use imbrex_fs::device::{Backend, Geometry, Operation as Asked, Outcome};
 use imbrex_fs::verify::Naive;
 use imbrex_fs::verify::cuts::compare_all;
 use imbrex_fs::verify::operation::{Chooser, Operation, perform};
-use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
+use imbrex_fs::{Bounds, Device, Executor, Fs, FsError};
 use imbrex_sim::{Drive, DriveSpec};
 use uuid::Uuid;
 
@@ -54,7 +54,7 @@ impl Backend for Recorder {
     }
 }
 
-fn device(clock: &Clock, words: &str) -> (Device, Log) {
+fn device(clock: &Executor, words: &str) -> (Device, Log) {
     let spec = DriveSpec::parse(words).unwrap();
     let profile = Profile::named(words.split(':').next().unwrap()).unwrap();
     let drive = Drive::build(&spec, &profile).unwrap();
@@ -71,7 +71,7 @@ const DRIVES: [(&str, &[(&str, &str)]); 3] = [
     ("caveat-1g-512", &[("extents", "on"), ("fit", "worst")]),
 ];
 
-async fn fresh(clock: &Clock, device: &Device, options: &[(&str, &str)], bounds: Bounds) -> Fs {
+async fn fresh(clock: &Executor, device: &Device, options: &[(&str, &str)], bounds: Bounds) -> Fs {
     let options = options.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let metadata_blocks = Some(1000);
     let made = MakeOptions { uuid: Some(Uuid::from_u128(3)), options, metadata_blocks, ..MakeOptions::default() };
@@ -79,7 +79,7 @@ async fn fresh(clock: &Clock, device: &Device, options: &[(&str, &str)], bounds:
     mounted(clock, device, bounds).await
 }
 
-async fn mounted(clock: &Clock, device: &Device, bounds: Bounds) -> Fs {
+async fn mounted(clock: &Executor, device: &Device, bounds: Bounds) -> Fs {
     let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
     Fs::mount(clock, std::slice::from_ref(device), &options).await.unwrap().0
 }
@@ -87,7 +87,7 @@ async fn mounted(clock: &Clock, device: &Device, bounds: Bounds) -> Fs {
 #[test]
 fn what_is_written_is_read_also_after_mounting_again() {
     for (words, options) in DRIVES {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let (device, log) = device(&clock, words);
         let own = clock.clone();
         let run = async move {
@@ -128,7 +128,7 @@ fn what_is_written_is_read_also_after_mounting_again() {
 
 /// Runs several applications concurrently, each with its own generator of operations.
 fn run_of_many(words: &'static str, options: &'static [(&str, &str)], seed: u64) -> (u64, Vec<(u64, Asked)>) {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let (device, log) = device(&clock, words);
     let own = clock.clone();
     let run = async move {

@@ -14,7 +14,7 @@ use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{BLOCK_BYTES, Backend, Device, Geometry, Kind};
 use imbrex_fs::namespace::{REGULAR, ROOT};
-use imbrex_fs::{Clock, Fs};
+use imbrex_fs::{Executor, Fs};
 use imbrex_sim::{Drive, DriveSpec};
 use uuid::Uuid;
 
@@ -49,7 +49,7 @@ fn on_five<T: 'static>(
     metadata_blocks: u64,
     task: impl AsyncFnOnce(Fs, Rc<dyn Fn() -> Mounting>) -> T + 'static,
 ) -> T {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let done = clock.run(async move {
         let device = |number| Device::new(&own, &format!("drive {number}"), drive(number));
@@ -66,7 +66,7 @@ fn on_five<T: 'static>(
         let fs = again().await;
         task(fs, again).await
     });
-    clock.forget_all();
+    clock.shut_down();
     done.unwrap()
 }
 

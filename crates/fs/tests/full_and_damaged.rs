@@ -10,7 +10,7 @@ use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, arrays, perform, toys};
-use imbrex_fs::{Clock, Fs, FsError};
+use imbrex_fs::{Executor, Fs, FsError};
 
 /// Writes files of three blocks until there is no space; returns the number of files that had space.
 async fn fill(fs: &Fs, seed: u8) -> usize {
@@ -29,7 +29,7 @@ async fn fill(fs: &Fs, seed: u8) -> usize {
 #[test]
 fn what_a_full_drive_took_is_written_and_deleting_always_succeeds() {
     for (name, trial) in toys().into_iter().chain(arrays()) {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let own = clock.clone();
         let run = async move {
             let (fs, model) = fresh(&own, &trial).await.unwrap();
@@ -61,7 +61,7 @@ fn what_a_full_drive_took_is_written_and_deleting_always_succeeds() {
 #[test]
 fn a_refused_change_of_a_large_file_leaves_nothing_that_cannot_be_written() {
     for (name, trial) in toys().into_iter().chain(arrays()) {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let own = clock.clone();
         let run = async move {
             let (fs, _) = fresh(&own, &trial).await.unwrap();
@@ -92,7 +92,7 @@ fn a_refused_change_of_a_large_file_leaves_nothing_that_cannot_be_written() {
 #[test]
 fn a_full_drive_takes_a_write_at_once_after_a_delete() {
     for (name, trial) in toys().into_iter().chain(arrays()) {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let own = clock.clone();
         let run = async move {
             let (fs, model) = fresh(&own, &trial).await.unwrap();
@@ -128,7 +128,7 @@ fn a_write_waits_for_the_close_of_what_was_deleted() {
     const CLOSES_AFTER_NS: u64 = 50_000_000;
     for (name, trial) in toys().into_iter().chain(arrays()) {
         let is_patient = trial.bounds.closing_ns > 2 * CLOSES_AFTER_NS;
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let own = clock.clone();
         let run = async move {
             let (fs, _) = fresh(&own, &trial).await.unwrap();
@@ -156,7 +156,7 @@ fn a_write_waits_for_the_close_of_what_was_deleted() {
 #[test]
 fn a_damaged_block_is_an_error_and_never_other_bytes() {
     for (name, trial) in toys() {
-        let (clock, own) = (Clock::in_virtual_time(), trial.clone());
+        let (clock, own) = (Executor::in_virtual_time(), trial.clone());
         let inner = clock.clone();
         let contents = clock
             .run(async move {
@@ -174,7 +174,7 @@ fn a_damaged_block_is_an_error_and_never_other_bytes() {
         for block in contents[0].used_blocks() {
             let mut damaged = contents.clone();
             damaged[0].corrupt(block, |bytes| bytes[30] ^= 4);
-            let clock = Clock::in_virtual_time();
+            let clock = Executor::in_virtual_time();
             let own = clock.clone();
             errors += clock
                 .run(async move {
@@ -202,7 +202,7 @@ fn a_damaged_block_is_an_error_and_never_other_bytes() {
 
 /// Returns the files, each committed in a frame of its own, that are found with `damaged` as the device's contents.
 fn files_found(trial: &Trial, damaged: Vec<Contents>, read_only: bool) -> Result<(Vec<usize>, Option<u64>), FsError> {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let (own, bounds) = (clock.clone(), Some(trial.bounds));
     let run = async move {
         let devices = Rig::with(damaged).devices(&own, &[]);
@@ -212,7 +212,7 @@ fn files_found(trial: &Trial, damaged: Vec<Contents>, read_only: bool) -> Result
         Ok((found, mounted.lost_from))
     };
     let outcome = clock.run(run).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     outcome
 }
 
@@ -221,7 +221,7 @@ const FRAMES: usize = 5;
 #[test]
 fn what_lies_behind_a_damaged_frame_of_the_log_is_not_lost_in_silence() {
     for (name, trial) in toys() {
-        let (clock, own) = (Clock::in_virtual_time(), trial.clone());
+        let (clock, own) = (Executor::in_virtual_time(), trial.clone());
         let inner = clock.clone();
         let contents = clock
             .run(async move {

@@ -20,7 +20,7 @@ use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Naive, Operation, perform, scripts, with_hot_zones};
-use imbrex_fs::{Bounds, Clock, Fs, FsError};
+use imbrex_fs::{Bounds, Executor, Fs, FsError};
 use sequences::{judge_long_sequences_with_reads, judge_sequences_of_three, on};
 
 #[test]
@@ -86,7 +86,7 @@ async fn is_hot(fs: &Fs, name: &str) -> bool {
 
 #[test]
 fn what_is_read_most_for_its_size_has_the_zone() {
-    on(&array(8, 1), async |fs: Fs, _: Rig, _: Clock| {
+    on(&array(8, 1), async |fs: Fs, _: Rig, _: Executor| {
         for name in ["a", "b", "c", "d"] {
             write(&fs, name, 2).await;
         }
@@ -113,7 +113,7 @@ fn what_is_read_most_for_its_size_has_the_zone() {
 
 #[test]
 fn what_is_read_no_more_makes_room_for_what_is() {
-    on(&array(2, 1), async |fs: Fs, _: Rig, clock: Clock| {
+    on(&array(2, 1), async |fs: Fs, _: Rig, clock: Executor| {
         write(&fs, "old", 2).await;
         read(&fs, "old", 2, 8).await;
         write(&fs, "new", 2).await;
@@ -130,7 +130,7 @@ fn what_is_read_no_more_makes_room_for_what_is() {
 #[test]
 fn what_was_read_most_before_a_mount_still_wins_after_it() {
     for is_cut in [false, true] {
-        on(&array(2, 1), async move |fs: Fs, rig: Rig, clock: Clock| {
+        on(&array(2, 1), async move |fs: Fs, rig: Rig, clock: Executor| {
             for name in ["a", "b", "c"] {
                 write(&fs, name, 2).await;
             }
@@ -155,7 +155,7 @@ fn what_was_read_most_before_a_mount_still_wins_after_it() {
 
 #[test]
 fn what_is_said_of_extensions_holds_in_a_directory_and_from_the_uppermost_everywhere() {
-    on(&array(12, 1), async |fs: Fs, rig: Rig, clock: Clock| {
+    on(&array(12, 1), async |fs: Fs, rig: Rig, clock: Executor| {
         let say_of = async |fs: &Fs, path: &str, list: &[u8]| {
             let inode = find(fs, path).unwrap();
             fs.set_attribute(inode, EXTENSIONS_ATTRIBUTE, list, SetAttribute::Any).await.unwrap();
@@ -190,7 +190,7 @@ fn what_is_said_of_extensions_holds_in_a_directory_and_from_the_uppermost_everyw
 
 #[test]
 fn who_asks_for_it_is_in_the_zone_and_who_asks_not_to_is_not() {
-    on(&array(4, 1), async |fs: Fs, _: Rig, _: Clock| {
+    on(&array(4, 1), async |fs: Fs, _: Rig, _: Executor| {
         perform(&fs, &Operation::MakeDirectory("d".into())).await.unwrap();
         say(&fs, "d", b"never").await;
         perform(&fs, &Operation::Create("d/x".into())).await.unwrap();
@@ -231,7 +231,7 @@ async fn files_in_zone(fs: &Fs) -> u64 {
 #[test]
 fn what_is_said_later_holds_for_what_is_in_the_zone_already() {
     for (bounds, files) in [(Bounds::default(), 3), (Bounds::smallest(), 3)] {
-        on(&Trial { bounds, ..array(12, 1) }, async move |fs: Fs, _: Rig, _: Clock| {
+        on(&Trial { bounds, ..array(12, 1) }, async move |fs: Fs, _: Rig, _: Executor| {
             for directory in ["d", "e"] {
                 perform(&fs, &Operation::MakeDirectory(directory.into())).await.unwrap();
             }
@@ -260,7 +260,7 @@ fn what_is_said_later_holds_for_what_is_in_the_zone_already() {
 
 #[test]
 fn the_directory_of_the_name_given_last_is_the_one_that_counts() {
-    on(&array(12, 1), async |fs: Fs, _: Rig, _: Clock| {
+    on(&array(12, 1), async |fs: Fs, _: Rig, _: Executor| {
         perform(&fs, &Operation::MakeDirectory("d".into())).await.unwrap();
         say(&fs, "d", b"never").await;
         write(&fs, "f", 1).await;
@@ -289,7 +289,7 @@ fn the_directory_of_the_name_given_last_is_the_one_that_counts() {
 #[test]
 fn no_hint_is_passed_over_however_many_come_at_once() {
     let bounds = Bounds { hot: Bounds::smallest().hot, ..Bounds::default() };
-    on(&Trial { bounds, ..array(12, 1) }, async move |fs: Fs, _: Rig, _: Clock| {
+    on(&Trial { bounds, ..array(12, 1) }, async move |fs: Fs, _: Rig, _: Executor| {
         let names = ["a", "b", "c", "d", "e", "f"];
         for name in names {
             write(&fs, name, 1).await;
@@ -305,7 +305,7 @@ fn no_hint_is_passed_over_however_many_come_at_once() {
 
 #[test]
 fn copies_are_there_after_a_mount_and_are_read_without_being_changed() {
-    on(&array(6, 2), async |fs: Fs, rig: Rig, clock: Clock| {
+    on(&array(6, 2), async |fs: Fs, rig: Rig, clock: Executor| {
         let inode = write(&fs, "a", 3).await;
         let before = fs.status().hot;
         fs.unmount().await.unwrap();
@@ -336,7 +336,7 @@ fn alter_zone(fs: &Fs, models: &[Model], which: &[usize]) {
 #[test]
 fn a_copy_that_is_damaged_is_never_given_and_made_anew() {
     for (copies, altered) in [(1, vec![0]), (2, vec![0]), (2, vec![0, 1])] {
-        on(&array(6, copies), async move |fs: Fs, rig: Rig, _: Clock| {
+        on(&array(6, copies), async move |fs: Fs, rig: Rig, _: Executor| {
             write(&fs, "a", 3).await;
             alter_zone(&fs, rig.models(), &altered);
             let found = fs.scrub_copies(false).await.unwrap();
@@ -363,7 +363,7 @@ fn a_copy_that_is_damaged_is_never_given_and_made_anew() {
 #[test]
 fn the_loss_of_all_flash_loses_no_file() {
     let trial = array(8, 1);
-    on(&array(8, 1), async move |fs: Fs, rig: Rig, clock: Clock| {
+    on(&array(8, 1), async move |fs: Fs, rig: Rig, clock: Executor| {
         let mut naive = Naive::default();
         for number in 0..6 {
             let name = format!("f{number}");
@@ -398,7 +398,7 @@ fn a_zone_that_cannot_be_is_refused_with_a_reason() {
         (array(10_000, 1), "a hot zone of 39.06 MiB: give 39.37 MiB or more, or ask for a smaller one"),
         (Trial { store: Some("strict-append"), drives: 1, parity: 0, ..array(6, 1) }, "has no hot zone"),
     ] {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let own = clock.clone();
         let outcome = clock.run(async move { fresh(&own, &trial).await.map(drop) }).unwrap();
         let Err(FsError::Format { .. }) = &outcome else { panic!("{outcome:?}") };
@@ -416,7 +416,7 @@ fn the_zone_lies_on_the_outer_part_of_a_disk_or_on_a_device_of_one_conventional_
     let kind = Kind::Zoned { zone_blocks: 300, zones: 1, conventional: 1, active_max: None };
     let hybrid = Trial { metadata: vec![Geometry { blocks: 300, kind }], ..array(6, 1) };
     for trial in [single, hybrid] {
-        on(&trial, async |fs: Fs, _: Rig, _: Clock| {
+        on(&trial, async |fs: Fs, _: Rig, _: Executor| {
             write(&fs, "a", 2).await;
             assert!(is_hot(&fs, "a").await);
             let superblock = fs.superblock();
@@ -431,7 +431,7 @@ fn the_zone_lies_on_the_outer_part_of_a_disk_or_on_a_device_of_one_conventional_
 
 #[test]
 fn a_zone_of_one_block_takes_a_file_of_one_and_gives_it_up() {
-    on(&array(1, 1), async |fs: Fs, _: Rig, _: Clock| {
+    on(&array(1, 1), async |fs: Fs, _: Rig, _: Executor| {
         write(&fs, "a", 2).await;
         assert_eq!(fs.status().hot.files, 0);
         write(&fs, "b", 1).await;

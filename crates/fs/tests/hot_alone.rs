@@ -20,7 +20,7 @@ use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::{Harm, Trial};
 use imbrex_fs::verify::{Operation, perform, scripts, with_files_alone};
-use imbrex_fs::{Bounds, Clock, Fs, FsError};
+use imbrex_fs::{Bounds, Executor, Fs, FsError};
 use sequences::{judge_sequences_of_three, on, setting};
 use uuid::Uuid;
 
@@ -131,7 +131,7 @@ fn figures(fs: &Fs) -> (u64, u64, u64) {
     (status.hot.alone_files, status.hot.alone_blocks, status.usage.live)
 }
 
-async fn mount(clock: &Clock, rig: &Rig, missing: &[usize], options: &[(&str, &str)]) -> Fs {
+async fn mount(clock: &Executor, rig: &Rig, missing: &[usize], options: &[(&str, &str)]) -> Fs {
     let options = options.iter().map(|(key, value)| ((*key).to_string(), (*value).to_string())).collect();
     let options = MountOptions { options, ..MountOptions::default() };
     Fs::mount(clock, &rig.devices(clock, missing), &options).await.unwrap().0
@@ -139,7 +139,7 @@ async fn mount(clock: &Clock, rig: &Rig, missing: &[usize], options: &[(&str, &s
 
 #[test]
 fn a_small_file_goes_to_the_zone_at_once_and_takes_no_room_of_the_store() {
-    on(&array(8), async |fs: Fs, rig: Rig, clock: Clock| {
+    on(&array(8), async |fs: Fs, rig: Rig, clock: Executor| {
         let before = fs.statfs();
         let writes = fs.status().traffic.writes;
         write(&fs, "a", 3).await;
@@ -170,7 +170,7 @@ fn a_small_file_goes_to_the_zone_at_once_and_takes_no_room_of_the_store() {
 
 #[test]
 fn a_hot_file_that_comes_in_gives_its_blocks_back_and_gets_others_when_it_goes() {
-    on(&array(40), async |fs: Fs, _: Rig, _: Clock| {
+    on(&array(40), async |fs: Fs, _: Rig, _: Executor| {
         write(&fs, "a", 10).await;
         assert_eq!(figures(&fs), (0, 0, 10), "it is not small");
         read(&fs, "a", 10, 2).await;
@@ -187,7 +187,7 @@ fn a_hot_file_that_comes_in_gives_its_blocks_back_and_gets_others_when_it_goes()
 
 #[test]
 fn the_colder_goes_to_the_store_for_the_hotter() {
-    on(&array(4), async |fs: Fs, _: Rig, _: Clock| {
+    on(&array(4), async |fs: Fs, _: Rig, _: Executor| {
         write(&fs, "a", 2).await;
         write(&fs, "b", 2).await;
         assert_eq!(figures(&fs), (2, 4, 0));
@@ -206,7 +206,7 @@ fn the_colder_goes_to_the_store_for_the_hotter() {
 
 #[test]
 fn where_the_store_is_full_a_file_stays_and_no_write_misses_its_room() {
-    on(&array(8), async |fs: Fs, _: Rig, _: Clock| {
+    on(&array(8), async |fs: Fs, _: Rig, _: Executor| {
         write(&fs, "a", 4).await;
         let free = fs.statfs().free;
         perform(&fs, &Operation::Create("full".into())).await.unwrap();
@@ -232,7 +232,7 @@ fn where_the_store_is_full_a_file_stays_and_no_write_misses_its_room() {
 
 #[test]
 fn with_one_mirror_lost_files_stay_and_none_goes_alone_until_it_is_whole_again() {
-    on(&array(8), async |fs: Fs, rig: Rig, clock: Clock| {
+    on(&array(8), async |fs: Fs, rig: Rig, clock: Executor| {
         write(&fs, "a", 2).await;
         fs.unmount().await.unwrap();
         for missing in [DRIVES, DRIVES + 1] {
@@ -275,7 +275,7 @@ fn alter_zone(fs: &Fs, models: &[Model], which: &[usize]) {
 #[test]
 fn what_is_damaged_on_one_mirror_is_made_again_and_on_both_the_file_is_named() {
     for altered in [0, 1] {
-        on(&array(6), async move |fs: Fs, rig: Rig, _: Clock| {
+        on(&array(6), async move |fs: Fs, rig: Rig, _: Executor| {
             write(&fs, "a", 3).await;
             alter_zone(&fs, rig.models(), &[altered]);
             let found = fs.scrub_array(false, |_, _| true).await.unwrap();
@@ -304,7 +304,7 @@ fn what_is_damaged_on_one_mirror_is_made_again_and_on_both_the_file_is_named() {
 #[test]
 fn a_copy_that_leaves_gives_what_only_it_has_whole() {
     for leaves in [0, 1] {
-        on(&array(6), async move |fs: Fs, rig: Rig, clock: Clock| {
+        on(&array(6), async move |fs: Fs, rig: Rig, clock: Executor| {
             write(&fs, "a", 3).await;
             alter_zone(&fs, rig.models(), &[1 - leaves]);
             let new = Model::new(Geometry { blocks: 300, kind: Kind::Plain });
@@ -319,7 +319,7 @@ fn a_copy_that_leaves_gives_what_only_it_has_whole() {
 #[test]
 fn who_wants_copies_gets_them_and_may_change_his_mind() {
     let copies = Trial { options: vec![("hot_files".into(), "copies".into())], ..array(8) };
-    on(&copies, async |fs: Fs, rig: Rig, clock: Clock| {
+    on(&copies, async |fs: Fs, rig: Rig, clock: Executor| {
         write(&fs, "a", 2).await;
         wait(&fs).await;
         assert_eq!((figures(&fs), fs.status().hot.files), ((0, 0, 2), 1));
@@ -344,7 +344,7 @@ fn who_wants_copies_gets_them_and_may_change_his_mind() {
             "--meta twice",
         ),
     ] {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let own = clock.clone();
         let outcome = clock.run(async move { fresh(&own, &trial).await.map(drop) }).unwrap();
         let words = outcome.unwrap_err().to_string();
@@ -355,7 +355,7 @@ fn who_wants_copies_gets_them_and_may_change_his_mind() {
 #[test]
 fn the_loss_of_all_flash_loses_files_that_were_there_alone_and_no_others() {
     let trial = array(8);
-    on(&array(8), async move |fs: Fs, rig: Rig, clock: Clock| {
+    on(&array(8), async move |fs: Fs, rig: Rig, clock: Executor| {
         write(&fs, "a", 10).await;
         write(&fs, "b", 2).await;
         write(&fs, "c", 9).await;

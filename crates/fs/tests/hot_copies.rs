@@ -15,7 +15,7 @@ use imbrex_fs::format::change::Inode;
 use imbrex_fs::hot::HINT_ATTRIBUTE;
 use imbrex_fs::journal::Checksums;
 use imbrex_fs::namespace::{REGULAR, ROOT};
-use imbrex_fs::{Bounds, Clock, Device, Fs};
+use imbrex_fs::{Bounds, Device, Executor, Fs};
 use timed::{BLOCK_NS, SECOND_NS, SEEK_NS, Timed};
 
 const ZONE_BLOCKS: u64 = 1024;
@@ -28,9 +28,9 @@ const DATA_BLOCKS: u64 = (DRIVES as u64 * 47 / 2) * (DRIVES as u64 - 1) * (ZONE_
 fn on<T: 'static>(
     (hot_blocks, log_blocks): (u64, u64),
     bounds: Bounds,
-    task: impl AsyncFnOnce(Fs, Clock) -> T + 'static,
+    task: impl AsyncFnOnce(Fs, Executor) -> T + 'static,
 ) -> T {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let done = clock.run(async move {
         let drive = |number| Device::new(&own, &format!("drive {number}"), Box::new(Timed::new(48, ZONE_BLOCKS)));
@@ -48,7 +48,7 @@ fn on<T: 'static>(
         assert_eq!(fs.superblock().layout.log.1, log_blocks);
         task(fs, own).await
     });
-    clock.forget_all();
+    clock.shut_down();
     done.unwrap()
 }
 
@@ -69,7 +69,7 @@ fn bytes(blocks: u64, byte: u8) -> Vec<u8> {
 }
 
 /// Waits until `is_so` returns true, at most a second.
-async fn until(clock: &Clock, is_so: impl Fn() -> bool) {
+async fn until(clock: &Executor, is_so: impl Fn() -> bool) {
     let end_ns = clock.now_ns() + SECOND_NS;
     while !is_so() {
         assert!(clock.now_ns() < end_ns, "it is never so");
@@ -85,7 +85,7 @@ fn from_drives() -> Bounds {
 #[test]
 fn what_is_freed_while_files_are_copied_can_be_used_at_once() {
     const FILES: u64 = 12;
-    on((8192, 500), from_drives(), async |fs: Fs, clock: Clock| {
+    on((8192, 500), from_drives(), async |fs: Fs, clock: Executor| {
         for number in 0..=FILES {
             let inode = create(&fs, &format!("f{number}")).await;
             fs.write(inode, 0, &bytes(256, 2)).await.unwrap();
@@ -109,7 +109,7 @@ fn what_is_freed_while_files_are_copied_can_be_used_at_once() {
 
 #[test]
 fn a_file_that_changes_while_it_is_copied_has_no_copy_of_two_times() {
-    on((8192, 500), from_drives(), async |fs: Fs, clock: Clock| {
+    on((8192, 500), from_drives(), async |fs: Fs, clock: Executor| {
         let inode = wanted(&fs, "f", 2048, 1).await;
         fs.fsync(inode).await.unwrap();
         until(&clock, || fs.status().hot.used > 0).await;
@@ -130,7 +130,7 @@ fn a_file_that_changes_while_it_is_copied_has_no_copy_of_two_times() {
 #[test]
 fn a_copy_of_which_there_is_more_to_tell_than_the_log_holds_comes_in() {
     const BLOCKS: u64 = 17_000;
-    on((4 * BLOCKS, 16), Bounds::default(), async |fs: Fs, clock: Clock| {
+    on((4 * BLOCKS, 16), Bounds::default(), async |fs: Fs, clock: Executor| {
         let inode = wanted(&fs, "f", BLOCKS, 7).await;
         fs.fsync(inode).await.unwrap();
         clock.sleep(600 * SECOND_NS).await;
@@ -147,7 +147,7 @@ fn what_one_record_tells_of_is_bounded() {
     // A record takes 13 bytes for the change and 4 for each checksum; each write to the zone has one record.
     let writes = |hot_record_bytes| {
         let bounds = Bounds { hot_record_bytes, ..from_drives() };
-        on((8192, 500), bounds, async |fs: Fs, clock: Clock| {
+        on((8192, 500), bounds, async |fs: Fs, clock: Executor| {
             let inode = create(&fs, "f").await;
             fs.write(inode, 0, &bytes(100, 3)).await.unwrap();
             fs.sync().await.unwrap();
@@ -165,7 +165,7 @@ fn a_file_in_more_pieces_than_a_record_holds_stays_out() {
     // A record takes 13 bytes for the change and 16 for each piece; the largest frame has two blocks less 52 bytes.
     for (hot_record_bytes, pieces_max) in [(1, 1), (13 + 3 * 16, 3), (13 + 4 * 16, 4), (1 << 20, 507)] {
         let bounds = Bounds { hot_record_bytes, ..from_drives() };
-        on((8192, 16), bounds, async move |fs: Fs, clock: Clock| {
+        on((8192, 16), bounds, async move |fs: Fs, clock: Executor| {
             for pieces in [1, 2, 3, 4, 5, 200, 506, 507, 508] {
                 let inode = wanted(&fs, &format!("{pieces}"), 1, 5).await;
                 for piece in 1..pieces {

@@ -21,7 +21,7 @@ use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::{Harm, Trial};
 use imbrex_fs::verify::{Operation, perform, scripts, with_hot_zones_on_drives};
-use imbrex_fs::{Clock, Fs, FsError};
+use imbrex_fs::{Executor, Fs, FsError};
 use sequences::{judge_long_sequences_with_reads, judge_sequences_of_three, on};
 use uuid::Uuid;
 
@@ -78,8 +78,8 @@ fn array() -> Trial {
 }
 
 /// Runs `task` with a new file system on `trial` whose hot zone is in use.
-fn with_zone<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Clock) -> T + 'static) -> T {
-    on(trial, async move |fs: Fs, rig: Rig, clock: Clock| {
+fn with_zone<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Executor) -> T + 'static) -> T {
+    on(trial, async move |fs: Fs, rig: Rig, clock: Executor| {
         perform(&fs, &Operation::Wait(1)).await.unwrap();
         task(fs, rig, clock).await
     })
@@ -111,12 +111,12 @@ async fn read_files(fs: &Fs, blocks: &[usize], when: &str) -> (u64, u64) {
     (after.hits - before.hits, after.misses - before.misses)
 }
 
-async fn mount(clock: &Clock, rig: &Rig, missing: &[usize]) -> (Fs, Vec<u8>) {
+async fn mount(clock: &Executor, rig: &Rig, missing: &[usize]) -> (Fs, Vec<u8>) {
     mount_as(clock, rig, missing, &MountOptions::default()).await
 }
 
 /// Returns the file system, and the drives whose part of the zone is outdated.
-async fn mount_as(clock: &Clock, rig: &Rig, missing: &[usize], options: &MountOptions) -> (Fs, Vec<u8>) {
+async fn mount_as(clock: &Executor, rig: &Rig, missing: &[usize], options: &MountOptions) -> (Fs, Vec<u8>) {
     let (fs, mounted) = Fs::mount(clock, &rig.devices(clock, missing), options).await.unwrap();
     perform(&fs, &Operation::Wait(1)).await.unwrap();
     (fs, mounted.doubted_parts)
@@ -130,7 +130,7 @@ const SIX: [usize; 6] = [3, 5, 2, 4, 1, 3];
 
 #[test]
 fn each_copy_is_whole_on_one_drive_and_reads_are_served_from_there() {
-    with_zone(&array(), async |fs: Fs, rig: Rig, clock: Clock| {
+    with_zone(&array(), async |fs: Fs, rig: Rig, clock: Executor| {
         write_files(&fs, &SIX).await;
         // The emptiest part comes first: 3, 5, 2 and 4 go to a drive each, 1 to the one with 2, and 3 to one of those
         // with 3.
@@ -161,7 +161,7 @@ fn each_copy_is_whole_on_one_drive_and_reads_are_served_from_there() {
 #[test]
 fn a_drive_that_is_missing_costs_its_copies_and_is_not_believed_when_it_is_back() {
     for drive in 0..DRIVES {
-        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
+        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Executor| {
             write_files(&fs, &SIX).await;
             let files = fs.status().hot.files;
             fs.unmount().await.unwrap();
@@ -190,7 +190,7 @@ fn a_drive_that_is_missing_costs_its_copies_and_is_not_believed_when_it_is_back(
 #[test]
 fn a_drive_that_is_put_back_as_it_was_has_its_copies_dropped() {
     for drive in 0..DRIVES {
-        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
+        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Executor| {
             write_files(&fs, &SIX).await;
             fs.unmount().await.unwrap();
             let then = rig.contents();
@@ -229,7 +229,7 @@ fn forge(block: &mut [u8]) {
 /// Restores a drive to the time when a file of one block had other contents with an equal checksum. Returns whether
 /// reads of the file are right.
 fn read_after_forgery(sabotage: Option<Sabotage>) -> bool {
-    with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
+    with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Executor| {
         write_files(&fs, &[1]).await;
         let part = fs.status().hot_parts.iter().position(|part| part.used > 0).unwrap();
         fs.unmount().await.unwrap();
@@ -260,7 +260,7 @@ fn bytes_of_another_time_are_not_given_even_where_their_checksum_is_right() {
 #[test]
 fn a_drive_that_dies_in_use_costs_its_copies() {
     for drive in 0..DRIVES {
-        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
+        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Executor| {
             write_files(&fs, &SIX).await;
             rig.models()[drive].fail_after(0);
             // Files are read before the failure is known; then the drive is written.
@@ -290,7 +290,7 @@ fn a_drive_that_dies_in_use_costs_its_copies() {
 fn a_block_that_is_altered_is_never_given_and_made_anew() {
     let blocks = |drive: usize| (drive, 2..2 + 1 + PART_BLOCKS);
     for (drive, block) in (0..DRIVES).map(blocks).flat_map(|(drive, all)| all.map(move |block| (drive, block))) {
-        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
+        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Executor| {
             write_files(&fs, &SIX).await;
             fs.unmount().await.unwrap();
             let mut contents = rig.contents();
@@ -320,7 +320,7 @@ fn a_block_that_is_altered_is_never_given_and_made_anew() {
 
 #[test]
 fn scrub_repairs_what_is_altered_and_a_stamp_too() {
-    with_zone(&array(), async move |fs: Fs, rig: Rig, _: Clock| {
+    with_zone(&array(), async move |fs: Fs, rig: Rig, _: Executor| {
         write_files(&fs, &SIX).await;
         for block in [PART_FIRST - 1, PART_FIRST] {
             rig.models()[1].alter(|contents| contents.corrupt(block, |bytes| bytes[9] ^= 1));
@@ -335,7 +335,7 @@ fn scrub_repairs_what_is_altered_and_a_stamp_too() {
 }
 
 /// Replaces drive `old` by a drive of `geometry`, and mounts with the devices of that moment.
-async fn replace(clock: &Clock, rig: &Rig, missing: &mut Vec<usize>, old: usize, geometry: Geometry) -> (Fs, Rig) {
+async fn replace(clock: &Executor, rig: &Rig, missing: &mut Vec<usize>, old: usize, geometry: Geometry) -> (Fs, Rig) {
     let rig = Rig::with(rig.contents().into_iter().chain([Contents::new(geometry)]).collect());
     let last = rig.models().len() - 1;
     missing.push(old);
@@ -355,7 +355,7 @@ fn part_of_one(fs: &Fs) -> PartStatus {
 /// Checks that a drive takes over the part if it has space for it, whatever its predecessor had.
 #[test]
 fn after_a_replacement_the_part_is_on_the_new_drive_where_that_has_room() {
-    with_zone(&array(), async |fs: Fs, rig: Rig, clock: Clock| {
+    with_zone(&array(), async |fs: Fs, rig: Rig, clock: Executor| {
         write_files(&fs, &SIX).await;
         fs.unmount().await.unwrap();
         // The devices: four drives, the metadata, then the replacements. Drive 4 is device 5.
@@ -396,9 +396,9 @@ fn after_a_replacement_the_part_is_on_the_new_drive_where_that_has_room() {
 /// wrong.
 #[test]
 fn a_replacement_that_is_cut_anywhere_goes_on() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
-    let contents = with_zone(&array(), async move |fs: Fs, rig: Rig, _: Clock| {
+    let contents = with_zone(&array(), async move |fs: Fs, rig: Rig, _: Executor| {
         write_files(&fs, &SIX).await;
         fs.unmount().await.unwrap();
         rig.contents()
@@ -438,7 +438,7 @@ fn a_replacement_that_is_cut_anywhere_goes_on() {
             }
         }
     });
-    clock.forget_all();
+    clock.shut_down();
     done.unwrap();
 }
 
@@ -446,7 +446,7 @@ fn a_replacement_that_is_cut_anywhere_goes_on() {
 /// must exist afterwards, also on a replacement drive, and also if the metadata are lost twice.
 #[test]
 fn salvage_takes_the_zone_for_no_group_and_keeps_it() {
-    with_zone(&array(), async |fs: Fs, rig: Rig, clock: Clock| {
+    with_zone(&array(), async |fs: Fs, rig: Rig, clock: Executor| {
         write_files(&fs, &SIX).await;
         fs.unmount().await.unwrap();
         let mut missing = Vec::new();
@@ -496,7 +496,7 @@ async fn read_often(fs: &Fs, inode: Inode) {
 }
 
 /// Returns a zone header of the file system with a higher sequence: it claims that its group was begun later.
-async fn forged_header(fs: &Fs, rig: &Rig, clock: &Clock) -> Vec<u8> {
+async fn forged_header(fs: &Fs, rig: &Rig, clock: &Executor) -> Vec<u8> {
     perform(fs, &Operation::Sync).await.unwrap();
     let drive = rig.devices(clock, &[]).swap_remove(0);
     for zone in 2..14 {
@@ -519,21 +519,25 @@ fn drives_that_cannot_give_so_much_are_refused_with_how_much_they_could() {
     for (trial, word) in [
         (Trial { hot_blocks: 117, ..array() }, "464 KiB at most"),
         (Trial { geometry: zoned(0), hot_blocks: 1, ..array() }, "0 B at most"),
-        (Trial { options: alone, metadata: two, ..array() }, "on drives it has copies"),
+        (Trial { options: alone, metadata: two, ..array() }, "a hot zone on drives holds copies"),
         (rest, "has the metadata on it"),
         (Trial { store: Some("strict-append"), drives: 1, parity: 0, ..array() }, "has no hot zone"),
     ] {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let own = clock.clone();
         let outcome = clock.run(async move { fresh(&own, &trial).await.map(drop) }).unwrap();
         let words = outcome.unwrap_err().to_string();
         assert!(words.contains(word), "{words}");
     }
-    with_zone(&Trial { metadata: vec![array().metadata[0]; 2], ..array() }, async |fs: Fs, rig: Rig, clock: Clock| {
-        assert!(fs.superblock().options.is_empty(), "with two copies of the metadata it has copies too");
-        fs.unmount().await.unwrap();
-        let options = MountOptions { options: vec![("hot_files".into(), "alone".into())], ..MountOptions::default() };
-        let refused = Fs::mount(&clock, &rig.devices(&clock, &[]), &options).await.map(drop);
-        assert!(refused.unwrap_err().to_string().contains("it lies on drives"));
-    });
+    with_zone(
+        &Trial { metadata: vec![array().metadata[0]; 2], ..array() },
+        async |fs: Fs, rig: Rig, clock: Executor| {
+            assert!(fs.superblock().options.is_empty(), "with two copies of the metadata it has copies too");
+            fs.unmount().await.unwrap();
+            let options =
+                MountOptions { options: vec![("hot_files".into(), "alone".into())], ..MountOptions::default() };
+            let refused = Fs::mount(&clock, &rig.devices(&clock, &[]), &options).await.map(drop);
+            assert!(refused.unwrap_err().to_string().contains("a hot zone on drives holds copies"));
+        },
+    );
 }

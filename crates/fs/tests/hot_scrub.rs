@@ -16,7 +16,7 @@ use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, perform};
-use imbrex_fs::{Clock, Fs};
+use imbrex_fs::{Executor, Fs};
 use sequences::on;
 
 const DRIVES: usize = 4;
@@ -96,7 +96,7 @@ fn named(mut scrubbed: Scrubbed) -> Named {
 fn judge(harm: impl Fn(&Trial, &Rig) + Clone + 'static, loses_all_without: bool) {
     for (name, trial) in arrays() {
         let (harm, own) = (harm.clone(), trial.clone());
-        on(&trial, async move |fs: Fs, rig: Rig, _: Clock| {
+        on(&trial, async move |fs: Fs, rig: Rig, _: Executor| {
             perform(&fs, &Operation::Wait(1)).await.unwrap();
             let files = write_files(&fs).await;
             harm(&own, &rig);
@@ -156,7 +156,7 @@ fn what_cannot_be_read_beyond_parity_is_written_anew_from_copies() {
 #[test]
 fn of_a_damaged_copy_what_is_whole_is_read() {
     let (_, trial) = arrays().remove(0);
-    on(&trial, async |fs: Fs, rig: Rig, _: Clock| {
+    on(&trial, async |fs: Fs, rig: Rig, _: Executor| {
         perform(&fs, &Operation::Wait(1)).await.unwrap();
         let files = write_files(&fs).await;
         let (inode, blocks) = files[1];

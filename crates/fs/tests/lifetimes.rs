@@ -15,7 +15,7 @@ use imbrex_fs::verify::cuts::fresh;
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::toys;
 use imbrex_fs::verify::trial::Trial;
-use imbrex_fs::{Clock, Fs, FsError};
+use imbrex_fs::{Executor, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -80,7 +80,7 @@ impl Model {
 struct Run {
     fs: Fs,
     rig: Rig,
-    clock: Clock,
+    clock: Executor,
     trial: Trial,
     model: Model,
     random: Xoshiro256PlusPlus,
@@ -292,7 +292,7 @@ fn files_are_there_as_long_as_somebody_holds_them_and_no_pair_returns() {
     for (name, trial) in toys() {
         let mut given = 0;
         for seed in 1..40 {
-            let clock = Clock::in_virtual_time();
+            let clock = Executor::in_virtual_time();
             let (own, trial) = (clock.clone(), trial.clone());
             let run = async move {
                 let (fs, rig) = fresh(&own, &trial).await.unwrap();
@@ -306,7 +306,7 @@ fn files_are_there_as_long_as_somebody_holds_them_and_no_pair_returns() {
                 run.model.given.len()
             };
             given += clock.run(run).unwrap();
-            clock.forget_all();
+            clock.shut_down();
         }
         assert!(given > 1000, "{name}: {given} files were made");
     }
@@ -316,7 +316,7 @@ fn files_are_there_as_long_as_somebody_holds_them_and_no_pair_returns() {
 #[test]
 fn a_number_that_is_used_again_has_another_generation() {
     let (_, trial) = toys().into_iter().next().unwrap();
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let run = async move {
         let (mut fs, rig) = fresh(&own, &trial).await.unwrap();
@@ -336,5 +336,5 @@ fn a_number_that_is_used_again_has_another_generation() {
         assert!(numbers.len() < 2000, "{} numbers are used for files one after the other", numbers.len());
     };
     clock.run(run).unwrap();
-    clock.forget_all();
+    clock.shut_down();
 }

@@ -19,7 +19,7 @@ use imbrex_fs::verify::operation::find;
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Naive, Operation, arrays, mirrored, perform, scripts, toys, with_hot_zones_on_drives};
-use imbrex_fs::{Bounds, Clock, Fs, FsError};
+use imbrex_fs::{Bounds, Executor, Fs, FsError};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -49,7 +49,7 @@ fn options(trial: &Trial) -> MountOptions {
 }
 
 /// Performs operations chosen by `seed`, with a sync after every few, and unmounts.
-async fn record(clock: Clock, trial: Trial, seed: u64) -> Recording {
+async fn record(clock: Executor, trial: Trial, seed: u64) -> Recording {
     let (mut fs, rig) = fresh(&clock, &trial).await.unwrap();
     rig.keep_snapshots();
     let first = rig.events();
@@ -73,9 +73,9 @@ async fn record(clock: Clock, trial: Trial, seed: u64) -> Recording {
 }
 
 fn recorded(trial: &Trial, seed: u64) -> Recording {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let recording = clock.run(record(clock.clone(), trial.clone(), seed)).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     recording
 }
 
@@ -114,7 +114,7 @@ async fn compare_readable(fs: &Fs, naive: &Naive) -> Result<Outcome, String> {
 }
 
 /// Mounts the devices, reads all data, performs more operations, and reads all data again.
-async fn look(clock: Clock, trial: Trial, left: Vec<Contents>, naive: Naive) -> Result<Outcome, String> {
+async fn look(clock: Executor, trial: Trial, left: Vec<Contents>, naive: Naive) -> Result<Outcome, String> {
     let rig = Rig::with(left);
     let mount = async || Fs::mount(&clock, &rig.devices(&clock, &[]), &options(&trial)).await;
     let Ok((fs, _)) = mount().await else { return Ok(Outcome::Refused) };
@@ -176,9 +176,9 @@ fn judge(trial: &Trial, seed: u64, device: usize, is_redundant: bool, at_end: bo
             continue;
         }
         left[device] = harmed;
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let looked = clock.run(look(clock.clone(), trial.clone(), left, now.naive.clone()));
-        clock.forget_all();
+        clock.shut_down();
         let when = format!("seed {seed}, device {device}, block {block}, round {round}, at sync {point} of {last}");
         match looked.map_err(|stalled| format!("{when}: {stalled}"))?.map_err(|why| format!("{when}: {why}"))? {
             Outcome::Right => tally.right += 1,
@@ -252,9 +252,9 @@ fn judge_headers(trial: &Trial, seed: u64) -> Result<Tally, String> {
             let Some(old) = then.block(header).filter(is_new) else { continue };
             let mut left = end.clone();
             left[device].corrupt(header, |bytes| bytes.copy_from_slice(old));
-            let clock = Clock::in_virtual_time();
+            let clock = Executor::in_virtual_time();
             let looked = clock.run(look(clock.clone(), trial.clone(), left, point.naive.clone())).unwrap();
-            clock.forget_all();
+            clock.shut_down();
             match looked.map_err(|why| format!("seed {seed}, header {header}, after {} events: {why}", point.events))? {
                 Outcome::Right => tally.right += 1,
                 Outcome::Refused => tally.refused += 1,
@@ -299,9 +299,9 @@ fn judge_pairs(trial: &Trial, seed: u64) -> Result<Tally, String> {
             let mut left = end.clone();
             left[device].corrupt(header, |bytes| bytes.copy_from_slice(old_header));
             left[device].corrupt(block, |bytes| bytes.copy_from_slice(old));
-            let clock = Clock::in_virtual_time();
+            let clock = Executor::in_virtual_time();
             let looked = clock.run(look(clock.clone(), trial.clone(), left, point.naive.clone())).unwrap();
-            clock.forget_all();
+            clock.shut_down();
             match looked.map_err(|why| format!("seed {seed}, header {header}, log block {block}: {why}"))? {
                 Outcome::Right => tally.right += 1,
                 Outcome::Refused => tally.refused += 1,
@@ -328,7 +328,7 @@ fn superblocks_that_vouch_for_nothing_are_caught() {
     assert!(is_caught, "nobody misses what superblocks say of log and checkpoints");
 }
 
-async fn mount(clock: &Clock, rig: &Rig, missing: &[usize], options: &MountOptions) -> (Fs, Mounted) {
+async fn mount(clock: &Executor, rig: &Rig, missing: &[usize], options: &MountOptions) -> (Fs, Mounted) {
     Fs::mount(clock, &rig.devices(clock, missing), options).await.unwrap()
 }
 
@@ -342,7 +342,7 @@ async fn act(fs: &Fs, naive: &mut Naive, operations: &[Operation]) {
 }
 
 /// Restores one copy to an earlier mount; the error describes a wrong reaction.
-async fn put_back(clock: Clock, trial: Trial, copy: usize) -> Result<(), String> {
+async fn put_back(clock: Executor, trial: Trial, copy: usize) -> Result<(), String> {
     let (own, other) = (trial.drives + copy, trial.drives + 1 - copy);
     let (fs, rig) = fresh(&clock, &trial).await.unwrap();
     let mut naive = Naive::default();
@@ -382,10 +382,10 @@ async fn put_back(clock: Clock, trial: Trial, copy: usize) -> Result<(), String>
 fn judge_put_back(sabotage: Option<Sabotage>) -> Result<(), String> {
     for (_, trial) in mirrored() {
         for copy in 0..2 {
-            let clock = Clock::in_virtual_time();
+            let clock = Executor::in_virtual_time();
             let trial = Trial { sabotage, ..trial.clone() };
             let outcome = clock.run(put_back(clock.clone(), trial, copy)).unwrap();
-            clock.forget_all();
+            clock.shut_down();
             outcome.map_err(|why| format!("copy {copy}: {why}"))?;
         }
     }
@@ -407,7 +407,7 @@ fn a_generation_that_is_not_begun_is_caught() {
 fn pages_of_checksums_that_one_copy_lost_are_taken_from_the_other() {
     for (_, trial) in mirrored() {
         for copy in 0..2 {
-            let clock = Clock::in_virtual_time();
+            let clock = Executor::in_virtual_time();
             let own = clock.clone();
             let trial = trial.clone();
             let work = async move {
@@ -431,7 +431,7 @@ fn pages_of_checksums_that_one_copy_lost_are_taken_from_the_other() {
                 compare_all(&fs, &naive).await.unwrap();
             };
             clock.run(work).unwrap();
-            clock.forget_all();
+            clock.shut_down();
         }
     }
 }

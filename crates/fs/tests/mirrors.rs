@@ -21,7 +21,7 @@ use imbrex_fs::verify::cuts::{compare_all, fresh, judge};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::{Harm, Trial};
 use imbrex_fs::verify::{Naive, Operation, mirrored, perform, scripts};
-use imbrex_fs::{Clock, Fs, FsError};
+use imbrex_fs::{Executor, Fs, FsError};
 use sequences::{judge_sequences_of_three, setting};
 use superblocks::make_older;
 use uuid::Uuid;
@@ -79,13 +79,13 @@ async fn act(fs: &Fs, naive: &mut Naive, seeds: std::ops::Range<u8>) {
     fs.sync().await.unwrap();
 }
 
-async fn mount(clock: &Clock, rig: &Rig, missing: &[usize]) -> Result<(Fs, Mounted), FsError> {
+async fn mount(clock: &Executor, rig: &Rig, missing: &[usize]) -> Result<(Fs, Mounted), FsError> {
     Fs::mount(clock, &rig.devices(clock, missing), &MountOptions::default()).await
 }
 
 /// Runs `task` on a new array with files on it, unmounted.
-fn with_array<T: std::future::Future<Output = ()>>(task: impl FnOnce(Clock, Rig, Naive) -> T + 'static) {
-    let clock = Clock::in_virtual_time();
+fn with_array<T: std::future::Future<Output = ()>>(task: impl FnOnce(Executor, Rig, Naive) -> T + 'static) {
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let run = async move {
         let (fs, rig) = fresh(&own, &array()).await.unwrap();
@@ -95,11 +95,11 @@ fn with_array<T: std::future::Future<Output = ()>>(task: impl FnOnce(Clock, Rig,
         task(own, rig, naive).await;
     };
     clock.run(run).unwrap();
-    clock.forget_all();
+    clock.shut_down();
 }
 
 /// Waits until every copy is up to date.
-async fn until_current(clock: &Clock, fs: &Fs) {
+async fn until_current(clock: &Executor, fs: &Fs) {
     for _ in 0..1000 {
         if fs.status().copies.iter().all(|(.., state)| *state == State::Current) {
             return;
@@ -334,7 +334,7 @@ fn copies_that_went_on_without_each_other_are_not_mounted_together() {
         both[SECOND] = rig.contents()[SECOND].clone();
         let rig = Rig::with(both);
         let error = mount(&clock, &rig, &[]).await.map(drop).unwrap_err().to_string();
-        assert!(error.contains("went on without") && error.contains("model 4") && error.contains("model 5"), "{error}");
+        assert!(error.contains("written without") && error.contains("model 4") && error.contains("model 5"), "{error}");
         let (fs, _) = mount(&clock, &rig, &[SECOND]).await.unwrap();
         compare_all(&fs, &of_first).await.unwrap();
     });

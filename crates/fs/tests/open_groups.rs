@@ -20,7 +20,7 @@ use imbrex_fs::verify::operation::find;
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, Toy, arrays, perform};
-use imbrex_fs::{Bounds, Clock, Fs};
+use imbrex_fs::{Bounds, Executor, Fs};
 use sequences::on;
 use superblocks::make_older;
 
@@ -37,7 +37,7 @@ fn toys() -> Vec<Toy> {
     ]
 }
 
-async fn mounted(clock: &Clock, rig: &Rig, missing: &[usize]) -> Fs {
+async fn mounted(clock: &Executor, rig: &Rig, missing: &[usize]) -> Fs {
     // One of the tests has a file system of an older format.
     let options = MountOptions { upgrades: true, ..MountOptions::default() };
     Fs::mount(clock, &rig.devices(clock, missing), &options).await.unwrap().0
@@ -161,7 +161,7 @@ struct Found {
 }
 
 fn with_another_file(contents: &[Contents], missing: &[usize]) -> Found {
-    let (clock, contents, missing) = (Clock::in_virtual_time(), contents.to_vec(), missing.to_vec());
+    let (clock, contents, missing) = (Executor::in_virtual_time(), contents.to_vec(), missing.to_vec());
     let own = clock.clone();
     let done = clock.run(async move {
         let rig = Rig::with(contents);
@@ -179,7 +179,7 @@ fn with_another_file(contents: &[Contents], missing: &[usize]) -> Found {
         fs.unmount().await.unwrap();
         Found { open, opened, after: rig.contents() }
     });
-    clock.forget_all();
+    clock.shut_down();
     done.unwrap()
 }
 
@@ -199,7 +199,7 @@ fn only_after_an_unmount_in_order_a_group_is_appended_to() {
 #[test]
 fn a_mount_that_changes_nothing_forgets_nothing() {
     let (_, contents) = with_a_file(true);
-    let (clock, own_contents) = (Clock::in_virtual_time(), contents.clone());
+    let (clock, own_contents) = (Executor::in_virtual_time(), contents.clone());
     let own = clock.clone();
     let after = clock.run(async move {
         let rig = Rig::with(own_contents);

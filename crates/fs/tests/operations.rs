@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use imbrex_fs::FsError;
-use imbrex_fs::clock::Stalled;
+use imbrex_fs::executor::Stalled;
 
 /// The sources of messages, with the relevant functions if not all are.
 const SOURCES: [(&str, &[&str]); 46] = [
@@ -47,7 +47,7 @@ const SOURCES: [(&str, &[&str]); 46] = [
     ("fs/src/store/bands/mod.rs", &["claim"]),
     ("fs/src/store/caveat/mod.rs", &["claim"]),
     ("fs/src/store/strict_append/mod.rs", &["claim", "new"]),
-    ("fs/src/hot/room.rs", &["claim"]),
+    ("fs/src/hot/free_extents.rs", &["claim"]),
     ("fs/src/hot/mod.rs", &["named"]),
     ("fs/src/namespace/check.rs", &[]),
     ("fs/src/core/sound.rs", &[]),

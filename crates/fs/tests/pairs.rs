@@ -18,7 +18,7 @@ use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, mirrored, perform};
-use imbrex_fs::{Clock, Fs, FsError};
+use imbrex_fs::{Executor, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use uuid::Uuid;
@@ -214,7 +214,7 @@ fn alter(contents: &mut Contents, share: u64) {
 }
 
 /// Makes a file system with files and unmounts it; returns the devices' contents and the known versions.
-async fn begun(clock: &Clock, place: &Place) -> (Vec<Contents>, Rc<Known>) {
+async fn begun(clock: &Executor, place: &Place) -> (Vec<Contents>, Rc<Known>) {
     let known = Rc::new(Known { versions: RefCell::default(), seeds: Cell::new(0) });
     let (fs, rig) = fresh(clock, &place.trial).await.unwrap();
     for file in (0..FILES).chain(0..3) {
@@ -234,7 +234,7 @@ struct Left {
     known: Rc<Known>,
 }
 
-async fn harmed(clock: &Clock, place: &Place, phase: Phase, doom: &Doom, seed: u64) -> Left {
+async fn harmed(clock: &Executor, place: &Place, phase: Phase, doom: &Doom, seed: u64) -> Left {
     let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x55));
     let share = random.below(1000);
     let (mut contents, known) = begun(clock, place).await;
@@ -342,7 +342,7 @@ async fn gone_from_store(fs: &Fs) -> BTreeSet<u8> {
 
 /// Checks the harmed file system, continues to use it, and repairs it.
 async fn judge(
-    clock: &Clock,
+    clock: &Executor,
     place: &Place,
     phase: Phase,
     doom: &Doom,
@@ -439,7 +439,7 @@ async fn scrub(fs: &Fs, lost: &BTreeSet<u8>, is_sure: bool, tally: &mut Tally) -
 
 /// Removes another drive and a copy: damage that went unnoticed shows if the redundancy is needed.
 async fn lose_another(
-    clock: &Clock,
+    clock: &Executor,
     place: &Place,
     doom: &Doom,
     left: &Left,
@@ -508,7 +508,7 @@ fn any_two_harms_at_any_time_give_no_wrong_byte_and_lose_nothing_within_parity()
                     let mut random =
                         Random(Xoshiro256PlusPlus::seed_from_u64(seed * 1_000 + one as u64 * 10 + other as u64));
                     let doom = doom_of(&place, [one, other], &mut random);
-                    let (clock, own) = (Clock::in_virtual_time(), place.clone());
+                    let (clock, own) = (Executor::in_virtual_time(), place.clone());
                     let inner = clock.clone();
                     let when = format!("{name}, {phase:?}, {one:?} and {other:?}, seed {seed}: {doom:?}");
                     let run = async move {
@@ -518,7 +518,7 @@ fn any_two_harms_at_any_time_give_no_wrong_byte_and_lose_nothing_within_parity()
                         (judged, tally)
                     };
                     let (judged, one_tally) = clock.run(run).unwrap_or_else(|error| panic!("{when}: {error}"));
-                    clock.forget_all();
+                    clock.shut_down();
                     judged.unwrap_or_else(|why| panic!("{when}: {why}"));
                     assert_eq!((one_tally.wrong, one_tally.unnoticed), (0, 0), "{when}: {one_tally:?}");
                     tally = tally.and(one_tally);

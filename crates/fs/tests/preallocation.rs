@@ -13,7 +13,7 @@ use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, arrays, perform, toys};
-use imbrex_fs::{Clock, Fs, FsError};
+use imbrex_fs::{Executor, Fs, FsError};
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 
@@ -35,7 +35,7 @@ async fn fill(fs: &Fs) -> u64 {
     unreachable!("a toy is full some time")
 }
 
-async fn remount(clock: &Clock, trial: &Trial, rig: &Rig, fs: Fs) -> Fs {
+async fn remount(clock: &Executor, trial: &Trial, rig: &Rig, fs: Fs) -> Fs {
     fs.unmount().await.unwrap();
     let options = MountOptions { bounds: Some(trial.bounds), ..MountOptions::default() };
     Fs::mount(clock, &rig.devices(clock, &[]), &options).await.unwrap().0
@@ -46,12 +46,12 @@ fn is_for_one_writing(name: &str) -> bool {
     name.starts_with("caveat")
 }
 
-fn on_each(test: impl AsyncFn(&Clock, &'static str, Trial) + Copy + 'static) {
+fn on_each(test: impl AsyncFn(&Executor, &'static str, Trial) + Copy + 'static) {
     for (name, trial) in toys().into_iter().chain(arrays()) {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let own = clock.clone();
         clock.run(async move { test(&own, name, trial).await }).unwrap();
-        clock.forget_all();
+        clock.shut_down();
     }
 }
 

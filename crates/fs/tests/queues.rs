@@ -18,7 +18,7 @@ use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::queue::QueueLimits;
 use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::namespace::{REGULAR, ROOT};
-use imbrex_fs::{Bounds, Clock, Device, Fs};
+use imbrex_fs::{Bounds, Device, Executor, Fs};
 use timed::{BLOCK_NS, SECOND_NS, SEEK_NS, Timed};
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ const READ_NS: u64 = SEEK_NS + BLOCK_NS;
 
 const ONE: QueueLimits = QueueLimits { depth: 1, deadline_ns: u64::MAX, gather_blocks: WRITE_BLOCKS };
 
-fn device(clock: &Clock, limits: QueueLimits) -> Device {
+fn device(clock: &Executor, limits: QueueLimits) -> Device {
     let device = Device::new(clock, "drive", Box::new(Timed::new(64, ZONE_BLOCKS)));
     device.set_queue_limits(limits);
     device
@@ -42,7 +42,7 @@ fn bytes(blocks: u64) -> Vec<u8> {
 
 /// Returns the latency of a read that arrives just after `writes` writes, each to a zone of its own, nanoseconds.
 fn read_behind(writes: u64, limits: QueueLimits) -> u64 {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let read = async move {
         let device = device(&own, limits);
@@ -56,7 +56,7 @@ fn read_behind(writes: u64, limits: QueueLimits) -> u64 {
         own.now_ns() - began_ns
     };
     let took_ns = clock.run(read).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     took_ns
 }
 
@@ -75,7 +75,7 @@ fn a_read_waits_for_what_is_at_the_device_and_one_overdue_write() {
 /// Runs four streaming writers, each in zones of its own, and a reader with a read every 31 ms, for three seconds.
 /// Returns the longest latency of a read, nanoseconds, and the number of writes completed.
 fn read_beside_writers(limits: QueueLimits) -> (u64, u64) {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let task = async move {
         let (device, written) = (device(&own, limits), Rc::new(Cell::new(0)));
@@ -98,7 +98,7 @@ fn read_beside_writers(limits: QueueLimits) -> (u64, u64) {
         (longest_ns, written.get())
     };
     let found = clock.run(task).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     found
 }
 
@@ -119,7 +119,7 @@ fn a_reader_beside_streaming_writers_waits_for_the_deadline_at_most() {
 /// Runs two readers without pauses, and ten simultaneous writes. Returns when the last write ended, if that was before
 /// the readers had read a thousand times.
 fn writes_beside_readers(limits: QueueLimits) -> Option<u64> {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let task = async move {
         let (device, left, last_ns) = (device(&own, limits), Rc::new(Cell::new(10)), Rc::new(Cell::new(0)));
@@ -146,7 +146,7 @@ fn writes_beside_readers(limits: QueueLimits) -> Option<u64> {
         (left.get() == 0).then_some(last_ns.get())
     };
     let found = clock.run(task).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     found
 }
 
@@ -163,7 +163,7 @@ fn no_write_waits_for_ever_beside_readers() {
 
 #[test]
 fn writes_that_follow_each_other_go_as_one() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let task = async move {
         let counting = Counting::new(Timed::new(64, ZONE_BLOCKS));
@@ -186,12 +186,12 @@ fn writes_that_follow_each_other_go_as_one() {
     };
     // The writes begin at the head, and each continues where the one before ended: no seek at all.
     assert_eq!(clock.run(task).unwrap(), 404 * BLOCK_NS);
-    clock.forget_all();
+    clock.shut_down();
 }
 
 #[test]
 fn a_flush_is_not_answered_before_one_that_others_began_for_the_same_write() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let task = async move {
         let device = device(&own, ONE);
@@ -209,11 +209,11 @@ fn a_flush_is_not_answered_before_one_that_others_began_for_the_same_write() {
         own.now_ns()
     };
     assert_eq!(clock.run(task).unwrap(), 2 * WRITE_NS);
-    clock.forget_all();
+    clock.shut_down();
 }
 
 /// Returns a file system on three drives with one parity, and the sizes of all writes to the drives in blocks.
-async fn array(clock: &Clock, bounds: Bounds) -> (Fs, Rc<RefCell<Vec<u64>>>) {
+async fn array(clock: &Executor, bounds: Bounds) -> (Fs, Rc<RefCell<Vec<u64>>>) {
     let operations = Rc::new(RefCell::new(Vec::new()));
     let drive = |number: u32| {
         let mut counting = Counting::new(Timed::new(48, ZONE_BLOCKS));
@@ -240,7 +240,7 @@ const CACHE_BYTES: u64 = 4 << 20;
 
 #[test]
 fn files_larger_than_all_memory_for_them_are_streamed_beside_a_reader() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let task = async move {
         let bounds = Bounds {
@@ -278,7 +278,7 @@ fn files_larger_than_all_memory_for_them_are_streamed_beside_a_reader() {
         (longest_ns, reads, most_bytes.get(), largest)
     };
     let (longest_ns, reads, most_bytes, largest) = clock.run(task).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     println!("{reads} reads, the longest {:.1} ms; {most_bytes} bytes staged", longest_ns as f64 / 1e6);
     assert!(reads > 20, "{reads} reads");
     assert!(longest_ns <= 2 * WRITE_NS + READ_NS, "{longest_ns} ns");
@@ -288,7 +288,7 @@ fn files_larger_than_all_memory_for_them_are_streamed_beside_a_reader() {
 }
 
 /// Returns how many of eight reads a device has in flight at most.
-async fn reads_at_once(clock: &Clock, device: &Device, at_once: &Cell<(usize, usize)>) -> usize {
+async fn reads_at_once(clock: &Executor, device: &Device, at_once: &Cell<(usize, usize)>) -> usize {
     at_once.set((at_once.get().0, 0));
     let read = |block: u64| {
         let device = device.clone();
@@ -304,7 +304,7 @@ async fn reads_at_once(clock: &Clock, device: &Device, at_once: &Cell<(usize, us
 #[test]
 fn devices_that_come_later_keep_to_the_bounds_of_the_mount() {
     for (queue, expected) in [(ONE, 1), (QueueLimits { depth: 3, ..ONE }, 3)] {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let own = clock.clone();
         let task = async move {
             let (fs, _) = array(&own, Bounds { queue, ..Bounds::default() }).await;
@@ -328,6 +328,6 @@ fn devices_that_come_later_keep_to_the_bounds_of_the_mount() {
             }
         };
         clock.run(task).unwrap();
-        clock.forget_all();
+        clock.shut_down();
     }
 }

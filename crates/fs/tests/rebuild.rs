@@ -7,14 +7,14 @@
 use imbrex_device::EmulatedDrive;
 use imbrex_device::drive::{Making, header_of};
 use imbrex_disk::Profile;
-use imbrex_fs::clock::SECOND_NS;
 use imbrex_fs::core::{MakeOptions, MountOptions, Parts, Replaced, make_on};
 use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::device::model::Model;
 use imbrex_fs::device::{Geometry, Kind};
+use imbrex_fs::executor::SECOND_NS;
 use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::{Operation, perform};
-use imbrex_fs::{Clock, Device, Fs};
+use imbrex_fs::{Device, Executor, Fs};
 use imbrex_sim::{Drive, DriveSpec};
 use uuid::Uuid;
 
@@ -26,7 +26,7 @@ const FILE_BYTES: usize = 1 << 20;
 const TRACK_BYTES: f64 = 1_048_576.0;
 const TRACK_NS: f64 = 9_333_333.0;
 
-fn device(clock: &Clock, number: usize) -> Device {
+fn device(clock: &Executor, number: usize) -> Device {
     let words = "strict-append";
     let spec = DriveSpec::parse(words).unwrap();
     let profile = Profile::named(words).unwrap();
@@ -48,7 +48,7 @@ async fn fill(fs: &Fs, files: u8) {
 
 /// Replaces a drive of an array with `files` files; returns the result, and the time in nanoseconds.
 fn rebuilt(files: u8) -> (Replaced, u64) {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let run = async move {
         let drives: Vec<Device> = (0..DRIVES).map(|number| device(&own, number)).collect();
@@ -81,7 +81,7 @@ fn rebuilt(files: u8) -> (Replaced, u64) {
         (replaced, took_ns)
     };
     let done = clock.run(run).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     done
 }
 

@@ -21,7 +21,7 @@ use imbrex_fs::verify::operation::find;
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Naive, Operation, perform};
-use imbrex_fs::{Clock, Device, Fs, FsError};
+use imbrex_fs::{Device, Executor, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -183,7 +183,7 @@ struct Grown {
 }
 
 fn grow(trial: &Trial, seed: u64, operations: usize) -> Grown {
-    let (clock, own) = (Clock::in_virtual_time(), trial.clone());
+    let (clock, own) = (Executor::in_virtual_time(), trial.clone());
     let inner = clock.clone();
     let run = async move {
         let (fs, rig) = fresh(&inner, &own).await.unwrap();
@@ -207,7 +207,7 @@ fn grow(trial: &Trial, seed: u64, operations: usize) -> Grown {
         Grown { contents: rig.contents(), account, naive }
     };
     let grown = clock.run(run).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     grown
 }
 
@@ -219,7 +219,7 @@ fn salvaged<T: 'static>(
     missing: &[usize],
     look: impl AsyncFnOnce(Fs, Salvaged) -> T + 'static,
 ) -> Result<T, FsError> {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let drives = contents.into_iter().take(trial.drives).collect();
     let new = Model::new(trial.metadata[0]);
     let (own, missing, trial) = (clock.clone(), missing.to_vec(), trial.clone());
@@ -244,7 +244,7 @@ fn salvaged<T: 'static>(
         Ok(seen)
     };
     let outcome = clock.run(run).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     outcome
 }
 
@@ -427,7 +427,7 @@ fn forged(file_system: u128, sequence: u64, place: u32, before: &[u8]) -> Vec<u8
 #[test]
 fn what_a_user_wrote_is_not_taken_for_a_record() {
     let (_, trial) = arrays().remove(0);
-    let (clock, own) = (Clock::in_virtual_time(), trial.clone());
+    let (clock, own) = (Executor::in_virtual_time(), trial.clone());
     let inner = clock.clone();
     let run = async move {
         let (fs, rig) = fresh(&inner, &own).await.unwrap();
@@ -452,7 +452,7 @@ fn what_a_user_wrote_is_not_taken_for_a_record() {
         rig.contents()
     };
     let contents = clock.run(run).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     let strange = salvaged(&trial, contents, &[], async move |fs: Fs, salvaged| {
         assert_eq!(shown(&fs).await.unwrap().keys().collect::<Vec<_>>(), ["f"]);
         salvaged.strange_units
@@ -463,7 +463,7 @@ fn what_a_user_wrote_is_not_taken_for_a_record() {
 #[test]
 fn what_need_not_or_cannot_be_salvaged_is_refused_with_advice() {
     let (trial, grown) = grown(1);
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let refuse = async move |contents: Vec<Contents>, missing: &[usize]| {
         let rig = Rig::with(contents);
@@ -483,5 +483,5 @@ fn what_need_not_or_cannot_be_salvaged_is_refused_with_advice() {
         assert!(refuse(rig.contents(), &[]).await.contains("carry no records"));
     };
     clock.run(run).unwrap();
-    clock.forget_all();
+    clock.shut_down();
 }

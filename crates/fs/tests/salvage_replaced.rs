@@ -17,7 +17,7 @@ use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, perform};
-use imbrex_fs::{Clock, Device, Fs, FsError};
+use imbrex_fs::{Device, Executor, Fs, FsError};
 use uuid::Uuid;
 
 const NEW: Uuid = Uuid::from_u128(0xabc);
@@ -67,7 +67,7 @@ struct Replaced {
 
 /// Makes files before a drive is replaced and, unless the replacement `stops` after a number of groups, after it.
 fn replaced(trial: &Trial, stops: Option<u64>) -> Replaced {
-    let (clock, own) = (Clock::in_virtual_time(), trial.clone());
+    let (clock, own) = (Executor::in_virtual_time(), trial.clone());
     let inner = clock.clone();
     let run = async move {
         let (fs, rig) = fresh(&inner, &own).await.unwrap();
@@ -97,7 +97,7 @@ fn replaced(trial: &Trial, stops: Option<u64>) -> Replaced {
         Replaced { files, now, old }
     };
     let done = clock.run(run).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     done
 }
 
@@ -113,7 +113,7 @@ struct Back {
 
 /// Salvages these drives, given with their names, with new metadata; mounts all of them, reads, and continues to write.
 fn back(trial: &Trial, drives: Vec<(String, Contents)>) -> Back {
-    let (clock, trial) = (Clock::in_virtual_time(), trial.clone());
+    let (clock, trial) = (Executor::in_virtual_time(), trial.clone());
     let own = clock.clone();
     let run = async move {
         let (names, contents): (Vec<String>, Vec<Contents>) = drives.into_iter().unzip();
@@ -142,7 +142,7 @@ fn back(trial: &Trial, drives: Vec<(String, Contents)>) -> Back {
         Back { salvaged, files, stale: mounted.stale, missing: mounted.missing }
     };
     let done = clock.run(run).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     done
 }
 

@@ -13,7 +13,7 @@ use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::journal::Checksums;
 use imbrex_fs::namespace::{REGULAR, ROOT};
-use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
+use imbrex_fs::{Bounds, Device, Executor, Fs, FsError};
 
 #[path = "support/devices.rs"]
 mod devices;
@@ -36,7 +36,7 @@ fn on<T: 'static>(
     bounds: Bounds,
     task: impl AsyncFnOnce(Fs, Rc<dyn Fn() -> Mounting>, Writes) -> T + 'static,
 ) -> T {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let done = clock.run(async move {
         let drive = Device::new(&own, "drive", Box::new(Timed::new(ZONES, ZONE_BLOCKS)));
@@ -56,7 +56,7 @@ fn on<T: 'static>(
         assert!(fs.superblock().layout.log.1.abs_diff(log_blocks) <= 1, "{:?}", fs.superblock().layout);
         task(fs, again, writes).await
     });
-    clock.forget_all();
+    clock.shut_down();
     done.unwrap()
 }
 

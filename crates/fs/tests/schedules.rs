@@ -12,15 +12,15 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use imbrex_fs::clock::SECOND_NS;
 use imbrex_fs::core::{Allocate, Caller, MountOptions, SetAttr};
 use imbrex_fs::device::{BLOCK_BYTES, Device};
+use imbrex_fs::executor::SECOND_NS;
 use imbrex_fs::namespace::{REGULAR, ROOT};
 use imbrex_fs::verify::operation::pattern;
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{arrays, toys, with_files_alone, with_hot_zones};
-use imbrex_fs::{Bounds, Clock, Fs, FsError};
+use imbrex_fs::{Bounds, Executor, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -41,7 +41,7 @@ const SEEDS: u64 = 12;
 #[derive(Clone)]
 struct Run {
     fs: Fs,
-    clock: Clock,
+    clock: Executor,
     random: Rc<RefCell<Xoshiro256PlusPlus>>,
     /// Files that must exist in the end, with their contents.
     kept: Rc<RefCell<BTreeMap<String, Vec<u8>>>>,
@@ -225,7 +225,7 @@ impl Drop for Named {
 fn run(name: &'static str, trial: &Trial, seed: u64) -> (u64, u64) {
     let trial = Trial { bounds: bounds(trial), ..trial.clone() };
     let _named = Named(name, seed);
-    let clock = Clock::in_virtual_time_seeded(seed);
+    let clock = Executor::in_virtual_time_seeded(seed);
     let own = clock.clone();
     let whole = async move {
         let rig = Rig::new(&trial);
@@ -290,7 +290,7 @@ fn run(name: &'static str, trial: &Trial, seed: u64) -> (u64, u64) {
     let came = ended.unwrap_or_else(|stalled| panic!("{name}, seed {seed}: {stalled}"));
     let came =
         came.unwrap_or_else(|| panic!("{name}, seed {seed}: tasks wake each other for ever, at {} ns", clock.now_ns()));
-    clock.forget_all();
+    clock.shut_down();
     came
 }
 

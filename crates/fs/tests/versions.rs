@@ -20,7 +20,7 @@ use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::device::file::FileBackend;
 use imbrex_fs::format::superblock::FORMAT;
 use imbrex_fs::namespace::ROOT;
-use imbrex_fs::{Clock, Device, Fs, FsError};
+use imbrex_fs::{Device, Executor, Fs, FsError};
 
 /// The devices of each store.
 const FIXTURES: [&[&str]; 3] = [
@@ -74,7 +74,7 @@ fn is_image(path: &Path) -> bool {
     std::fs::read(path).unwrap().starts_with(b"IMBREX")
 }
 
-fn opened(clock: &Clock, paths: &[PathBuf], is_writable: bool) -> Vec<Device> {
+fn opened(clock: &Executor, paths: &[PathBuf], is_writable: bool) -> Vec<Device> {
     let open = |path: &PathBuf| -> Device {
         let name = path.file_name().unwrap().to_str().unwrap();
         match (is_image(path), is_writable) {
@@ -86,7 +86,7 @@ fn opened(clock: &Clock, paths: &[PathBuf], is_writable: bool) -> Vec<Device> {
     paths.iter().map(open).collect()
 }
 
-fn emulated(clock: &Clock, name: &str, drive: EmulatedDrive) -> Device {
+fn emulated(clock: &Executor, name: &str, drive: EmulatedDrive) -> Device {
     Device::new(clock, name, Box::new(Emulated::new(drive).unwrap()))
 }
 
@@ -96,7 +96,7 @@ fn with_mounted<T: 'static>(
     options: MountOptions,
     work: impl AsyncFnOnce(Fs, Mounted) -> T + 'static,
 ) -> Result<T, FsError> {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let devices = opened(&clock, paths, !options.read_only);
     let (own, inner) = (clock.clone(), devices.clone());
     let outcome = clock.run(async move {
@@ -104,7 +104,7 @@ fn with_mounted<T: 'static>(
         let done = work(fs.clone(), mounted).await;
         fs.unmount().await.map(|()| done)
     });
-    clock.forget_all();
+    clock.shut_down();
     devices.iter().for_each(|device| device.shut_down().unwrap());
     outcome.unwrap()
 }

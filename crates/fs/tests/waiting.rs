@@ -7,7 +7,7 @@ use imbrex_fs::core::{Caller, MakeOptions, MountOptions, make};
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{Device, Geometry, Kind};
 use imbrex_fs::namespace::{REGULAR, ROOT};
-use imbrex_fs::{Bounds, Clock, Fs, FsError, clock::SECOND_NS};
+use imbrex_fs::{Bounds, Executor, Fs, FsError, executor::SECOND_NS};
 
 #[path = "support/devices.rs"]
 mod devices;
@@ -34,7 +34,7 @@ async fn make_until_refused(fs: Fs, first: u64) -> (u64, FsError) {
 
 #[test]
 fn a_checkpoint_that_cannot_be_written_is_told_to_who_waits_for_room() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let run = async move {
         let drive = Device::new(&own, "drive", Box::new(timed::Timed::new(8, 256)));
@@ -79,5 +79,5 @@ fn a_checkpoint_that_cannot_be_written_is_told_to_who_waits_for_room() {
         assert_eq!(fs.lookup(ROOT, b"f0"), Err(FsError::NotFound));
     };
     clock.run(run).unwrap();
-    clock.forget_all();
+    clock.shut_down();
 }

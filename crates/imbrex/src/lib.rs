@@ -17,7 +17,6 @@
 //! No function here reads the command line or handles signals. Long operations take a [`Progress`], which receives
 //! their progress and tells them when to stop.
 
-pub mod asked;
 pub mod chart;
 pub mod conversion;
 pub mod drives;
@@ -32,16 +31,17 @@ pub mod report;
 pub mod run;
 #[cfg(test)]
 mod sample;
+pub mod simulate_options;
 pub mod simulation;
 pub mod sweep;
 pub mod table;
 pub mod workload;
 
-pub use asked::Asked;
 pub use drives::{DrivePlan, FitChoice};
 pub use error::{Failure, FailureKind};
 pub use options::SimulationOptions;
 pub use progress::Progress;
-pub use run::{Ran, Run};
+pub use run::{Run, RunOutput};
+pub use simulate_options::SimulateOptions;
 pub use simulation::{Baseline, Simulated, Simulation};
 pub use workload::{Workload, WorkloadCounts, WorkloadOptions};

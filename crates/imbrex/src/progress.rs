@@ -2,7 +2,7 @@
 //!
 //! Work takes a `&Progress`, creates bars on it, and calls [`Progress::should_stop`] at intervals. A program with a
 //! terminal creates one with [`Progress::on_terminal`]; a library call, one with [`Progress::silent`]. A caller that
-//! displays progress itself, such as a notebook, polls [`Progress::told`] from another thread.
+//! displays progress itself, such as a notebook, polls [`Progress::snapshot`] from another thread.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,14 +14,14 @@ pub struct Progress {
     bars: MultiProgress,
     should_stop: Arc<dyn Fn() -> bool + Send + Sync>,
     is_silent: bool,
-    /// Bars that have not ended, for [`Progress::told`]. `said` keeps the printed lines for [`Progress::take_said`].
+    /// Bars that have not ended, for [`Progress::snapshot`]. `said` keeps the printed lines for [`Progress::drain_messages`].
     under_way: Mutex<Vec<WeakProgressBar>>,
     said: Mutex<Vec<String>>,
 }
 
 /// Progress of one piece of work.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Told {
+pub struct Snapshot {
     /// Name of the work.
     pub name: String,
     /// Number of units done.
@@ -63,15 +63,15 @@ impl Progress {
     }
 
     /// Returns the progress of all bars that have not ended, in the order of their creation.
-    pub fn told(&self) -> Vec<Told> {
+    pub fn snapshot(&self) -> Vec<Snapshot> {
         let mut bars = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         bars.retain(is_under_way);
-        let told = |bar: ProgressBar| Told { name: bar.prefix(), position: bar.position(), total: bar.length() };
+        let told = |bar: ProgressBar| Snapshot { name: bar.prefix(), position: bar.position(), total: bar.length() };
         bars.iter().filter_map(WeakProgressBar::upgrade).map(told).collect()
     }
 
     /// Returns the lines passed to [`Progress::say`] since the last call, for callers that display them in their own way.
-    pub fn take_said(&self) -> Vec<String> {
+    pub fn drain_messages(&self) -> Vec<String> {
         std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -118,7 +118,7 @@ impl Progress {
     }
 
     /// Prints a line above the bars on standard error, unless the progress is silent, and keeps it for
-    /// [`Progress::take_said`].
+    /// [`Progress::drain_messages`].
     pub fn say(&self, line: &str) {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_string());
         if self.is_silent {
@@ -143,14 +143,14 @@ mod tests {
         let progress = Progress::silent();
         let (one, other) = (progress.requests("one", Some(10)), progress.requests("other", None));
         one.set_position(4);
-        let told = |name: &str, position, total| Told { name: name.into(), position, total };
-        assert_eq!(progress.told(), [told("one", 4, Some(10)), told("other", 0, None)]);
+        let told = |name: &str, position, total| Snapshot { name: name.into(), position, total };
+        assert_eq!(progress.snapshot(), [told("one", 4, Some(10)), told("other", 0, None)]);
         one.finish_and_clear();
-        assert_eq!(progress.told(), [told("other", 0, None)]);
+        assert_eq!(progress.snapshot(), [told("other", 0, None)]);
         drop(other);
-        assert!(progress.told().is_empty());
+        assert!(progress.snapshot().is_empty());
         progress.say("a line");
-        assert_eq!(progress.take_said(), ["a line"]);
-        assert!(progress.take_said().is_empty());
+        assert_eq!(progress.drain_messages(), ["a line"]);
+        assert!(progress.drain_messages().is_empty());
     }
 }

@@ -153,7 +153,7 @@ pub fn remarks(drives: &[DriveResult]) -> Vec<String> {
                     _ => format!("{} writes break the drive's rules", human::count(*rule_breaks)),
                 },
                 match live_sectors_destroyed {
-                    None => "which such a drive refuses; --check counts what they destroyed".to_string(),
+                    None => "which such a drive refuses; --check counts the destroyed live sectors".to_string(),
                     Some(1) => "1 live sector destroyed by the host's own writes".to_string(),
                     Some(sectors) => {
                         format!("{} live sectors destroyed by the host's own writes", human::count(*sectors))
@@ -163,7 +163,7 @@ pub fn remarks(drives: &[DriveResult]) -> Vec<String> {
         }
         if is_caveat(&drive.layer) && drive.integrity == Integrity::off() && drive.host.writes > 0 {
             lines.push(format!(
-                "{}: a write may destroy what lies after it; whether live sectors were lost was not looked at, --check counts them",
+                "{}: a write may destroy sectors after it; lost live sectors were not counted, --check counts them",
                 drive.drive
             ));
         }

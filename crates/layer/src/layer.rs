@@ -58,9 +58,9 @@ pub struct Cache {
     pub size: Sectors,
 }
 
-/// How soon the command of a hint ([`Layer::foresee`]) will arrive.
+/// How soon the command of a hint ([`Layer::prefetch`]) will arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Coming {
+pub enum PrefetchHint {
     /// The command is the next one.
     Next,
     /// Other commands come first. Reading a pointer that is not in the processor's cache yet would cost a wait now. So
@@ -98,7 +98,7 @@ pub trait Layer: Send {
     /// Takes the hint that a command which begins at `lba` will come; `lba` may lie past the capacity. A layer may make
     /// the processor prefetch the part of the map that the command will need ([`crate::map::prefetch`]). The hint has
     /// no other effect.
-    fn foresee(&self, _lba: Lba, _coming: Coming) {}
+    fn prefetch(&self, _lba: Lba, _coming: PrefetchHint) {}
 
     /// Returns whether the waiting command `candidate` may be served in one operation with the commands `chosen`.
     fn joins(&self, _chosen: &[Command], _candidate: &Command) -> bool {

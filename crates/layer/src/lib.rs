@@ -19,7 +19,7 @@ pub mod zones;
 
 pub use context::Context;
 pub use info::LayerInfo;
-pub use layer::{Background, Cache, Coming, Layer, MapMemory, Piece};
+pub use layer::{Background, Cache, Layer, MapMemory, Piece, PrefetchHint};
 pub use parameters::{ConfigError, Parameters};
 pub use plan::note::{Note, ReplayError};
 pub use plan::{Cause, GroupKind, Kind, Medium, Phase, Plan, Step, StepOp};

@@ -62,7 +62,7 @@ pub fn named(name: &str) -> Option<&'static LayerInfo> {
 pub fn build(name: &str, disk: &SharedDisk, given: &[(String, String)]) -> Result<Box<dyn Layer>, ConfigError> {
     let Some(info) = named(name) else {
         let names: Vec<_> = all().iter().map(|info| info.name).collect();
-        return Err(ConfigError(format!("unknown layer '{name}'; there are: {}", names.join(", "))));
+        return Err(ConfigError(format!("unknown layer '{name}'; known layers: {}", names.join(", "))));
     };
     let recording = disk.recording.name();
     if !info.recordings.contains(&recording) {

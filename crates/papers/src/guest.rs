@@ -16,7 +16,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use imbrex::{Failure, Progress};
-use imbrex_serve::Front;
+use imbrex_serve::DriveServer;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ const QEMU: &str = "qemu-system-x86_64";
 const LINES_TOLD: usize = 5;
 
 /// Options of a run.
-pub struct Asked<'a> {
+pub struct GuestOptions<'a> {
     /// Main script of the guest, in `scripts/guest/inside`.
     pub script: &'a str,
     /// Words for the script, in its variable `GUEST_ONLY`.
@@ -53,7 +53,7 @@ pub struct Asked<'a> {
 }
 
 /// Result of a run.
-pub struct Ran {
+pub struct GuestOutput {
     /// Output of the guest.
     pub said: String,
     /// For each drive, samples of its counters over time.
@@ -93,7 +93,7 @@ impl Did {
     }
 }
 
-impl Ran {
+impl GuestOutput {
     /// Returns the work of drive `number` from `from_ns` to `to_ns`, in time of the drives since the measurement
     /// began.
     pub fn did(&self, number: usize, from_ns: u64, to_ns: u64) -> Did {
@@ -108,7 +108,7 @@ impl Ran {
 }
 
 /// Boots the guest, runs its script and returns the output and the samples of the drives.
-pub fn run(asked: &Asked, progress: &Progress, tell: &dyn Fn(&str)) -> Result<Ran, Failure> {
+pub fn run(asked: &GuestOptions, progress: &Progress, tell: &dyn Fn(&str)) -> Result<GuestOutput, Failure> {
     let scripts = scripts()?;
     let folder = tempfile::tempdir().map_err(Failure::failed)?;
     let sockets: Vec<PathBuf> =
@@ -130,7 +130,7 @@ pub fn run(asked: &Asked, progress: &Progress, tell: &dyn Fn(&str)) -> Result<Ra
         if !status.success() {
             return Err(Failure::failed(format!("the guest failed: {}", last_lines(&said))));
         }
-        Ok(Ran { said, drives: looked, between_ns })
+        Ok(GuestOutput { said, drives: looked, between_ns })
     })();
     drives.into_iter().map(Served::stop).collect::<Result<Vec<()>, Failure>>()?;
     ran
@@ -157,7 +157,13 @@ fn scripts() -> Result<PathBuf, Failure> {
     Ok(scripts)
 }
 
-fn start(asked: &Asked, scripts: &Path, drives: &[Served], sockets: &[PathBuf], log: &Path) -> Result<Child, Failure> {
+fn start(
+    asked: &GuestOptions,
+    scripts: &Path,
+    drives: &[Served],
+    sockets: &[PathBuf],
+    log: &Path,
+) -> Result<Child, Failure> {
     let program = std::env::current_exe().map_err(Failure::failed)?;
     let disk =
         |(drive, socket): (&Served, &PathBuf)| format!("{}:{}", socket.display(), drive.front().facts().sector_bytes);
@@ -180,7 +186,7 @@ fn start(asked: &Asked, scripts: &Path, drives: &[Served], sockets: &[PathBuf], 
 /// Samples the drives from the line that begins the measurement until the guest ends. Returns the samples and the
 /// measured time in nanoseconds of the drives.
 fn watch(
-    asked: &Asked,
+    asked: &GuestOptions,
     child: &mut Child,
     drives: &[Served],
     log: &Path,
@@ -210,7 +216,7 @@ fn watch(
     Ok((samples, (between.as_nanos() as f64 * asked.pace) as u64))
 }
 
-fn look(front: &Front) -> Sample {
+fn look(front: &DriveServer) -> Sample {
     let at_ns = front.now().0;
     let did = front.with(|_, statistics| {
         let [read, write, ..] = &statistics.kinds;
@@ -247,7 +253,7 @@ mod tests {
             Sample { at_ns, did }
         };
         let drive = vec![sample(1000, 7), sample(1010, 9), sample(1020, 20), sample(1030, 21)];
-        let ran = Ran { said: String::new(), drives: vec![drive, vec![]], between_ns: 30 };
+        let ran = GuestOutput { said: String::new(), drives: vec![drive, vec![]], between_ns: 30 };
         assert_eq!(ran.did(0, 0, 20), Did { busy_ns: 13, read_bytes: 26, written_bytes: 39 });
         assert_eq!(ran.did(0, 15, 1000).busy_ns, 12, "the last that was seen before counts");
         assert_eq!(ran.did(1, 0, 20), Did::default());

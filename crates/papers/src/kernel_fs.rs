@@ -13,7 +13,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use imbrex::Failure;
-use imbrex_serve::Front;
+use imbrex_serve::DriveServer;
 
 use crate::served::Served;
 
@@ -26,7 +26,7 @@ const PROGRAMS: [(&str, &str); 4] =
 
 /// A mounted kernel file system.
 pub struct KernelFs {
-    front: Arc<Front>,
+    front: Arc<DriveServer>,
     /// Steps to undo when the file system is taken down, the latest last.
     undo: Vec<Undo>,
 }

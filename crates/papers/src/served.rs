@@ -7,11 +7,11 @@ use std::thread::JoinHandle;
 
 use imbrex::Failure;
 use imbrex::drives::emulated;
-use imbrex_serve::{Address, Front, Limits, Server};
+use imbrex_serve::{Address, DriveServer, Limits, Server};
 
 /// A drive that is being served.
 pub struct Served {
-    front: Arc<Front>,
+    front: Arc<DriveServer>,
     should_stop: Arc<AtomicBool>,
     server: JoinHandle<std::io::Result<()>>,
     pacer: JoinHandle<()>,
@@ -20,7 +20,7 @@ pub struct Served {
 impl Served {
     /// Serves a new drive, described by `words`, at `socket`. `pace` is a value of `imbrex serve --time`.
     pub fn start(words: &str, pace: &str, socket: &Path) -> Result<Served, Failure> {
-        let (front, pacer) = Front::start(emulated(words)?, pace.parse().map_err(Failure::usage)?, false);
+        let (front, pacer) = DriveServer::start(emulated(words)?, pace.parse().map_err(Failure::usage)?, false);
         let address: Address = format!("unix:{}", socket.display()).parse().map_err(Failure::failed)?;
         let server = Server::bind(&address, front.clone(), None, Limits::default()).map_err(Failure::failed)?;
         let should_stop = Arc::new(AtomicBool::new(false));
@@ -30,7 +30,7 @@ impl Served {
     }
 
     /// Returns the served drive.
-    pub fn front(&self) -> &Arc<Front> {
+    pub fn front(&self) -> &Arc<DriveServer> {
         &self.front
     }
 

@@ -44,9 +44,7 @@ fn advise_interlaced(verdict: &Verdict) -> Vec<String> {
         }
     };
     let hot = match verdict.word("hot_tracks") {
-        Some("moved") => {
-            "It moves what is written often to where writing is cheap: the same work is faster after a while."
-        }
+        Some("moved") => "It moves data that are written often to where writing is cheap: repeated work gets faster.",
         _ => "Where a partition or a file lies decides how fast it is written; nothing in the drive evens that out.",
     };
     let mut advice = vec![cost.to_string()];

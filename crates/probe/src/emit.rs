@@ -39,7 +39,10 @@ pub fn emit_profile(verdict: &Verdict) -> String {
     let platter = Platter::of(verdict);
     let (layer, parameters, cache_bytes) = layer_of(verdict, &platter);
     let mut text = String::new();
-    line(&mut text, format!("# {}: as a probe found it. What it could not tell is marked.", verdict.target));
+    line(
+        &mut text,
+        format!("# {}: as a probe found it. Properties that it could not determine are marked.", verdict.target),
+    );
     for property in &verdict.properties {
         let value = match &property.value {
             Value::Number(number) => format!("{number} {}", property.unit),
@@ -53,7 +56,7 @@ pub fn emit_profile(verdict: &Verdict) -> String {
     line(&mut text, format!("default_layer = \"{layer}\""));
     platter.write(&mut text, cache_bytes, verdict.word("cache_place"));
     write_mechanics(&mut text, verdict, &platter);
-    line(&mut text, "\n[recording]\nkind = \"conventional\" # what overlaps shows in no time".into());
+    line(&mut text, "\n[recording]\nkind = \"conventional\" # no time shows which tracks overlap".into());
     write_host(&mut text, verdict);
     if verdict.word("cache_medium") == Some("flash") {
         let write_ns =

@@ -75,7 +75,7 @@ pub fn probe(target: &mut dyn Target, options: &mut ProbeOptions<'_>) -> Verdict
         }
     }
     for experiment in waiting {
-        let reason = (experiment.is_idle)(&verdict).map_or_else(|| over_budget(experiment, &watched), String::from);
+        let reason = (experiment.skip_reason)(&verdict).map_or_else(|| over_budget(experiment, &watched), String::from);
         leave_out(&[experiment], &reason, &mut verdict);
     }
     doubt_lazy(&mut verdict);
@@ -126,12 +126,12 @@ fn next_of(waiting: &[&'static Experiment], verdict: &Verdict, budget_ns: u64, w
     let fits = |experiment: &Experiment| about_ns(experiment) / LESS <= left_ns;
     let is_able = |experiment: &Experiment| {
         let could_run = |name: &str| {
-            waiting.iter().find(|other| other.name == name && (other.is_idle)(verdict).is_none() && fits(other))
+            waiting.iter().find(|other| other.name == name && (other.skip_reason)(verdict).is_none() && fits(other))
         };
         let waits =
-            |name: &&str| could_run(name).is_some_and(|other| (other.yields_to)(verdict) != Some(experiment.name));
-        let yields = (experiment.yields_to)(verdict).is_some_and(|name| could_run(name).is_some());
-        (experiment.is_idle)(verdict).is_none() && !yields && !experiment.needs.iter().any(waits)
+            |name: &&str| could_run(name).is_some_and(|other| (other.run_after)(verdict) != Some(experiment.name));
+        let yields = (experiment.run_after)(verdict).is_some_and(|name| could_run(name).is_some());
+        (experiment.skip_reason)(verdict).is_none() && !yields && !experiment.needs.iter().any(waits)
     };
     let mut able = waiting.iter().enumerate().filter(|(_, experiment)| is_able(experiment));
     if budget_ns == u64::MAX {
@@ -144,7 +144,7 @@ fn next_of(waiting: &[&'static Experiment], verdict: &Verdict, budget_ns: u64, w
 
 /// Returns the number of properties that the experiment tells per second of its estimated time.
 fn worth(experiment: &Experiment) -> f64 {
-    experiment.tells.len() as f64 / f64::from(experiment.about_s.max(1))
+    experiment.properties.len() as f64 / f64::from(experiment.about_s.max(1))
 }
 
 fn about_ns(experiment: &Experiment) -> u64 {
@@ -152,7 +152,7 @@ fn about_ns(experiment: &Experiment) -> u64 {
 }
 
 fn told(experiment: &Experiment) -> String {
-    experiment.tells.join(", ").replace('_', " ")
+    experiment.properties.join(", ").replace('_', " ")
 }
 
 fn over_budget(experiment: &Experiment, watched: &Watched<'_>) -> String {

@@ -70,8 +70,8 @@ fn a_host_managed_drive_is_not_called_conventional() {
     let drawn = draw(26, Size::Small);
     assert_eq!(drawn.truth.kind, "conventional", "as a host-managed drive is, by its latencies");
     for (from, refuses, word) in [
-        (0, false, "cannot be read"),
-        (4 << 30, false, "cannot be read"),
+        (0, false, "are unreadable"),
+        (4 << 30, false, "are unreadable"),
         (0, true, "refused"),
         (4 << 30, true, "refused"),
     ] {

@@ -62,7 +62,7 @@ fn check(target: &str, tests: &[String], budget: Option<&str>) -> Result<u64, Fa
             );
         };
         if experiment.writes && !target.starts_with("sim:") {
-            return Err(Failure::usage(format!("test '{name}' writes: it destroys what {target} holds")).or_try(
+            return Err(Failure::usage(format!("test '{name}' writes: it destroys the data on {target}")).or_try(
                 "`imbrex probe TARGET --destroy-data` on the command line, if nothing on it is wanted any more",
             ));
         }
@@ -77,7 +77,7 @@ fn open(target: &str) -> Result<Box<dyn Target>, Failure> {
     if let Some(words) = target.strip_prefix("sim:") {
         let drive = DrivePlan::parse(words)?.build()?;
         if drive.layer.is_host_managed() {
-            return Err(Failure::failed(format!("{target}: is host-managed: it says itself that its tracks overlap")));
+            return Err(Failure::failed(format!("{target}: is host-managed: it reports overlapping tracks")));
         }
         return Ok(Box::new(Simulated::new(drive)));
     }

@@ -114,7 +114,7 @@ impl Drive {
             guarded(|| {
                 let Some(path) = path else { return Ok(Drive::holding(drives::emulated(&drive)?, None)) };
                 if path.exists() {
-                    return Err(Failure::failed(format!("{} is there already, and was left alone", path.display()))
+                    return Err(Failure::failed(format!("{} exists already, and was not changed", path.display()))
                         .or_try("another name, or Drive.open"));
                 }
                 let (simulated, spec) = drives::build(&drive)?;
@@ -240,7 +240,7 @@ impl Drive {
                 "finish" => ZoneAction::Finish(index),
                 "reset" => ZoneAction::Reset(index),
                 other => {
-                    let reason = format!("'{other}' is nothing that is done to zones: open, close, finish or reset");
+                    let reason = format!("'{other}' is not an action on a zone: open, close, finish or reset");
                     return Err(DeviceError::Refused(reason));
                 }
             };

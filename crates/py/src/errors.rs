@@ -17,7 +17,8 @@ pyo3::create_exception!(
     imbrex,
     ImbrexError,
     PyException,
-    "What went wrong, where, and what to do: a trace that cannot be read, a folder that cannot be written, a drive that fails."
+    "An error, with its place and a remedy: a trace that cannot be read, a folder that cannot be written, a drive that \
+     fails."
 );
 
 /// Returns the exception for `failure`.

@@ -1,12 +1,12 @@
 //! Options of a simulation, with the names and values of the command line.
 
 use imbrex::Failure;
-use imbrex::asked::{Asked, BadWord};
+use imbrex::simulate_options::{BadWord, SimulateOptions};
 use pyo3::prelude::*;
 
 /// Returns the options set by `pairs` of a name and a value.
-pub fn asked(pairs: &[(String, String)]) -> Result<Asked, Failure> {
-    let mut asked = Asked::default();
+pub fn asked(pairs: &[(String, String)]) -> Result<SimulateOptions, Failure> {
+    let mut asked = SimulateOptions::default();
     for (name, word) in pairs {
         asked.set(name, word).map_err(BadWord::in_assignment)?;
     }
@@ -16,5 +16,5 @@ pub fn asked(pairs: &[(String, String)]) -> Result<Asked, Failure> {
 /// Returns the names of all options of `imbrex simulate`.
 #[pyfunction]
 pub fn option_names() -> Vec<&'static str> {
-    Asked::names().collect()
+    SimulateOptions::names().collect()
 }

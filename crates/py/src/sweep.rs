@@ -14,7 +14,7 @@ use imbrex::conversion;
 use imbrex::sweep::grid::InMemory;
 use imbrex::sweep::row::{self, Row};
 use imbrex::sweep::{Dataset, Grid, Spec, Swept, Task, page};
-use imbrex::{Asked, Failure, Progress, Workload};
+use imbrex::{Failure, Progress, SimulateOptions, Workload};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -183,9 +183,9 @@ impl Shipped {
     ) -> PyResult<Shipped> {
         py.detach(|| {
             guarded(|| {
-                let mut asked = Asked::default();
+                let mut asked = SimulateOptions::default();
                 for (name, value) in &options {
-                    asked.set(name, value).map_err(imbrex::asked::BadWord::in_assignment)?;
+                    asked.set(name, value).map_err(imbrex::simulate_options::BadWord::in_assignment)?;
                 }
                 let progress = Progress::silent();
                 if let Some(word) = word {

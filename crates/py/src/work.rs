@@ -64,7 +64,7 @@ pub fn done<T: Send>(
     match (outcome, raised) {
         (Err(failure), _) => Err(exception(&failure)),
         (Ok(_), Some(error)) if !is_interrupted => Err(error),
-        (Ok(value), _) => Ok(Done { value, notes: progress.take_said() }),
+        (Ok(value), _) => Ok(Done { value, notes: progress.drain_messages() }),
     }
 }
 
@@ -80,7 +80,7 @@ fn watch(
         let seen = Python::attach(|py| {
             py.check_signals()?;
             if let (Some(callback), None) = (callback, &raised) {
-                let told = progress.told().into_iter().map(|told| (told.name, told.position, told.total));
+                let told = progress.snapshot().into_iter().map(|told| (told.name, told.position, told.total));
                 callback.call1(py, (told.collect::<Vec<_>>(),))?;
             }
             Ok(())

@@ -126,7 +126,7 @@ pub fn open_for_writing(path: &Path, flags: i32) -> io::Result<File> {
     let exclusive = if is_block_device { libc::O_EXCL } else { 0 };
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags | exclusive).open(path)?;
     if file.metadata()?.file_type().is_block_device() != is_block_device {
-        return Err(io::Error::other("another file came in its place while it was opened"));
+        return Err(io::Error::other("another file took its place while it was being opened"));
     }
     Ok(file)
 }

@@ -89,9 +89,9 @@ impl Device {
         let mut facts = Vec::new();
         let model = [self.of_whole("device/vendor"), self.of_whole("device/model")];
         let model: Vec<String> = model.into_iter().flatten().collect();
-        let model = if model.is_empty() { "not told".to_string() } else { model.join(" ") };
+        let model = if model.is_empty() { "unknown".to_string() } else { model.join(" ") };
         facts.push(("model", model));
-        facts.push(("serial number", self.serial().unwrap_or_else(|| "not told".into())));
+        facts.push(("serial number", self.serial().unwrap_or_else(|| "unknown".into())));
         let mut tell = |name: &'static str, file: &str| {
             if let Some(value) = self.of_whole(file) {
                 facts.push((name, value));
@@ -298,7 +298,7 @@ fn file_users(kernel: &Kernel, file: &File, facts: &Metadata, users: &mut Vec<St
         }
     }
     if swaps(kernel).iter().any(|swap| is_it(swap)) {
-        users.push("it is swap".into());
+        users.push("it is in use as swap".into());
     }
     users.extend(lock_holders(kernel, facts));
 }

@@ -30,7 +30,7 @@ impl Busy {
     ///
     /// If no request is in flight.
     pub fn answer(&mut self, end: SimTime) {
-        assert!(self.under_way > 0, "a drive answers what came to it");
+        assert!(self.under_way > 0, "a request was answered while none was in flight");
         self.under_way -= 1;
         self.total_ns += end.0.saturating_sub(self.counted_to.0);
         self.counted_to = self.counted_to.max(end);

@@ -426,7 +426,7 @@ mod tests {
         assert_eq!((counts.cut_for_place, counts.cut_though_served, counts.turned_away), (1, 1, 1));
         // With four peers, the share is one place.
         assert!(come(&clients, Peer::User(4)).is_some(), "two are more than the share of four peers");
-        assert!(come(&clients, Peer::User(5)).is_some(), "who came last has not finished its handshake");
+        assert!(come(&clients, Peer::User(5)).is_some(), "the last newcomer has not finished its handshake");
     }
 
     #[test]

@@ -238,8 +238,8 @@ impl Page {
             return Ok(());
         }
         let words = format!(
-            "this server does not go by the name it was asked under; it answers to {}; `imbrex serve --http-host NAME` \
-             gives it another\n",
+            "the host that the request names is not this server, whose names are {}; `imbrex serve --http-host NAME` \
+             adds another\n",
             self.names[..3].join(", ")
         );
         Err((StatusCode::MISDIRECTED_REQUEST, words))

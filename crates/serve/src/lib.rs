@@ -28,7 +28,7 @@
 pub mod busy;
 pub mod clients;
 pub mod control;
-pub mod front;
+pub mod drive_server;
 #[cfg(target_os = "linux")]
 pub mod fuse;
 pub mod http;
@@ -46,6 +46,6 @@ pub mod tls;
 pub mod ublk;
 pub mod verify;
 
-pub use front::{Answer, Facts, Front, Target};
+pub use drive_server::{Answer, DriveServer, Facts, Target};
 pub use limits::{Limits, PageLimits};
 pub use listen::{Address, Server, Visitors};

@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::clients::{Client, Clients};
-use crate::front::Front;
+use crate::drive_server::DriveServer;
 use crate::limits::Limits;
 use crate::nbd::handshake::{self, Ended, Tls};
 use crate::nbd::transmission;
@@ -110,7 +110,7 @@ impl Visitors {
 /// A listening server.
 pub struct Server {
     listener: Listener,
-    front: Arc<Front>,
+    front: Arc<DriveServer>,
     tls: Option<Arc<TlsServer>>,
     clients: Arc<Clients>,
     payloads: Arc<Payloads>,
@@ -118,14 +118,19 @@ pub struct Server {
 
 impl Server {
     /// Listens at `address` for clients of `front`, within `limits`. With `tls`, clients must use TLS.
-    pub fn bind(address: &Address, front: Arc<Front>, tls: Option<TlsServer>, limits: Limits) -> io::Result<Server> {
+    pub fn bind(
+        address: &Address,
+        front: Arc<DriveServer>,
+        tls: Option<TlsServer>,
+        limits: Limits,
+    ) -> io::Result<Server> {
         Server::bind_for(address, front, tls, Visitors::new(limits))
     }
 
     /// Listens like [`Server::bind`]. The caller keeps a clone of `visitors` to report on clients.
     pub fn bind_for(
         address: &Address,
-        front: Arc<Front>,
+        front: Arc<DriveServer>,
         tls: Option<TlsServer>,
         visitors: Visitors,
     ) -> io::Result<Server> {
@@ -235,7 +240,12 @@ impl Server {
 
 /// Performs the handshake and the requests of one client. If the client misses a deadline, the server shuts its socket
 /// down, which ends the reads and writes here.
-fn converse(front: &Arc<Front>, account: &Arc<Account>, tls: Option<&TlsServer>, mut stream: Stream) -> io::Result<()> {
+fn converse(
+    front: &Arc<DriveServer>,
+    account: &Arc<Account>,
+    tls: Option<&TlsServer>,
+    mut stream: Stream,
+) -> io::Result<()> {
     let Some(no_zeroes) = handshake::greet(&mut stream)? else { return Ok(()) };
     let state = if tls.is_some() { Tls::Required } else { Tls::None };
     let mut ended = handshake::options(&mut stream, front.facts(), no_zeroes, state)?;

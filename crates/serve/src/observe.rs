@@ -13,7 +13,7 @@ use imbrex_layer::Cause;
 use serde_json::{Value, json};
 
 use crate::clients::Clients;
-use crate::front::Front;
+use crate::drive_server::DriveServer;
 use crate::http::Shown;
 use crate::listen::Visitors;
 use crate::payload::Payloads;
@@ -26,7 +26,7 @@ const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
 #[derive(Clone)]
 pub struct Observed {
     /// The drive.
-    pub front: Arc<Front>,
+    pub front: Arc<DriveServer>,
     /// Its NBD clients and the memory of their payloads; `None` if the drive is not served over NBD.
     pub visitors: Option<Visitors>,
 }
@@ -60,7 +60,7 @@ pub fn text(observed: &Observed) -> String {
         let mut out = format!("{}\nsimulated time {}\nbusy {busy}\n", front.facts().label, SimDuration(drive.now().0));
         if let Some(reason) = drive.stopped() {
             // Writing to a string does not fail.
-            let _ = writeln!(out, "stopped, and answers reads alone: {reason}");
+            let _ = writeln!(out, "stopped, and answers only reads: {reason}");
         }
         for kind in &statistics.kinds {
             let at = |share| SimDuration(kind.latency_ns.value_at_quantile(share));
@@ -181,7 +181,7 @@ fn visitors_prometheus(out: &mut String, clients: &Clients, payloads: &Payloads)
             counts.turned_away,
         ),
         ("imbrex_payload_bytes", "gauge", "Memory that payloads hold.", used),
-        ("imbrex_payload_bytes_max", "gauge", "The most that they ever held.", most),
+        ("imbrex_payload_bytes_max", "gauge", "Largest memory that payloads held.", most),
     ] {
         let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
     }
@@ -197,7 +197,7 @@ fn visitors_prometheus(out: &mut String, clients: &Clients, payloads: &Payloads)
 /// Appends whether the image's file was removed, renamed or replaced, in the format for Prometheus.
 fn placement_prometheus(out: &mut String, placement: Placement) {
     let name = "imbrex_image_displaced";
-    let _ = write!(out, "# HELP {name} 1 for what became of the served image's file.\n# TYPE {name} gauge\n");
+    let _ = write!(out, "# HELP {name} 1 for the placement of the served image's file.\n# TYPE {name} gauge\n");
     for of in [Placement::Removed, Placement::Renamed, Placement::Replaced] {
         let _ = writeln!(out, "{name}{{how=\"{}\"}} {}", of.name(), u8::from(of == placement));
     }
@@ -214,7 +214,7 @@ pub fn prometheus(observed: &Observed) -> String {
             (
                 "imbrex_stopped",
                 "gauge",
-                "Whether the drive has stopped, since its medium failed, and answers reads alone.",
+                "Whether the drive has stopped because its medium failed, and answers only reads.",
                 f64::from(u8::from(drive.stopped().is_some())),
             ),
             ("imbrex_simulated_seconds", "counter", "Simulated time.", seconds(drive.now().0)),
@@ -389,13 +389,13 @@ fn operations(statistics: &Statistics) -> Vec<Value> {
 }
 
 /// Returns a warning if the image's file lost its path, or its disk is full.
-pub fn displacement(front: &Front) -> Option<String> {
+pub fn displacement(front: &DriveServer) -> Option<String> {
     let file = front.host_file()?;
     file.placement().warning(file.path()).or_else(|| file.full_disk_warning())
 }
 
 /// Returns the state that the live page draws (`imbrex.window/1`).
-pub fn state(front: &Front) -> Value {
+pub fn state(front: &DriveServer) -> Value {
     let facts = front.facts().clone();
     let (bands, surfaces) = picture::draw(front);
     let displacement = displacement(front);

@@ -275,7 +275,7 @@ impl Payloads {
 
     fn give(&self, client: &Client, bytes: u64) {
         let mut state = self.lock();
-        let held = state.held.get_mut(&client.number()).expect("who gives has taken");
+        let held = state.held.get_mut(&client.number()).expect("memory is returned after it was taken");
         let counted = |bytes: u64| bytes.saturating_sub(self.limits.payload_bytes_free);
         let beyond = counted(held.bytes) - counted(held.bytes - bytes);
         held.bytes -= bytes;
@@ -284,7 +284,7 @@ impl Payloads {
         }
         state.used -= beyond;
         if beyond > 0 {
-            let of_peer = state.by_peer.get_mut(&client.peer()).expect("who gives has taken");
+            let of_peer = state.by_peer.get_mut(&client.peer()).expect("memory is returned after it was taken");
             *of_peer -= beyond;
             if *of_peer == 0 {
                 state.by_peer.remove(&client.peer());

@@ -10,7 +10,7 @@ use imbrex_disk::{Extent, Geometry, Pba, Sectors};
 use imbrex_layer::{Cause, Medium};
 use serde_json::{Value, json};
 
-use crate::front::Front;
+use crate::drive_server::DriveServer;
 
 /// Maximum number of cells for bands on the page.
 const CELLS_MAX: usize = 1440;
@@ -22,7 +22,7 @@ const DAMAGE_SLICES: u64 = 48;
 
 /// Returns the bands and the surfaces, in JSON. Each part takes the lock of the drive separately, because requests wait
 /// meanwhile. So one part of a picture may be a few milliseconds newer than another.
-pub fn draw(front: &Front) -> (Value, Value) {
+pub fn draw(front: &DriveServer) -> (Value, Value) {
     let count = front.with(|drive, _| drive.drive().disk.geometry.surfaces());
     let found = part(front, |drive| {
         let bands = drive.bands().filter(|bands| !bands.all().is_empty())?;
@@ -38,7 +38,7 @@ pub fn draw(front: &Front) -> (Value, Value) {
 }
 
 /// Calls `ask` with the drive for one part of the picture, then pauses for requests.
-fn part<T>(front: &Front, ask: impl FnOnce(&mut EmulatedDrive) -> T) -> T {
+fn part<T>(front: &DriveServer, ask: impl FnOnce(&mut EmulatedDrive) -> T) -> T {
     let answer = front.with(|drive, _| ask(drive));
     std::thread::sleep(PAUSE);
     answer
@@ -97,7 +97,7 @@ fn surfaces(
 }
 
 /// Returns the number of damaged sectors by surface and bin. The bitmap of a large drive is long, so it is read in slices.
-fn damage(front: &Front) -> Vec<Vec<u64>> {
+fn damage(front: &DriveServer) -> Vec<Vec<u64>> {
     let disk = front.with(|drive, _| drive.drive().disk.clone());
     let mut bins = vec![vec![0; BINS]; disk.geometry.surfaces() as usize];
     if disk.recording.leaves_damage_to_host() || disk.recording.is_harmless() {

@@ -19,7 +19,7 @@ use imbrex_layer::registry;
 use imbrex_layer::verify::toy;
 use imbrex_sim::{Drive, DriveSpec};
 
-use crate::front::{Facts, Front};
+use crate::drive_server::{DriveServer, Facts};
 use crate::nbd::handshake::{Ended, Session, Tls, greet, options};
 use crate::nbd::protocol::{OPTION_REPLY_MAGIC, REQUEST_BYTES, REQUEST_MAGIC, SIMPLE_REPLY_MAGIC};
 use crate::nbd::protocol::{STRUCTURED_REPLY_MAGIC, chunk, command, option};
@@ -223,7 +223,7 @@ const FAST: Pace = Pace::Times(1e6);
 
 /// A drive that is served to one client after the other, with its model.
 pub struct Requests {
-    front: Arc<Front>,
+    front: Arc<DriveServer>,
     model: Model,
 }
 
@@ -239,7 +239,7 @@ impl Requests {
     }
 
     fn at(layer: &str, pace: Pace) -> Requests {
-        let (front, _) = Front::start(small_drive(layer), pace, false);
+        let (front, _) = DriveServer::start(small_drive(layer), pace, false);
         let facts = front.facts();
         let model = Model {
             bytes: vec![0; facts.capacity_bytes as usize],
@@ -324,7 +324,7 @@ impl Requests {
         let length = self.model.bytes.len();
         let told = self.told(&request_bytes(0, command::READ, 0, 0, length as u32, &[]), Session::default());
         assert_eq!(told[..8], [SIMPLE_REPLY_MAGIC.to_be_bytes(), [0; 4]].concat(), "the drive is well");
-        assert!(told[16..] == self.model.bytes, "the drive holds what the model does not");
+        assert!(told[16..] == self.model.bytes, "the contents of the drive differ from the model");
     }
 }
 

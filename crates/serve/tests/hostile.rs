@@ -1,6 +1,6 @@
-//! Goal: whatever a client says, it gets answers that make sense or is closed; nothing panics, nothing goes on for ever,
-//! nothing is allocated without bound, and the drive does what the whole requests said and no more. Method: the fuzzer's
-//! entry functions over honest conversations altered by a seed, and over noise; they compare with a naive model.
+//! Goal: any bytes of a client get valid answers, or the connection is closed. Nothing panics, runs for ever, or allocates without
+//! bound, and the drive executes the complete requests and nothing else. Method: the fuzzer's entry functions, over valid
+//! conversations altered by a seed and over random bytes, compared with a naive model.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

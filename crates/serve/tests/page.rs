@@ -11,7 +11,7 @@ use std::time::Duration;
 use imbrex_device::pacing::Pace;
 use imbrex_serve::observe::Observed;
 use imbrex_serve::verify::small_drive;
-use imbrex_serve::{Front, PageLimits, http};
+use imbrex_serve::{DriveServer, PageLimits, http};
 
 /// No bound on speed, only an end to hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,13 +20,13 @@ struct Page {
     address: String,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    front: Arc<Front>,
+    front: Arc<DriveServer>,
     pacer: Option<JoinHandle<()>>,
 }
 
 impl Page {
     fn new(limits: PageLimits) -> Page {
-        let (front, pacer) = Front::start(small_drive("conventional"), Pace::None, false);
+        let (front, pacer) = DriveServer::start(small_drive("conventional"), Pace::None, false);
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let observed = Observed { front: front.clone(), visitors: None };
@@ -114,7 +114,7 @@ fn a_head_without_an_end_is_cut_short() {
     while sent < 300 << 20 && stream.write_all(&piece).is_ok() {
         sent += piece.len();
     }
-    // What the sockets hold is sent without being read.
+    // The buffers of the sockets take bytes that the server never reads.
     assert!(sent < 32 << 20, "{sent} bytes of a head were taken");
     assert!(page.get("localhost").starts_with("HTTP/1.1 200"));
 }

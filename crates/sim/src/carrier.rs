@@ -94,7 +94,7 @@ pub enum StepError<E> {
     #[error(transparent)]
     Source(#[from] TraceError),
     /// Data that no request waits for were not moved: those of a destage or of background work.
-    #[error("what the drive does by itself failed: {0}")]
+    #[error("background work of the drive failed: {0}")]
     Carrier(E),
 }
 

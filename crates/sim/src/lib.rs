@@ -8,7 +8,6 @@
 
 pub mod arrival;
 pub mod carrier;
-mod company;
 pub mod controller;
 pub mod document;
 pub mod drive;
@@ -16,6 +15,7 @@ pub mod engine;
 pub mod inbox;
 pub mod metrics;
 pub mod observer;
+mod overlap_filter;
 pub mod queue;
 pub mod read_ahead;
 pub mod results;

@@ -13,10 +13,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use imbrex_disk::{
-    Actuator, Command, Direction, Disk, Lba, Operation, Sectors, SimDuration, SimTime, Soonest, TrackPiece,
+    Actuator, Command, Direction, Disk, Lba, Operation, Sectors, SimDuration, SimTime, SptfIndex, TrackPiece,
 };
 
-use crate::company::Company;
+use crate::overlap_filter::OverlapFilter;
 
 /// A command in the queue.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ struct Links {
     before: u32,
     after: u32,
     /// Order of entry: older commands have lower numbers.
-    came: u64,
+    entry_order: u64,
 }
 
 /// The queue. Its oldest commands are in the drive, where the scheduler sees them; the others wait at the host.
@@ -92,7 +92,7 @@ pub struct Queue {
     at_host: VecDeque<Waiting>,
     drive_depth: usize,
     ordered: Option<Ordered>,
-    company: Company,
+    company: OverlapFilter,
     /// Number of flushes. A flush waits for all commands before it, and all commands after it wait for the flush.
     flushes: usize,
     targets: Option<Targets>,
@@ -101,7 +101,7 @@ pub struct Queue {
 /// Places of the commands in the drive.
 #[derive(Clone, Debug)]
 struct Targets {
-    soonest: Soonest,
+    soonest: SptfIndex,
     /// Number of commands without a known place on the platters; each may be served at once.
     elsewhere: usize,
 }
@@ -146,7 +146,7 @@ impl Queue {
             at_host: VecDeque::new(),
             drive_depth: drive_depth.max(1),
             ordered: None,
-            company: Company::new(),
+            company: OverlapFilter::new(),
             flushes: 0,
             targets: None,
         }
@@ -164,7 +164,7 @@ impl Queue {
     /// Panics unless the queue is empty.
     pub fn keep_targets(&mut self, disk: &Disk) {
         assert!(self.is_empty(), "{} commands came before their targets were kept", self.len());
-        self.targets = Soonest::new(disk).map(|soonest| Targets { soonest, elsewhere: 0 });
+        self.targets = SptfIndex::new(disk).map(|soonest| Targets { soonest, elsewhere: 0 });
     }
 
     /// Returns the command that the head of `actuator` can begin soonest at `now`. Returns `None` if the index is not
@@ -210,7 +210,7 @@ impl Queue {
     /// Moves a command, which is younger than all in the drive, into the drive.
     #[inline]
     fn enter_drive(&mut self, waiting: Waiting) {
-        let links = Links { before: self.youngest, after: NONE, came: self.came };
+        let links = Links { before: self.youngest, after: NONE, entry_order: self.came };
         self.came += 1;
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -285,7 +285,7 @@ impl Queue {
         let late = if self.in_drive_len() < self.drive_depth { NONE } else { self.youngest };
         let slots = self.lbas.iter().zip(0..).filter(|&(&lba, slot)| is_within(lba) && slot != late);
         found.extend(slots.map(|(_, slot)| Slot(slot)));
-        found.sort_unstable_by_key(|slot| self.links[slot.0 as usize].came);
+        found.sort_unstable_by_key(|slot| self.links[slot.0 as usize].entry_order);
     }
 
     /// Takes out the command in `slot`.

@@ -101,7 +101,7 @@ impl Contents {
         let word = |index: usize| u64::from_le_bytes(bytes[index * 8..][..8].try_into().expect("eight bytes"));
         let (sector, version) = (word(1), word(2));
         if bytes[..STAMP_BYTES] != self.stamp(sector, version) {
-            return format!("bytes that nobody wrote: {:016x} {:016x} …", word(0), word(1));
+            return format!("bytes of no version: {:016x} {:016x} …", word(0), word(1));
         }
         let whole = if self.is(bytes, sector, Value::Version(version)) { "" } else { ", torn" };
         format!("version {version} of sector {sector}{whole}")

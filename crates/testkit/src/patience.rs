@@ -16,7 +16,7 @@ pub fn until<T>(what: &str, mut happened: impl FnMut() -> Option<T>) -> T {
         if let Some(value) = happened() {
             return value;
         }
-        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(begun.elapsed() < PATIENCE, "timed out while waiting for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

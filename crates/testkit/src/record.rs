@@ -68,7 +68,7 @@ impl Record {
         let acknowledged = self.acknowledgements;
         self.for_each_run(sectors, |candidates| {
             let mine = candidates.iter_mut().rposition(|at| at.value == value && at.acknowledged == IN_FLIGHT);
-            let mine = mine.expect("what is acknowledged was begun");
+            let mine = mine.expect("an acknowledged write was begun");
             candidates[mine].acknowledged = acknowledged;
             if is_durable {
                 candidates.drain(..mine);

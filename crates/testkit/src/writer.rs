@@ -320,7 +320,7 @@ impl Writer {
     }
 
     fn answered(&mut self, answer: Answer, received_bytes: u64) -> Result<(), Ended> {
-        let request = self.on_their_way.remove(&answer.cookie).expect("what is answered was on its way");
+        let request = self.on_their_way.remove(&answer.cookie).expect("an answered request was in flight");
         let OnItsWay { command, flags, sectors, value, moment } = request;
         if answer.error != 0 {
             return Err(Ended::Refused { command, sectors, error: answer.error, writes: self.tally.writes });

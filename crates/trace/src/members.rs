@@ -45,7 +45,7 @@ pub trait Member: Read + Sized {
 
 impl Member for GzDecoder<Packed> {
     const FIRST_BYTE: u8 = 0x1f;
-    const REMEDY: &'static str = "not of gzip: cut it off, or `zcat` the file first";
+    const REMEDY: &'static str = "not of gzip: remove those bytes, or `zcat` the file first";
 
     fn begin(packed: Packed) -> Self {
         GzDecoder::new(packed)
@@ -58,7 +58,7 @@ impl Member for GzDecoder<Packed> {
 
 impl Member for XzDecoder<Packed> {
     const FIRST_BYTE: u8 = 0xfd;
-    const REMEDY: &'static str = "not of xz: cut it off, or `xzcat` the file first";
+    const REMEDY: &'static str = "not of xz: remove those bytes, or `xzcat` the file first";
 
     fn begin(packed: Packed) -> Self {
         XzDecoder::new(packed)

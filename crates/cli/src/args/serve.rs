@@ -76,7 +76,7 @@ pub struct ServeArgs {
 
 /// Bounds on the clients of a served drive. A peer is an address, a /64 network of IPv6, or a user at a Unix socket.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "What strangers may cost")]
+#[command(next_help_heading = "Limits on clients")]
 pub struct LimitArgs {
     /// NBD connections at once; each costs under a MiB of memory and a thread, with a pace two threads, with TLS two
     /// more. When all places are taken, a new connection displaces one that never finished the handshake, or else an

@@ -77,7 +77,11 @@ fn repair(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
             output::line(&format!("{name}: the map was lost, and with it every sector"))?;
         }
         for (lba, sectors) in &repaired.lost {
-            output::line(&format!("{name}: lost {} sectors from {lba} on, until they are written", sectors.0))?;
+            let words = match sectors.0 {
+                1 => format!("lost 1 sector at {lba}, until it is written"),
+                count => format!("lost {count} sectors from {lba} on, until they are written"),
+            };
+            output::line(&format!("{name}: {words}"))?;
         }
         for finding in &repaired.left {
             output::line(&format!("{name}: still wrong: {finding}"))?;
@@ -85,7 +89,7 @@ fn repair(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
         let words = match (repaired.findings.is_empty(), repaired.lost.is_empty()) {
             (true, _) => "was whole",
             (false, true) => "repaired; nothing is lost",
-            (false, false) => "repaired; what is named above is lost",
+            (false, false) => "repaired; the sectors named above are lost",
         };
         output::line(&format!("{name}: {words}"))?;
     }
@@ -127,6 +131,7 @@ fn known_lost(lost: &[(Lba, Sectors)]) -> String {
     let sectors: u64 = lost.iter().map(|(_, sectors)| sectors.0).sum();
     match sectors {
         0 => String::new(),
+        1 => "; 1 sector that was lost before cannot be read until it is written".into(),
         _ => format!("; {sectors} sectors that were lost before cannot be read until they are written"),
     }
 }

@@ -30,7 +30,7 @@ fn not_made(image: &Path, error: DeviceError) -> Failure {
 pub fn run(image: &Path, words: &str, as_json: bool) -> Result<ExitCode, Failure> {
     // A dangling symbolic link counts as an existing file.
     if image.symlink_metadata().is_ok() {
-        return Err(Failure::failed(format!("{} is there already, and was left alone", image.display()))
+        return Err(Failure::failed(format!("{} exists already, and was not changed", image.display()))
             .or_try("another name, or remove it first"));
     }
     let (drive, spec) = drives::build(words)?;

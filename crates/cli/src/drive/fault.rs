@@ -42,7 +42,7 @@ pub fn run(
             );
         }
         (None, None) => {
-            return Err(Failure::usage("which fault is not said").or_try(REMEDY));
+            return Err(Failure::usage("no fault is given").or_try(REMEDY));
         }
     };
     let (mut drive, mut store) = open(image)?;
@@ -103,7 +103,7 @@ fn clear(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
     faults::clear(&mut drive, &mut store)?;
     store.seal()?;
     if !as_json {
-        output::line(&format!("{}: no faults any more", image.display()))?;
+        output::line(&format!("{}: all faults are cleared", image.display()))?;
     }
     told(image, &(drive, store), as_json)
 }

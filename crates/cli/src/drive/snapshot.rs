@@ -194,17 +194,17 @@ fn not_taken(image: &Path, control: &Path, error: &AskError) -> Failure {
     let (image, control) = (image.display(), control.display());
     match error {
         AskError::Unreachable(cause) => Failure::failed(format!("no server answers at {control}: {cause}"))
-            .or_try(format!("the same without --control if nobody serves {image}")),
+            .or_try(format!("the same command without --control, if no server has {image} open")),
         AskError::Broken => {
-            Failure::failed(format!("the server of {image} ended before the snapshot was whole; nothing was made"))
-                .or_try("the same again: an image that nobody serves is copied as it is")
+            Failure::failed(format!("the server of {image} ended before the snapshot was complete; there is no copy"))
+                .or_try("the same command again: an image without a server is copied directly")
         }
         AskError::Foreign => Failure::failed(format!("{control} is not the control socket of a served drive")),
         AskError::Refused { code, message } => {
             let failure = Failure::failed(message);
             match code.as_str() {
                 "exists" => failure.or_try("another name for the copy"),
-                "busy" => failure.or_try("the same when that has ended"),
+                "busy" => failure.or_try("the same command later"),
                 _ => failure,
             }
         }
@@ -220,7 +220,7 @@ fn failure(image: &Path, copy: &Path, error: &SnapshotError) -> Failure {
             failure.or_try(format!("make the folder of {} first", copy.display()))
         }
         SnapshotError::Image(DeviceError::Image { .. }) => {
-            failure.or_try(format!("`cp` for what is no image, if {} is meant", image.display()))
+            failure.or_try(format!("`cp`, which copies any file, if {} is meant", image.display()))
         }
         _ => failure,
     }

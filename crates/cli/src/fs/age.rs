@@ -7,7 +7,7 @@ use imbrex::{Failure, Progress, human};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::load::age::{Age, Aged, age};
 use imbrex_fs::load::{InDirectory, LoadError, OnCore, run_now};
-use imbrex_fs::{Clock, Fs};
+use imbrex_fs::{Executor, Fs};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ fn in_directory(args: &AgeArgs, directory: &Path, bar: &ProgressBar) -> Result<(
 }
 
 fn on_devices(args: &AgeArgs, bar: &ProgressBar) -> Result<(Aged, u64, Value), Failure> {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let devices = Devices::open(&clock, &args.places, Purpose::Work, true)?;
     let Offline { clock, devices, fs, .. } = Offline::mount(clock, devices, Purpose::Work)?;
     let asked = asked(args, fs.statfs().free * BYTES)?;

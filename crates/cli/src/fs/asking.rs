@@ -57,7 +57,7 @@ pub fn ask(directory: &Path, name: &str, mut order: Value, quiet: bool) -> Resul
         let status = stat::ask(directory)?;
         let task = &status["task"];
         if task["id"] != json!(id) {
-            return Err(Failure::failed(format!("{}: the task was forgotten", directory.display())));
+            return Err(Failure::failed(format!("{}: the server no longer has this task", directory.display())));
         }
         match (task["state"].as_str(), &task["outcome"]) {
             (Some("done"), outcome) => {
@@ -85,9 +85,9 @@ fn give(directory: &Path, order: &Value) -> Result<(), Failure> {
     let words = order.to_string();
     rustix::fs::setxattr(directory, ORDER_ATTRIBUTE, words.as_bytes(), XattrFlags::empty()).map_err(|error| match error
     {
-        Errno::BUSY => Failure::failed(format!("{place}: another task is being done"))
+        Errno::BUSY => Failure::failed(format!("{place}: another task is running"))
             .or_try(format!("`imbrex fs stat {place}` says how far it is")),
-        Errno::PERM => Failure::failed(format!("{place}: only root, and who mounted it, may do that")),
+        Errno::PERM => Failure::failed(format!("{place}: only root and the user who mounted it may do that")),
         _ => Failure::failed(format!("{place}: {error}")),
     })
 }

@@ -9,7 +9,7 @@ use imbrex_fs::core::look;
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::format::superblock::{Role, Superblock};
-use imbrex_fs::{Clock, Fs, FsError};
+use imbrex_fs::{Executor, Fs, FsError};
 use serde_json::{Value, json};
 
 use super::devices::{self, Devices, Purpose};
@@ -50,7 +50,7 @@ pub struct Checked {
 /// Checks the file system. Prints the damage on standard output and returns [`ExitCode::Damage`] if there is any.
 pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     let mut checked = Checked::default();
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let looks = look_at(&clock, paths)?;
     if looks.told.is_some() {
         let devices = Devices::open(&clock, paths, Purpose::Look, false)?;
@@ -77,7 +77,7 @@ struct Looks {
 ///
 /// # Errors
 /// The devices belong to different file systems, or no device has a superblock, not even a damaged one.
-fn look_at(clock: &Clock, paths: &[PathBuf]) -> Result<Looks, Failure> {
+fn look_at(clock: &Executor, paths: &[PathBuf]) -> Result<Looks, Failure> {
     let mut looks = Looks::default();
     for path in paths {
         let device = devices::open(clock, path, Purpose::Look, false)?;
@@ -105,7 +105,7 @@ fn look_at(clock: &Clock, paths: &[PathBuf]) -> Result<Looks, Failure> {
             (Err(error), _) => looks.strangers.push(error.to_string()),
         }
     }
-    clock.forget_all();
+    clock.shut_down();
     match looks.strangers.first() {
         Some(stranger) if looks.told.is_none() && looks.damaged.is_empty() => Err(Failure::failed(stranger)),
         _ => Ok(looks),
@@ -117,13 +117,13 @@ fn stranger(looks: &Looks) -> Option<Failure> {
     let (first, uuid) = looks.told.as_ref()?;
     let strange = looks.strangers.first()?;
     let remedy = format!(
-        "the same without it; if it is one of the devices of file system {uuid}, as {first} is, its first blocks were \
-         overwritten: `imbrex fs replace` makes it again from the others, `imbrex fs salvage` lost metadata"
+        "the same command without this device; if it belongs to file system {uuid}, as {first} does, its first blocks \
+         were overwritten: `imbrex fs replace` rebuilds it from the others, `imbrex fs salvage` recovers lost metadata"
     );
     Some(Failure::failed(strange).or_try(remedy))
 }
 
-fn check(clock: Clock, devices: Devices, looks: Looks, checked: &mut Checked, as_json: bool) -> Result<(), Failure> {
+fn check(clock: Executor, devices: Devices, looks: Looks, checked: &mut Checked, as_json: bool) -> Result<(), Failure> {
     if let Some(missing) = missing(&clock, &devices)? {
         if looks.damaged.is_empty() {
             return Err(stranger(&looks).unwrap_or(missing));
@@ -153,7 +153,7 @@ fn check(clock: Clock, devices: Devices, looks: Looks, checked: &mut Checked, as
     checked.uuid = Some(offline.fs.superblock().uuid);
     checked.findings.extend(offline.mounted.lost_from.map(|frame| Finding {
         kind: "log",
-        text: format!("frame {frame} of the log is damaged: what was committed with it and behind it is lost"),
+        text: format!("frame {frame} of the log is damaged: changes committed in it and in later frames are lost"),
         path: None,
     }));
     checked.findings.extend(offline.mounted.unknown.iter().map(|text| Finding {
@@ -163,7 +163,7 @@ fn check(clock: Clock, devices: Devices, looks: Looks, checked: &mut Checked, as
     }));
     checked.findings.extend(offline.mounted.outdated_copies.iter().map(|name| Finding {
         kind: "metadata",
-        text: format!("{name} holds the metadata of an earlier time, and is brought up to date by the next mount"),
+        text: format!("{name} holds outdated metadata, and is brought up to date by the next mount"),
         path: None,
     }));
     let wrong = offline.fs.self_check();
@@ -204,7 +204,8 @@ fn check_rows(offline: &Offline, checked: &mut Checked) -> Result<(), Failure> {
     checked.findings.extend((damaged > 0).then(|| Finding {
         kind: "metadata",
         text: format!(
-            "{damaged} blocks of the metadata are damaged on some device: `imbrex fs scrub --repair` writes again what another has"
+            "{damaged} blocks of the metadata are damaged on some device: `imbrex fs scrub --repair` rewrites them \
+             from another device"
         ),
         path: None,
     }));
@@ -216,7 +217,8 @@ fn check_rows(offline: &Offline, checked: &mut Checked) -> Result<(), Failure> {
     checked.findings.extend((wrong > 0).then(|| Finding {
         kind: "rows",
         text: format!(
-            "{wrong} of {} rows are damaged on some drive: `imbrex fs scrub --repair` makes right what parity allows",
+            "{wrong} of {} rows are damaged on some drive: `imbrex fs scrub --repair` repairs them as far as parity \
+             allows",
             scrubbed.rows
         ),
         path: None,
@@ -226,7 +228,7 @@ fn check_rows(offline: &Offline, checked: &mut Checked) -> Result<(), Failure> {
 
 /// Returns the failure for too many missing devices, which is no damage and so no finding; `None` if enough are
 /// present.
-fn missing(clock: &Clock, devices: &Devices) -> Result<Option<Failure>, Failure> {
+fn missing(clock: &Executor, devices: &Devices) -> Result<Option<Failure>, Failure> {
     let (mut drives, mut copies) = (BTreeSet::new(), BTreeSet::new());
     let (mut all_drives, mut all_copies, mut spare) = (usize::MAX, 0, 0);
     for device in devices.all.clone() {
@@ -311,7 +313,7 @@ pub fn tell(paths: &[PathBuf], checked: &Checked, as_json: bool) -> Result<(), F
     let words = match (checked.findings.is_empty(), checked.unread) {
         (false, _) => "damaged",
         (true, 0) => "whole",
-        (true, _) => "nothing wrong with what was read",
+        (true, _) => "no damage in the files that were read",
     };
     let (files, bytes) = (checked.files, imbrex::human::bytes(checked.bytes));
     output::line(&format!("{name}: {words}; {files} files, {bytes} read"))

@@ -16,7 +16,7 @@ use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::device::file::FileBackend;
 use imbrex_fs::device::{BLOCK_BYTES, Backend, DeviceFault};
 use imbrex_fs::format::superblock::Superblock;
-use imbrex_fs::{Clock, Device, FsError};
+use imbrex_fs::{Device, Executor, FsError};
 use imbrex_safety::Survey;
 
 use crate::consent::{self, Consent};
@@ -44,7 +44,10 @@ pub struct Devices {
 ///
 /// # Errors
 /// The task fails, or waits for space on the host's disk.
-pub fn run<T: 'static>(clock: &Clock, task: impl Future<Output = Result<T, FsError>> + 'static) -> Result<T, Failure> {
+pub fn run<T: 'static>(
+    clock: &Executor,
+    task: impl Future<Output = Result<T, FsError>> + 'static,
+) -> Result<T, Failure> {
     complete(clock, task)?.map_err(Failure::failed)
 }
 
@@ -52,12 +55,12 @@ pub fn run<T: 'static>(clock: &Clock, task: impl Future<Output = Result<T, FsErr
 ///
 /// # Errors
 /// The task waits for space on the host's disk.
-pub fn complete<T: 'static>(clock: &Clock, task: impl Future<Output = T> + 'static) -> Result<T, Failure> {
+pub fn complete<T: 'static>(clock: &Executor, task: impl Future<Output = T> + 'static) -> Result<T, Failure> {
     let running = clock.clone();
     let outcome = clock.run(async move { running.unless_blocked(task).await }).map_err(Failure::failed)?;
     outcome.map_err(|reason| {
         Failure::failed(reason)
-            .or_try("free some of that disk, and give the same command again; what it did so far stays")
+            .or_try("free space on that disk, and give the same command again; its work so far is kept")
     })
 }
 
@@ -121,7 +124,7 @@ fn zoned(path: &Path) -> Result<Box<dyn Backend + Send>, Failure> {
 /// Opens the devices in `paths` for a file system that erases them, and asks for the user's consent. A device that is
 /// refused has not been written: an image is examined before it is opened for writing, and again afterwards.
 pub fn open_new(
-    clock: &Clock,
+    clock: &Executor,
     paths: &[&Path],
     consent: Consent,
     check: impl FnOnce(&[Device]) -> Result<(), Failure>,
@@ -154,15 +157,15 @@ pub fn survey(device: &Device) -> Result<Survey, Failure> {
 
 /// Finds the users and contents of the device in `path`. The device is closed afterwards.
 pub fn survey_path(path: &Path) -> Result<Survey, Failure> {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let survey = survey(&open(&clock, path, Purpose::Look, false)?);
-    clock.forget_all();
+    clock.shut_down();
     survey
 }
 
 /// Opens one device. With `is_paced` an emulated drive takes its simulated time for every answer, else it answers at
 /// once.
-pub fn open(clock: &Clock, path: &Path, purpose: Purpose, is_paced: bool) -> Result<Device, Failure> {
+pub fn open(clock: &Executor, path: &Path, purpose: Purpose, is_paced: bool) -> Result<Device, Failure> {
     let backend = match kind(path)? {
         Kind::Image => emulated(path, purpose, is_paced).map_err(in_use)?,
         Kind::Zoned => zoned(path)?,
@@ -209,12 +212,12 @@ fn refuse_copy(known: &[(Superblock, PathBuf)], superblock: &Superblock, path: &
     let (one, other) = (other.display(), path.display());
     let words =
         format!("{one} and {other} are the same device ({uuid}) of one file system: one is a copy of the other");
-    Err(Failure::failed(words).or_try("the one that is wanted, with the other moved to another folder"))
+    Err(Failure::failed(words).or_try("the device to keep, with the other moved to another folder"))
 }
 
 impl Devices {
     /// Opens the devices in `paths`, and the other devices of their file system that lie in the folder of the first.
-    pub fn open(clock: &Clock, paths: &[PathBuf], purpose: Purpose, is_paced: bool) -> Result<Devices, Failure> {
+    pub fn open(clock: &Executor, paths: &[PathBuf], purpose: Purpose, is_paced: bool) -> Result<Devices, Failure> {
         let mut devices = Devices { all: Vec::new(), paths: paths.to_vec() };
         for path in paths {
             devices.all.push(open(clock, path, purpose, is_paced)?);
@@ -240,7 +243,13 @@ impl Devices {
 
     /// Opens further devices of the file system that lie in the folder of the first. Of an array it opens all, since
     /// the array may have drives that its first superblock does not know; else only the missing ones.
-    fn add_beside(&mut self, clock: &Clock, mut known: Known, purpose: Purpose, is_paced: bool) -> Result<(), Failure> {
+    fn add_beside(
+        &mut self,
+        clock: &Executor,
+        mut known: Known,
+        purpose: Purpose,
+        is_paced: bool,
+    ) -> Result<(), Failure> {
         let first = known[0].0.clone();
         let takes_all = first.shape.is_some() || first.metadata_members().len() > 1;
         for path in beside(&self.paths) {
@@ -296,10 +305,10 @@ fn peek(path: &Path) -> Option<Superblock> {
         }
         Kind::Zoned => None,
         Kind::Image => {
-            let clock = Clock::in_virtual_time();
+            let clock = Executor::in_virtual_time();
             let device = open(&clock, path, Purpose::Look, false).ok()?;
             let looked = clock.run(async move { look(&device).await });
-            clock.forget_all();
+            clock.shut_down();
             looked.ok()?.ok()
         }
     }

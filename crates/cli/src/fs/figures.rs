@@ -24,13 +24,13 @@ const METRICS: [(&str, &str, &str, &str, f64); 24] = [
     ("imbrex_fs_bytes", "gauge", "Room for data.", "/blocks", 4096.0),
     ("imbrex_fs_live_bytes", "gauge", "Data of files.", "/live_blocks", 4096.0),
     ("imbrex_fs_dead_bytes", "gauge", "Dead until it is cleaned.", "/dead_blocks", 4096.0),
-    ("imbrex_fs_free_bytes", "gauge", "Free, as df tells.", "/free_blocks", 4096.0),
+    ("imbrex_fs_free_bytes", "gauge", "Free, as df shows it.", "/free_blocks", 4096.0),
     ("imbrex_fs_unusable_bytes", "gauge", "Free in runs too short to be written.", "/unusable_blocks", 4096.0),
     ("imbrex_fs_files", "gauge", "Files.", "/files", 1.0),
     ("imbrex_fs_files_free", "gauge", "Files that could still be made.", "/files_free", 1.0),
     ("imbrex_fs_zones", "gauge", "Zones.", "/zones", 1.0),
     ("imbrex_fs_zones_empty", "gauge", "Zones with nothing written.", "/zones_empty", 1.0),
-    ("imbrex_fs_log_used_blocks", "gauge", "Blocks of the log that are needed.", "/log_blocks/used", 1.0),
+    ("imbrex_fs_log_used_blocks", "gauge", "Blocks of the log in use.", "/log_blocks/used", 1.0),
     ("imbrex_fs_staged_bytes", "gauge", "In memory and not yet written.", "/staged_bytes", 1.0),
     ("imbrex_fs_files_written_total", "counter", "Files written.", "/since_mounted/files_written", 1.0),
     ("imbrex_fs_checkpoints_total", "counter", "Checkpoints taken.", "/since_mounted/checkpoints", 1.0),
@@ -38,23 +38,23 @@ const METRICS: [(&str, &str, &str, &str, f64); 24] = [
     (
         "imbrex_fs_devices_on_full_disks",
         "gauge",
-        "Devices whose disk of the host is full: writes wait.",
+        "Devices on a full disk of the host: writes wait.",
         "/devices_on_full_disks",
         1.0,
     ),
     ("imbrex_fs_devices_displaced", "gauge", "Devices whose file lost its path.", "/devices_displaced", 1.0),
     ("imbrex_fs_hot_zone_bytes", "gauge", "Room of the hot zone.", "/hot_zone/blocks", 4096.0),
     ("imbrex_fs_hot_zone_used_bytes", "gauge", "Files in the hot zone.", "/hot_zone/used_blocks", 4096.0),
-    ("imbrex_fs_hot_zone_alone_bytes", "gauge", "Files in the hot zone alone.", "/hot_zone/alone_blocks", 4096.0),
-    ("imbrex_fs_hot_zone_hits_total", "counter", "Reads from the hot zone.", "/hot_zone/hits", 1.0),
-    ("imbrex_fs_hot_zone_misses_total", "counter", "Reads from the drives.", "/hot_zone/misses", 1.0),
     (
-        "imbrex_fs_record_bytes_total",
-        "counter",
-        "Written for the sake of records.",
-        "/since_mounted/record_blocks",
+        "imbrex_fs_hot_zone_alone_bytes",
+        "gauge",
+        "Files that are only in the hot zone.",
+        "/hot_zone/alone_blocks",
         4096.0,
     ),
+    ("imbrex_fs_hot_zone_hits_total", "counter", "Reads from the hot zone.", "/hot_zone/hits", 1.0),
+    ("imbrex_fs_hot_zone_misses_total", "counter", "Reads from the drives.", "/hot_zone/misses", 1.0),
+    ("imbrex_fs_record_bytes_total", "counter", "Written because of records.", "/since_mounted/record_blocks", 4096.0),
     ("imbrex_fs_cleaned_zones_total", "counter", "Zones emptied.", "/since_mounted/zones_cleaned", 1.0),
     (
         "imbrex_fs_data_written_bytes_total",
@@ -88,7 +88,7 @@ impl Shown for Directory {
     }
 
     fn text(&self) -> String {
-        let Ok(document) = self.document() else { return "it is not served\n".into() };
+        let Ok(document) = self.document() else { return "the file system is not served\n".into() };
         let lines = status::lines(&document);
         lines.into_iter().map(|(name, value)| format!("{name}: {value}\n")).collect()
     }

@@ -9,7 +9,7 @@ use imbrex_fs::core::{HotOn, Parts, Plan, make_on, plan};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::superblock::Superblock;
 use imbrex_fs::store;
-use imbrex_fs::{Clock, Device, MakeOptions};
+use imbrex_fs::{Device, Executor, MakeOptions};
 use serde_json::json;
 
 use super::args::MkfsArgs;
@@ -21,7 +21,7 @@ use crate::output;
 
 /// Makes the file system.
 pub fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let made =
         args.meta.iter().map(|path| make_file(path, args.meta_size)).collect::<Result<Vec<NewFile>, Failure>>()?;
     let paths: Vec<&Path> =

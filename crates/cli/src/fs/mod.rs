@@ -34,7 +34,7 @@ use imbrex_fs::core::{Listed, Mounted};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::namespace::ROOT;
-use imbrex_fs::{Clock, Fs, MountOptions};
+use imbrex_fs::{Executor, Fs, MountOptions};
 use serde_json::Value;
 
 use self::args::FsCommand;
@@ -81,7 +81,7 @@ pub fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
 /// A file system that a command reads or changes without serving it, in virtual time: device operations take no real
 /// time.
 struct Offline {
-    clock: Clock,
+    clock: Executor,
     devices: Devices,
     fs: Fs,
     mounted: Mounted,
@@ -89,18 +89,18 @@ struct Offline {
 
 impl Offline {
     fn open(paths: &[PathBuf], purpose: Purpose) -> Result<Offline, Failure> {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let devices = Devices::open(&clock, paths, purpose, false)?;
         Offline::mount(clock, devices, purpose)
     }
 
-    fn mount(clock: Clock, devices: Devices, purpose: Purpose) -> Result<Offline, Failure> {
+    fn mount(clock: Executor, devices: Devices, purpose: Purpose) -> Result<Offline, Failure> {
         let offline = Offline::mount_silently(clock, devices, purpose)?;
         tell_missing(&offline.mounted);
         Ok(offline)
     }
 
-    fn mount_silently(clock: Clock, devices: Devices, purpose: Purpose) -> Result<Offline, Failure> {
+    fn mount_silently(clock: Executor, devices: Devices, purpose: Purpose) -> Result<Offline, Failure> {
         let options = MountOptions {
             read_only: purpose == Purpose::Look,
             epoch_ns: devices::now_ns(),
@@ -117,40 +117,43 @@ impl Offline {
 fn tell_missing(mounted: &Mounted) {
     for drive in &mounted.missing {
         eprintln!(
-            "imbrex: {drive} is missing: what it held is made from the other drives; `imbrex fs replace` puts another in its \
-             place"
+            "imbrex: {drive} is missing: its data are reconstructed from the other drives; `imbrex fs replace` puts \
+             another drive in its place"
         );
     }
     for device in &mounted.unknown {
-        eprintln!("imbrex: {device}; it is done without");
+        eprintln!("imbrex: {device}; the device is not used");
     }
     for copy in &mounted.missing_copies {
         eprintln!(
-            "imbrex: {copy} is missing: the other is used alone; `imbrex fs replace --copy NUMBER` puts another in its place. If that is \
-             lost too, `imbrex fs salvage` finds files of store log again"
+            "imbrex: {copy} is missing: only the other copy is used; `imbrex fs replace --copy NUMBER` puts another \
+             device in its place. If the other copy is lost too, `imbrex fs salvage` recovers files of store log"
         );
     }
     for spare in &mounted.missing_spares {
         eprintln!(
-            "imbrex: {spare} is missing: it takes no drive's place; give it too, or `imbrex fs add --spare` another"
+            "imbrex: {spare} is missing: it cannot replace a drive; give it too, or add another with `imbrex fs add \
+             --spare`"
         );
     }
     for name in &mounted.outdated_copies {
         eprintln!(
-            "imbrex: {name} holds the metadata of an earlier time: it is brought up to date while this is mounted for writing"
+            "imbrex: {name} holds outdated metadata: it is brought up to date while the file system is mounted for \
+             writing"
         );
     }
     if mounted.mended_blocks > 0 {
         let blocks = mounted.mended_blocks;
         eprintln!(
-            "imbrex: {blocks} blocks of the metadata were missing or damaged on one device, and are made again from another"
+            "imbrex: {blocks} blocks of the metadata were missing or damaged on one device, and are rewritten from \
+             another"
         );
     }
     for drive in &mounted.doubted_parts {
-        eprintln!("imbrex: drive {drive} has a part of the hot zone that is of another time: its copies are made anew");
+        eprintln!("imbrex: drive {drive} has an outdated part of the hot zone: its copies are rewritten");
     }
     for name in &mounted.stale {
-        eprintln!("imbrex: {name} is no part of the array any more, and is left alone: another is in its place");
+        eprintln!("imbrex: {name} is no longer part of the array, and is not used: another device has replaced it");
     }
 }
 

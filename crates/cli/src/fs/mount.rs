@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use imbrex::Failure;
 use imbrex_fs::device::queue::QueueLimits;
-use imbrex_fs::{Bounds, Clock, Fs, MountOptions};
+use imbrex_fs::{Bounds, Executor, Fs, MountOptions};
 use imbrex_serve::fuse::{Mount, MountWords};
 
 use super::args::MountArgs;
@@ -75,13 +75,13 @@ pub fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
 
 /// Opens the devices. Returns their executor, the time of day in nanoseconds at which its clock began, and the devices.
 /// A process that was killed may hold a device a moment longer: the function retries for [`PATIENCE`].
-fn open_devices(paths: &[PathBuf], purpose: Purpose, is_paced: bool) -> Result<(Clock, i64, Devices), Failure> {
+fn open_devices(paths: &[PathBuf], purpose: Purpose, is_paced: bool) -> Result<(Executor, i64, Devices), Failure> {
     let since = Instant::now();
     loop {
-        let (clock, epoch_ns) = (Clock::on_the_wall(), devices::now_ns());
+        let (clock, epoch_ns) = (Executor::on_the_wall(), devices::now_ns());
         match Devices::open(&clock, paths, purpose, is_paced) {
             Err(failure) if devices::is_held(&failure) && since.elapsed() < PATIENCE => {
-                clock.forget_all();
+                clock.shut_down();
                 std::thread::sleep(PATIENCE / 20);
             }
             outcome => return outcome.map(|devices| (clock, epoch_ns, devices)),
@@ -152,16 +152,15 @@ fn mount_point(directory: &Path, options: &Options, quiet: bool) -> Result<PathB
     }
     let is_empty = directory.read_dir().map_err(failed)?.next().is_none();
     if !is_empty && !options.non_empty {
-        return Err(Failure::failed(format!("the mount point {place} is not empty")).or_try(
-            "an empty directory, or -o nonempty: what is in it cannot be seen while something is mounted on it",
-        ));
+        return Err(Failure::failed(format!("the mount point {place} is not empty"))
+            .or_try("an empty directory, or -o nonempty: its files are hidden while a file system is mounted on it"));
     }
     Ok(directory)
 }
 
 /// A file system to be served, with its devices.
 struct Served {
-    clock: Clock,
+    clock: Executor,
     devices: Devices,
     fs: Fs,
 }
@@ -190,7 +189,7 @@ impl Served {
         super::tell_missing(&mounted);
         if let Some(frame) = mounted.lost_from {
             eprintln!(
-                "imbrex: frame {frame} of the log is damaged: what was committed with it and behind it is not there"
+                "imbrex: frame {frame} of the log is damaged: changes committed in it and in later frames are missing"
             );
         }
         Ok(Served { clock, devices, fs })

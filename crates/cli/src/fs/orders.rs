@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use imbrex::Failure;
-use imbrex_fs::{Clock, Device, Fs, FsError};
+use imbrex_fs::{Device, Executor, Fs, FsError};
 use imbrex_serve::fuse::Answers;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -52,7 +52,7 @@ impl Task {
 
 /// The serving process's side of orders: the current task, and the devices that orders may add to.
 pub struct Orders {
-    clock: Clock,
+    clock: Executor,
     directory: PathBuf,
     paths: RefCell<Vec<PathBuf>>,
     is_paced: bool,
@@ -65,7 +65,7 @@ pub struct Orders {
 
 impl Orders {
     /// Returns the state for a file system that is served on `directory` from `devices`.
-    pub fn new(clock: &Clock, directory: &Path, devices: &Devices, is_paced: bool) -> Rc<Orders> {
+    pub fn new(clock: &Executor, directory: &Path, devices: &Devices, is_paced: bool) -> Rc<Orders> {
         let files = Watched::default();
         devices.all.iter().for_each(|device| files.add(device.host_file()));
         Rc::new(Orders {

@@ -14,7 +14,7 @@ use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::journal::Checksums;
 use imbrex_fs::salvage::{Flawed, Reached, SalvageOptions, Salvaged, salvage};
-use imbrex_fs::{Clock, Device, Fs, MountOptions};
+use imbrex_fs::{Device, Executor, Fs, MountOptions};
 use serde_json::{Value, json};
 
 use super::args::SalvageArgs;
@@ -39,7 +39,7 @@ const NAMED: usize = 20;
 /// Salvages the files and prints the result.
 pub fn run(args: &SalvageArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let new_directory = args.to.as_deref().map(make_directory).transpose()?;
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let is_inside = args.meta.as_ref().is_some_and(|meta| args.devices.contains(meta));
     let purpose = if is_inside { Purpose::Work } else { Purpose::Look };
     let given: Vec<PathBuf> =
@@ -74,7 +74,7 @@ fn leave_out(drives: &mut Devices, metadata: Option<&Path>) {
 
 /// Returns the device for the metadata, and the new file for it, if one was created.
 fn metadata(
-    clock: &Clock,
+    clock: &Executor,
     args: &SalvageArgs,
     drives: &Devices,
     is_inside: bool,
@@ -90,7 +90,7 @@ fn metadata(
 }
 
 /// Returns a device in memory for the metadata, used while files are copied out.
-fn in_memory(clock: &Clock, drives: &Devices) -> Result<Device, Failure> {
+fn in_memory(clock: &Executor, drives: &Devices) -> Result<Device, Failure> {
     let Some(first) = drives.all.first().cloned() else { return Err(Failure::usage("name the drives with the data")) };
     let superblock = devices::run(clock, async move { look(&first).await })?;
     let data_blocks = superblock.shape.map_or(0, |shape| shape.blocks());
@@ -108,7 +108,7 @@ fn in_memory(clock: &Clock, drives: &Devices) -> Result<Device, Failure> {
 }
 
 fn salvage_with_bar(
-    clock: &Clock,
+    clock: &Executor,
     drives: &Devices,
     metadata: &Device,
     args: &SalvageArgs,
@@ -164,7 +164,7 @@ fn make_directory(directory: &Path) -> Result<NewDirectories, Failure> {
 
 /// Copies every file to `directory`. Returns the number of files and of their bytes.
 fn copy_out(
-    clock: &Clock,
+    clock: &Executor,
     drives: &Devices,
     metadata: &Device,
     directory: &Path,
@@ -203,7 +203,7 @@ fn copy_out(
     Ok(copied)
 }
 
-fn copy_file(clock: &Clock, fs: &Fs, walked: &Walked, to: &Path) -> Result<u64, Failure> {
+fn copy_file(clock: &Executor, fs: &Fs, walked: &Walked, to: &Path) -> Result<u64, Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", to.display()));
     let size = fs.attr(walked.inode).map_err(Failure::failed)?.attributes.size;
     let file = File::create_new(to).map_err(failed)?;
@@ -267,10 +267,10 @@ fn tell(
         (salvaged.recovered_blocks, "blocks were made right by parity"),
         (salvaged.damaged_blocks, "blocks are damaged"),
         (salvaged.unreadable_groups, "stripe groups could not be read: too few of their zones are there"),
-        (salvaged.unknown_zones, "zones hold something and do not say what: their first block is damaged"),
+        (salvaged.unknown_zones, "zones have unknown contents: their first block is damaged"),
         (
             salvaged.untold_blocks,
-            "blocks hold something that no record tells of: whose they are came back as it was before, or did not",
+            "blocks with contents have no record: their files came back in an earlier state, or not at all",
         ),
         (salvaged.strange_units, "blocks look like records and are none: damaged, or contents of a file"),
     ];
@@ -278,27 +278,27 @@ fn tell(
         output::line(&format!("{} {what}", human::count(count)))?;
     }
     for name in &salvaged.replaced {
-        output::line(&format!("{name} was replaced, and is left alone: what it held lies on another drive"))?;
+        output::line(&format!("{name} was replaced, and is not read: its data are on another drive"))?;
     }
     for name in &salvaged.standing_in {
-        output::line(&format!("{name} was replaced, and is read again: the drive that took its place is missing"))?;
+        output::line(&format!("{name} was replaced, and is read nevertheless: the drive that replaced it is missing"))?;
     }
     for flawed in salvaged.incomplete.iter().chain(&salvaged.older).take(NAMED) {
         output::line(&format!("  /{}: {} blocks missing", path_of(flawed).display(), flawed.missing_blocks))?;
     }
     output::line(
-        "what has no data in the log did not: empty files, symbolic links, device nodes, further names, extended attributes, \
-         and renames since a file was last written; deleted files may have returned",
+        "without data in the log, these did not come back: empty files, symbolic links, device nodes, further names, \
+         extended attributes, and renames since a file was last written; deleted files may have returned",
     )?;
     if salvaged.may_lack_files_alone {
         output::line(
-            "files that were in the hot zone alone did not come back either, or as they were when the drives had them last: drives \
-             do not tell which",
+            "files that were only in the hot zone did not come back either, or as the drives had them last: the drives \
+             do not record which",
         )?;
     }
     match (&args.meta, copied) {
         (Some(meta), _) => output::line(&format!(
-            "mount it with {} in the place of the old metadata, with -o ro first: what is written may take the place of what did \
+            "mount it with {} in the place of the old metadata, with -o ro first: new data may overwrite data that did \
              not come back",
             meta.display()
         )),

@@ -29,12 +29,13 @@ pub fn everything(directory: &Path, state: &str) -> Result<(), Failure> {
     let failure = Failure::failed(format!("{place}: not everything can be written: {reason}; {state}"));
     if status["devices_on_full_disks"].as_array().is_some_and(|devices| !devices.is_empty()) {
         return Err(
-            failure.or_try("free some of that disk: what waits is written by itself; then give the same command again")
+            failure.or_try("free space on that disk: the waiting data are then written; then give the command again")
         );
     }
     Err(failure.or_try(format!(
-        "put right what that says, and try again; if that fails, copy out what was changed last, which can be read as long as it is \
-         mounted, then `kill -9 {}`, `imbrex fs umount {place}`, and mount again: what was fsynced is there, and what was not may be lost",
+        "fix that error, and try again; if that fails, copy the files changed last, which can be read while the file \
+         system is mounted, then `kill -9 {}`, `imbrex fs umount {place}`, and mount again: data that were fsynced are \
+         there, other new data may be lost",
         status["process"]
     )))
 }

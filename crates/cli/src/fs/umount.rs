@@ -51,7 +51,7 @@ fn wait_for_end(server: &OwnedFd, directory: &Path, status: &Value) -> Result<()
         return Ok(());
     }
     eprintln!(
-        "{}: process {} still writes what is left. If a disk that its devices lie on is full, it waits for space there",
+        "{}: process {} is still writing data. If the disk that holds a device is full, it waits for space there",
         directory.display(),
         status["process"]
     );
@@ -69,8 +69,8 @@ pub fn clear(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let_go(directory)?;
     if !quiet {
         eprintln!(
-            "{} was served by a process that is gone; it is unmounted. What was \
-             fsynced is there when it is mounted again",
+            "{} was served by a process that is gone; it is unmounted. Data that were fsynced are there when it is \
+             mounted again",
             directory.display()
         );
     }
@@ -89,7 +89,7 @@ fn let_go(directory: &Path) -> Result<(), Failure> {
     match outcome {
         Ok(()) => Ok(()),
         Err(Errno::BUSY) => Err(Failure::failed(format!("{place} is in use"))
-            .or_try(format!("close what is open in it and leave it; `fuser -vm {place}` says who is there"))),
+            .or_try(format!("close its files and leave its directories; `fuser -vm {place}` lists the processes"))),
         Err(Errno::PERM) => by_helper(directory),
         Err(error) => Err(Failure::failed(format!("{place}: {error}"))),
     }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use imbrex::Failure;
 use imbrex_fs::core::look;
 use imbrex_fs::format::superblock::FORMAT;
-use imbrex_fs::{Clock, Fs, MountOptions};
+use imbrex_fs::{Executor, Fs, MountOptions};
 use serde_json::json;
 
 use super::devices::{self, Devices, Purpose};
@@ -19,7 +19,7 @@ use crate::output;
 
 /// Converts the file system on the devices.
 pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let from = format_of(&clock, paths)?;
     let devices = Devices::open(&clock, paths, Purpose::Work, false)?;
     let options = MountOptions { upgrades: true, epoch_ns: devices::now_ns(), ..MountOptions::default() };
@@ -48,7 +48,7 @@ pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
 
 /// Returns the format of the metadata; an error if it is this program's own, or if the device with the metadata is
 /// missing.
-fn format_of(clock: &Clock, paths: &[PathBuf]) -> Result<u32, Failure> {
+fn format_of(clock: &Executor, paths: &[PathBuf]) -> Result<u32, Failure> {
     let devices = Devices::open(clock, paths, Purpose::Look, false)?;
     let (mut format, mut generation) = (None, 0);
     for device in devices.all {
@@ -57,7 +57,7 @@ fn format_of(clock: &Clock, paths: &[PathBuf]) -> Result<u32, Failure> {
             (format, generation) = (Some(found.format), found.standing.generation);
         }
     }
-    clock.forget_all();
+    clock.shut_down();
     let place = paths[0].display();
     match format {
         Some(FORMAT) => Err(Failure::failed(format!("{place}: has format {FORMAT} already"))),

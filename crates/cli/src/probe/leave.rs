@@ -115,7 +115,7 @@ fn open_image(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
         drop(target);
         target = Image::open(path, true).map_err(failed)?;
         if target.survey().map_err(consent::not_surveyed(&args.target))? != survey {
-            return Err(Failure::failed(format!("{}: changed while it was looked at; no test was run", args.target)));
+            return Err(Failure::failed(format!("{}: changed while it was examined; no test was run", args.target)));
         }
     }
     Ok(Opened::Image(Box::new(target)))
@@ -133,7 +133,7 @@ fn open_block(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
     } else {
         let users = target.users().map_err(consent::not_surveyed(&args.target))?;
         if !users.is_empty() {
-            eprintln!("{}: {}; what others do with it will show in the times", args.target, users.join(", "));
+            eprintln!("{}: {}; their requests will affect the measured times", args.target, users.join(", "));
         }
     }
     target.quieten();
@@ -145,7 +145,7 @@ fn open_block(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
 /// drive as conventional.
 fn host_managed(name: &str) -> Failure {
     Failure::failed(format!(
-        "{name}: is host-managed: it says itself that its tracks overlap, and takes writes by its own rules only"
+        "{name}: is host-managed: it reports overlapping tracks, and refuses writes against its rules"
     ))
     .or_try("tests that read, on an image or a device: leave --destroy-data out")
 }
@@ -164,6 +164,6 @@ fn ask(args: &ProbeArgs, target: &dyn Target, survey: Survey) -> Result<(), Fail
     let consent = Consent { force: args.force || args.really, yes: args.yes };
     let survey = Survey { facts: target.facts(), ..survey };
     consent::check(std::slice::from_ref(&survey), consent)?;
-    consent::show(&survey, "the tests write all over it, and what it holds is lost");
+    consent::show(&survey, "the tests overwrite it: all data on it are lost");
     consent::confirm(consent)
 }

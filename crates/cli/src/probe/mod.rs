@@ -51,10 +51,10 @@ fn check_tests(args: &ProbeArgs) -> Result<(), Failure> {
     for name in &args.tests {
         let Some(experiment) = experiments::all().iter().find(|experiment| experiment.name == name) else {
             let names: Vec<_> = experiments::all().iter().map(|experiment| experiment.name).collect();
-            return Err(Failure::usage(format!("no test is called '{name}'; there are: {}", names.join(", "))));
+            return Err(Failure::usage(format!("no test is called '{name}'; the tests are {}", names.join(", "))));
         };
         if experiment.writes && !leave::may_write(args) {
-            return Err(Failure::usage(format!("test '{name}' writes: it destroys what {} holds", args.target))
+            return Err(Failure::usage(format!("test '{name}' writes: it destroys the data on {}", args.target))
                 .or_try("--destroy-data, if nothing on it is wanted any more"));
         }
     }

@@ -165,7 +165,8 @@ fn caption(verdict: &Verdict, measured: &Measured) -> String {
     } else {
         String::new()
     };
-    let rests = if rests.is_empty() { "Nothing rests on this alone.".to_string() } else { rests.join(" · ") };
+    let rests =
+        if rests.is_empty() { "No property rests on this series alone.".to_string() } else { rests.join(" · ") };
     format!("{rests}{shown}")
 }
 

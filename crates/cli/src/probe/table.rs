@@ -60,7 +60,7 @@ const OF_MECHANICS: [&str; 3] = ["rotation", "mechanics", "zones"];
 pub fn parts(verdict: &Verdict) -> (Vec<&Property>, Vec<&Property>) {
     let asks = |property: &Property| {
         let of_mechanics = experiments::all().iter().filter(|experiment| OF_MECHANICS.contains(&experiment.name));
-        of_mechanics.into_iter().any(|experiment| experiment.tells.contains(&property.name))
+        of_mechanics.into_iter().any(|experiment| experiment.properties.contains(&property.name))
     };
     verdict.properties.iter().partition(|property| !asks(property))
 }

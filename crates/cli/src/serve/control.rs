@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use imbrex_device::DeviceError;
 use imbrex_device::media::host_file::HostFile;
-use imbrex_serve::Front;
+use imbrex_serve::DriveServer;
 use imbrex_serve::control::place::{self, Link};
 use imbrex_serve::control::{Control, Served};
 use imbrex_serve::observe::Observed;
@@ -75,7 +75,7 @@ impl Controlled {
 
     /// Unlocks the image if the drive was closed, and sends `outcome` to the clients that wait for the end of the
     /// server. Those clients may open the image at once.
-    pub fn end(self, front: &Front, outcome: &Result<(), DeviceError>) {
+    pub fn end(self, front: &DriveServer, outcome: &Result<(), DeviceError>) {
         if let (Some(file), Ok(())) = (front.host_file(), outcome) {
             // After a failure the end of this process unlocks the file.
             let _ = file.unlock();

@@ -12,7 +12,7 @@ use imbrex_fs::device::file::FileBackend;
 use imbrex_fs::format::change::{Attributes, Change, Extent, GroupLayout, Inode, ZoneOf};
 use imbrex_fs::format::coding::{Encoder, put_seal};
 use imbrex_fs::format::superblock::Superblock;
-use imbrex_fs::{Clock, Device, Fs, MountOptions};
+use imbrex_fs::{Device, Executor, Fs, MountOptions};
 
 use super::common::{text, word};
 
@@ -47,7 +47,7 @@ impl Store {
     /// Returns a store that holds one file of three blocks, written by the core.
     fn with_a_file() -> Store {
         let store = Store::new();
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let open = |path: &Path| {
             let backend = FileBackend::open(path, true).expect("nobody else has it");
             Device::new(&clock, word(path), Box::new(backend))
@@ -60,7 +60,7 @@ impl Store {
             fs.unmount().await.expect("it is written");
         };
         clock.run(writing).expect("nobody waits for ever");
-        clock.forget_all();
+        clock.shut_down();
         store
     }
 
@@ -208,12 +208,12 @@ fn names_that_make_no_tree_are_told() {
         (
             "too many links",
             vec![root(2), node(5, FILE, 4_000_000_000, 0), d(5, "f")],
-            "file 5 has 4000000000 links, and there are 1",
+            "file 5 counts 4000000000 links, and has 1",
         ),
         (
             "a link too few",
             vec![root(2), node(5, FILE, 1, 0), d(5, "f"), d(5, "g")],
-            "file 5 has 1 links, and there are 2",
+            "file 5 counts 1 links, and has 2",
         ),
         ("a name of no file", vec![root(2), d(9, "gone")], "'gone' in directory 1"),
         (

@@ -144,7 +144,7 @@ fn fills_and_goes_on(store: &'static str, drive: &str, drives: usize, with_metad
         code == Some(1) && words.contains("is full: nothing more is written until there is room"),
         "{store}: {words}"
     );
-    assert!(words.contains("free some of that disk"), "{store}: {words}");
+    assert!(words.contains("free space on that disk"), "{store}: {words}");
     assert!(is_mounted(&directory));
 
     host.shrink_filler(0);

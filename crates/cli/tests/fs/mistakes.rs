@@ -153,7 +153,7 @@ fn files_that_may_not_be_opened_are_counted_and_named_by_a_scrub() {
         said
     };
     let said = scrub(&[]);
-    assert!(said.contains("nothing wrong with what was read; 1 files") && !said.contains("whole"), "{said}");
+    assert!(said.contains("no damage in the files that were read; 1 files") && !said.contains("whole"), "{said}");
     let found: serde_json::Value = serde_json::from_str(&scrub(&["--json"])).unwrap();
     assert_eq!(
         (&found["is_whole"], &found["unread"], &found["files"]),

@@ -189,7 +189,7 @@ fn drives_and_copies_are_replaced_and_added_and_damage_is_repaired_beside_a_writ
     // The copy that was absent is present again, and is brought up to date.
     std::fs::rename(bench.folder.path().join("far/meta1"), &bench.metas[1]).unwrap();
     let said = bench.mount(&[]);
-    assert!(said.contains("meta1 holds the metadata of an earlier time"), "{said}");
+    assert!(said.contains("meta1 holds outdated metadata"), "{said}");
     bench.until("the copies", |status| {
         status["metadata_copies"].as_array().unwrap().iter().all(|copy| copy["state"] == "up to date")
     });

@@ -41,20 +41,20 @@ fn an_image_that_lost_its_path_is_told_everywhere_and_can_be_saved() {
     assert!(is_told && text.contains("was renamed while it is in use"), "{text}");
     until("a word on standard error", || server.log().contains("was renamed while it is in use").then_some(()));
     fs::rename(&renamed, &image).expect("renamed");
-    until("a better word", || server.log().contains("stands in its place again").then_some(()));
+    until("a better word", || server.log().contains("is back in its place").then_some(()));
     fs::remove_file(&image).expect("it is ours");
     assert!(seen("removed").0);
     until("a word on standard error", || server.log().contains("was removed while it is in use").then_some(()));
     fs::write(&image, "another file").expect("it is written");
     let (_, text) = seen("replaced");
-    assert!(text.contains("another file stands at"), "{text}");
+    assert!(text.contains("another file is at"), "{text}");
 
     // The command in the message saves the drive.
     let mut client = Client::connect(&server.socket);
     assert_eq!(client.write(0, &[5; 4096]), 0);
     let said_words = until("a word on standard error", || {
         let log = server.log();
-        log.contains("another file stands at").then_some(log)
+        log.contains("another file is at").then_some(log)
     });
     let advice = said_words.lines().last().expect("a line").split('`').nth(1).expect("a command").to_string();
     let advice: Vec<&str> = advice.split(' ').skip(1).map(|word| if word == "COPY" { "saved" } else { word }).collect();

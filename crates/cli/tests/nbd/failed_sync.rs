@@ -78,7 +78,7 @@ fn takes_nothing_more(time: &str, drive: &str) {
     drop(client);
     let said = server.stop().expect_err("it ends with an error");
     assert!(said.starts_with("exit status: 1:") && said.matches(&reason).count() > 1, "{drive}: {said}");
-    assert!(!said.contains("all that was acknowledged is in it"), "{drive}: {said}");
+    assert!(!said.contains("all acknowledged writes are in it"), "{drive}: {said}");
     let failed = std::fs::read_to_string(folder.path().join("trace")).unwrap();
     assert!(failed.lines().last().unwrap_or_default().contains("exited with 1"), "{drive}: {failed}");
     let after = failed.split("(INJECTED)").nth(1).expect("one call failed");

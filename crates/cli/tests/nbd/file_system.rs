@@ -16,7 +16,7 @@ use imbrex_device::media::crashing::Crashing;
 use imbrex_device::media::memory::Memory;
 use imbrex_device::pacing::Pace;
 use imbrex_device::{EmulatedDrive, Store};
-use imbrex_serve::{Address, Front};
+use imbrex_serve::{Address, DriveServer};
 use imbrex_sim::{Drive, DriveSpec};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
@@ -205,7 +205,7 @@ fn synced_files_outlive_a_power_cut() {
     let boxed: Box<dyn Media> = Box::new(media.clone());
     let opened = Store::create(boxed, header_of(&drive, &spec, &making).unwrap()).unwrap();
     let socket = folder.path().join("socket");
-    let (front, pacer) = Front::start(EmulatedDrive::new(opened), Pace::None, false);
+    let (front, pacer) = DriveServer::start(EmulatedDrive::new(opened), Pace::None, false);
     let server = imbrex_serve::Server::bind(
         &Address::Unix(socket.clone()),
         front.clone(),

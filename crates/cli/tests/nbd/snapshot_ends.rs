@@ -97,7 +97,7 @@ fn a_killed_server_leaves_no_half_copy_and_the_command_says_so() {
         server.kill();
         let output = command.wait_with_output().expect("it ends");
         let copy = folder.path().join(format!("copy-{round}"));
-        let was_under_way = said(&output).contains("ended before the snapshot was whole");
+        let was_under_way = said(&output).contains("ended before the snapshot was complete");
         assert_eq!(output.status.success(), copy.exists(), "{}", said(&output));
         if copy.exists() {
             check_is_whole(folder.path(), copy.to_str().expect("a path"));
@@ -143,9 +143,9 @@ fn what_stands_in_the_way_is_named_and_left_alone() {
     fs::write(at("letter"), "a letter to a friend, long enough to be read as a header").expect("it is written");
     let expected = files_in(folder.path());
     let cases = [
-        (["image", "file"], "is there already, and was left alone"),
-        (["image", "sub"], "is there already, and was left alone"),
-        (["image", "link"], "is there already, and was left alone"),
+        (["image", "file"], "exists already, and was not changed"),
+        (["image", "sub"], "exists already, and was not changed"),
+        (["image", "link"], "exists already, and was not changed"),
         (["image", "image"], "are one file"),
         (["image", "same"], "are one file"),
         (["same", "image"], "are one file"),

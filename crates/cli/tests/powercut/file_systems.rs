@@ -243,7 +243,7 @@ fn judge(disk: &Disk, story: &Story, position: usize, harm: Harm) -> Result<(), 
     let is_told = matches!(checked.status.code(), Some(1 | 3));
     // A redundant store drops the copy whose sync failed. The check reports this outdated copy, and nothing else.
     let output = String::from_utf8_lossy(&checked.stdout).into_owned();
-    let is_of_the_copy = |line: &str| line.contains("holds the metadata of an earlier time");
+    let is_of_the_copy = |line: &str| line.contains("holds outdated metadata");
     let only_the_copy = output.lines().rev().skip(1).all(is_of_the_copy);
     let is_expected = matches!(harm, Harm::SyncFailed) && story.is_redundant && only_the_copy;
     if is_told && matches!(harm, Harm::Nothing | Harm::SyncFailed) && !is_expected {

@@ -41,7 +41,7 @@ fn ctrl_c_ends_the_test_in_hand_and_tells_what_is_known() {
     assert_eq!(found["ended"], "interrupted", "{found:#}");
     let left_out = found["left_out"].to_string();
     for experiment in imbrex_probe::experiments::all() {
-        let is_told = experiment.tells.iter().any(|name| value(&found, name).is_some());
+        let is_told = experiment.properties.iter().any(|name| value(&found, name).is_some());
         assert!(is_told || left_out.contains(experiment.name), "{}: {found:#}", experiment.name);
     }
 }

@@ -59,7 +59,7 @@ fn wrong(drawn: &Drawn) -> Vec<String> {
     eprintln!("seed {}, {}: {} s; {}", drawn.seed, drawn.truth.kind, found.target_ns / 1_000_000_000, server.stop());
     let is_left_out = |fault: &String| {
         let name = fault.split(' ').next().unwrap();
-        let mut experiments = experiments::all().iter().filter(|experiment| experiment.tells.contains(&name));
+        let mut experiments = experiments::all().iter().filter(|experiment| experiment.properties.contains(&name));
         found.word(name).is_none()
             && found.number(name).is_none()
             && experiments.any(|experiment| found.left_out.iter().any(|line| line.starts_with(experiment.name)))

@@ -49,7 +49,7 @@ impl Spare {
 }
 
 /// The carrier of a drive: its store, its requests, and the bytes of its volatile cache.
-pub(super) struct Bytes {
+pub(super) struct StoreCarrier {
     pub(super) store: Store<Box<dyn Media>>,
     pub(super) requests: Requests,
     pub(super) completions: Vec<Completion>,
@@ -68,9 +68,9 @@ pub(super) struct Bytes {
     sector_bytes: u64,
 }
 
-impl Bytes {
-    pub(super) fn new(store: Store<Box<dyn Media>>, sector_bytes: u32, is_written_through: bool) -> Bytes {
-        Bytes {
+impl StoreCarrier {
+    pub(super) fn new(store: Store<Box<dyn Media>>, sector_bytes: u32, is_written_through: bool) -> StoreCarrier {
+        StoreCarrier {
             store,
             requests: Requests::default(),
             completions: Vec::new(),
@@ -209,7 +209,7 @@ fn check_order<'c>(zones: &Zones, commands: impl Iterator<Item = &'c Command>) {
 fn again(error: &DeviceError) -> DeviceError {
     match error {
         DeviceError::Destroyed { lba, pba, medium } => DeviceError::Destroyed { lba: *lba, pba: *pba, medium: *medium },
-        DeviceError::Spoilt { lba, pba, medium } => DeviceError::Spoilt { lba: *lba, pba: *pba, medium: *medium },
+        DeviceError::Corrupt { lba, pba, medium } => DeviceError::Corrupt { lba: *lba, pba: *pba, medium: *medium },
         DeviceError::Lost { lba } => DeviceError::Lost { lba: *lba },
         DeviceError::Unreadable { lba } => DeviceError::Unreadable { lba: *lba },
         DeviceError::Zone(error) => DeviceError::Zone(*error),
@@ -225,7 +225,7 @@ fn again(error: &DeviceError) -> DeviceError {
     }
 }
 
-impl Carrier for Bytes {
+impl Carrier for StoreCarrier {
     type Error = DeviceError;
 
     fn entered(&mut self, number: u64, command: &Command) {
@@ -250,7 +250,7 @@ impl Carrier for Bytes {
         let buffer = &mut self.requests.entered(number).buffer;
         buffer.resize(command.sectors as usize * self.sector_bytes as usize, 0);
         let held = self.volatile.overlay(command.lba.0, buffer);
-        assert_eq!(held, u64::from(command.sectors), "the cache does not hold what it answers: invariant 1");
+        assert_eq!(held, u64::from(command.sectors), "the cache lacks sectors of a read that it answers: invariant 1");
     }
 
     fn discard(&mut self, command: &Command) {
@@ -367,7 +367,7 @@ mod tests {
         });
         media.write_at(at.expect("sector 20 was written"), &[99; 512]).expect("it is memory");
 
-        let mut bytes = Bytes::new(store, 512, true);
+        let mut bytes = StoreCarrier::new(store, 512, true);
         let mut batch = Vec::new();
         plan.clear();
         for number in 0..4 {
@@ -387,7 +387,7 @@ mod tests {
             assert!(completion.buffer == contents[number * 4096..][..4096], "read {number} brings other bytes");
         }
         assert!(matches!(lost.outcome, Err(DeviceError::Lost { lba: Lba(9) })), "{:?}", lost.outcome);
-        assert!(matches!(damaged.outcome, Err(DeviceError::Spoilt { lba: Lba(20), .. })), "{:?}", damaged.outcome);
+        assert!(matches!(damaged.outcome, Err(DeviceError::Corrupt { lba: Lba(20), .. })), "{:?}", damaged.outcome);
         assert!(bytes.failed.is_empty() && bytes.store.stopped().is_none());
     }
 

@@ -91,7 +91,7 @@ impl EmulatedDrive {
         match &self.halted.view {
             Some(Err(reason)) => {
                 let stopped = self.stopped().unwrap_or_default();
-                Err(DeviceError::Stopped(format!("{stopped}; nor can it be read: {reason}")))
+                Err(DeviceError::Stopped(format!("{stopped}; the image cannot be read either: {reason}")))
             }
             _ => Ok(()),
         }

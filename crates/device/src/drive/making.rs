@@ -88,7 +88,7 @@ pub fn create_file_of(path: &Path, header: Header, drive: Drive) -> Result<Opene
 /// Returns the error for a file `path` that cannot be created, with a remedy if one is known.
 fn cannot_make(path: &Path, cause: io::Error) -> DeviceError {
     let reason = match cause.kind() {
-        io::ErrorKind::AlreadyExists => "is there already, and was left alone: take another name, or remove it first",
+        io::ErrorKind::AlreadyExists => "exists already, and was not changed: take another name, or remove it first",
         io::ErrorKind::NotFound => "lies in a folder that is not there; make the folder first",
         _ => return DeviceError::medium(path.display().to_string(), cause),
     };

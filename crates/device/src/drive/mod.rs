@@ -43,7 +43,7 @@ use imbrex_sim::queue::Ordered;
 use imbrex_sim::{Drive, Engine, Inbox, Observer, Options, StepError, Stepped};
 use imbrex_trace::{Request, When};
 
-use self::carry::Bytes;
+use self::carry::StoreCarrier;
 use self::halted::Halted;
 pub use self::making::{Making, create_file, create_file_of, header_of};
 pub use self::requests::{Completion, Io, IoKind};
@@ -93,7 +93,7 @@ impl Observer for Watch {
 
 /// An emulated drive that stores data.
 pub struct EmulatedDrive {
-    engine: Engine<Inbox, Watch, Bytes>,
+    engine: Engine<Inbox, Watch, StoreCarrier>,
     last_arrival: SimTime,
     /// Time of a host without a clock: the time of the last answer, or a later time set by
     /// [`EmulatedDrive::pass_until`].
@@ -145,7 +145,7 @@ impl EmulatedDrive {
             drive.host.write_cache_bytes = 0;
         }
         let options = Options::live(&drive);
-        let bytes = Bytes::new(store, drive.disk.sector_bytes, drive.host.write_cache_bytes == 0);
+        let bytes = StoreCarrier::new(store, drive.disk.sector_bytes, drive.host.write_cache_bytes == 0);
         let mut engine = Engine::with_carrier(drive, options, Inbox::default(), Watch::default(), bytes);
         if let Some(ordered) = ordered {
             engine.keep_order(ordered);

@@ -151,7 +151,7 @@ impl Requests {
     pub(crate) fn enter(&mut self, number: u64, command: &Command, sector_bytes: u64) {
         let pending = self.get(number);
         assert_eq!(pending.stage, Stage::Submitted, "request {number} enters twice: invariant 1");
-        assert!(pending.io.is(command, sector_bytes), "request {number} was submitted as another: invariant 1");
+        assert!(pending.io.is(command, sector_bytes), "request {number} enters as another command: invariant 1");
         pending.stage = Stage::Entered;
     }
 
@@ -182,7 +182,7 @@ impl Requests {
     fn take(&mut self, number: u64, stage: Stage) -> Io {
         let taken = self.slot(number).take();
         let pending = taken.unwrap_or_else(|| panic!("request {number} is answered twice: invariant 1"));
-        assert_eq!(pending.stage, stage, "request {number} is answered out of its turn: invariant 1");
+        assert_eq!(pending.stage, stage, "request {number} is answered in the wrong stage: invariant 1");
         self.count -= 1;
         while self.pending.front().is_some_and(Option::is_none) {
             self.pending.pop_front();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "was submitted as another")]
+    #[should_panic(expected = "enters as another command")]
     fn another_command_under_its_number_is_noticed() {
         one().enter(0, &Command::read(2, 1), 4096);
     }
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "out of its turn")]
+    #[should_panic(expected = "in the wrong stage")]
     fn a_completion_before_the_entry_is_noticed() {
         one().complete(0);
     }

@@ -70,7 +70,7 @@ impl Known {
             (TAG_UNREADABLE, 0) => self.unreadable.remove(lba, sectors),
             (TAG_UNREADABLE, 1) => self.unreadable.insert(lba, sectors, ()),
             (TAG_SLOW, by) if by <= SLOW_MAX.0 => self.slow.set(Lba(lba), Sectors(sectors), SimDuration(by)),
-            _ => return refused("it is of no fault that this version knows".into()),
+            _ => return refused("this version does not know the fault".into()),
         }
         Ok(())
     }

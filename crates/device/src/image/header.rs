@@ -221,6 +221,6 @@ impl Header {
             && self.flash_sectors < 1 << 48
             && self.journal_bytes < 1 << 48
             && self.chunks() <= CHUNKS_MAX;
-        sizes_fit.then_some(()).ok_or_else(|| "has sizes in its header that cannot be".into())
+        sizes_fit.then_some(()).ok_or_else(|| "has impossible sizes in its header".into())
     }
 }

@@ -30,7 +30,7 @@ impl<M: Media> Space<M> {
             return Err(DeviceError::damaged(
                 place,
                 format!(
-                    "is damaged: of {given} slots given out the owners of {known} are known; `imbrex drive check \
+                    "is damaged: of {given} assigned slots, only {known} have a known owner; `imbrex drive check \
                      --repair` makes it usable again and says what is lost"
                 ),
             ));
@@ -55,7 +55,7 @@ impl<M: Media> Space<M> {
         }
         let (length, needed) = (space.media.len(), space.layout.slot(space.state.slot_mark));
         if space.state.slot_mark > 0 && length < needed {
-            space.notices.push(format!("it is cut short: {length} bytes of {needed}"));
+            space.notices.push(format!("the file is cut short: {length} bytes of {needed}"));
         }
         space.read_directory()?;
         space.has_orphans = space.directory.given < space.state.slots_given;
@@ -121,7 +121,7 @@ impl<M: Media> Space<M> {
         if let Some(chunk) = owner
             && !self.directory.set(slot, chunk)
         {
-            self.notices.push(format!("slot {slot} says that it holds chunk {chunk}, which another slot holds"));
+            self.notices.push(format!("slot {slot} claims chunk {chunk}, which is in another slot already"));
         }
         Ok(())
     }

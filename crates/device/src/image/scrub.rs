@@ -79,21 +79,24 @@ pub enum Flaw {
 
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sectors =
-            |extent: &Extent| format!("{} sectors from physical sector {} on", extent.sectors.0, extent.start.0);
+        let sectors = |extent: &Extent| match extent.sectors.0 {
+            1 => format!("physical sector {}", extent.start.0),
+            count => format!("{count} sectors from physical sector {} on", extent.start.0),
+        };
         match self {
             Flaw::Header { copy } => write!(f, "copy {copy} of the header is damaged; another is whole"),
             Flaw::State { copy, place } => write!(f, "copy {copy} of state {place} is damaged; another is whole"),
             Flaw::Entry { slot } => write!(f, "the directory's entry of slot {slot} is damaged"),
             Flaw::Digests { slot } => write!(f, "the digests of the sector table of slot {slot} are damaged"),
             Flaw::SlotHeader { slot } => write!(f, "the header of slot {slot} is damaged"),
-            Flaw::Orphans { slots } => write!(f, "whose {slots} slots were is not known any more"),
+            Flaw::Orphans { slots: 1 } => write!(f, "the directory has lost the owner of 1 slot"),
+            Flaw::Orphans { slots } => write!(f, "the directory has lost the owners of {slots} slots"),
             Flaw::CutShort { bytes, needed } => write!(f, "the file is cut short: {bytes} bytes of {needed}"),
             Flaw::Table { region, extent } => {
                 write!(f, "the sector table of {} ({region:?}) is damaged", sectors(extent))
             }
             Flaw::Contents { region, extent } => {
-                write!(f, "{} ({region:?}) do not hold what was written", sectors(extent))
+                write!(f, "{} ({region:?}): contents do not match the checksum", sectors(extent))
             }
         }
     }

@@ -187,7 +187,7 @@ impl Media for FileMedium {
 
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {
         if !self.is_writable {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the image was opened to be looked at only"));
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the image is open read-only"));
         }
         if offset + from.len() as u64 >= self.len {
             // A write past a truncated end would hide the truncation.

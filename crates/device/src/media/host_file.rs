@@ -77,12 +77,12 @@ impl Placement {
         match self {
             Placement::InPlace => None,
             Placement::Removed => {
-                Some(format!("{path} was removed while it is in use: what it holds is gone once it is closed"))
+                Some(format!("{path} was removed while it is in use: its data are lost once it is closed"))
             }
-            Placement::Renamed => Some(format!("{path} was renamed while it is in use: all goes to the renamed file")),
+            Placement::Renamed => Some(format!("{path} was renamed while it is in use: data go to the renamed file")),
             Placement::Replaced => Some(format!(
-                "another file stands at {path}: what is written goes to the file that stood there before, which is gone \
-                 once it is closed unless it has another name"
+                "another file is at {path}: data are written to the file that was there before, which is lost once it \
+                 is closed unless it has another name"
             )),
         }
     }

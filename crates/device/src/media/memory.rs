@@ -276,7 +276,7 @@ mod tests {
         memory.write_at(3 * PAGE as u64 - 1, &[9; 2]).expect("it is memory");
         assert_eq!(Arc::strong_count(&block), 1 + 4, "with the test's own there are five users of eight pages");
         memory.write_at(4 * PAGE as u64, &[9]).expect("it is memory");
-        assert_eq!(Arc::strong_count(&block), 1, "four are too few: what was left is copied");
+        assert_eq!(Arc::strong_count(&block), 1, "four are too few: the remaining pages are copied");
         let small = Arc::new(vec![5; 5 * PAGE]);
         memory.lend(&mut std::iter::once(small.clone()));
         memory.write_at(0, &small[..2 * PAGE]).expect("it is memory");

@@ -75,7 +75,7 @@ pub struct Snapshot {
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// A file with the name of the copy exists.
-    #[error("{} is there already, and was left alone", .0.display())]
+    #[error("{} exists already, and was not changed", .0.display())]
     Exists(PathBuf),
     /// The copy cannot be made at its path.
     #[error("cannot make {}: {cause}", .path.display())]

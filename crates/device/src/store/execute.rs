@@ -44,7 +44,7 @@ impl<M: Media> Store<M> {
     }
 
     /// Records that transfer `number` failed. Only the first failure of a transfer counts.
-    fn leave_unserved(&mut self, number: usize, error: DeviceError) {
+    fn record_failed_read(&mut self, number: usize, error: DeviceError) {
         if self.unserved.iter().all(|&(known, _)| known != number) {
             self.unserved.push((number, error));
         }
@@ -91,7 +91,7 @@ impl<M: Media> Store<M> {
             let Data::Read(into) = &mut transfer.data else { continue };
             let sectors = into.len() as u64 / sector_bytes;
             if let Some(&(lba, _)) = self.staging[0].spoilt(transfer.lba, sectors).first() {
-                self.leave_unserved(number, DeviceError::Lost { lba: Lba(lba) });
+                self.record_failed_read(number, DeviceError::Lost { lba: Lba(lba) });
             }
             self.staging[0].overlay(transfer.lba, into);
         }
@@ -131,7 +131,7 @@ impl<M: Media> Store<M> {
                 let outcome = self.space.read(region_of(step.medium), first, part, &mut self.unread);
                 let fault = self.unread.first().map(|fault| error_of(step, fault));
                 if let Some(error) = outcome.err().or(fault) {
-                    self.leave_unserved(number, error);
+                    self.record_failed_read(number, error);
                 }
             }
         }
@@ -214,7 +214,7 @@ fn error_of(step: &Step, fault: &Fault) -> DeviceError {
     let lba = step.lba + (pba - step.pba);
     match fault.kind {
         FaultKind::Destroyed => DeviceError::Destroyed { lba, pba, medium },
-        FaultKind::Damaged => DeviceError::Spoilt { lba, pba, medium },
+        FaultKind::Damaged => DeviceError::Corrupt { lba, pba, medium },
     }
 }
 

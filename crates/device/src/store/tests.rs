@@ -308,7 +308,7 @@ fn what_cannot_be_read_is_named_and_the_rest_is_given() {
     assert_eq!(bytes, [5, 5, 5, 5, 5, 0, 0, 0, 5, 5]);
     let (outcome, bytes) = host_read(&mut store, 69, 200, 4);
     assert!(
-        matches!(outcome, Err(DeviceError::Spoilt { lba: Lba(201), pba: Pba(70), medium: Medium::Disk })),
+        matches!(outcome, Err(DeviceError::Corrupt { lba: Lba(201), pba: Pba(70), medium: Medium::Disk })),
         "{outcome:?}"
     );
     assert_eq!(bytes, [5, 0, 0, 5]);

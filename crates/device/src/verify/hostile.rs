@@ -147,7 +147,7 @@ pub fn records(data: &[u8]) -> usize {
         let mut pieces = Vec::new();
         layer.lookup(imbrex_disk::Lba(0), layer.capacity(), &mut pieces);
         let covered: u64 = pieces.iter().map(|piece| piece.sectors.0).sum();
-        assert_eq!(Sectors(covered), layer.capacity(), "{}: a lookup covers what was asked for", layer.name());
+        assert_eq!(Sectors(covered), layer.capacity(), "{}: a lookup covers all sectors asked for", layer.name());
     }
     taken
 }

@@ -120,7 +120,7 @@ pub fn version_in(sector: &[u8], lba: u64) -> Result<u64, String> {
     let word = |at: usize| u64::from_le_bytes(sector[at..at + 8].try_into().expect("eight bytes"));
     let (version, owner) = (word(0), word(8));
     if sector[16..] != sector[..sector.len() - 16] {
-        return Err(format!("LBA {lba} is half of one thing and half of another"));
+        return Err(format!("LBA {lba} holds parts of different versions"));
     }
     if (version == 0 && owner == 0) || (version != 0 && owner == lba) {
         Ok(version)

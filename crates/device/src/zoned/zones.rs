@@ -130,7 +130,7 @@ impl EmulatedDrive {
     fn change<T>(&mut self, ask: impl FnOnce(&mut Zones, &mut Plan) -> Result<T, ZoneError>) -> Result<T, DeviceError> {
         self.check_running()?;
         let (drive, store) = self.drive_and_store();
-        let zones = drive.layer.zones_mut().expect("a drive that told what its zones are has zones");
+        let zones = drive.layer.zones_mut().expect("the drive is zoned");
         let mut plan = Plan::new();
         plan.open(GroupKind::Host);
         let answer = ask(zones, &mut plan)?;

@@ -368,7 +368,7 @@ impl GeometryConfig {
         }
         if !(interlaced.top_ratio > 0.0 && interlaced.top_ratio <= 1.0) {
             return Err(format!(
-                "`top_ratio` is {}: a top track holds at most what a bottom one does",
+                "`top_ratio` is {}: a top track holds at most as much as a bottom track",
                 interlaced.top_ratio
             ));
         }

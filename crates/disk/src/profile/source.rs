@@ -133,7 +133,7 @@ impl Source {
         let value = Spanned::new(position.clone(), value);
         let refuse = |part: &str| ProfileError {
             place: given.clone(),
-            reason: format!("'{part}' is a value, not a section; leave out what follows it"),
+            reason: format!("'{part}' is a value, not a section; leave out the part after it"),
         };
         let mut table = root;
         for (depth, part) in parts.iter().enumerate() {

@@ -233,7 +233,7 @@ fn errors_name_line_reason_and_remedy() {
     assert_error(&error_with("surfaces = 2", "surfaces = 0"), "toy.toml:7", &["at least one"]);
     assert_error(&error_with("head_tracks = 2", "head_tracks = 0"), "toy.toml:18", &["give 1"]);
     assert_error(&error_with("head_tracks = 2", "heads = 2"), "toy.toml:18", &["heads", "head_tracks"]);
-    assert_error(&error_with("kind = \"shingled\"", "kind = \"tiled\""), "toy.toml:17", &["there are: conventional"]);
+    assert_error(&error_with("kind = \"shingled\"", "kind = \"tiled\""), "toy.toml:17", &["known kinds: conventional"]);
     assert_error(&error_with("kind = \"shingled\"\n", ""), "toy.toml:16", &["give kind = one of"]);
     let band = error_with("head_tracks = 2", "head_tracks = 2\nband_tracks = 20");
     assert_error(&band, "toy.toml:19", &["band of 20 tracks", "zone of 20 tracks", "smaller band"]);

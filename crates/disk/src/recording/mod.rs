@@ -35,7 +35,7 @@ pub fn build(kind: &str, keys: Keys<'_>) -> Result<Box<dyn Recording>, BuildErro
         Some(known) => (known.build)(keys),
         None => {
             let names: Vec<_> = KINDS.iter().map(|known| known.name).collect();
-            Err(Refusal::new("kind", format!("unknown kind '{kind}'; there are: {}", names.join(", "))).into())
+            Err(Refusal::new("kind", format!("unknown kind '{kind}'; known kinds: {}", names.join(", "))).into())
         }
     }
 }

@@ -363,7 +363,7 @@ mod tests {
     use super::*;
 
     fn drives(zones: &[u32], parity: usize, width: usize) -> Drives {
-        let clock = crate::Clock::in_virtual_time();
+        let clock = crate::Executor::in_virtual_time();
         let drive = |(number, zones): (usize, &u32)| {
             let geometry = Geometry { blocks: 64, kind: Kind::Plain };
             let device = Device::new(&clock, "drive", Box::new(crate::device::memory::Memory::new(geometry)));

@@ -50,9 +50,9 @@ pub use self::drives::zones_of;
 use self::drives::{Drive, Drives};
 pub use self::rebuild::Moving;
 use self::zone_header::ZoneHeader;
-use crate::clock::{Signal, Waiting, all_of};
 use crate::device::{Device, DeviceFault, Geometry, Kind, Traffic, ZoneCondition, ZoneState};
 use crate::error::FsError;
+use crate::executor::{Signal, Waiting, join_all};
 use crate::format::change::{GroupLayout, ZoneOf};
 use crate::format::superblock::Shape;
 use crate::namespace::Groups;
@@ -187,7 +187,7 @@ impl Array {
         let wrong = |why: String| FsError::format("the metadata", format!("stripe group {group}: {why}"));
         let is_shaped = layout.parity() == usize::from(inner.shape.parity) && layout.width <= inner.shape.width;
         if !is_shaped || group >= inner.shape.groups {
-            return Err(wrong("it is not of this array's shape".into()));
+            return Err(wrong("its shape is not that of this array".into()));
         }
         for &ZoneOf { drive, zone } in &layout.members {
             if !inner.drives.borrow_mut().claim(ZoneOf { drive, zone }) {
@@ -365,8 +365,8 @@ impl Array {
         let columns = layout
             .members
             .iter()
-            .map(|&at| Box::pin(async move { self.prepare_zone(at).await }) as crate::clock::Local<'_, bool>);
-        all_of(columns.collect()).await.into_iter().all(|is_done| is_done)
+            .map(|&at| Box::pin(async move { self.prepare_zone(at).await }) as crate::executor::Local<'_, bool>);
+        join_all(columns.collect()).await.into_iter().all(|is_done| is_done)
     }
 
     /// Empties a zone, and returns whether that succeeded.
@@ -498,8 +498,8 @@ impl Array {
         };
         let flushes = there
             .iter()
-            .map(|(_, device)| Box::pin(device.flush()) as crate::clock::Local<'_, Result<(), DeviceFault>>);
-        let outcomes = all_of(flushes.collect()).await;
+            .map(|(_, device)| Box::pin(device.flush()) as crate::executor::Local<'_, Result<(), DeviceFault>>);
+        let outcomes = join_all(flushes.collect()).await;
         let mut failed = Ok(());
         for ((number, _), outcome) in there.iter().zip(outcomes) {
             if let Err(fault) = outcome {

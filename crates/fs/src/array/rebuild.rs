@@ -87,7 +87,7 @@ impl Array {
     }
 
     /// Starts the replacement of drive `number`: it is no longer written, and its groups are sealed.
-    pub fn let_leave(&self, number: u8) {
+    pub fn start_removal(&self, number: u8) {
         self.0.drives.borrow_mut().set_belongs(number, Belongs::Leaving);
         self.seal_incomplete();
     }

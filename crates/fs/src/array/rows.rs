@@ -2,8 +2,8 @@
 
 use super::parity::{Columns, column_from, data_from, parity_of};
 use super::{Array, Group, LateWrite};
-use crate::clock::{Cause, Local, all_of};
 use crate::device::{BLOCK_BYTES, Device, DeviceFault};
+use crate::executor::{Cause, Local, join_all};
 use crate::format::change::{GroupLayout, ZoneOf};
 use crate::journal::checksums;
 
@@ -96,7 +96,7 @@ impl Array {
         let reads = wanted.iter().map(|&(column, skipped, count)| {
             Box::pin(self.read_column(layout, column, rows.row + skipped, count)) as Local<'_, Read>
         });
-        let read = all_of(reads.collect()).await;
+        let read = join_all(reads.collect()).await;
         let width = rows.width() as usize;
         let mut bytes = vec![0; rows.rows as usize * width * BLOCK_BYTES];
         let mut is_whole = true;
@@ -132,9 +132,7 @@ impl Array {
         let Some(data) = data_from(width, layout.parity(), &there) else {
             let why = fault.map_or(String::new(), |fault| format!(": {fault}"));
             let (left, all) = (there.len(), layout.members.len());
-            return Err(DeviceFault::new(format!(
-                "{left} of {all} drives give their part, and {width} are needed{why}"
-            )));
+            return Err(DeviceFault::new(format!("{left} of {all} drives can be read, and {width} are needed{why}")));
         };
         let mut bytes = vec![0; rows as usize * width * BLOCK_BYTES];
         for (column, column_bytes) in data.iter().enumerate() {
@@ -153,7 +151,7 @@ impl Array {
         let reads = (0..layout.members.len())
             .map(|column| Box::pin(self.read_column(layout, column, row, rows)) as Local<'_, Read>);
         let (mut there, mut fault) = (Columns::new(), None);
-        for (column, outcome) in all_of(reads.collect()).await.into_iter().enumerate() {
+        for (column, outcome) in join_all(reads.collect()).await.into_iter().enumerate() {
             match outcome {
                 Ok(bytes) => drop(there.insert(column, bytes)),
                 Err(error) => fault = Some(error),
@@ -208,7 +206,7 @@ impl Array {
         let columns = self.put_off_parity(group, columns);
         let places: Vec<ZoneOf> = columns.iter().map(|column| column.at).collect();
         let writes = columns.into_iter().map(|column| Box::pin(column.perform()) as Local<'_, Result<(), DeviceFault>>);
-        let outcomes = all_of(writes.collect()).await;
+        let outcomes = join_all(writes.collect()).await;
         let mut first_fault = Ok(());
         for (at, outcome) in places.into_iter().zip(outcomes) {
             if let Err(fault) = outcome {
@@ -237,9 +235,9 @@ impl Array {
         let found = groups.get_mut(&group);
         let found = found.ok_or_else(|| DeviceFault::new(format!("block {block} is in no stripe group")))?;
         if found.is_sealed {
-            return Err(DeviceFault::new(format!("stripe group {group} takes no more")));
+            return Err(DeviceFault::new(format!("stripe group {group} is closed to writes")));
         }
-        assert!(!found.is_trusted, "stripe group {group}: the metadata still tell its rows: invariant 2 of core::fill");
+        assert!(!found.is_trusted, "stripe group {group}: the metadata still have its rows: invariant 2 of core::fill");
         let width = u64::from(found.layout.width);
         let pointer = u64::from(group) * stride + found.rows * width;
         let row_bytes = width as usize * BLOCK_BYTES;

@@ -9,9 +9,9 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::*;
-use crate::clock::Clock;
 use crate::device::BLOCK_BYTES;
 use crate::device::model::Model;
+use crate::executor::Executor;
 use crate::format::change::Change;
 use crate::journal::checksums::of_block;
 use crate::namespace::Namespace;
@@ -36,7 +36,7 @@ impl Rig {
         Rig { models: (0..drives).map(model).collect(), shape, namespace: Namespace::new(1) }
     }
 
-    async fn assemble(&self, clock: &Clock, missing: &[usize]) -> Array {
+    async fn assemble(&self, clock: &Executor, missing: &[usize]) -> Array {
         let part = |drive: usize| Part {
             uuid: Uuid::from_u128(drive as u128),
             device: (!missing.contains(&drive))
@@ -139,7 +139,7 @@ fn what_was_written_is_read_with_any_drives_lost_within_parity() {
         [(1, 1, 0, false), (3, 3, 0, true), (3, 2, 1, false), (5, 3, 2, true), (4, 4, 1, false)]
     {
         for seed in 1..=3 {
-            let clock = Clock::in_virtual_time();
+            let clock = Executor::in_virtual_time();
             let own = clock.clone();
             let run = async move {
                 let mut rig = Rig::new(drives, width, parity, mixed);
@@ -170,7 +170,7 @@ fn what_was_written_is_read_with_any_drives_lost_within_parity() {
 }
 
 /// Writes `blocks` to a new group of `width` data columns; no drive is missing. Returns the group and the bytes.
-async fn one_group(clock: &Clock, rig: &mut Rig, width: usize, blocks: u64) -> (u32, Vec<u8>) {
+async fn one_group(clock: &Executor, rig: &mut Rig, width: usize, blocks: u64) -> (u32, Vec<u8>) {
     let array = rig.assemble(clock, &[]).await;
     let (group, layout) = array.open(width).await.unwrap();
     rig.namespace.apply(&Change::Group { group, layout });
@@ -182,7 +182,7 @@ async fn one_group(clock: &Clock, rig: &mut Rig, width: usize, blocks: u64) -> (
 
 #[test]
 fn altered_blocks_are_made_again_from_their_row_if_not_too_many_are() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let run = async move {
         let mut rig = Rig::new(5, 3, 2, false);
@@ -209,7 +209,7 @@ fn altered_blocks_are_made_again_from_their_row_if_not_too_many_are() {
 
 #[test]
 fn a_group_that_missed_something_is_sealed_and_a_drive_that_returns_harms_nothing() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let run = async move {
         let mut rig = Rig::new(3, 1, 1, false);
@@ -236,7 +236,7 @@ fn a_group_that_missed_something_is_sealed_and_a_drive_that_returns_harms_nothin
 
 #[test]
 fn a_drive_that_fails_in_mid_append_seals_the_group_and_is_passed_by() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let run = async move {
         let mut rig = Rig::new(4, 2, 1, false);

@@ -20,18 +20,18 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::pieces::{place, take_first};
-use super::push::WrittenPiece;
 use super::staged::Open;
+use super::write_back::WrittenPiece;
 use super::{Fs, Sabotage};
-use crate::clock::Together;
 use crate::error::FsError;
+use crate::executor::BoundedOrdered;
 use crate::format::change::{Extent, Inode};
 use crate::format::record::FileRecord;
-use crate::store::{Held, Lease, Run, Told};
+use crate::store::{Allocation, RecordContext, Reservation, Run};
 
 /// An append in flight.
 struct Append {
-    lease: Lease,
+    lease: Allocation,
     extents: Vec<Extent>,
     /// Number of writes of the file that have returned when this append is complete.
     end: u64,
@@ -51,7 +51,7 @@ struct Appends<'a> {
     left: Vec<(u32, u32)>,
     /// Appends in flight, oldest first.
     under_way: VecDeque<Append>,
-    writes: Together<'a, WrittenPiece>,
+    writes: BoundedOrdered<'a, WrittenPiece>,
     stored: Stored,
 }
 
@@ -70,7 +70,7 @@ impl Fs {
         let mut appends = Appends {
             left: pieces.to_vec(),
             under_way: VecDeque::new(),
-            writes: Together::new(self.0.bounds.pieces * at_once),
+            writes: BoundedOrdered::new(self.0.bounds.pieces * at_once),
             stored: Stored::default(),
         };
         let mut outcome = self.begin_appends(inode, open, &mut appends, record).await;
@@ -112,7 +112,7 @@ impl Fs {
     /// Waits for the oldest append to complete. If it fails, or `outcome` is an error of an earlier one, its allocation
     /// is given up.
     async fn end_first(&self, appends: &mut Appends<'_>, mut outcome: Result<(), FsError>) -> Result<(), FsError> {
-        let append = appends.under_way.pop_front().expect("whoever waits for one has begun it");
+        let append = appends.under_way.pop_front().expect("an append is in flight");
         // Also after a failed write: the device has the other writes of the append already.
         while appends.writes.returned() < append.end {
             let Some(written) = appends.writes.next().await else { break };
@@ -126,7 +126,7 @@ impl Fs {
         self.0.store.pin(&append.lease.runs);
         appends.stored.runs.extend_from_slice(&append.lease.runs);
         appends.stored.extents.extend(append.extents);
-        self.0.store.settle(append.lease);
+        self.0.store.commit(append.lease);
         Ok(())
     }
 
@@ -135,8 +135,8 @@ impl Fs {
         &'a self,
         open: &Rc<Open>,
         appends: &mut Appends<'a>,
-        told: &Told,
-    ) -> Result<Lease, FsError> {
+        told: &RecordContext,
+    ) -> Result<Allocation, FsError> {
         let blocks = appends.left.iter().map(|(_, blocks)| u64::from(*blocks)).sum();
         if let Some(last) = appends.under_way.back() {
             if let Some(lease) = self.lease_behind(open, &last.lease, blocks, told).await {
@@ -150,7 +150,13 @@ impl Fs {
 
     /// Allocates blocks to follow append `last`, which is in flight. Returns `None` if the allocation would have to
     /// wait for other tasks.
-    async fn lease_behind(&self, open: &Open, last: &Lease, blocks: u64, told: &Told) -> Option<Lease> {
+    async fn lease_behind(
+        &self,
+        open: &Open,
+        last: &Allocation,
+        blocks: u64,
+        told: &RecordContext,
+    ) -> Option<Allocation> {
         let core = &self.0;
         core.wrote_ns.set(core.clock.now_ns());
         let mut held = take_held(open);
@@ -159,7 +165,7 @@ impl Fs {
         lease
     }
 
-    async fn lease(&self, open: &Open, blocks: u64, told: &Told) -> Result<Lease, FsError> {
+    async fn lease(&self, open: &Open, blocks: u64, told: &RecordContext) -> Result<Allocation, FsError> {
         let core = &self.0;
         let mut held = take_held(open);
         let began_ns = core.clock.now_ns();
@@ -169,12 +175,12 @@ impl Fs {
         let mut lease = allocated?;
         if core.sabotage == Some(Sabotage::FooterGivenBackEarly) {
             let kept = std::mem::take(&mut lease.kept);
-            core.store.settle(Lease { runs: Vec::new(), kept, record_blocks: 0, counted: (0, 0) });
+            core.store.commit(Allocation { runs: Vec::new(), kept, record_blocks: 0, counted: (0, 0) });
         }
         Ok(lease)
     }
 
-    fn give_held_back(&self, open: &Open, mut held: Held) {
+    fn give_held_back(&self, open: &Open, mut held: Reservation) {
         match open.going().borrow_mut().as_mut() {
             Some(staged) => staged.held = held,
             None => self.0.store.unreserve(&mut held),
@@ -183,6 +189,6 @@ impl Fs {
 }
 
 /// Takes the reservation of the data that are being written.
-fn take_held(open: &Open) -> Held {
+fn take_held(open: &Open) -> Reservation {
     open.going().borrow_mut().as_mut().map(|staged| std::mem::take(&mut staged.held)).unwrap_or_default()
 }

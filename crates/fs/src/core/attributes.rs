@@ -58,7 +58,7 @@ impl Core {
         let mut blocks = node.extents.blocks();
         let preallocated = self.preallocated_unlent(inode);
         if let Some(open) = self.open.borrow().get(&inode) {
-            let (leaving, staged) = (open.leaving.borrow(), open.staged.borrow());
+            let (leaving, staged) = (open.in_flight.borrow(), open.staged.borrow());
             if let Some(leaving) = leaving.as_ref() {
                 blocks += leaving.blocks.with_bytes();
             }
@@ -112,7 +112,7 @@ impl Fs {
         if let Some(modified_ns) = set.modified_ns {
             attributes.modified_ns = modified_ns;
             if let Some(open) = self.open_of(inode) {
-                for place in [&open.leaving, &open.staged] {
+                for place in [&open.in_flight, &open.staged] {
                     if let Some(staged) = place.borrow_mut().as_mut() {
                         staged.modified_ns = modified_ns;
                     }

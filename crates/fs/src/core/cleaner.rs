@@ -19,12 +19,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::pieces::joined;
 use super::{Core, Fs, Owner, Sabotage};
-use crate::clock::{Cause, first_of};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
+use crate::executor::{Cause, select};
 use crate::format::change::{Extent, Inode};
 use crate::format::record::Piece;
-use crate::store::{Held, Lease, Run, Victim};
+use crate::store::{Allocation, Reservation, Run, Victim};
 
 /// Extents of files in the order in which they are copied, each with the inode of its file.
 pub(super) type Pieces = Vec<(Inode, Extent)>;
@@ -60,9 +60,9 @@ impl Fs {
             }
             let (needed, committed) = (core.store.cleaning_needed(), core.log.committed.next());
             if core.store.wants_cleaning(true) && !self.is_idle() {
-                first_of(first_of(needed, core.clock.sleep(IDLE_NS)), core.over.next()).await;
+                select(select(needed, core.clock.sleep(IDLE_NS)), core.over.next()).await;
             } else {
-                first_of(first_of(needed, committed), core.over.next()).await;
+                select(select(needed, committed), core.over.next()).await;
             }
         }
     }
@@ -245,7 +245,7 @@ impl Fs {
         let owners = core.owners.borrow();
         let piece = |(start, owner): (&u64, &Owner)| {
             let extent = core.extent_at(*owner, *start);
-            let extent = extent.unwrap_or_else(|| panic!("block {start} is said to be of {owner:?}, which denies it"));
+            let extent = extent.unwrap_or_else(|| panic!("block {start} is listed for {owner:?}, which lacks it"));
             (owner.inode, extent)
         };
         owners.range(from..end).map(piece).collect()
@@ -267,7 +267,7 @@ impl Fs {
     pub(super) async fn copy_to_room(
         &self,
         pieces: &Pieces,
-        mut reserved: Option<&mut Held>,
+        mut reserved: Option<&mut Reservation>,
     ) -> Result<Copied, FsError> {
         let core = &self.0;
         let all: u64 = pieces.iter().map(|(_, extent)| u64::from(extent.blocks)).sum();
@@ -324,26 +324,26 @@ impl Fs {
 
     /// Copies the blocks of `pieces` behind the first `done` blocks to allocation `lease`. Returns the runs of the
     /// copy, which are pinned.
-    async fn copy_to(&self, pieces: &Pieces, done: u64, lease: Lease) -> Result<Vec<Run>, FsError> {
+    async fn copy_to(&self, pieces: &Pieces, done: u64, lease: Allocation) -> Result<Vec<Run>, FsError> {
         let core = &self.0;
         let mut behind = done;
         for run in &lease.runs {
             if let Err(error) = self.copy_run(pieces, behind, *run, &lease).await {
                 let zones = core.data.zones().await.ok();
-                core.store.abandon(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
+                core.store.abort(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
                 return Err(error);
             }
             behind += run.blocks;
         }
         let runs = lease.runs.clone();
         core.store.pin(&runs);
-        core.store.settle(lease);
+        core.store.commit(lease);
         Ok(runs)
     }
 
     /// Copies the blocks of `pieces` behind the first `done` blocks to run `to`, with their checksums. A damaged block
     /// that cannot be reconstructed keeps its checksum, so its copy counts as damaged too.
-    async fn copy_run(&self, pieces: &Pieces, done: u64, to: Run, lease: &Lease) -> Result<(), FsError> {
+    async fn copy_run(&self, pieces: &Pieces, done: u64, to: Run, lease: &Allocation) -> Result<(), FsError> {
         let piece_blocks = self.0.piece_blocks_at(to.start);
         let (mut next, mut all_sums) = (0, Vec::new());
         while next < to.blocks {

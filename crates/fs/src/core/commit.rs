@@ -1,8 +1,8 @@
 //! Durability of changes: commits, checkpoints, and the tasks that start them.
 
 use super::{Core, Fs, Sabotage};
-use crate::clock::first_of;
 use crate::error::FsError;
+use crate::executor::select;
 use crate::format::change::{Change, HEAT_BYTES, Inode};
 use crate::format::superblock::Witness;
 use crate::journal::checkpoint::Writer;
@@ -44,7 +44,7 @@ impl Fs {
         }
         let fs = self.clone();
         let written = async move {
-            fs.push(inode).await?;
+            fs.write_back(inode).await?;
             fs.commit_all().await
         };
         self.spawn_unless_full(written).await?
@@ -65,7 +65,7 @@ impl Fs {
     async fn write_everything(&self) -> Result<(), FsError> {
         let before_ns = self.0.clock.now_ns() + 1;
         while let Some(inode) = self.oldest_staged(before_ns) {
-            self.push(inode).await?;
+            self.write_back(inode).await?;
         }
         self.write_records().await?;
         self.commit_all().await
@@ -249,11 +249,11 @@ impl Fs {
             let is_due = used * 100 >= blocks * core.bounds.log_percent && used > 1 || !core.log.has_room_now();
             let is_running = core.checkpoint.borrow().is_running;
             if !is_due || is_running {
-                first_of(first_of(short, room), first_of(committed, over)).await;
+                select(select(short, room), select(committed, over)).await;
             } else if self.checkpoint().await.is_err() {
                 // The failure has given `has_room` to wake the operations that wait. That signal must not start another
                 // attempt.
-                first_of(core.log.is_short.next(), first_of(core.log.committed.next(), core.over.next())).await;
+                select(core.log.is_short.next(), select(core.log.committed.next(), core.over.next())).await;
             }
         }
     }
@@ -263,10 +263,10 @@ impl Fs {
     pub(super) async fn commit_on_time(self) {
         let core = self.0.clone();
         while !core.is_over.get() {
-            first_of(core.clock.sleep(core.bounds.commit_ns), core.over.next()).await;
+            select(core.clock.sleep(core.bounds.commit_ns), core.over.next()).await;
             let before_ns = core.clock.now_ns().saturating_sub(core.bounds.dirty_ns);
             while let Some(inode) = self.oldest_staged(before_ns) {
-                if self.push(inode).await.is_err() {
+                if self.write_back(inode).await.is_err() {
                     break;
                 }
             }

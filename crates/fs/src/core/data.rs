@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use super::Fs;
 use super::staged::{Block, Blocks, Open, Staged};
-use crate::clock::{Pass, Together};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
+use crate::executor::{BoundedOrdered, MutexGuard};
 use crate::format::change::{Extent, Inode};
 use crate::format::check_change::SIZE_MAX;
 use crate::journal::checksums;
@@ -74,7 +74,7 @@ impl Contents<'_> {
 
 /// Result of reconstructing damaged blocks.
 #[derive(Default)]
-pub(super) struct Mended {
+pub(super) struct RepairOutcome {
     /// Blocks that could not be reconstructed.
     pub lost: Vec<u64>,
     /// Blocks taken from a copy in the hot zone, because neither the drives nor parity gave them.
@@ -173,7 +173,7 @@ impl Fs {
         takes_copies: bool,
     ) -> Result<(), FsError> {
         into.fill(0);
-        let (mut reads, mut places) = (Together::new(self.0.bounds.pieces), VecDeque::new());
+        let (mut reads, mut places) = (BoundedOrdered::new(self.0.bounds.pieces), VecDeque::new());
         let mut put = |place: Option<Range<usize>>, read: Result<Vec<u8>, FsError>| {
             read.map(|bytes| into[place.expect("each has its place")].copy_from_slice(&bytes))
         };
@@ -213,22 +213,22 @@ impl Fs {
         &self,
         run: Run,
         takes_copies: bool,
-    ) -> Result<(Vec<u8>, Vec<u32>, Mended), FsError> {
+    ) -> Result<(Vec<u8>, Vec<u32>, RepairOutcome), FsError> {
         let (mut bytes, sums, read) = match self.read_run_as_it_is(run).await {
-            Ok((bytes, sums)) => (bytes, sums, Mended::default()),
+            Ok((bytes, sums)) => (bytes, sums, RepairOutcome::default()),
             Err(FsError::Device(_)) if takes_copies && self.0.has_hot_zone() => self.read_each(run).await?,
             Err(error) => return Err(error),
         };
-        let mut mended = self.mend(run, &mut bytes, &sums, |_| true, takes_copies).await;
+        let mut mended = self.repair(run, &mut bytes, &sums, |_| true, takes_copies).await;
         mended.from_copies.extend(read.from_copies);
         Ok((bytes, sums, mended))
     }
 
     /// Reads a run block by block, because it cannot be read as a whole. Unreadable blocks are taken from copies in the
     /// hot zone.
-    async fn read_each(&self, run: Run) -> Result<(Vec<u8>, Vec<u32>, Mended), FsError> {
+    async fn read_each(&self, run: Run) -> Result<(Vec<u8>, Vec<u32>, RepairOutcome), FsError> {
         let sums = self.0.checksums.get(run.start, run.blocks).await?;
-        let (mut bytes, mut mended) = (Vec::with_capacity(run.blocks as usize * BLOCK_BYTES), Mended::default());
+        let (mut bytes, mut mended) = (Vec::with_capacity(run.blocks as usize * BLOCK_BYTES), RepairOutcome::default());
         for (block, sum) in (run.start..).zip(&sums) {
             match self.0.read_blocks(block, 1).await {
                 Ok(read) => bytes.extend(read),
@@ -242,20 +242,20 @@ impl Fs {
     }
 
     /// Reconstructs the blocks in `bytes` that do not match their checksums `sums`, if `are_meant` is true for them.
-    pub(super) async fn mend(
+    pub(super) async fn repair(
         &self,
         run: Run,
         bytes: &mut [u8],
         sums: &[u32],
         are_meant: impl Fn(u64) -> bool,
         takes_copies: bool,
-    ) -> Mended {
-        let mut mended = Mended::default();
+    ) -> RepairOutcome {
+        let mut mended = RepairOutcome::default();
         for (number, (block, sum)) in (run.start..).zip(bytes.chunks_mut(BLOCK_BYTES).zip(sums)) {
             if !are_meant(number) || checksums::of_block(block) == *sum {
                 continue;
             }
-            let made = match self.0.make_again(number, *sum).await {
+            let made = match self.0.reconstruct_block(number, *sum).await {
                 None if takes_copies => {
                     let copy = self.block_of_copy(number, *sum).await;
                     mended.from_copies.extend(copy.is_some().then_some(number));
@@ -531,13 +531,13 @@ impl Fs {
         // A store that reserves certain blocks chooses them by all of the file, so the staged data are written first.
         let is_written_first = what != Allocate::PunchHole && self.0.store.reserves_places();
         if is_written_first {
-            self.push_unless_full(inode).await?;
+            self.write_back_unless_full(inode).await?;
         }
         let open = self.open_or_new(inode);
         let _passes = self.0.wait_unless_full(open.enter()).await?;
         if is_written_first {
             // Writes back data that were staged since; mostly there are none.
-            self.push_held(inode, &open).await?;
+            self.write_back_locked(inode, &open).await?;
         }
         let within = (offset, end.min(self.0.attr(inode)?.attributes.size));
         match what {
@@ -664,7 +664,7 @@ fn piece_at(staged: Option<&Blocks>, extents: &Extents, at: u64, end: u64) -> (b
 
 /// Waits until a write at byte `offset` may change the file. A write behind data in flight does not wait for their
 /// write-back.
-async fn enter_to_write(open: &Open, offset: u64) -> (Option<Pass>, Pass) {
+async fn enter_to_write(open: &Open, offset: u64) -> (Option<MutexGuard>, MutexGuard) {
     if open.goes_on_at(offset) {
         let appends = open.appends.enter().await;
         // The write-back may have ended, or failed, meanwhile.
@@ -678,7 +678,7 @@ async fn enter_to_write(open: &Open, offset: u64) -> (Option<Pass>, Pass) {
 
 /// Replaces bytes read from the device, from block `first` of the file on, by the file's blocks in memory.
 fn overlay(open: &Open, first: u64, bytes: &mut [u8]) {
-    for staged in [&open.leaving, &open.staged] {
+    for staged in [&open.in_flight, &open.staged] {
         if let Some(staged) = staged.borrow().as_ref() {
             overlay_staged(staged, first, bytes);
         }

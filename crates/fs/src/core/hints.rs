@@ -11,7 +11,7 @@
 //! 2. No changed hint is lost.
 
 use super::{Core, Fs};
-use crate::clock::first_of;
+use crate::executor::select;
 use crate::format::change::Inode;
 use crate::hot::{EVERY_FILE, EXTENSIONS_ATTRIBUTE, HINT_ATTRIBUTE, Hint};
 use crate::namespace::{Namespace, ROOT};
@@ -66,7 +66,7 @@ impl Fs {
                 if core.is_over.get() || core.hot.borrow_mut().rehint(inode) {
                     break;
                 }
-                first_of(taken, core.over.next()).await;
+                select(taken, core.over.next()).await;
             }
         };
         if core.wait_unless_full(has_place).await.is_err() {

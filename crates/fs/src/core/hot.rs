@@ -18,12 +18,12 @@
 
 use std::collections::BTreeSet;
 
-use super::alone::Looked;
 use super::pieces::{joined, place};
+use super::resident::Looked;
 use super::{Core, Fs, Sabotage};
-use crate::clock::first_of;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
+use crate::executor::select;
 use crate::format::change::{Change, EXTENT_BYTES, Extent, Inode, LIST_BYTES};
 use crate::hot::{Candidate, HotStatus, HotZone, Verdict};
 use crate::journal::checksums;
@@ -145,7 +145,7 @@ pub(super) fn claim_copies(namespace: &Namespace, hot: &mut HotZone) -> Result<(
         copy.iter().try_for_each(|extent| hot.claim(extent)).map_err(wrong)?;
         let stored = namespace.get(inode).map_or(&[][..], |node| node.extents.as_slice());
         if ranges(copy) != ranges(stored) {
-            return Err(wrong(format!("its copy of file {inode} is of other blocks than the file has")));
+            return Err(wrong(format!("the copy of file {inode} has other blocks than the file")));
         }
     }
     Ok(())
@@ -174,7 +174,7 @@ impl Fs {
     }
 
     /// Queues a file, for the background task to decide whether the file is promoted or evicted.
-    pub(super) fn want_hot(&self, inode: Inode) {
+    pub(super) fn enqueue_promotion(&self, inode: Inode) {
         let core = &self.0;
         if core.has_hot_zone() && !core.is_read_only && core.hot.borrow_mut().want(inode) {
             core.hot_wanted.give();
@@ -204,7 +204,7 @@ impl Fs {
                 hot.counters.misses += u64::from(!is_alone);
                 drop(hot);
                 if !is_alone {
-                    self.want_hot(inode);
+                    self.enqueue_promotion(inode);
                 }
                 return false;
             }
@@ -300,9 +300,9 @@ impl Fs {
                 continue;
             }
             if wanted.is_empty() {
-                let asked = first_of(core.hot_wanted.next(), core.over.next());
+                let asked = select(core.hot_wanted.next(), core.over.next());
                 match lost {
-                    Some(lost) => first_of(asked, lost).await,
+                    Some(lost) => select(asked, lost).await,
                     None => asked.await,
                 }
                 continue;
@@ -446,7 +446,7 @@ impl Fs {
             let has_room = core.log.room().await.is_ok();
             if !has_room || !self.name_copy(inode, copy) {
                 give_back(inode, &runs);
-                self.want_hot(inode);
+                self.enqueue_promotion(inode);
             }
         }
         Ok(())
@@ -457,7 +457,7 @@ impl Fs {
         let core = &self.0;
         let is_same = core.hot.borrow_mut().end_copy(inode) && !core.has_copy(inode);
         if is_same && core.may_be_alone() {
-            return self.go_alone(inode, copy);
+            return self.make_resident(inode, copy);
         }
         let bytes = LIST_BYTES + copy.len() as u64 * EXTENT_BYTES;
         if !is_same || core.check_metadata_room(bytes).is_err() {
@@ -513,7 +513,7 @@ impl Fs {
             damaged += found;
             if found > 0 && repairs {
                 self.drop_copy(inode);
-                self.want_hot(inode);
+                self.enqueue_promotion(inode);
             }
         }
         Ok(damaged)
@@ -574,9 +574,9 @@ mod tests {
         };
         assert_eq!(outcome(&[(2, extent(0, 2, 0)), (3, extent(0, 2, 2))]).expect("they are apart"), 4);
         for (copies, word) in [
-            (vec![(2, extent(0, 2, 0)), (3, extent(0, 2, 1))], "of two files"),
-            (vec![(2, extent(0, 2, 3))], "not in it"),
-            (vec![(2, extent(1, 2, 0))], "of other blocks"),
+            (vec![(2, extent(0, 2, 0)), (3, extent(0, 2, 1))], "belong to two files"),
+            (vec![(2, extent(0, 2, 3))], "do not exist"),
+            (vec![(2, extent(1, 2, 0))], "has other blocks"),
         ] {
             let words = outcome(&copies).expect_err("it cannot be").to_string();
             assert!(words.contains(word), "{words}");

@@ -138,7 +138,7 @@ impl Fs {
             return Ok(());
         }
         let has_name = self.0.namespace.borrow().node(inode)?.attributes.links > 0;
-        let outcome = if has_name { self.push(inode).await } else { Ok(()) };
+        let outcome = if has_name { self.write_back(inode).await } else { Ok(()) };
         self.drop_if_unused(inode);
         self.forget_if_idle(inode);
         outcome

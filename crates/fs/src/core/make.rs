@@ -99,8 +99,8 @@ pub fn plan(parts: Parts<'_>, options: &MakeOptions) -> Result<Plan, FsError> {
     let default = store::default_for(&geometry.kind).filter(|_| !is_array);
     let Some(store) = options.store.as_deref().or(default).or(is_array.then_some("log")) else {
         return Err(wrong(
-            "is a conventional drive: the store for such is log (--store log); for the others make an emulated one with \
-             `imbrex drive create FILE --drive strict-append`",
+            "is a conventional drive, which only store log can use (--store log); for another store, make an emulated \
+             drive with `imbrex drive create FILE --drive strict-append`",
         ));
     };
     if store != "log" && is_array {
@@ -452,7 +452,7 @@ pub(crate) async fn refuse_used(device: &Device) -> Result<(), FsError> {
     // An unreadable block holds no superblock. On a new caveat disk every block is unreadable.
     let Ok(block) = device.read(0, 1).await else { return Ok(()) };
     if Superblock::decode(&block).is_ok() {
-        let reason = "holds a file system already, which would be lost; say --force if it may be";
+        let reason = "holds a file system already; --force overwrites it";
         return Err(FsError::format(device.name(), reason));
     }
     Ok(())

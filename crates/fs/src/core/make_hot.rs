@@ -22,12 +22,10 @@ pub(super) fn hot_option(parts: Parts<'_>, options: &MakeOptions) -> Result<Vec<
     let said = options.options.iter().find(|(key, _)| key == Keeping::OPTION).map(|(_, value)| value.as_str());
     let (keeping, is_mirrored) = (Keeping::named(said)?, parts.metadata.len() > 1);
     if keeping == Keeping::Alone && options.hot_on == HotOn::Drives {
-        return Err("can have files in the hot zone alone only where that is with the metadata (--hot-on meta): on drives it has \
-                    copies"
-            .into());
+        return Err("hot_files=alone needs --hot-on meta: a hot zone on drives holds copies".into());
     }
     if keeping == Keeping::Alone && !is_mirrored {
-        return Err("can have files in the hot zone alone only where that is mirrored: give --meta twice".into());
+        return Err("hot_files=alone needs a mirrored hot zone: give --meta twice".into());
     }
     let is_default = options.hot_blocks > 0 && is_mirrored && said.is_none() && options.hot_on == HotOn::Metadata;
     Ok(Vec::from_iter(is_default.then(|| (Keeping::OPTION.to_string(), "alone".to_string()))))

@@ -222,9 +222,9 @@ fn copies_of(found: &[Found], unknown: &[String]) -> Result<(Superblock, Copies)
         if superblock.standing.disagrees(&copy.superblock.standing, slot) {
             let (one, other) = (latest.device.name(), copy.device.name());
             let reason = format!(
-                "went on without {other}, and {other} without it: what was written since lies on one of them alone. Mount with the \
-                 one that is wanted, and without the other, which is then brought up to date with `imbrex fs replace --copy {slot}` \
-                 or, where {other} is wanted, --copy {latest_slot}"
+                "was written without {other}, and {other} without {one}: each has changes that the other lacks. Mount \
+                 with the one to keep, and without the other; then bring the other up to date with `imbrex fs replace \
+                 --copy {slot}` or, to keep {other}, --copy {latest_slot}"
             );
             return Err(FsError::format(one, reason));
         }

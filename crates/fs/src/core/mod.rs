@@ -9,15 +9,13 @@
 //! 4. Bytes in memory that are not yet written are at most [`Bounds::cache_bytes`], apart from writes in flight. Blocks
 //!    that were written and are kept for later changes are at most [`Bounds::written_blocks`].
 
-mod ahead;
-mod alone;
 mod appends;
 mod attributes;
-mod behind;
 mod cleaner;
 mod commit;
 mod copies;
 mod data;
+mod early_write;
 mod extents;
 mod fill;
 mod hints;
@@ -33,16 +31,18 @@ mod names;
 mod parts;
 mod pieces;
 mod preallocated;
-mod push;
 mod records;
 mod releases;
 mod replace;
+mod resident;
 mod room;
 mod scrub;
 mod sound;
 mod spares;
 mod staged;
 mod state;
+mod write_back;
+mod write_behind;
 mod written;
 
 /// Items that salvage shares with making and mounting.
@@ -77,16 +77,16 @@ use self::staged::Open;
 pub use self::state::{Statfs, Status};
 use self::written::Written;
 use crate::array::Data;
-use crate::clock::{Clock, Gate, Signal};
 use crate::device::Device;
 use crate::device::queue::QueueLimits;
 use crate::error::FsError;
+use crate::executor::{Executor, Mutex, Signal};
 use crate::format::change::{Change, Inode};
 use crate::format::superblock::Superblock;
 use crate::hot::{HotZone, Keeping, Limits};
 use crate::journal::{Checksums, Log, Mirror};
 use crate::namespace::Namespace;
-use crate::store::{Held, Store};
+use crate::store::{Reservation, Store};
 
 /// Limits of the core: memory, sizes of commands and records, intervals. Tests set them to their smallest values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -193,7 +193,7 @@ pub(crate) struct Owner {
 
 /// State that all tasks of a mounted file system share.
 pub(crate) struct Core {
-    pub clock: Clock,
+    pub clock: Executor,
     /// Time at which the clock began, in nanoseconds since 1970.
     pub epoch_ns: i64,
     pub superblock: Superblock,
@@ -208,9 +208,9 @@ pub(crate) struct Core {
     /// Owner of each extent, by the first block of the extent on the device; for the cleaner.
     pub owners: RefCell<BTreeMap<u64, Owner>>,
     /// Lock that the cleaner holds, so that one zone is emptied at a time.
-    pub cleaning: Gate,
+    pub cleaning: Mutex,
     /// Lock that allows one drive replacement at a time. `replaced` has the number of the drive and the progress.
-    pub replacing: Gate,
+    pub replacing: Mutex,
     pub replaced: Cell<Option<(u8, Replaced)>>,
     /// Spares: drives that wait for a drive of the array to fail.
     pub spares: RefCell<Vec<(Uuid, Device)>>,
@@ -227,7 +227,7 @@ pub(crate) struct Core {
     pub staged_since: Cell<u64>,
     pub releases: RefCell<Releases>,
     /// Reserved room of each file with preallocated blocks. Room lent to staged data is not counted here.
-    pub preallocated: RefCell<BTreeMap<Inode, Held>>,
+    pub preallocated: RefCell<BTreeMap<Inode, Reservation>>,
     pub checkpoint: RefCell<commit::Checkpoints>,
     /// Signal that a checkpoint has been written, or has failed.
     pub checkpoint_over: Signal,

@@ -15,9 +15,9 @@ use super::releases::Releases;
 use super::written::Written;
 use super::{Bounds, Core, Fs, Owner, Sabotage, sound};
 use crate::array::Data;
-use crate::clock::{Cause, Clock, Gate, Signal};
 use crate::device::Device;
 use crate::error::FsError;
+use crate::executor::{Cause, Executor, Mutex, Signal};
 use crate::format::change::{Change, Extent, Inode};
 use crate::format::superblock::{FORMAT, Superblock};
 use crate::hot::{HotZone, Keeping};
@@ -160,14 +160,14 @@ impl Found {
     fn check(&self, area: &Mirror, superblock: &Superblock, is_read_only: bool) -> Result<(), FsError> {
         if let Some(behind) = self.log.behind_damage.filter(|_| !is_read_only) {
             let reason = format!(
-                "frame {} of its log is damaged, and {behind} was committed behind it: mount it read-only (-o ro), which shows it \
-                 as it was before that frame, and copy what is needed",
+                "frame {} of its log is damaged, and {behind} was committed behind it: mount it read-only (-o ro), \
+                 which shows the state before that frame, and copy the files",
                 self.log.head.frame
             );
             return Err(FsError::format(&area.name(), reason));
         }
         if self.namespace.directory(ROOT).is_err() {
-            return Err(FsError::format(&area.name(), "its uppermost directory is missing"));
+            return Err(FsError::format(&area.name(), "its root directory is missing"));
         }
         sound::check_drives(superblock, self.namespace.groups(), &area.name())?;
         sound::check_apart(superblock, &self.namespace, &area.name())?;
@@ -181,7 +181,7 @@ impl Found {
 
 impl Fs {
     /// Mounts the file system on `devices`, given in any order.
-    pub async fn mount(clock: &Clock, devices: &[Device], options: &MountOptions) -> Result<(Fs, Mounted), FsError> {
+    pub async fn mount(clock: &Executor, devices: &[Device], options: &MountOptions) -> Result<(Fs, Mounted), FsError> {
         let members = Members::of(devices).await?;
         let bounds = options.bounds.unwrap_or_default();
         devices.iter().for_each(|device| device.set_queue_limits(bounds.queue));
@@ -314,7 +314,7 @@ fn option(options: &MountOptions, superblock: &Superblock, key: &str) -> Option<
 
 /// Returns the core of a mounted file system, made of the metadata that were read, the devices and the store.
 fn core_of(
-    clock: &Clock,
+    clock: &Executor,
     options: &MountOptions,
     members: &Members,
     (area, data, store, parts): (Mirror, Data, Box<dyn Store>, HotParts),
@@ -329,7 +329,8 @@ fn core_of(
         blocks => vec![blocks],
     };
     if keeping == Keeping::Alone && !superblock.hot_parts.is_empty() {
-        return Err(FsError::format("the hot zone", "hot_files is alone, and it lies on drives: there it has copies"));
+        let reason = "hot_files=alone needs --hot-on meta: a hot zone on drives holds copies";
+        return Err(FsError::format("the hot zone", reason));
     }
     let mut hot = HotZone::new(&blocks, bounds.hot);
     (0..superblock.hot_parts.len()).for_each(|part| hot.set_open(part, false));
@@ -361,8 +362,8 @@ fn core_of(
         store,
         checksums: found.checksums,
         owners: RefCell::new(owners),
-        cleaning: Gate::default(),
-        replacing: Gate::default(),
+        cleaning: Mutex::default(),
+        replacing: Mutex::default(),
         replaced: Cell::new(None),
         open: RefCell::default(),
         lookups: RefCell::default(),

@@ -199,7 +199,7 @@ impl Fs {
     pub async fn link(&self, inode: Inode, directory: Inode, name: &[u8]) -> Result<Attr, FsError> {
         self.0.begin().await?;
         check_name(name)?;
-        self.push_unless_full(inode).await?;
+        self.write_back_unless_full(inode).await?;
         let core = &self.0;
         core.check_metadata_room(ENTRY_BYTES + name.len() as u64)?;
         let changes = {
@@ -293,7 +293,7 @@ impl Fs {
             }
         }
         check_name(new_name)?;
-        self.push_unless_full(self.0.found(from, name)?.1).await?;
+        self.write_back_unless_full(self.0.found(from, name)?.1).await?;
         let core = &self.0;
         let mut bytes = ENTRY_BYTES + new_name.len() as u64;
         if let Rename::Whiteout(_) = how {

@@ -311,7 +311,7 @@ impl Fs {
         for inode in self.0.copies_in(part) {
             self.0.log.room().await?;
             self.drop_copy(inode);
-            self.want_hot(inode);
+            self.enqueue_promotion(inode);
             self.commit_if_much().await?;
         }
         Ok(())

@@ -28,7 +28,7 @@ use super::{Core, Fs};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, EXTENT_BYTES, Extent, Inode, STRETCH_BYTES};
-use crate::store::{Held, Run};
+use crate::store::{Reservation, Run};
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 
@@ -166,7 +166,7 @@ impl Core {
             let blocks = extents.iter().map(|extent| u64::from(extent.blocks)).sum();
             let run = |extent: &Extent| Run { start: extent.start, blocks: u64::from(extent.blocks) };
             let runs: Vec<Run> = extents.iter().map(run).collect();
-            let mut held = Held::default();
+            let mut held = Reservation::default();
             if self.store.keep(&mut held, blocks, &runs) {
                 self.preallocated.borrow_mut().insert(inode, held);
             } else if !self.is_read_only {
@@ -176,7 +176,7 @@ impl Core {
     }
 }
 
-fn move_blocks(from: &mut Held, to: &mut Held, blocks: u64) {
+fn move_blocks(from: &mut Reservation, to: &mut Reservation, blocks: u64) {
     from.blocks -= blocks;
     to.blocks += blocks;
 }
@@ -290,7 +290,7 @@ impl Fs {
         let preallocated = namespace.preallocated(inode).within(from, to);
         let ends = |piece: Extent| (piece.at, piece.end() as u32);
         let mut taken: Vec<(u32, u32)> = stored.into_iter().chain(preallocated).map(ends).collect();
-        for staged in [&open.leaving, &open.staged] {
+        for staged in [&open.in_flight, &open.staged] {
             let staged = staged.borrow();
             let blocks = staged.iter().flat_map(|staged| staged.blocks.range(range.clone()));
             taken.extend(blocks.filter(|(_, block)| block.bytes().is_some()).map(|(at, _)| (at, at + 1)));
@@ -332,7 +332,7 @@ impl Fs {
         // A store that reserves particular blocks keeps the whole run or none of it.
         let range = if core.store.reserves_places() { 0..u32::MAX } else { range };
         core.record_preallocated(inode, range, &[]);
-        for place in [&open.leaving, &open.staged] {
+        for place in [&open.in_flight, &open.staged] {
             if let Some(staged) = place.borrow_mut().as_mut() {
                 // The staged data keep the room that was lent for other blocks.
                 staged.lent = staged.lent.min(core.preallocated_staged(inode, &staged.blocks));
@@ -361,7 +361,7 @@ impl Fs {
 
 /// Returns the number of preallocated blocks that are lent to the staged data of a file.
 fn lent(open: &Open) -> u64 {
-    [&open.leaving, &open.staged].iter().map(|place| place.borrow().as_ref().map_or(0, |staged| staged.lent)).sum()
+    [&open.in_flight, &open.staged].iter().map(|place| place.borrow().as_ref().map_or(0, |staged| staged.lent)).sum()
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::format::change::{Change, Extent, Inode};
 use crate::format::record::{DirectoryRecord, FileRecord, Piece, RANGES_MAX, UNIT_BYTES, Unit, bytes_of};
 use crate::namespace::ROOT;
 use crate::store::log::REACH;
-use crate::store::{Run, Told};
+use crate::store::{RecordContext, Run};
 
 /// Count of sequence numbers that the log reserves at once.
 const NUMBERS: u64 = 1 << 20;
@@ -131,10 +131,10 @@ impl Fs {
 
     /// Returns the contents for the records of blocks that are written: the `pieces` of the file, in order, and its
     /// directories.
-    pub(super) fn told_of_write(&self, file: Option<&Rc<FileRecord>>, pieces: &[(u32, u32)]) -> Told {
-        let Some(file) = file else { return Told::default() };
+    pub(super) fn told_of_write(&self, file: Option<&Rc<FileRecord>>, pieces: &[(u32, u32)]) -> RecordContext {
+        let Some(file) = file else { return RecordContext::default() };
         let piece = |(at, blocks): &(u32, u32)| Piece { file: file.clone(), at: *at, blocks: *blocks };
-        Told {
+        RecordContext {
             pieces: pieces.iter().map(piece).collect(),
             directories: self.directories_above(std::iter::once(&**file)),
         }
@@ -142,10 +142,10 @@ impl Fs {
 
     /// Returns the contents for the records of extents that are copied. `None` if a file has changed since the look-up
     /// of `pieces`.
-    pub(super) async fn told_of_copies(&self, pieces: &Pieces) -> Result<Option<Told>, FsError> {
+    pub(super) async fn told_of_copies(&self, pieces: &Pieces) -> Result<Option<RecordContext>, FsError> {
         let core = &self.0;
         if !core.store.keeps_records() {
-            return Ok(Some(Told::default()));
+            return Ok(Some(RecordContext::default()));
         }
         if self.reserve_numbers().await? {
             let is_same = |&(inode, extent): &(Inode, Extent)| {
@@ -173,7 +173,7 @@ impl Fs {
             blocks: extent.blocks,
         };
         let directories = self.directories_above(files.values().map(|file| &**file));
-        let told = Told { pieces: pieces.iter().map(piece).collect(), directories };
+        let told = RecordContext { pieces: pieces.iter().map(piece).collect(), directories };
         Ok(Some(if core.store.usage().free_runs < AMPLE_ZONES { self.shortened(told) } else { told }))
     }
 
@@ -193,7 +193,7 @@ impl Fs {
 
     /// Shortens `told` to the room that is estimated for records of copies. Leaves out directories first, then the
     /// longest names.
-    fn shortened(&self, told: Told) -> Told {
+    fn shortened(&self, told: RecordContext) -> RecordContext {
         let blocks: u64 = told.pieces.iter().map(|piece| u64::from(piece.blocks)).sum();
         // Up to a fifth of each unit may stay empty, since an entry is not cut in two.
         let may = (blocks as usize * (UNIT_BYTES / 5 * 4) / 32).max(UNIT_BYTES);
@@ -218,7 +218,7 @@ impl Fs {
             let file = short.get(&piece.file.inode).cloned();
             Piece { file: file.unwrap_or_else(|| piece.file.clone()), ..piece }
         };
-        Told { pieces: told.pieces.into_iter().map(piece).collect(), directories: Vec::new() }
+        RecordContext { pieces: told.pieces.into_iter().map(piece).collect(), directories: Vec::new() }
     }
 
     /// Returns the runs `live` of a group, each with the blocks behind it that may hold records of it.
@@ -238,7 +238,7 @@ impl Fs {
         while let Some(lease) = core.store.lease_for_records() {
             let bytes = core.store.records(&lease, &[]);
             match core.data.write(lease.runs[0].start, bytes).await {
-                Ok(()) => core.store.settle(lease),
+                Ok(()) => core.store.commit(lease),
                 Err(fault) => {
                     self.give_up(lease).await;
                     failures += 1;

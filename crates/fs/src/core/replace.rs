@@ -21,9 +21,9 @@ use uuid::Uuid;
 
 use super::{Fs, Owner};
 use crate::array::{Array, DRIVES_MAX, Moving};
-use crate::clock::{Cause, Joined};
 use crate::device::{BLOCK_BYTES, Device};
 use crate::error::FsError;
+use crate::executor::{Cause, JoinHandle};
 use crate::format::change::{Change, GroupLayout};
 use crate::format::superblock::{Member, Role};
 use crate::hot::HotPart;
@@ -78,7 +78,7 @@ struct Reading {
     /// Number of rows to be read. `next` is the first row whose read has not begun.
     rows: u64,
     next: u64,
-    reads: VecDeque<(u64, Joined<Rows>)>,
+    reads: VecDeque<(u64, JoinHandle<Rows>)>,
 }
 
 /// Read-ahead of the group that is moved next. No task writes to that group any more, so the bytes stay valid until it
@@ -92,7 +92,7 @@ struct Ahead {
 impl Fs {
     pub(super) fn array(&self) -> Result<Array, FsError> {
         let array = self.0.data.array().cloned();
-        array.ok_or(FsError::NotSupported("this store has one drive; that is for arrays (store log)"))
+        array.ok_or(FsError::NotSupported("this store has one drive; the operation is for arrays (store log)"))
     }
 
     /// Adds `device` to the array under the UUID `uuid`, so that new groups lie on it, too. Returns its drive number.
@@ -119,7 +119,7 @@ impl Fs {
         if let Some(old) = replaces {
             self.leave_parts(old).await?;
             // The drive that leaves must stop taking groups before the new drive takes any: no group may lie on both.
-            array.let_leave(old);
+            array.start_removal(old);
         }
         let first = taken.map_or(1, |(_, part)| part.first_zone_behind(array.shape().zone_blocks));
         let number = array.add_drive(uuid, device.clone(), first).await;
@@ -222,7 +222,7 @@ impl Fs {
     ) -> Result<Replaced, FsError> {
         let (core, array) = (&self.0, self.array()?);
         let new = self.successor(&array, old, device, overwrite).await?;
-        array.let_leave(old);
+        array.start_removal(old);
         core.store.refresh();
         let mut replaced = Replaced { groups_in_all: array.groups_on(old).len() as u64, ..Replaced::default() };
         let mut ahead = Ahead::default();
@@ -422,7 +422,7 @@ impl Fs {
         let mut bytes = self.0.data.read(run.start, run.blocks).await?;
         // Checksums of dead blocks are undefined.
         let is_meant = |block: u64| live.iter().any(|run| (run.start..run.end()).contains(&block));
-        self.mend(run, &mut bytes, &sums, is_meant, true).await;
+        self.repair(run, &mut bytes, &sums, is_meant, true).await;
         Ok(bytes)
     }
 

@@ -65,7 +65,7 @@ impl Fs {
     /// Otherwise a store that keeps files in one piece would move the whole file, and there is no room for that.
     fn forget_unchanged(&self, inode: Inode, open: &Open) {
         let is_same = |staged: &Staged| staged.blocks.len() == 0 && staged.size == self.0.size_recorded(inode);
-        if open.leaving.borrow().is_none() && open.staged.borrow().as_ref().is_some_and(is_same) {
+        if open.in_flight.borrow().is_none() && open.staged.borrow().as_ref().is_some_and(is_same) {
             self.forget_staged(inode, &open.staged);
         }
     }
@@ -80,7 +80,8 @@ impl Fs {
             return Ok(());
         }
         let runs_in = |open: &Open| {
-            let places = [&open.leaving, &open.staged].map(|place| place.borrow().as_ref().map(|it| it.blocks.runs()));
+            let places =
+                [&open.in_flight, &open.staged].map(|place| place.borrow().as_ref().map(|it| it.blocks.runs()));
             places.into_iter().flatten().sum::<u64>()
         };
         check(core.open.borrow().values().map(|open| runs_in(open)).sum())
@@ -89,7 +90,7 @@ impl Fs {
     fn try_reserve(&self, inode: Inode, open: &Open, changed: Range<u32>, size: u64) -> Result<(), FsError> {
         let core = &self.0;
         let mut staged = open.staged.borrow_mut();
-        let staged = staged.as_mut().expect("whoever reserves has staged");
+        let staged = staged.as_mut().expect("room is reserved for staged data");
         core.lend(inode, staged, &changed);
         // A run that was lent as a whole is given back only after the write-back, and not in parts.
         let is_lent = |staged: &Staged, blocks: u64| staged.lent > 0 && staged.held.blocks >= blocks;

@@ -16,12 +16,12 @@ use std::collections::BTreeSet;
 
 use super::Fs;
 use super::cleaner::{Copied, Pieces};
-use super::data::Mended;
+use super::data::RepairOutcome;
 use crate::array::Array;
-use crate::clock::Cause;
 use crate::error::FsError;
+use crate::executor::Cause;
 use crate::format::change::{Extent, Inode};
-use crate::store::{Held, Run};
+use crate::store::{Reservation, Run};
 
 /// Number of attempts to copy a piece elsewhere when devices fail.
 const ATTEMPTS: u32 = 16;
@@ -163,7 +163,7 @@ impl Fs {
             return Ok(Verdict::Incomplete);
         };
         let mut made = bytes.clone();
-        let mended = self.mend(rows, &mut made, &sums, is_live, true).await;
+        let mended = self.repair(rows, &mut made, &sums, is_live, true).await;
         let is_lost = !mended.lost.is_empty();
         if let Some(scrubbed) = scrubbed {
             self.note(mended, scrubbed);
@@ -183,13 +183,13 @@ impl Fs {
     async fn look_at_blocks(&self, blocks: impl Iterator<Item = u64>, scrubbed: &mut Scrubbed) {
         for block in blocks {
             let read = self.read_run_mended(Run { start: block, blocks: 1 }, true).await;
-            let lost = |_| Mended { lost: vec![block], ..Mended::default() };
+            let lost = |_| RepairOutcome { lost: vec![block], ..RepairOutcome::default() };
             self.note(read.map_or_else(lost, |(.., mended)| mended), scrubbed);
         }
     }
 
     /// Adds the lost blocks, and those that only a copy in the hot zone has, to `scrubbed`.
-    fn note(&self, mended: Mended, scrubbed: &mut Scrubbed) {
+    fn note(&self, mended: RepairOutcome, scrubbed: &mut Scrubbed) {
         scrubbed.lost.extend(mended.lost.iter().filter_map(|block| self.file_with(*block)));
         scrubbed.held_by_copies.extend(mended.from_copies.iter().filter_map(|block| self.file_with(*block)));
     }
@@ -282,7 +282,8 @@ impl Fs {
     /// already.
     async fn move_piece_away(&self, piece: &Pieces) -> Result<(), FsError> {
         let core = &self.0;
-        let (mut held, blocks) = (Held::default(), piece.iter().map(|(_, extent)| u64::from(extent.blocks)).sum());
+        let (mut held, blocks) =
+            (Reservation::default(), piece.iter().map(|(_, extent)| u64::from(extent.blocks)).sum());
         core.store.reserve(&mut held, blocks)?;
         let copied = self.copy_to_room(piece, Some(&mut held)).await;
         core.store.unreserve(&mut held);

@@ -16,7 +16,7 @@ use crate::namespace::{Groups, Namespace};
 /// Number of findings that an error names; `imbrex fs check` lists all.
 const NAMED: usize = 3;
 /// Advice in errors about inconsistent metadata.
-const ADVICE: &str = "`imbrex fs check` has all of it; mount it read-only (-o ro) and copy what is needed";
+const ADVICE: &str = "`imbrex fs check` lists all findings; mount it read-only (-o ro) and copy the files";
 
 /// Factor by which a missing drive may have more zones than the largest drive that is present.
 const LARGER: u64 = 1024;
@@ -55,7 +55,7 @@ pub(super) fn check_counts(
     match sequences.chain(parts).chain(others).max() {
         Some(most) if most >= COUNT_FAR => {
             let reason =
-                format!("counts generations, frames or sequences up to {most}, which no use comes to: {ADVICE}");
+                format!("has {most} as a number of a generation, frame or sequence, which no use reaches: {ADVICE}");
             Err(FsError::format(name, reason))
         }
         _ => Ok(()),
@@ -68,7 +68,7 @@ pub(super) fn check_sums(superblock: &Superblock, block: u64, count: usize, name
     if end <= blocks {
         return Ok(());
     }
-    let reason = format!("a record of the log has checksums of blocks {block} to {end}, and there are {blocks}");
+    let reason = format!("a record of the log has checksums of blocks {block} to {end}, and there are only {blocks}");
     Err(FsError::format(name, reason))
 }
 
@@ -82,7 +82,7 @@ pub(super) fn check_namespace(namespace: &Namespace, name: &str) -> Result<(), F
     let more = wrong.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     let first = wrong[..wrong.len().min(NAMED)].join("; ");
-    Err(FsError::format(name, format!("its names of files make no sense: {first}{more}: {ADVICE}")))
+    Err(FsError::format(name, format!("its directory tree is inconsistent: {first}{more}: {ADVICE}")))
 }
 
 /// Checks that drives that were added later have numbers and UUIDs of their own, and replace only drives with smaller
@@ -99,18 +99,16 @@ pub(super) fn check_drives(superblock: &Superblock, groups: &Groups, name: &str)
             return wrong(format!("drive {number} of its array replaces drive {old}, which came later"));
         }
         if record.is_some() && made.is_some_and(|made| uuid != made && uuid != 0) {
-            return wrong(format!("drive {number} of its array is another than the one that it was made with"));
+            return wrong(format!("drive {number} of its array has another UUID than the drive that it was made with"));
         }
         if let Some((_, other)) = uuids.iter().find(|(other, _)| *other == uuid && uuid != 0) {
-            return wrong(format!("drives {other} and {number} of its array are one"));
+            return wrong(format!("drives {other} and {number} of its array have the same UUID"));
         }
         uuids.push((uuid, number));
     }
     let there = uuids.iter().filter(|(uuid, _)| *uuid != 0).count();
     if there > 2 * DRIVES_MAX {
-        return wrong(format!(
-            "its array has {there} drives, and may have {DRIVES_MAX}, each with one that comes in its place"
-        ));
+        return wrong(format!("its array has {there} drives, and may have {DRIVES_MAX}, each with one replacement"));
     }
     Ok(())
 }

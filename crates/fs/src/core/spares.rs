@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use super::Fs;
 use crate::array::Array;
-use crate::clock::first_of;
 use crate::device::Device;
 use crate::error::FsError;
+use crate::executor::select;
 use crate::format::superblock::Role;
 
 impl Fs {
@@ -22,7 +22,7 @@ impl Fs {
         self.0.begin_task().await?;
         let array = self.array()?;
         if array.shape().parity == 0 {
-            return Err(FsError::NotSupported("an array without parity can make nothing again on a spare"));
+            return Err(FsError::NotSupported("a spare is for an array with parity, which can reconstruct a drive"));
         }
         super::make::check_drive(device, array.shape().zone_blocks)?;
         if !overwrite {
@@ -56,7 +56,7 @@ impl Fs {
             if has_gone_on {
                 continue;
             }
-            first_of(short, core.over.next()).await;
+            select(short, core.over.next()).await;
         }
     }
 

@@ -4,9 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use crate::clock::{Gate, Pass};
 use crate::device::BLOCK_BYTES;
-use crate::store::Held;
+use crate::executor::{Mutex, MutexGuard};
+use crate::store::Reservation;
 
 /// A block of a file in memory.
 #[derive(Clone, Debug)]
@@ -178,7 +178,7 @@ pub struct Staged {
     /// Time of the last change of the contents, in nanoseconds since 1970.
     pub modified_ns: i64,
     /// Reservation for the changed blocks.
-    pub held: Held,
+    pub held: Reservation,
     /// Blocks of the reservation that preallocated blocks of the file have lent.
     pub lent: u64,
     /// Place in the order of staged files. The smallest is the oldest, and is written first.
@@ -265,14 +265,14 @@ pub struct Open {
     /// Number of open handles.
     pub handles: Cell<u32>,
     /// Lock of the file, for one task at a time that changes the file or writes it back.
-    pub gate: Gate,
+    pub gate: Mutex,
     /// Lock of tasks that change the file, acquired after `gate`. A task that appends behind data that are being written
     /// back holds only this lock.
-    pub appends: Gate,
+    pub appends: Mutex,
     /// Staged data, if there are any.
     pub staged: RefCell<Option<Staged>>,
     /// Write-back in flight while the file is appended to. The data in `staged` continue behind it.
-    pub leaving: RefCell<Option<Staged>>,
+    pub in_flight: RefCell<Option<Staged>>,
     /// Whether a task writes appended data back, or is about to.
     pub is_behind: Cell<bool>,
     /// Whether that task makes early writes to the reserved room, so that appends may come meanwhile.
@@ -308,7 +308,7 @@ impl Open {
     }
 
     /// Waits until no other task changes the file or writes it back, and returns the guards of both locks.
-    pub async fn enter(&self) -> (Pass, Pass) {
+    pub async fn enter(&self) -> (MutexGuard, MutexGuard) {
         (self.gate.enter().await, self.appends.enter().await)
     }
 
@@ -317,15 +317,15 @@ impl Open {
         self.gate.is_busy() || self.appends.is_busy()
     }
 
-    /// Returns the data that the holder of `gate` writes back: those in `leaving` if there are any, else those in
+    /// Returns the data that the holder of `gate` writes back: those in `in_flight` if there are any, else those in
     /// `staged`.
     pub fn going(&self) -> &RefCell<Option<Staged>> {
-        if self.leaving.borrow().is_some() { &self.leaving } else { &self.staged }
+        if self.in_flight.borrow().is_some() { &self.in_flight } else { &self.staged }
     }
 
     /// Calls `look` with the blocks in memory from `at` on, and with the block where they end, `end` at most.
     pub fn look_at<T>(&self, at: u64, end: u64, look: impl FnOnce(Option<&Blocks>, u64) -> T) -> T {
-        if let Some(leaving) = self.leaving.borrow().as_ref() {
+        if let Some(leaving) = self.in_flight.borrow().as_ref() {
             let leaving_end = leaving.size / BLOCK_BYTES as u64;
             if at < leaving_end {
                 return look(Some(&leaving.blocks), end.min(leaving_end));
@@ -337,7 +337,7 @@ impl Open {
     /// Returns whether a write at byte `offset` only appends behind the data that are being written.
     pub fn goes_on_at(&self, offset: u64) -> bool {
         let is_behind = |place: &RefCell<Option<Staged>>| place.borrow().as_ref().is_some_and(|it| offset >= it.size);
-        is_behind(&self.leaving) || (self.is_ahead.get() && is_behind(&self.staged))
+        is_behind(&self.in_flight) || (self.is_ahead.get() && is_behind(&self.staged))
     }
 
     /// Returns whether no task needs this state any more: the file has no handle and no staged data, and its locks are

@@ -3,8 +3,8 @@
 use super::make::bytes_in_slot;
 use super::{Core, Fs, PartStatus, Replaced};
 use crate::array::ArrayCounters;
-use crate::clock::Clock;
 use crate::device::Traffic;
+use crate::executor::Executor;
 use crate::format::change::NODE_BYTES;
 use crate::hot::HotStatus;
 use crate::journal::mirror::State;
@@ -155,7 +155,7 @@ impl Fs {
     }
 
     /// Returns the clock on which the file system runs.
-    pub fn clock(&self) -> &Clock {
+    pub fn clock(&self) -> &Executor {
         &self.0.clock
     }
 

@@ -6,7 +6,7 @@
 //! behind the island.
 
 use super::{BLOCK_BYTES, Device, DeviceFault};
-use crate::clock::{Cause, Together};
+use crate::executor::{BoundedOrdered, Cause};
 
 /// Blocks read or written by one operation.
 const PIECE_BLOCKS: u64 = 256;
@@ -120,7 +120,7 @@ impl Area {
 
     async fn read_pieces(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         let mut bytes = Vec::with_capacity(blocks as usize * BLOCK_BYTES);
-        let mut reads = Together::new(PIECES);
+        let mut reads = BoundedOrdered::new(PIECES);
         for (at, count) in self.pieces(block, block + blocks) {
             if let Some(read) = reads.begin(self.device.read(at, count)).await {
                 bytes.extend_from_slice(&read?);
@@ -143,7 +143,7 @@ impl Area {
     }
 
     async fn write_pieces(&self, block: u64, blocks: u64, bytes: &[u8]) -> Result<(), DeviceFault> {
-        let (mut writes, mut left, mut outcome) = (Together::new(PIECES), bytes, Ok(()));
+        let (mut writes, mut left, mut outcome) = (BoundedOrdered::new(PIECES), bytes, Ok(()));
         for (at, count) in self.pieces(block, block + blocks) {
             let (piece, rest) = left.split_at(count as usize * BLOCK_BYTES);
             left = rest;

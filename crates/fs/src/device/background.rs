@@ -19,7 +19,7 @@ use imbrex_device::media::host_file::HostFile;
 use imbrex_safety::Survey;
 
 use super::{BLOCK_BYTES, Backend, DeviceFault, Geometry, Operation, Outcome};
-use crate::clock::Notify;
+use crate::executor::Notify;
 
 /// Bytes from which on an operation is large: the switch of threads, some 20 us, is a tenth of its time.
 const LARGE_BYTES: u64 = 256 << 10;
@@ -91,7 +91,7 @@ impl Background {
             let done = done.recv().expect("the thread of a device does not panic");
             self.take_back(done);
         }
-        self.here.as_mut().expect("it is here, or the thread has it")
+        self.here.as_mut().expect("the backend is here unless the thread has it")
     }
 }
 
@@ -209,7 +209,7 @@ mod tests {
 
     use super::super::{Answer, Device, Kind};
     use super::*;
-    use crate::clock::Clock;
+    use crate::executor::Executor;
 
     /// Operations in the order in which they were performed, each with its thread.
     type Log = Arc<Mutex<Vec<(&'static str, ThreadId)>>>;
@@ -283,7 +283,7 @@ mod tests {
     /// Checks operations that are submitted while the thread owns the backend: a task sends the message only later.
     #[test]
     fn tasks_continue_while_a_large_write_is_performed_and_operations_keep_their_order() {
-        let clock = Clock::on_the_wall();
+        let clock = Executor::on_the_wall();
         let (log, mut slow) = slow();
         let (let_write, may_write) = channel();
         slow.may_write = Some(may_write);
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn faults_of_the_thread_are_those_of_the_operation_and_the_next_one_is_performed() {
-        let clock = Clock::on_the_wall();
+        let clock = Executor::on_the_wall();
         let device = Device::new(&clock, "slow", Box::new(Background::new(slow().1, clock.notify())));
         let outcomes = clock.run(async move {
             let refused = device.write(7_000, vec![1; LARGE]).await;
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "the thread of a device has panicked")]
     fn a_panic_of_the_thread_ends_the_wait() {
-        let clock = Clock::on_the_wall();
+        let clock = Executor::on_the_wall();
         let mut slow = slow().1;
         slow.log = Log::default();
         let poisoned = slow.log.clone();
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn an_end_waits_for_the_operation_that_the_thread_performs() {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let (log, slow) = slow();
         let mut background = Background::new(slow, clock.notify());
         background.submit(0, 1, Operation::Write { block: 5, bytes: vec![1; LARGE] });

@@ -106,7 +106,7 @@ impl FileBackend {
                 self.head = block + blocks;
                 Ok(Answer::Bytes(bytes))
             }
-            Operation::Write { .. } if !self.is_writable => refused("it was opened to be read"),
+            Operation::Write { .. } if !self.is_writable => refused("the file is open read-only"),
             Operation::Write { block, bytes } => {
                 self.check_synced()?;
                 if !self.leaves_out(block, &bytes) {
@@ -117,7 +117,7 @@ impl FileBackend {
             }
             Operation::Flush => self.sync(),
             Operation::Report => Ok(Answer::Zones(Vec::new())),
-            Operation::Reset(_) | Operation::Finish(_) => refused("it has no zones"),
+            Operation::Reset(_) | Operation::Finish(_) => refused("a file has no zones"),
         }
     }
 }
@@ -171,8 +171,8 @@ impl Backend for FileBackend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
     use crate::device::Device;
+    use crate::executor::Executor;
 
     fn file(blocks: u64) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again_by_the_next() {
         let file = file(8);
-        let clock = Clock::on_the_wall();
+        let clock = Executor::on_the_wall();
         let bytes: Vec<u8> = (0..2 * BLOCK_BYTES).map(|at| (at % 251) as u8).collect();
         let device = Device::new(&clock, "file", Box::new(FileBackend::open(file.path(), true).expect("it opens")));
         assert_eq!(device.geometry(), Geometry { blocks: 8, kind: Kind::Plain });
@@ -193,7 +193,7 @@ mod tests {
         assert!(second.reason.contains("in use by another process"), "{second}");
         device.shut_down().expect("the host's disk takes it");
         drop((device, clock));
-        let clock = Clock::on_the_wall();
+        let clock = Executor::on_the_wall();
         let device = Device::new(&clock, "file", Box::new(FileBackend::open(file.path(), false).expect("it opens")));
         let reader = device.clone();
         let read = clock.run(async move { reader.read(2, 4).await }).expect("it ends").expect("it is read");
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn what_may_be_data_is_found_behind_a_hole() {
         let file = file(4096);
-        let clock = Clock::on_the_wall();
+        let clock = Executor::on_the_wall();
         let device = Device::new(&clock, "file", Box::new(FileBackend::open(file.path(), true).expect("it opens")));
         assert_eq!([device.next_data(0), device.next_data(4096)], [4096; 2], "there is nothing but a hole");
         let writer = device.clone();
@@ -240,7 +240,7 @@ mod tests {
     fn zeros_take_the_place_of_what_was_there_and_no_room() {
         use std::os::unix::fs::MetadataExt;
         let file = file(64);
-        let clock = Clock::on_the_wall();
+        let clock = Executor::on_the_wall();
         let device = Device::new(&clock, "file", Box::new(FileBackend::open(file.path(), true).expect("it opens")));
         let one = device.clone();
         let read = clock.run(async move {

@@ -41,7 +41,7 @@ impl Memory {
             }
             Operation::Flush => Ok(Answer::Done),
             Operation::Report => Ok(Answer::Zones(Vec::new())),
-            Operation::Reset(_) | Operation::Finish(_) => Err(DeviceFault::new("it has no zones")),
+            Operation::Reset(_) | Operation::Finish(_) => Err(DeviceFault::new("memory has no zones")),
         }
     }
 

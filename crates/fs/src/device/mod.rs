@@ -35,7 +35,7 @@ use self::spent::Ledger;
 pub use self::spent::{ByCause, Spent};
 use imbrex_safety::{Contents, Survey};
 
-use crate::clock::{Clock, Source};
+use crate::executor::{Executor, Source};
 
 /// Bytes of a block, the unit of the file system, whatever the sector size of the device is.
 pub const BLOCK_BYTES: usize = 4096;
@@ -259,7 +259,7 @@ struct Waiter {
 }
 
 struct Inner {
-    clock: Clock,
+    clock: Executor,
     name: String,
     geometry: Geometry,
     backend: RefCell<Box<dyn Backend>>,
@@ -293,7 +293,7 @@ pub struct Device(Rc<Inner>);
 
 impl Device {
     /// Returns a device on `backend`, called `name` in messages.
-    pub fn new(clock: &Clock, name: &str, backend: Box<dyn Backend>) -> Device {
+    pub fn new(clock: &Executor, name: &str, backend: Box<dyn Backend>) -> Device {
         let (geometry, host_file) = (backend.geometry(), backend.host_file());
         let inner = Rc::new(Inner {
             clock: clock.clone(),
@@ -345,7 +345,7 @@ impl Device {
     }
 
     /// Returns the executor of the device.
-    pub fn clock(&self) -> &Clock {
+    pub fn clock(&self) -> &Executor {
         &self.0.clock
     }
 

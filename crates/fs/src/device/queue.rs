@@ -214,7 +214,7 @@ impl Queue {
     /// Removes operation `number`, which the device has answered. Returns the numbers of the writes that were merged
     /// into it: they are answered too.
     pub fn answered(&mut self, number: u64) -> Vec<u64> {
-        self.at_device.remove(&number).expect("the device answers once what it was given")
+        self.at_device.remove(&number).expect("the device answers each operation once")
     }
 }
 
@@ -318,7 +318,7 @@ mod tests {
         let next = |queue: &mut Queue, has_space| queue.next(0, has_space).map(|(number, _)| number);
         let mut begun: Vec<u64> = std::iter::from_fn(|| next(&mut queue, false)).collect();
         begun.sort_unstable();
-        assert_eq!(begun, [0, 1, 4], "what came before the write, and the read of another block");
+        assert_eq!(begun, [0, 1, 4], "the operations before the write, and the read of another block");
         assert!(queue.has_waiting_write());
         let rest: Vec<u64> = std::iter::from_fn(|| next(&mut queue, true)).collect();
         assert_eq!(rest, [2, 3, 5]);

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use super::{BLOCK_BYTES, Operation};
-use crate::clock::Cause;
+use crate::executor::Cause;
 
 const CAUSES: usize = Cause::ALL.len();
 
@@ -131,11 +131,11 @@ impl Ledger {
 
     /// Charges the time of an answered operation. `numbers` are that operation and the writes merged into it.
     pub fn answer(&mut self, now_ns: u64, numbers: impl Iterator<Item = u64>) {
-        assert!(self.under_way > 0, "a device answers what it was given");
+        assert!(self.under_way > 0, "the device answered an operation while none was in flight");
         self.under_way -= 1;
         let mut shares = Shares::default();
         for number in numbers {
-            let own = self.asked.remove(&number).expect("what is answered was asked for");
+            let own = self.asked.remove(&number).expect("an answered operation was in flight");
             shares.iter_mut().zip(own).for_each(|(sum, one)| *sum += one);
         }
         let time_ns = now_ns - self.charged_ns;

@@ -62,7 +62,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn take<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (taken, left) = self.left.split_first_chunk::<N>().ok_or(Malformed("it ends in the midst of a number"))?;
+        let (taken, left) = self.left.split_first_chunk::<N>().ok_or(Malformed("it ends within a number"))?;
         self.left = left;
         Ok(*taken)
     }
@@ -91,7 +91,7 @@ impl<'a> Decoder<'a> {
     pub fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
         let count = self.u32()? as usize;
         if count > self.left.len() {
-            return Err(Malformed("it ends in the midst of a run of bytes"));
+            return Err(Malformed("it ends within a run of bytes"));
         }
         let (taken, left) = self.left.split_at(count);
         self.left = left;
@@ -103,7 +103,7 @@ impl<'a> Decoder<'a> {
     pub fn count(&mut self, bytes_min: usize) -> Result<usize, Malformed> {
         let count = self.u32()? as usize;
         if count.saturating_mul(bytes_min) > self.left.len() {
-            return Err(Malformed("it ends in the midst of a list"));
+            return Err(Malformed("it ends within a list"));
         }
         Ok(count)
     }

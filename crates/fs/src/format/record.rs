@@ -352,7 +352,7 @@ fn decode_entries(bytes: &[u8]) -> Result<Unit, Malformed> {
             RUN => {
                 let run = run(&mut from)?;
                 if usize::from(run.file) >= unit.files.len() {
-                    return Err(Malformed("a run of a file that is not told of"));
+                    return Err(Malformed("a run of a file without a record"));
                 }
                 unit.runs.push(run);
             }

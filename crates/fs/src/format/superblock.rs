@@ -601,7 +601,7 @@ mod tests {
         assert_eq!(read(&on_drives(&[(0, 9)]), 6), Ok(Superblock { format: 6, ..mirrored() }), "it knows no parts");
         assert_eq!(read(&on_drives(&[(0, 9)]), 7), Ok(Superblock { format: 7, ..on_drives(&[(0, 9)]) }));
         let again = Superblock { format: 3, ..mirrored() };
-        assert_eq!(Superblock::decode(&again.encode()), Ok(mirrored()), "what is written is of the newest format");
+        assert_eq!(Superblock::decode(&again.encode()), Ok(mirrored()), "a superblock is written in the newest format");
         assert!(read(&example(), 1).is_err_and(|why| why.contains("format 1") && why.contains("make it anew")));
         assert!(read(&example(), 10).is_err_and(|why| why.contains("format 10") && why.contains("use a newer one")));
         assert_eq!(read(&witnessed(), 8), Ok(Superblock { format: 8, ..mirrored() }), "it knows no witness");

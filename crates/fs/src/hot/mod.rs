@@ -10,7 +10,7 @@
 //! If the metadata are on one device, a file in the zone keeps its blocks in the store, so the loss of the zone loses
 //! no file. If they are mirrored, the zone is mirrored too, and a file in the zone takes no space in the store, unless
 //! the user wants a copy there ([`Keeping`]). On the drives of an array the zone holds only copies, each whole on one
-//! drive ([`Rooms`]). The loss of such a drive then loses only these copies.
+//! drive ([`FreeExtentsOfParts`]). The loss of such a drive then loses only these copies.
 //!
 //! Invariants:
 //! 1. A block of the zone belongs to at most one file. After the file is removed the block is free only once it is
@@ -20,16 +20,16 @@
 //! 3. Files that wait for promotion, files with known heat, and files whose hint changed are at most [`Limits::files`]
 //!    each.
 
+mod free_extents;
+mod free_extents_of_parts;
 mod heat;
-mod room;
-mod rooms;
 mod split;
 
 use std::collections::BTreeSet;
 
+pub use self::free_extents::FreeExtents;
+pub use self::free_extents_of_parts::FreeExtentsOfParts;
 pub use self::heat::{ACCESS, ACCESS_UNITS, Heat};
-pub use self::room::Room;
-pub use self::rooms::Rooms;
 pub use self::split::{HotPart, PART_FIRST, room_on, split};
 use crate::format::change::{Extent, Inode};
 use crate::store::Run;
@@ -108,7 +108,7 @@ impl Keeping {
         match value {
             None | Some("copies") => Ok(Keeping::Copies),
             Some("alone") => Ok(Keeping::Alone),
-            Some(other) => Err(format!("hot_files is {other}: it is copies or alone")),
+            Some(other) => Err(format!("hot_files is {other}: expected copies or alone")),
         }
     }
 }
@@ -187,7 +187,7 @@ pub enum Verdict {
 /// State of the hot zone.
 pub struct HotZone {
     limits: Limits,
-    rooms: Rooms,
+    rooms: FreeExtentsOfParts,
     heat: Heat,
     wanted: BTreeSet<Inode>,
     suspects: BTreeSet<Inode>,
@@ -207,7 +207,7 @@ impl HotZone {
         let heat = Heat::new(limits.files, limits.half_ns);
         HotZone {
             limits,
-            rooms: Rooms::new(parts),
+            rooms: FreeExtentsOfParts::new(parts),
             heat,
             wanted: BTreeSet::new(),
             suspects: BTreeSet::new(),

@@ -12,10 +12,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
 use crate::array::Data;
-use crate::clock::{Gate, Signal};
 use crate::device::BLOCK_BYTES;
 use crate::device::area::Area;
 use crate::error::FsError;
+use crate::executor::{Mutex, Signal};
 use crate::format::change::Change;
 use crate::format::coding::{Decoder, Encoder, Malformed, checksum};
 use crate::journal::mirror::Mirror;
@@ -80,7 +80,7 @@ pub struct Log {
     blocks: u64,
     state: RefCell<State>,
     /// Lock of the commit in progress.
-    gate: Gate,
+    gate: Mutex,
     /// Occurs when records became durable, or the log failed.
     pub committed: Signal,
     /// Occurs when a checkpoint is needed to make room.
@@ -113,7 +113,7 @@ impl Log {
             first,
             blocks,
             state: RefCell::new(state),
-            gate: Gate::default(),
+            gate: Mutex::default(),
             committed: Signal::default(),
             is_short: Signal::default(),
             has_room: Signal::default(),

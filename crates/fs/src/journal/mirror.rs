@@ -24,9 +24,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::clock::{Gate, Local, Signal, all_of};
 use crate::device::area::{Area, Place};
 use crate::device::{BLOCK_BYTES, Device, DeviceFault, Traffic};
+use crate::executor::{Local, Mutex, Signal, join_all};
 use crate::format::superblock::{Member, Superblock, Witness};
 
 /// Blocks that are copied at once.
@@ -71,9 +71,9 @@ struct Inner {
     /// Whether the labels name other copies as current than there are now.
     needs_labels: Cell<bool>,
     /// Lock of the task that writes labels, or waits until they are written.
-    labelling: Gate,
+    labelling: Mutex,
     /// Lock held while a piece is copied, and by each write while there is an outdated copy.
-    copying: Gate,
+    copying: Mutex,
     /// Number of writes in flight that began when no copy was outdated.
     writing: Cell<u64>,
     /// Occurs when `writing` becomes 0.
@@ -136,8 +136,8 @@ impl Mirror {
             superblock: RefCell::new(superblock.clone()),
             is_read_only,
             needs_labels: Cell::new(needs_labels && !is_read_only),
-            labelling: Gate::default(),
-            copying: Gate::default(),
+            labelling: Mutex::default(),
+            copying: Mutex::default(),
             writing: Cell::new(0),
             is_quiet: Signal::default(),
             mended_blocks: Cell::new(0),
@@ -165,7 +165,7 @@ impl Mirror {
 
     /// Returns the device of the first current copy.
     pub fn device(&self) -> Device {
-        self.current().first().expect("one is always current: invariant 3").1.device().clone()
+        self.current().first().expect("one copy is always current: invariant 3").1.device().clone()
     }
 
     /// Returns, for each copy, the number of its device among those with metadata, the name of the device, and the
@@ -222,7 +222,7 @@ impl Mirror {
                 Err(error) => fault = Some(error),
             }
         }
-        Err(fault.expect("one is always current: invariant 3"))
+        Err(fault.expect("one copy is always current: invariant 3"))
     }
 
     /// Like [`Mirror::read`], but block by block if no copy can read all of them. Unreadable blocks are zeros, which
@@ -254,7 +254,7 @@ impl Mirror {
         let reads = areas.iter().map(|(_, area)| {
             Box::pin(async move { area.read(block, blocks).await.ok() }) as Local<'_, Option<Vec<u8>>>
         });
-        all_of(reads.collect()).await
+        join_all(reads.collect()).await
     }
 
     /// Returns the first block from `block` on that may hold something other than zeros on some copy, or the end of the
@@ -427,7 +427,7 @@ impl Mirror {
         let writes = areas.iter().map(|(number, area)| {
             Box::pin(async move { (*number, area.write(block, bytes).await) }) as Local<'_, (usize, Result<(), _>)>
         });
-        self.settle(all_of(writes.collect()).await)
+        self.settle(join_all(writes.collect()).await)
     }
 
     /// Makes completed writes durable. If a copy was lost before, the labels of the others record this when it returns.
@@ -453,7 +453,7 @@ impl Mirror {
         let flushes = areas.iter().map(|(number, area)| {
             Box::pin(async move { (*number, area.flush().await) }) as Local<'_, (usize, Result<(), _>)>
         });
-        self.settle(all_of(flushes.collect()).await)
+        self.settle(join_all(flushes.collect()).await)
     }
 
     fn current_slots(&self) -> Vec<usize> {
@@ -480,7 +480,7 @@ impl Mirror {
                     (*number, if written.is_ok() { area.flush().await } else { written })
                 }) as Local<'_, (usize, Result<(), _>)>
             });
-            let outcomes = all_of(writes.collect()).await;
+            let outcomes = join_all(writes.collect()).await;
             self.settle(outcomes)?;
         }
         Ok(())

@@ -20,7 +20,7 @@ use crate::device::memory::Memory;
 use crate::device::{Device, Geometry, Kind};
 use crate::error::FsError;
 use crate::store::Usage;
-use crate::{Clock, Fs};
+use crate::{Executor, Fs};
 
 /// Number of units of over-allocation in a whole: the unit is a hundredth of a percent.
 pub const PARTS: u64 = 10_000;
@@ -104,7 +104,7 @@ pub enum Found {
 /// Ages a new disk with over-allocation `extra`. `watch` gets the number of operations done, and returns whether to
 /// continue.
 pub fn run(asked: &Capacity, extra: u64, watch: impl Fn(u64) -> bool + 'static) -> Result<Trial, LoadError> {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let (own, asked) = (clock.clone(), asked.clone());
     let task = async move {
         let fs = fresh(&own, &asked, extra).await.map_err(|error| LoadError {
@@ -118,12 +118,12 @@ pub fn run(asked: &Capacity, extra: u64, watch: impl Fn(u64) -> bool + 'static) 
         Ok(Trial { extra, aged, usage: fs.status().usage })
     };
     let trial = clock.run(task).expect("some operation of the load can always go on");
-    clock.forget_all();
+    clock.shut_down();
     trial
 }
 
 /// Makes and mounts a new file system on a new disk.
-async fn fresh(clock: &Clock, asked: &Capacity, extra: u64) -> Result<Fs, FsError> {
+async fn fresh(clock: &Executor, asked: &Capacity, extra: u64) -> Result<Fs, FsError> {
     let &Capacity { isolation, no_overlap, .. } = asked;
     // The first block holds the superblock. The blocks that its write destroys are added to the size.
     let blocks = 1 + isolation.max(no_overlap) + asked.blocks_with(extra);

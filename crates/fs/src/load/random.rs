@@ -29,7 +29,7 @@ impl Choices {
             }
             left -= weight;
         }
-        unreachable!("what is chosen is below the sum of the weights")
+        unreachable!("the chosen number is below the sum of the weights")
     }
 
     /// Returns random bytes, which do not compress.

@@ -54,7 +54,7 @@ impl Namespace {
         let preallocated: u64 = self.preallocated.values().map(stretch_bytes).sum();
         let bytes = copies + preallocated + self.nodes_from(0).map(|(_, node)| bytes_of(node)).sum::<u64>();
         if bytes != self.encoded_bytes {
-            wrong.add(format!("{} bytes of a checkpoint were reckoned, and it is {bytes}", self.encoded_bytes));
+            wrong.add(format!("{} bytes of a checkpoint were counted, and it has {bytes}", self.encoded_bytes));
         }
         wrong.into_words()
     }
@@ -76,8 +76,10 @@ impl Namespace {
             for (cookie, entry) in directory.entries_from(0) {
                 let name = String::from_utf8_lossy(&entry.name);
                 let Some(of) = self.get(entry.inode) else {
-                    wrong
-                        .add(format!("'{name}' in directory {inode} (cookie {cookie}) is of no file: {}", entry.inode));
+                    wrong.add(format!(
+                        "'{name}' in directory {inode} (cookie {cookie}) refers to a missing file: {}",
+                        entry.inode
+                    ));
                     continue;
                 };
                 let found = directory.lookup(self.key, &entry.name);
@@ -88,7 +90,10 @@ impl Namespace {
                 if of.is_directory() {
                     count(inode, |named| named.subdirectories = named.subdirectories.saturating_add(1));
                     if of.attributes.parent != inode {
-                        wrong.add(format!("directory {} is in {inode} and says it is elsewhere", entry.inode));
+                        wrong.add(format!(
+                            "directory {} is in directory {inode} and names another as its parent",
+                            entry.inode
+                        ));
                     }
                 }
             }
@@ -120,7 +125,7 @@ impl Namespace {
             (false, _) => named.names,
         };
         if links != expected {
-            wrong.add(format!("file {inode} has {links} links, and there are {expected}"));
+            wrong.add(format!("file {inode} counts {links} links, and has {expected}"));
         }
         if is_directory && named.names > u32::from(inode != ROOT) {
             wrong.add(format!("directory {inode} has {} names", named.names));
@@ -129,13 +134,13 @@ impl Namespace {
             wrong.add(format!("directory {inode} is not below the root"));
         }
         if is_directory != node.directory().is_some() {
-            wrong.add(format!("file {inode} is of another type than what it holds"));
+            wrong.add(format!("file {inode} has a type that does not fit its contents"));
         }
         if is_directory && !is_in_use && node.directory().is_some_and(|names| !names.is_empty()) {
             wrong.add(format!("directory {inode} has no name, and is not empty"));
         }
         if (node.attributes.mode & super::FORMAT == SYMLINK) != node.target().is_some() {
-            wrong.add(format!("file {inode} points somewhere and is no symbolic link, or is one and does not"));
+            wrong.add(format!("file {inode} has a target and is no symbolic link, or is one without a target"));
         }
         let has_contents = !node.extents.as_slice().is_empty() || !self.hot_copy(inode).is_empty();
         if has_contents && !node.is_regular() {

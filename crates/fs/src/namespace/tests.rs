@@ -66,10 +66,10 @@ fn what_is_wrong_is_named() {
     let (mut namespace, _) = tree();
     namespace.apply(&Change::DropNode { inode: 5 });
     let wrong = namespace.self_check().join("; ");
-    assert!(wrong.contains("'f' in directory 1") && wrong.contains("is of no file: 5"), "{wrong}");
+    assert!(wrong.contains("'f' in directory 1") && wrong.contains("refers to a missing file: 5"), "{wrong}");
     let (mut namespace, _) = tree();
     namespace.apply(&Change::Node { inode: 5, attributes: attributes(0o100_644, 3, 0) });
-    assert_eq!(namespace.self_check(), ["file 5 has 3 links, and there are 2"]);
+    assert_eq!(namespace.self_check(), ["file 5 counts 3 links, and has 2"]);
 }
 
 #[test]

@@ -72,7 +72,8 @@ pub async fn look_at(drives: &[Device], metadata: &Device, force: bool) -> Resul
     };
     if first.shape.is_none() {
         let reason = format!(
-            "is of store {}, whose data carry no records: what its metadata said cannot be found again (store log has records)",
+            "is of store {}, whose data carry no records: its metadata cannot be recovered (only store log has \
+             records)",
             first.store
         );
         return Err(FsError::format(device.name(), reason));

@@ -185,7 +185,7 @@ pub async fn salvage(
         told(Reached { groups: number as u64 + 1, groups_in_all: groups.len() as u64 });
     }
     if salvaged.units == 0 {
-        let reason = "no record of a file was found on the drives of its file system: nothing comes back";
+        let reason = "no record of a file was found on the drives of its file system: no file can be recovered";
         return Err(FsError::format(drives[0].name(), reason));
     }
     salvaged.may_lack_files_alone = superblock.layout.hot.1 > 0 && keeps_alone(&superblock);
@@ -220,7 +220,7 @@ fn rebuild(
     namespace.apply(&Change::Sequence { below: everything.sequence + 2 });
     tree::plant(&mut namespace, everything, contents, time_ns, salvaged)?;
     let wrong = namespace.self_check();
-    assert!(wrong.is_empty(), "what was planted is no tree: {}", wrong.join("; "));
+    assert!(wrong.is_empty(), "the rebuilt directory tree is inconsistent: {}", wrong.join("; "));
     Ok(namespace)
 }
 

@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use super::{Held, Lease, Usage};
+use super::{Allocation, Reservation, Usage};
 use crate::error::FsError;
 
 /// The counts.
@@ -20,7 +20,7 @@ pub struct Account {
 
 impl Account {
     /// Reserves `blocks` in place of the reservation `held`, on a store with space for `room` blocks, `live` of them in use.
-    pub fn reserve(&self, held: &mut Held, blocks: u64, live: u64, room: u64) -> Result<(), FsError> {
+    pub fn reserve(&self, held: &mut Reservation, blocks: u64, live: u64, room: u64) -> Result<(), FsError> {
         let others = self.reserved.get() - held.blocks;
         if blocks > held.blocks && live + others + blocks > room {
             return Err(FsError::NoSpace);
@@ -31,13 +31,13 @@ impl Account {
     }
 
     /// Reserves `blocks` for the empty `held` without a check for space: they were reserved before the mount.
-    pub fn keep(&self, held: &mut Held, blocks: u64) {
+    pub fn keep(&self, held: &mut Reservation, blocks: u64) {
         self.reserved.set(self.reserved.get() + blocks);
         held.blocks += blocks;
     }
 
     /// Releases `blocks` of the reservation `held`.
-    pub fn unreserve(&self, held: &mut Held, blocks: u64) {
+    pub fn unreserve(&self, held: &mut Reservation, blocks: u64) {
         self.reserved.set(self.reserved.get() - blocks);
         held.blocks -= blocks;
     }
@@ -48,7 +48,7 @@ impl Account {
     }
 
     /// Subtracts an allocation that could not be written, with its records.
-    pub fn abandon(&self, lease: &Lease) {
+    pub fn abort(&self, lease: &Allocation) {
         self.allocated.set(self.allocated.get() - lease.blocks());
         let (all_units, all_blocks) = self.records.get();
         self.records.set((all_units - lease.counted.0, all_blocks - lease.counted.1));

@@ -13,7 +13,7 @@
 //! Invariants:
 //! 1. Blocks that [`Store::reserve`] granted can be allocated, no matter which allocations other callers make meanwhile.
 //! 2. No block is allocated that is live, or that a write to a neighbouring block may destroy.
-//! 3. No block is allocated again before it is freed or its allocation is aborted (`abandon`).
+//! 3. No block is allocated again before it is freed or its allocation is aborted ([`Store::abort`]).
 
 pub mod account;
 pub mod bands;
@@ -23,9 +23,9 @@ pub mod strict_append;
 mod waiting;
 
 use crate::array::Data;
-use crate::clock::Local;
 use crate::device::{Kind, ZoneState};
 use crate::error::FsError;
+use crate::executor::Local;
 use crate::format::change::{Change, Extent};
 use crate::format::record::{DirectoryRecord, Piece};
 
@@ -47,7 +47,7 @@ impl Run {
 
 /// The reservation of a file.
 #[derive(Default, Debug)]
-pub struct Held {
+pub struct Reservation {
     /// Number of blocks that the file may allocate.
     pub blocks: u64,
     /// The reserved blocks themselves, footers included. Empty if the store reserves only a number of blocks.
@@ -57,7 +57,7 @@ pub struct Held {
 /// An allocation: the blocks to which the data of a file are about to be written. Each run is written in order, from
 /// its first block.
 #[derive(PartialEq, Eq, Debug)]
-pub struct Lease {
+pub struct Allocation {
     /// Blocks for the data.
     pub runs: Vec<Run>,
     /// Blocks kept free until the data are written: the footers on a caveat disk.
@@ -69,7 +69,7 @@ pub struct Lease {
     pub counted: (u64, u64),
 }
 
-impl Lease {
+impl Allocation {
     /// Returns the number of blocks for data.
     pub fn blocks(&self) -> u64 {
         self.runs.iter().map(|run| run.blocks).sum()
@@ -78,7 +78,7 @@ impl Lease {
 
 /// The context of the records for an allocation: the files and directories that they describe.
 #[derive(Clone, Default, Debug)]
-pub struct Told {
+pub struct RecordContext {
     /// The files, each with the range of its blocks, in the order in which the blocks are written.
     pub pieces: Vec<Piece>,
     /// Directories that contain the files. A stripe group may have records of some of them already.
@@ -160,14 +160,14 @@ pub trait Store {
     fn refresh(&self) {}
 
     /// Reserves space for `blocks` in place of the present reservation `held`; without enough space `held` stays unchanged.
-    fn reserve(&self, held: &mut Held, blocks: u64) -> Result<(), FsError>;
+    fn reserve(&self, held: &mut Reservation, blocks: u64) -> Result<(), FsError>;
 
     /// Releases the reservation `held`.
-    fn unreserve(&self, held: &mut Held);
+    fn unreserve(&self, held: &mut Reservation);
 
     /// Restores in the empty `held` a reservation from before the mount: `blocks`, and the blocks `runs` if the store
     /// reserves particular blocks. Returns false if `runs` are not free.
-    fn keep(&self, held: &mut Held, blocks: u64, runs: &[Run]) -> bool;
+    fn keep(&self, held: &mut Reservation, blocks: u64, runs: &[Run]) -> bool;
 
     /// Returns whether a reservation names particular blocks. Then one allocation takes the whole reservation.
     fn reserves_places(&self) -> bool {
@@ -175,7 +175,7 @@ pub trait Store {
     }
 
     /// Returns the particular blocks of a reservation without their footers. Empty if the store reserves only numbers of blocks.
-    fn places(&self, held: &Held) -> Vec<Run> {
+    fn places(&self, held: &Reservation) -> Vec<Run> {
         let _ = held;
         Vec::new()
     }
@@ -188,7 +188,12 @@ pub trait Store {
     /// Allocates blocks for a file of `blocks` out of its reservation, or blocks for the first part of it. The caller
     /// calls again for the rest when that part is written. May wait for the cleaner. `told` is the context of the
     /// records for the blocks.
-    fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64, told: &'a Told) -> Local<'a, Result<Lease, FsError>>;
+    fn allocate<'a>(
+        &'a self,
+        held: &'a mut Reservation,
+        blocks: u64,
+        told: &'a RecordContext,
+    ) -> Local<'a, Result<Allocation, FsError>>;
 
     /// Like [`Store::allocate`], but for a file whose allocation `lease` has been submitted to the device and is in
     /// flight, and without waiting. Allocates blocks after `lease`, or elsewhere at the end of its group, so that the
@@ -196,30 +201,30 @@ pub trait Store {
     /// waits for space: the caller then waits for its writes in flight and calls [`Store::allocate`].
     fn allocate_behind<'a>(
         &'a self,
-        lease: &'a Lease,
-        held: &'a mut Held,
+        lease: &'a Allocation,
+        held: &'a mut Reservation,
         blocks: u64,
-        told: &'a Told,
-    ) -> Local<'a, Option<Lease>> {
+        told: &'a RecordContext,
+    ) -> Local<'a, Option<Allocation>> {
         let _ = (lease, held, blocks, told);
         Box::pin(async { None })
     }
 
     /// Allocates blocks for copies by the cleaner, or for the first part of them, from the space kept back for the cleaner.
-    fn allocate_for_cleaner<'a>(&'a self, blocks: u64, told: &'a Told) -> Local<'a, Option<Lease>> {
+    fn allocate_for_cleaner<'a>(&'a self, blocks: u64, told: &'a RecordContext) -> Local<'a, Option<Allocation>> {
         let _ = (blocks, told);
         Box::pin(async { None })
     }
 
     /// Returns the bytes to write after the data of `lease`: records, and the zeros that fill up its zone. `sums` are
     /// the checksums of the data blocks.
-    fn records(&self, lease: &Lease, sums: &[u32]) -> Vec<u8> {
+    fn records(&self, lease: &Allocation, sums: &[u32]) -> Vec<u8> {
         let _ = (lease, sums);
         Vec::new()
     }
 
     /// Allocates blocks for records that wait in memory, without data. Returns `None` if none wait.
-    fn lease_for_records(&self) -> Option<Lease> {
+    fn lease_for_records(&self) -> Option<Allocation> {
         None
     }
 
@@ -241,11 +246,11 @@ pub trait Store {
     }
 
     /// Commits an allocation after its data were written: its blocks are live, and its footers are free.
-    fn settle(&self, lease: Lease);
+    fn commit(&self, lease: Allocation);
 
     /// Aborts an allocation after a failed write. `zones` is the state of the zones that the device now reports, if it
     /// has zones.
-    fn abandon(&self, lease: Lease, zones: Option<&[ZoneState]>);
+    fn abort(&self, lease: Allocation, zones: Option<&[ZoneState]>);
 
     /// Marks blocks as live during the mount.
     fn claim(&self, extent: &Extent) -> Result<(), FsError>;
@@ -405,31 +410,31 @@ pub fn unfit(name: &str, kind: &Kind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
     use crate::device::model::Model;
     use crate::device::{Device, Geometry, ZoneCondition};
+    use crate::executor::Executor;
 
     #[test]
     fn what_could_not_be_written_was_not_allocated() {
         let zoned = Kind::Zoned { zone_blocks: 16, zones: 8, conventional: 0, active_max: None };
         for (name, kind) in [("strict-append", zoned), ("caveat", Kind::Caveat { isolation: 2, no_overlap: 2 })] {
-            let clock = Clock::in_virtual_time();
+            let clock = Executor::in_virtual_time();
             let device = Device::new(&clock, "drive", Box::new(Model::new(Geometry { blocks: 128, kind })));
             let zones = [ZoneState { written: 0, condition: ZoneCondition::Writable }; 8];
             let data = Run { start: 16, blocks: 112 };
             let store = make(name, &Data::Drive(device), data, Some(&zones), |_| None).expect("it fits the drive");
             let task = async move {
-                let mut held = [Held::default(), Held::default()];
+                let mut held = [Reservation::default(), Reservation::default()];
                 let [first, second] = &mut held;
-                store.settle(store.allocate(first, 5, &Told::default()).await.expect("there is room"));
-                let lease = store.allocate(second, 7, &Told::default()).await.expect("there is room");
+                store.commit(store.allocate(first, 5, &RecordContext::default()).await.expect("there is room"));
+                let lease = store.allocate(second, 7, &RecordContext::default()).await.expect("there is room");
                 assert_eq!(store.usage().allocated, 12, "{name}");
-                store.abandon(lease, None);
+                store.abort(lease, None);
                 let usage = store.usage();
                 assert_eq!((usage.allocated, usage.freed, usage.live), (5, 0, 5), "{name}");
             };
             clock.run(task).expect("nobody waits for ever");
-            clock.forget_all();
+            clock.shut_down();
         }
     }
 }

@@ -11,8 +11,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::clock::{Signal, first_of};
 use crate::error::FsError;
+use crate::executor::{Signal, select};
 
 /// The queue of writers that wait for space.
 #[derive(Default)]
@@ -125,7 +125,7 @@ impl Waiting {
             } else {
                 self.waiting.set(self.waiting.get() + 1);
                 self.ask();
-                first_of(room, failed).await;
+                select(room, failed).await;
                 self.waiting.set(self.waiting.get() - 1);
             }
         }
@@ -170,7 +170,7 @@ mod tests {
     use std::task::Poll;
 
     use super::*;
-    use crate::clock::Clock;
+    use crate::executor::Executor;
 
     const TURN_NS: u64 = 1_000_000;
 
@@ -178,7 +178,7 @@ mod tests {
     /// millisecond and then writes again. The places become free at one moment, one after the other: writer `number`
     /// yields `number % places * steps` times before it frees its place.
     fn longest_wait(writers: u32, places: u32, steps: u32) -> u64 {
-        let clock = Clock::in_virtual_time();
+        let clock = Executor::in_virtual_time();
         let (waiting, free) = (Rc::new(Waiting::default()), Rc::new(Cell::new(places)));
         let longest = Rc::new(Cell::new(0));
         let writer = |number: u32| {
@@ -237,7 +237,7 @@ mod tests {
         .await;
     }
 
-    async fn all_over(writers: Vec<crate::clock::Joined<()>>) {
+    async fn all_over(writers: Vec<crate::executor::JoinHandle<()>>) {
         for writer in writers {
             writer.await;
         }

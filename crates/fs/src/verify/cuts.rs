@@ -24,11 +24,11 @@ use super::naive::{Naive, Shown};
 use super::operation::{Operation, find, perform};
 use super::rig::Rig;
 use super::trial::{Harm, RANDOM_SUBSETS, Trial};
-use crate::clock::Clock;
 use crate::core::{Fs, HotOn, MountOptions, Sabotage};
 use crate::device::BLOCK_BYTES;
 use crate::device::model::{Contents, Snapshot};
 use crate::error::FsError;
+use crate::executor::Executor;
 use crate::format::change::GroupLayout;
 
 /// Up to this number of blocks that are not durable, every subset is tried.
@@ -69,7 +69,7 @@ fn mount_options(trial: &Trial, sabotage: Option<Sabotage>) -> MountOptions {
 }
 
 /// Creates and mounts a new file system on model devices.
-pub async fn fresh(clock: &Clock, trial: &Trial) -> Result<(Fs, Rig), FsError> {
+pub async fn fresh(clock: &Executor, trial: &Trial) -> Result<(Fs, Rig), FsError> {
     let rig = Rig::new(trial);
     rig.make(clock, trial).await?;
     let devices = rig.devices(clock, &[]);
@@ -78,7 +78,7 @@ pub async fn fresh(clock: &Clock, trial: &Trial) -> Result<(Fs, Rig), FsError> {
 }
 
 /// Unmounts the file system and mounts it again.
-async fn remount(clock: &Clock, trial: &Trial, fs: &mut Fs, rig: &Rig) -> Result<(), FsError> {
+async fn remount(clock: &Executor, trial: &Trial, fs: &mut Fs, rig: &Rig) -> Result<(), FsError> {
     fs.unmount().await?;
     *fs = Fs::mount(clock, &rig.devices(clock, &[]), &mount_options(trial, trial.sabotage)).await?.0;
     Ok(())
@@ -87,7 +87,7 @@ async fn remount(clock: &Clock, trial: &Trial, fs: &mut Fs, rig: &Rig) -> Result
 /// Performs `operations` on a new file system and on the naive one. Returns the state after each operation, the
 /// snapshots of the devices after each event, and the number of violated device rules.
 async fn run(
-    clock: Clock,
+    clock: Executor,
     trial: Trial,
     operations: Vec<Operation>,
 ) -> Result<(Vec<Step>, Vec<Vec<Snapshot>>, u64), String> {
@@ -227,9 +227,9 @@ pub async fn shown(fs: &Fs) -> Result<BTreeMap<String, Shown>, String> {
 ///
 /// The first cut after which a rule is violated, and the violation.
 pub fn judge(trial: &Trial, operations: &[Operation]) -> Result<Tally, String> {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let ran = clock.run(run(clock.clone(), trial.clone(), operations.to_vec()));
-    clock.forget_all();
+    clock.shut_down();
     let (steps, snapshots, broken) = ran.map_err(|stalled| stalled.to_string())??;
     if broken > 0 {
         return Err(format!("{broken} operations broke the rules of the device"));
@@ -367,7 +367,7 @@ fn look(
     missing: &[usize],
     copies_are_whole: bool,
 ) -> Result<(), String> {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let rig = Rig::with(left);
     let devices = rig.devices(&clock, missing);
     let options = mount_options(trial, None);
@@ -390,7 +390,7 @@ fn look(
             let bytes = fs.read(inode, 0, size as usize).await.map_err(|error| format!("'{path}': {error}"))?;
             let stored = fs.read_stored_only(inode, 0, size as usize).await;
             if stored.map_err(|error| format!("'{path}', not from its copy: {error}"))? != bytes {
-                return Err(format!("'{path}' has a copy in the hot zone that is not what the store has"));
+                return Err(format!("'{path}' has a copy in the hot zone that differs from the store"));
             }
             contents.insert(show.first_path.clone(), bytes);
         }
@@ -402,7 +402,7 @@ fn look(
         is_not_written_over(&fs, &groups, (&before, &own_rig.contents()))?;
         Ok((shown, contents))
     });
-    clock.forget_all();
+    clock.shut_down();
     let (shown, contents) = found.map_err(|stalled| stalled.to_string())??;
     if rig.broken_rules() > 0 {
         return Err("the rules of the device were broken after mounting again".into());

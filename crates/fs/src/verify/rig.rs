@@ -3,11 +3,11 @@
 use uuid::Uuid;
 
 use super::trial::Trial;
-use crate::clock::Clock;
 use crate::core::{MakeOptions, Parts, make_on};
 use crate::device::Device;
 use crate::device::model::{Contents, Model, Snapshot};
 use crate::error::FsError;
+use crate::executor::Executor;
 
 /// Number of metadata blocks on a toy drive that holds its own metadata.
 const METADATA_BLOCKS: u64 = 86;
@@ -36,13 +36,13 @@ impl Rig {
     }
 
     /// Returns devices on the models, without those whose numbers are in `missing`.
-    pub fn devices(&self, clock: &Clock, missing: &[usize]) -> Vec<Device> {
+    pub fn devices(&self, clock: &Executor, missing: &[usize]) -> Vec<Device> {
         let there = self.models.iter().enumerate().filter(|(number, _)| !missing.contains(number));
         there.map(|(number, model)| Device::new(clock, &format!("model {number}"), Box::new(model.clone()))).collect()
     }
 
     /// Makes the file system of `trial` on the models.
-    pub async fn make(&self, clock: &Clock, trial: &Trial) -> Result<(), FsError> {
+    pub async fn make(&self, clock: &Executor, trial: &Trial) -> Result<(), FsError> {
         let options = MakeOptions {
             uuid: Some(Uuid::from_u128(0x1234_5678_9abc)),
             store: trial.store.map(String::from),

@@ -11,17 +11,17 @@ use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
-use imbrex_fs::clock::first_of;
 use imbrex_fs::core::{Allocate, Caller, Rename, Seek, SetAttr, SetAttribute, look};
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::model::{Contents, Model};
 use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
+use imbrex_fs::executor::select;
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::format::superblock::Role;
 use imbrex_fs::namespace::ROOT;
 use imbrex_fs::salvage::{SalvageOptions, salvage};
 use imbrex_fs::verify::trial::Trial;
-use imbrex_fs::{Clock, Device, Fs, FsError, MountOptions};
+use imbrex_fs::{Device, Executor, Fs, FsError, MountOptions};
 
 use super::limits::{self, Limited};
 
@@ -62,7 +62,7 @@ pub fn judge(
     action: Action,
 ) -> Result<bool, String> {
     limits::begin(seed);
-    let (clock, operations) = (Clock::in_virtual_time(), Rc::new(Cell::new(0)));
+    let (clock, operations) = (Executor::in_virtual_time(), Rc::new(Cell::new(0)));
     let devices = contents.iter().enumerate().map(|(number, holds)| {
         let limited = Limited::new(Model::with(holds.clone()), &operations);
         Device::new(&clock, &format!("model {number}"), Box::new(limited))
@@ -80,9 +80,9 @@ pub fn judge(
         }));
     };
     let late = clock.sleep(TIME_NS);
-    let ran = std::panic::catch_unwind(AssertUnwindSafe(|| clock.run(first_of(acting, late))));
+    let ran = std::panic::catch_unwind(AssertUnwindSafe(|| clock.run(select(acting, late))));
     // Tasks that a panic left half done may panic again when they are dropped.
-    let forgotten = std::panic::catch_unwind(AssertUnwindSafe(|| clock.forget_all()));
+    let forgotten = std::panic::catch_unwind(AssertUnwindSafe(|| clock.shut_down()));
     match (ran, result.take()) {
         (Err(panic), _) => Err(format!("{action:?}: panic: {}", words_of(&panic))),
         (Ok(Err(stalled)), _) => Err(format!("{action:?}: {stalled}")),
@@ -155,7 +155,7 @@ async fn read_file(fs: &Fs, inode: Inode, mode: u32) -> Judged {
     Ok(is_well)
 }
 
-async fn check(clock: &Clock, devices: &[Device], options: &MountOptions) -> Judged {
+async fn check(clock: &Executor, devices: &[Device], options: &MountOptions) -> Judged {
     let options = MountOptions { read_only: true, ..options.clone() };
     let Ok((fs, _)) = Fs::mount(clock, devices, &options).await else { return Ok(false) };
     let mut is_well = fs.self_check().is_empty();
@@ -173,7 +173,7 @@ fn whole(fs: &Fs, when: &str) -> Result<(), Wrong> {
     if wrong.is_empty() { Ok(()) } else { Err(Wrong(format!("{when}: {}", wrong.join("; ")))) }
 }
 
-async fn work(clock: &Clock, devices: &[Device], options: &MountOptions, has_frames: bool) -> Judged {
+async fn work(clock: &Executor, devices: &[Device], options: &MountOptions, has_frames: bool) -> Judged {
     let Ok((fs, _)) = Fs::mount(clock, devices, options).await else { return Ok(false) };
     whole(&fs, "mounted")?;
     let mut is_well = read_all(&fs).await?;
@@ -233,7 +233,7 @@ async fn change(fs: &Fs) -> Result<(), FsError> {
     fs.sync().await
 }
 
-async fn scrub(clock: &Clock, devices: &[Device], options: &MountOptions) -> Judged {
+async fn scrub(clock: &Executor, devices: &[Device], options: &MountOptions) -> Judged {
     let Ok((fs, _)) = Fs::mount(clock, devices, options).await else { return Ok(false) };
     let mut is_well = fs.scrub_copies(true).await.is_ok();
     if fs.superblock().shape.is_some() {
@@ -252,7 +252,7 @@ async fn scrub(clock: &Clock, devices: &[Device], options: &MountOptions) -> Jud
     Ok(is_well & fs.unmount().await.is_ok())
 }
 
-async fn salvaged(clock: &Clock, devices: &[Device], drives: usize, options: &MountOptions) -> Judged {
+async fn salvaged(clock: &Executor, devices: &[Device], drives: usize, options: &MountOptions) -> Judged {
     let drives = &devices[..drives];
     let geometry = Geometry { blocks: SALVAGE_BLOCKS, kind: Kind::Plain };
     let fresh = Device::new(clock, "new metadata", Box::new(Memory::new(geometry)));

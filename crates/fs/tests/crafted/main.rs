@@ -13,7 +13,7 @@ mod pieces;
 
 use std::collections::BTreeMap;
 
-use imbrex_fs::Clock;
+use imbrex_fs::Executor;
 use imbrex_fs::device::model::Contents;
 use imbrex_fs::verify::cuts::fresh;
 use imbrex_fs::verify::trial::Trial;
@@ -58,7 +58,7 @@ fn trials() -> Vec<(&'static str, Trial)> {
 
 /// Makes a store: as a power cut leaves it, or cleanly unmounted.
 fn store(trial: &Trial, is_unmounted: bool) -> Vec<Contents> {
-    let (clock, trial) = (Clock::in_virtual_time(), trial.clone());
+    let (clock, trial) = (Executor::in_virtual_time(), trial.clone());
     let inner = clock.clone();
     let making = async move {
         let (fs, rig) = fresh(&inner, &trial).await.expect("a sound store is made");
@@ -81,7 +81,7 @@ fn store(trial: &Trial, is_unmounted: bool) -> Vec<Contents> {
         rig.contents()
     };
     let contents = clock.run(making).expect("nobody waits for ever");
-    clock.forget_all();
+    clock.shut_down();
     contents
 }
 

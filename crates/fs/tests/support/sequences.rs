@@ -7,7 +7,7 @@ use imbrex_fs::verify::cuts::{fresh, judge};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Toy, scripts};
-use imbrex_fs::{Bounds, Clock, Fs};
+use imbrex_fs::{Bounds, Executor, Fs};
 
 /// Returns a setting `IMBREX_FS_…` for longer runs.
 pub fn setting(name: &str, usual: u64) -> u64 {
@@ -48,13 +48,13 @@ pub fn judge_long_sequences_with_reads(toys: Vec<Toy>) {
 }
 
 /// Runs `task` with a new file system on `trial`.
-pub fn on<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Clock) -> T + 'static) -> T {
-    let (clock, trial) = (Clock::in_virtual_time(), trial.clone());
+pub fn on<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Executor) -> T + 'static) -> T {
+    let (clock, trial) = (Executor::in_virtual_time(), trial.clone());
     let own = clock.clone();
     let done = clock.run(async move {
         let (fs, rig) = fresh(&own, &trial).await.unwrap();
         task(fs, rig, own).await
     });
-    clock.forget_all();
+    clock.shut_down();
     done.unwrap()
 }

@@ -62,7 +62,7 @@ pub enum FilesError {
     #[error(transparent)]
     Output(#[from] OutputError),
     /// A result file would replace a file that another program wrote.
-    #[error("{} is there and was not written by imbrex; it was left alone: give --out another folder, or move it away", path.display())]
+    #[error("{} is there and was not written by imbrex; it is unchanged: give --out another folder, or move it away", path.display())]
     Foreign {
         /// Path of the file.
         path: PathBuf,

@@ -210,7 +210,7 @@ fn integrity(integrity: &Integrity) -> String {
         Integrity::RuleBreaks { rule_breaks, live_sectors_destroyed, first, request } => {
             let destroyed = match live_sectors_destroyed {
                 Some(sectors) => format!("{sectors} live sectors destroyed"),
-                None => "what they destroyed not counted".to_string(),
+                None => "destroyed live sectors not counted".to_string(),
             };
             format!(
                 "<td class=\"bad\"><b>✗ {rule_breaks} writes against the rules</b><small>{destroyed}; first at request \

@@ -36,7 +36,7 @@ pub struct Run<'a> {
 }
 
 /// Results of a run.
-pub struct Ran {
+pub struct RunOutput {
     /// Measurements of the engine.
     pub outcome: Outcome,
     /// Options of the run.
@@ -59,12 +59,12 @@ impl<'a> Run<'a> {
     }
 
     /// Executes the run with the requests of `source` to their end, without an observer.
-    pub fn of<S: Source + ?Sized>(self, source: &mut S) -> Result<Ran, Failure> {
+    pub fn of<S: Source + ?Sized>(self, source: &mut S) -> Result<RunOutput, Failure> {
         self.on(source, &mut Unobserved)
     }
 
     /// Executes the run with the requests of `source`, until they end or `observer` or the progress ends the run.
-    pub fn on<S: Source + ?Sized, O: Observer>(self, source: &mut S, observer: &mut O) -> Result<Ran, Failure> {
+    pub fn on<S: Source + ?Sized, O: Observer>(self, source: &mut S, observer: &mut O) -> Result<RunOutput, Failure> {
         let shown = self.shown.map(|(progress, name)| (progress, progress.requests(&name, source.expected_requests())));
         let mut watched = Watched { observer, shown, is_stopped: false };
         let begun = Instant::now();
@@ -73,13 +73,13 @@ impl<'a> Run<'a> {
         if let Some((_, bar)) = &watched.shown {
             bar.finish_and_clear();
         }
-        Ok(Ran { outcome, options: self.options, wall_seconds, is_stopped: watched.is_stopped })
+        Ok(RunOutput { outcome, options: self.options, wall_seconds, is_stopped: watched.is_stopped })
     }
 }
 
-impl Ran {
+impl RunOutput {
     /// Returns the run, or a failure if it was stopped: for callers that cannot use partial results.
-    pub fn whole(self) -> Result<Ran, Failure> {
+    pub fn whole(self) -> Result<RunOutput, Failure> {
         if self.is_stopped {
             return Err(Failure::interrupted());
         }

@@ -66,7 +66,7 @@ pub struct Share {
 ///
 /// Panics if either number is zero.
 pub fn shares(source: Box<dyn Source>, count: usize, at_once: usize) -> Vec<Share> {
-    assert!(count > 0 && at_once > 0, "{count} shares, {at_once} of them at once: somebody has to run");
+    assert!(count > 0 && at_once > 0, "{count} shares, {at_once} of them at once: both numbers must be above zero");
     let expected = source.expected_requests();
     let state = State {
         source: Some(source),

@@ -14,10 +14,10 @@ use sha2::{Digest, Sha256};
 
 use super::spec::{Several, Spec};
 use super::texts;
-use crate::asked::{Asked, BadWord};
 use crate::drives::find_profile;
 use crate::error::Failure;
 use crate::progress::Progress;
+use crate::simulate_options::{BadWord, SimulateOptions};
 use crate::simulation::Baseline;
 use crate::workload::{Workload, WorkloadOptions, hex};
 
@@ -190,7 +190,7 @@ fn substituted(word: &str, parameters: &[(String, String)]) -> String {
 }
 
 fn reading(options: &[(String, String)]) -> Result<WorkloadOptions, Failure> {
-    let mut asked = Asked::default();
+    let mut asked = SimulateOptions::default();
     for (name, word) in options {
         asked.set(name, word).map_err(BadWord::in_assignment)?;
     }
@@ -230,8 +230,8 @@ fn key(task: &Task, seed: u64) -> Result<String, Failure> {
 impl Task {
     /// Returns the options for the simulation of this point: on one thread, and without a baseline unless the options
     /// name one.
-    pub fn asked(&self) -> Result<Asked, Failure> {
-        let mut asked = Asked { baseline: Baseline::None, ..Asked::default() };
+    pub fn asked(&self) -> Result<SimulateOptions, Failure> {
+        let mut asked = SimulateOptions { baseline: Baseline::None, ..SimulateOptions::default() };
         for (name, word) in &self.options {
             asked.set(name, word).map_err(BadWord::in_assignment)?;
         }

@@ -15,8 +15,8 @@
 use toml::{Table, Value};
 
 use super::texts;
-use crate::asked::{Asked, BadWord};
 use crate::error::Failure;
+use crate::simulate_options::{BadWord, SimulateOptions};
 
 /// A name and its values, in order.
 pub type Several = (String, Vec<String>);
@@ -98,7 +98,7 @@ impl Spec {
                 return Err(Failure::usage(format!("option {name}: has no place in a sweep")).or_try("leaving it out"));
             }
             for value in values {
-                Asked::default().set(name, value).map_err(BadWord::in_assignment)?;
+                SimulateOptions::default().set(name, value).map_err(BadWord::in_assignment)?;
             }
         }
         Ok(self)

@@ -42,7 +42,7 @@ pub const INFO: LayerInfo = LayerInfo {
             key: "skip_dead",
             kind: ParameterKind::Switch,
             default: "off",
-            help: "do not rewrite neighbours that were never written or are trimmed; remembers what is live",
+            help: "do not rewrite neighbours that were never written or are trimmed; needs a map of live sectors",
         },
     ],
     records: &[record::Record::INFO],

@@ -43,7 +43,7 @@ pub const INFO: LayerInfo = LayerInfo {
             key: "rmw",
             kind: ParameterKind::Choice(&["tail", "whole"]),
             default: "tail",
-            help: "what a write reads and rewrites: from the first modified sector on, or the whole region",
+            help: "range that a write reads and rewrites: from the first modified sector on, or the whole region",
         },
         crate::region::rewrite::SAFETY,
     ],

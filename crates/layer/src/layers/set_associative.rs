@@ -28,7 +28,7 @@ use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 use crate::context::Context;
 use crate::info::LayerInfo;
 use crate::journal_records;
-use crate::layer::{Cache, Coming, Layer, MapMemory, Piece};
+use crate::layer::{Cache, Layer, MapMemory, Piece, PrefetchHint};
 use crate::map::run_list::{ABSENT, RunList, ShortRun};
 use crate::map::sparse::Sparse;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
@@ -77,7 +77,7 @@ pub const INFO: LayerInfo = LayerInfo {
             key: "rmw",
             kind: ParameterKind::Choice(&["whole", "tail"]),
             default: "whole",
-            help: "what a merge reads and rewrites: the whole region, or from the first modified sector on",
+            help: "range that a merge reads and rewrites: the whole region, or from the first modified sector on",
         },
         crate::region::rewrite::SAFETY,
     ],
@@ -98,7 +98,7 @@ journal_records! {
         2 => Trimmed { lba: Lba, sectors: Sectors } "trimmed",
         3 => Begin { lba: Lba, sectors: Sectors, pba: Pba } "the spare holds this run",
         4 => Merged { region: u64 } "merged: nothing of the region is cached",
-        5 => Filled { cache_region: u64, filled_sectors: u64 } "a cache region is filled so far",
+        5 => Filled { cache_region: u64, filled_sectors: u64 } "a cache region is filled up to filled_sectors",
     }
 }
 
@@ -363,17 +363,17 @@ impl SetAssociative {
 
     fn replay_append(&mut self, lba: Lba, sectors: Sectors, pba: Pba) -> Result<(), &'static str> {
         if !self.holds(lba, sectors) {
-            return Err("it lies past the capacity");
+            return Err("the run is empty or past the capacity");
         }
         let at = self.natives.locate(lba);
         let index = at.region % self.sets.len();
         let set = &mut self.sets[index];
         if at.offset + sectors > self.natives.sectors(at.region) {
-            return Err("it crosses the end of a native region");
+            return Err("the run crosses the end of a native region");
         }
         let end = set.start.0 + set.sectors;
         if pba < set.start || pba.0.checked_add(sectors.0).is_none_or(|last| last > end) {
-            return Err("it does not lie in its cache region");
+            return Err("the run does not lie in its cache region");
         }
         set.fill = set.fill.max((pba + sectors - set.start).0);
         let place = (pba - set.start).0 as u32;
@@ -399,7 +399,7 @@ impl SetAssociative {
 
     fn replay_trimmed(&mut self, lba: Lba, sectors: Sectors) -> Result<(), &'static str> {
         if !self.holds(lba, sectors) {
-            return Err("it lies past the capacity");
+            return Err("the run is empty or past the capacity");
         }
         self.map_absent(lba, sectors);
         Ok(())
@@ -469,7 +469,7 @@ impl Layer for SetAssociative {
         self.record_appends(plan);
     }
 
-    fn foresee(&self, lba: Lba, coming: Coming) {
+    fn prefetch(&self, lba: Lba, coming: PrefetchHint) {
         if lba.0 < self.natives.capacity().0 {
             self.list(self.natives.locate(lba).region).foresee(coming);
         }

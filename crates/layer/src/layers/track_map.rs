@@ -52,7 +52,7 @@ journal_records! {
         FIRST_LAYER_TAG => Swapped { zone: u32, hot_and_cold: (u16, u16), places: (u16, u16) }
             "two pseudo-tracks have changed places",
         FIRST_LAYER_TAG + 1 => Displaced { zone: u32, hot_and_cold: (u16, u16), places: (u16, u16), backup_pba: Pba }
-            "the same, and the hot one is still in the backup",
+            "two pseudo-tracks have changed places, and the hot one is still in the backup",
         FIRST_LAYER_TAG + 2 => Placed {} "the displaced pseudo-track is in its place",
     }
 }
@@ -471,7 +471,7 @@ impl<N: PlaceNumber> Translation for Map<N> {
             return false;
         }
         faced.iter().for_each(|span| push_runs_at(self, home, span, &mut kept));
-        kept.retain(|run| !(zone_holds(&cold_runs, run)));
+        kept.retain(|run| !(overlaps_any(&cold_runs, run)));
         let (late_read, late_write) = match relation {
             Relation::Apart => (Timing::ReadLate, Timing::WrittenLate),
             _ => (Timing::Normal, Timing::Normal),
@@ -597,7 +597,7 @@ impl<N: PlaceNumber> Translation for Map<N> {
 }
 
 /// Returns whether `run` overlaps one of `runs`.
-fn zone_holds(runs: &[TrackRun], run: &TrackRun) -> bool {
+fn overlaps_any(runs: &[TrackRun], run: &TrackRun) -> bool {
     runs.iter().any(|cold| cold.extent().intersection(run.extent()).is_some())
 }
 

@@ -145,7 +145,7 @@ impl PackedRuns {
 
     /// Returns the number of runs that begin at or before `offset`.
     #[inline]
-    pub fn begun_by(&self, offset: u32) -> usize {
+    pub fn upper_bound(&self, offset: u32) -> usize {
         if self.form == Form::Wide {
             return self.wide_begun_by(offset);
         }
@@ -368,7 +368,7 @@ mod tests {
                 array.splice(index, 0, &[ShortRun { offset, length: 2, place: 5 }]);
             }
             for offset in (first.saturating_sub(2)..first + 3 * count as u32 + 2).chain([u32::MAX]) {
-                prop_assert_eq!(array.begun_by(offset), offsets.partition_point(|&begin| begin <= offset));
+                prop_assert_eq!(array.upper_bound(offset), offsets.partition_point(|&begin| begin <= offset));
             }
         }
     }

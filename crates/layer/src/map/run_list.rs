@@ -8,7 +8,7 @@
 
 use super::packed_runs::PackedRuns;
 use super::prefetch::prefetch;
-use crate::layer::Coming;
+use crate::layer::PrefetchHint;
 
 /// The place of trimmed runs.
 pub const ABSENT: u32 = u32::MAX;
@@ -96,10 +96,10 @@ impl RunList {
 
     /// Prefetches memory for a search: for a later command the list's header, for the next one also the runs.
     #[inline]
-    pub fn foresee(&self, coming: Coming) {
+    pub fn foresee(&self, coming: PrefetchHint) {
         match coming {
-            Coming::Later => prefetch(self),
-            Coming::Next => self.runs.foresee(),
+            PrefetchHint::Later => prefetch(self),
+            PrefetchHint::Next => self.runs.foresee(),
         }
     }
 
@@ -129,7 +129,7 @@ impl RunList {
     /// `may_join` is set, the run may be merged with the run before it.
     pub fn overlay(&mut self, run: ShortRun, may_join: bool, mut hidden: impl FnMut(u32, u32, Option<u32>)) {
         debug_assert!(run.length > 0, "invariant 1: an empty run at {}", run.offset);
-        let begun = self.runs.begun_by(run.offset);
+        let begun = self.runs.upper_bound(run.offset);
         let before = begun.checked_sub(1).map(|before| self.runs.run(before));
         let reaches = before.is_some_and(|before| before.end() > run.offset);
         if let Some(same) = before.filter(|before| (before.offset, before.length) == (run.offset, run.length)) {
@@ -163,7 +163,7 @@ impl RunList {
 
     /// Returns the index of the first run that ends past `offset`.
     fn first_reaching(&self, offset: u32) -> usize {
-        let begun = self.runs.begun_by(offset);
+        let begun = self.runs.upper_bound(offset);
         let reaches = begun > 0 && self.runs.run(begun - 1).end() > offset;
         begun - usize::from(reaches)
     }

@@ -227,7 +227,7 @@ impl Regions {
 
     /// Returns the LBA whose native place is `pba`, if a region contains `pba`.
     pub fn lba_at(&self, pba: Pba) -> Option<Lba> {
-        let region = self.rows.begun_by(pba.0).checked_sub(1)?;
+        let region = self.rows.upper_bound(pba.0).checked_sub(1)?;
         let extent = self.extent(region);
         extent.contains(pba).then(|| self.first_lba(region) + (pba - extent.start))
     }

@@ -31,7 +31,8 @@ pub const SAFETY: ParameterInfo = ParameterInfo {
     key: "safety",
     kind: ParameterKind::Choice(&["power", "paper"]),
     default: "power",
-    help: "power: what a rewrite endangers is made safe first; paper: the paper's steps, which a power cut can undo",
+    help: "power: back up sectors that a rewrite could lose; paper: the paper's steps, in which a power cut can lose \
+           data",
 };
 
 /// A run to rewrite in place: its logical sectors and their physical place.

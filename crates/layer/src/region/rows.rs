@@ -45,7 +45,7 @@ impl Row {
     }
 
     /// Returns how many regions of the row begin at or before `position`.
-    fn begun_by(&self, position: u64) -> u64 {
+    fn upper_bound(&self, position: u64) -> u64 {
         match (position.checked_sub(self.start), self.step) {
             (None, _) => 0,
             (Some(_), 0) => 1,
@@ -129,9 +129,10 @@ impl Rows {
     }
 
     /// Returns how many regions begin at or before `position`.
-    pub fn begun_by(&self, position: u64) -> usize {
+    pub fn upper_bound(&self, position: u64) -> usize {
         let row = self.rows.partition_point(|row| row.start <= position);
-        row.checked_sub(1).map_or(0, |row| self.rows[row].first as usize + self.rows[row].begun_by(position) as usize)
+        row.checked_sub(1)
+            .map_or(0, |row| self.rows[row].first as usize + self.rows[row].upper_bound(position) as usize)
     }
 
     /// Returns the place of region `index`.
@@ -142,9 +143,9 @@ impl Rows {
 
     /// Returns the numbers of the regions that share a sector with `extent`, which is not empty.
     pub fn overlapping(&self, extent: Extent) -> Range<usize> {
-        let begun = self.begun_by(extent.start.0);
+        let begun = self.upper_bound(extent.start.0);
         let reaches_in = begun > 0 && self.extent(begun - 1).end() > extent.start;
-        begun - usize::from(reaches_in)..self.begun_by(extent.end().0 - 1)
+        begun - usize::from(reaches_in)..self.upper_bound(extent.end().0 - 1)
     }
 
     /// Returns the memory that the rows take now, in bytes.
@@ -229,7 +230,7 @@ mod tests {
                 let met: Vec<usize> = (0..naive.len()).filter(|&index| naive[index].intersection(extent).is_some()).collect();
                 prop_assert_eq!(at_once.overlapping(extent).collect::<Vec<_>>(), met);
                 let begun = naive.iter().filter(|region| region.start.0 <= start).count();
-                prop_assert_eq!(at_once.begun_by(start), begun);
+                prop_assert_eq!(at_once.upper_bound(start), begun);
             }
             let from = cut.0.min(naive.len());
             let to = cut.1.clamp(from, naive.len().max(from)).min(naive.len());

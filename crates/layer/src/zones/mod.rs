@@ -241,7 +241,7 @@ impl Zones {
             self.set(index, Condition::ImplicitlyOpen);
         }
         let more = u32::try_from(sectors).ok().and_then(|sectors| state.on_the_way.checked_add(sectors));
-        let more = more.expect("what is on its way to a drive fits in memory, so it is less than 2³² sectors");
+        let more = more.expect("data on their way to a drive fit in memory: they are less than 2³² sectors");
         self.changed(index).on_the_way = more;
         if sectors == room {
             self.set(index, Condition::Full);

@@ -165,7 +165,7 @@ fn device_counts(device: &Path) -> Result<Counted, Failure> {
     let name = device.file_name().expect("a device has a name").to_string_lossy().into_owned();
     let text = std::fs::read_to_string(format!("/sys/block/{name}/stat")).map_err(Failure::failed)?;
     parse_counts(&text)
-        .ok_or_else(|| Failure::failed(format!("/sys/block/{name}/stat: '{text}' is not what it should be")))
+        .ok_or_else(|| Failure::failed(format!("/sys/block/{name}/stat: '{text}' has no counts of reads and writes")))
 }
 
 /// Returns the completed reads and writes: fields 1 and 5 of `/sys/block/DEVICE/stat`.

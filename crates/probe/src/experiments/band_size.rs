@@ -24,10 +24,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: "Aghayev 2015 tests 9, 10",
     writes: true,
     needs: &["rotation", "type", "cleaning", "cleaning-order"],
-    tells: &["band_bytes_od", "band_bytes_md", "band_bytes_id", "mapping"],
+    properties: &["band_bytes_od", "band_bytes_md", "band_bytes_id", "mapping"],
     about_s: 900,
-    is_idle,
-    yields_to: |_| None,
+    skip_reason: is_idle,
+    run_after: |_| None,
     run,
 };
 

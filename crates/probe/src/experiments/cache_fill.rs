@@ -24,7 +24,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: "Aghayev 2015 tests 6, 7, 8",
     writes: true,
     needs: &["rotation", "mechanics", "type", "cache-place", "cleaning"],
-    tells: &[
+    properties: &[
         "cache_writes_4k_depth_1",
         "cache_raw_bytes",
         "map_entries",
@@ -34,8 +34,8 @@ pub const EXPERIMENT: Experiment = Experiment {
         "map_merge_time",
     ],
     about_s: 8000,
-    is_idle,
-    yields_to,
+    skip_reason: is_idle,
+    run_after: yields_to,
     run,
 };
 

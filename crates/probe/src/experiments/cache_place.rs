@@ -21,10 +21,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: "Aghayev 2015 test 2",
     writes: true,
     needs: &["rotation", "mechanics", "type", "cleaning"],
-    tells: &["cache_place", "cache_near"],
+    properties: &["cache_place", "cache_near"],
     about_s: 90,
-    is_idle,
-    yields_to,
+    skip_reason: is_idle,
+    run_after: yields_to,
     run,
 };
 

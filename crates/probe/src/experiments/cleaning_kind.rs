@@ -17,10 +17,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: "Aghayev 2015 test 3",
     writes: true,
     needs: &["rotation", "type"],
-    tells: &["cleaning", "idle_trigger"],
+    properties: &["cleaning", "idle_trigger"],
     about_s: 900,
-    is_idle: only_for_cached,
-    yields_to: |_| None,
+    skip_reason: only_for_cached,
+    run_after: |_| None,
     run,
 };
 

@@ -16,10 +16,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: "Aghayev 2015 tests 4, 5",
     writes: true,
     needs: &["rotation", "type", "cleaning"],
-    tells: &["cleaning_order", "cleaning_unit", "cleaning_time"],
+    properties: &["cleaning_order", "cleaning_unit", "cleaning_time"],
     about_s: 120,
-    is_idle,
-    yields_to: |_| None,
+    skip_reason: is_idle,
+    run_after: |_| None,
     run,
 };
 

@@ -28,10 +28,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: "Aghayev 2015 test 1",
     writes: true,
     needs: &["rotation"],
-    tells: &["type", "cache_medium", "write_latency", "bottom_writes", "stretch_bytes"],
+    properties: &["type", "cache_medium", "write_latency", "bottom_writes", "stretch_bytes"],
     about_s: 40,
-    is_idle: |_| None,
-    yields_to: |_| None,
+    skip_reason: |_| None,
+    run_after: |_| None,
     run,
 };
 

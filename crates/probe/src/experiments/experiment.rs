@@ -17,15 +17,15 @@ pub struct Experiment {
     /// Names of the experiments whose results it needs.
     pub needs: &'static [&'static str],
     /// Names of the properties that it may find.
-    pub tells: &'static [&'static str],
+    pub properties: &'static [&'static str],
     /// Estimated duration on a real drive, seconds. With a time budget, the experiment with most properties per second
     /// goes first.
     pub about_s: u32,
     /// Returns the reason why the experiment would tell nothing about this drive, or `None` if it would tell something.
-    pub is_idle: fn(&Verdict) -> Option<&'static str>,
+    pub skip_reason: fn(&Verdict) -> Option<&'static str>,
     /// Returns the name of another experiment that should run first, given the known properties, if that one is to run
     /// at all.
-    pub yields_to: fn(&Verdict) -> Option<&'static str>,
+    pub run_after: fn(&Verdict) -> Option<&'static str>,
     /// Runs the experiment.
     pub run: fn(&mut Bench<'_>) -> Result<(), TargetError>,
 }

@@ -30,14 +30,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: "our own",
     writes: true,
     needs: &["rotation", "type"],
-    tells: &["hot_tracks"],
+    properties: &["hot_tracks"],
     about_s: 3600,
-    is_idle: |verdict| match verdict.word("bottom_writes") {
+    skip_reason: |verdict| match verdict.word("bottom_writes") {
         Some("rewritten in place") => None,
-        Some(_) => Some("the drive buffers what is written to bottoms"),
+        Some(_) => Some("the drive buffers writes to bottom tracks"),
         None => Some("the drive is not known to be interlaced"),
     },
-    yields_to: |_| None,
+    run_after: |_| None,
     run,
 };
 

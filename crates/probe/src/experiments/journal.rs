@@ -16,10 +16,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: "Aghayev 2015 §4.3.1",
     writes: true,
     needs: &["rotation", "type", "cleaning", "cache-size"],
-    tells: &["packet_writes", "journal_quantum", "journal_payload", "journal_out_of_band"],
+    properties: &["packet_writes", "journal_quantum", "journal_payload", "journal_out_of_band"],
     about_s: 120,
-    is_idle,
-    yields_to: |_| None,
+    skip_reason: is_idle,
+    run_after: |_| None,
     run,
 };
 

@@ -7,8 +7,8 @@ use crate::target::TargetError;
 use crate::verdict::{Confidence, Value};
 
 /// Explanation for a drive that destroys data or refuses writes: it may be host-managed.
-pub(super) const HOST_MANAGED: &str = "it may be a host-managed drive, which says itself what it is: ask the machine it is in (lsblk -o \
-                            NAME,ZONED)";
+pub(super) const HOST_MANAGED: &str = "the drive may be host-managed, which it reports itself: ask the machine it is \
+                                       in (lsblk -o NAME,ZONED)";
 /// Name of the series of scattered writes, in the evidence.
 pub(super) const WIDE: &str = "random writes in 1 GiB";
 /// Name of the series of writes in a narrow range, in the evidence.
@@ -35,7 +35,7 @@ pub(super) fn take_back_if_lost(bench: &mut Bench<'_>, written: &[u64]) -> Resul
     }
     if lost > 0 {
         let because = format!(
-            "of {} blocks just written {lost} cannot be read any more: writes destroy what lies beside them; {HOST_MANAGED}",
+            "of {} blocks just written, {lost} are unreadable: writes destroy neighbouring blocks; {HOST_MANAGED}",
             written.len()
         );
         bench.verdict.conclude("type", Value::CannotTell, "", Confidence::Low, because, &[WIDE, NARROW]);

@@ -15,7 +15,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: "our own",
     writes: false,
     needs: &["rotation"],
-    tells: &[
+    properties: &[
         "track_bytes_od",
         "track_bytes_md",
         "track_bytes_id",
@@ -27,8 +27,8 @@ pub const EXPERIMENT: Experiment = Experiment {
         "queue_gain",
     ],
     about_s: 40,
-    is_idle: only_for_rotating,
-    yields_to: |_| None,
+    skip_reason: only_for_rotating,
+    run_after: |_| None,
     run,
 };
 
@@ -58,7 +58,7 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     for (share, bytes_name, skew_name) in TRACKS {
         let offset = bench.at_share(share).min(bench.last_offset((STEPS + 1) * STEP_BYTES));
         let Some(track) = track(bench, offset)? else {
-            let because = "blocks a fixed distance apart come by at no fixed distance in time".to_string();
+            let because = "blocks a fixed distance apart do not pass the head at fixed intervals".to_string();
             bench.verdict.conclude(bytes_name, Value::CannotTell, "B", Confidence::Low, because, &[TRACK]);
             continue;
         };

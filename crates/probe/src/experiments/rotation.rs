@@ -15,10 +15,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: "our own",
     writes: false,
     needs: &[],
-    tells: &["rotation"],
+    properties: &["rotation"],
     about_s: 10,
-    is_idle: |_| None,
-    yields_to: |_| None,
+    skip_reason: |_| None,
+    run_after: |_| None,
     run,
 };
 

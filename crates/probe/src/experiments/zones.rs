@@ -17,10 +17,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: "Aghayev 2015 test 11",
     writes: false,
     needs: &["rotation", "mechanics"],
-    tells: &["rate_od", "rate_id", "rate_zones", "layout", "zone_bytes_od", "zone_bytes_id"],
+    properties: &["rate_od", "rate_id", "rate_zones", "layout", "zone_bytes_od", "zone_bytes_id"],
     about_s: 400,
-    is_idle: only_for_rotating,
-    yields_to: |_| None,
+    skip_reason: only_for_rotating,
+    run_after: |_| None,
     run,
 };
 

@@ -247,7 +247,7 @@ fn take(stream: &mut impl Read, scratch: &mut [u8]) -> io::Result<Reply> {
     let mut data = Vec::new();
     if error == 0 && length > 0 {
         if length as u64 > OPERATION_BYTES_MAX {
-            return Err(io::Error::other("the server answers what was not asked"));
+            return Err(io::Error::other("the reply of the server does not fit the request"));
         }
         if cookie & WANTED != 0 {
             data.resize(length, 0);
@@ -299,7 +299,7 @@ impl Peek for Nbd {
         let reply = self.connection.receive()?;
         outcome(reply.error)?;
         if reply.data.len() != into.len() {
-            return Err(io::Error::other("the server answers what was not asked"));
+            return Err(io::Error::other("the reply of the server does not fit the request"));
         }
         into.copy_from_slice(&reply.data);
         Ok(())

@@ -26,13 +26,13 @@ pub(super) fn run(stream: &mut (impl Read + Write), name: &str) -> io::Result<Ex
     let (first, second) = (u64_at(&greeting, 0), u64_at(&greeting, 8));
     let flags = u16_at(&greeting, 16);
     if first != INIT_MAGIC {
-        return Err(io::Error::other("whoever listens there is no NBD server"));
+        return Err(io::Error::other("the program that listens there is no NBD server"));
     }
     if second == OLD_STYLE_MAGIC || flags & handshake_flag::FIXED_NEWSTYLE == 0 {
         return Err(io::Error::other("the server speaks only the oldest form of NBD"));
     }
     if second != OPTION_MAGIC {
-        return Err(io::Error::other("whoever listens there is no NBD server"));
+        return Err(io::Error::other("the program that listens there is no NBD server"));
     }
     let zeroes = flags & handshake_flag::NO_ZEROES == 0;
     stream.write_all(&u32::from(flags & (handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES)).to_be_bytes())?;

@@ -79,7 +79,7 @@ impl RealTime {
             }
             let answer = channel.answer().map_err(|error| TargetError::failed(place, error.to_string()))?;
             let Some((operation, begun)) = self.under_way.get_mut(answer.slot).and_then(Option::take) else {
-                return Err(TargetError::failed(place, "it answers what was not asked"));
+                return Err(TargetError::failed(place, "the target answered an operation that was not submitted"));
             };
             free.push(answer.slot);
             match answer.outcome {

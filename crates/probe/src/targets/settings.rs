@@ -91,6 +91,6 @@ mod tests {
         assert_eq!(read(&first), "128");
         std::fs::write(&first, "64").expect("written");
         drop(settings);
-        assert_eq!(read(&first), "64", "what was put back is not put back again");
+        assert_eq!(read(&first), "64", "a setting is put back once");
     }
 }

@@ -99,7 +99,7 @@ impl<M: Machine> VirtualTime<M> {
         self.machine.finished(&mut self.finished)?;
         let mut goes_on = true;
         for Finished { number, begin_ns, end_ns } in self.finished.drain(..) {
-            let operation = self.under_way.remove(&number).expect("the drive completes what was submitted, once");
+            let operation = self.under_way.remove(&number).expect("the drive completes each submitted operation once");
             self.now_ns = self.now_ns.max(end_ns);
             goes_on &= done(&Timed { operation, begin_ns, end_ns });
         }

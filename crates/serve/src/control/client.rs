@@ -20,7 +20,7 @@ pub enum AskError {
     #[error("the server ended before it answered")]
     Broken,
     /// The answer is not one of this protocol.
-    #[error("what answers at the control socket is no control socket of imbrex")]
+    #[error("the program at the control socket does not speak the protocol of imbrex")]
     Foreign,
     /// The server refused the request.
     #[error("{message}")]

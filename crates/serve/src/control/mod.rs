@@ -187,7 +187,7 @@ fn welcome(
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(ANSWER_TIME))?;
     if connections >= CONNECTIONS_MAX {
-        let refusal = Refusal::new("busy", format!("there are {CONNECTIONS_MAX} connections, as many as there may be"));
+        let refusal = Refusal::new("busy", format!("there are {CONNECTIONS_MAX} connections, the most allowed"));
         stream.write_all(line(&Value::Null, Err(refusal)).as_bytes())?;
         return Ok(None);
     }

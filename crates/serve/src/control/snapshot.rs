@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 use super::{Phase, Refusal, Served, Verb};
-use crate::front::Front;
+use crate::drive_server::DriveServer;
 
 pub(super) const VERB: Verb = Verb {
     name: "snapshot",
@@ -109,7 +109,7 @@ fn refusal(served: &Served, error: &SnapshotError) -> Refusal {
 }
 
 /// Stops a served drive from changing during the last step of a snapshot.
-struct Held<'a>(&'a Front);
+struct Held<'a>(&'a DriveServer);
 
 impl Hold for Held<'_> {
     fn hold(&self, last_step: &mut dyn FnMut() -> Result<(), SnapshotError>) -> Result<Duration, SnapshotError> {

@@ -13,13 +13,13 @@
 //! 3. When the kernel unmounts the directory, or a stop is requested, all data are written before the program ends.
 
 mod access_list;
+mod adapter;
 mod attribute_name;
-mod front;
+mod convert;
 mod groups;
 mod operations;
 mod read_ahead;
 mod requests;
-mod words;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,10 +28,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
-use imbrex_fs::clock::Clock;
+use imbrex_fs::executor::Executor;
 use imbrex_fs::{Fs, FsError};
 
-use self::front::Front;
+use self::adapter::FuseAdapter;
 use self::requests::Core;
 
 /// Interval at which a stop request is looked for.
@@ -93,10 +93,10 @@ impl Context {
 
 /// A mounted directory.
 pub struct Mount {
-    clock: Clock,
+    clock: Executor,
     context: Rc<Context>,
     core: Arc<Core<Context>>,
-    session: Session<Front>,
+    session: Session<FuseAdapter>,
     unmounter: SessionUnmounter,
     directory: PathBuf,
     below: Option<u64>,
@@ -141,7 +141,7 @@ fn config(words: &MountWords) -> Config {
 impl Mount {
     /// Mounts `fs` at `directory`. `answers` answers requests about the file system.
     pub fn new(
-        clock: &Clock,
+        clock: &Executor,
         fs: &Fs,
         directory: &Path,
         words: &MountWords,
@@ -150,7 +150,7 @@ impl Mount {
         let context = Rc::new(Context { fs: fs.clone(), answers, is_sync: words.sync });
         let core = Arc::new(Core::<Context>::new(clock));
         let below = read_ahead::device(directory);
-        let mut session = Session::new(Front::new(core.clone()), directory, &config(words))?;
+        let mut session = Session::new(FuseAdapter::new(core.clone()), directory, &config(words))?;
         let unmounter = session.unmount_callable();
         Ok(Mount { clock: clock.clone(), context, core, session, unmounter, directory: directory.into(), below })
     }

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use imbrex_fs::clock::{Clock, Joined, Notify};
+use imbrex_fs::executor::{Executor, JoinHandle, Notify};
 
 /// Maximum number of turns of the executor that the session's thread takes for a request. Meanwhile no thread reads the
 /// next request, so the mounting thread does the rest.
@@ -29,24 +29,24 @@ type Task = Pin<Box<dyn Future<Output = ()>>>;
 type Request<C> = Box<dyn FnOnce(Rc<C>) -> Task + Send>;
 
 /// The executor with its tasks, and the data with which the tasks work.
-struct Island<C> {
-    clock: Clock,
+struct CoreCell<C> {
+    clock: Executor,
     context: Rc<C>,
 }
 
-// SAFETY: an `Island` is full of counters and cells that are not made for two threads. Other handles to them are on the
-// thread that mounted, and must stay there (they are not `Send`). Another thread reaches the `Island` only through the
+// SAFETY: an `CoreCell` is full of counters and cells that are not made for two threads. Other handles to them are on the
+// thread that mounted, and must stay there (they are not `Send`). Another thread reaches the `CoreCell` only through the
 // lock of `Core`, and only while the mounting thread is inside `Core::work`. There the mounting thread touches the
-// `Island` under the same lock. The only code of its caller that it calls is `is_over`, which is `Send` and therefore
-// has no handle. At the end of `work`, also by a panic, the `Island` is taken back under the lock. Tasks on the
-// `Island` keep nothing that belongs to one thread, such as a guard of a lock.
+// `CoreCell` under the same lock. The only code of its caller that it calls is `is_over`, which is `Send` and therefore
+// has no handle. At the end of `work`, also by a panic, the `CoreCell` is taken back under the lock. Tasks on the
+// `CoreCell` keep nothing that belongs to one thread, such as a guard of a lock.
 #[allow(unsafe_code)]
-unsafe impl<C> Send for Island<C> {}
+unsafe impl<C> Send for CoreCell<C> {}
 
 /// The core, as both threads see it. Its tasks work with a `C`.
 pub struct Core<C> {
     /// Present only while [`Core::work`] runs.
-    island: Mutex<Option<Island<C>>>,
+    island: Mutex<Option<CoreCell<C>>>,
     queue: Mutex<VecDeque<Request<C>>>,
     /// Wakes the mounting thread.
     notify: Arc<Notify>,
@@ -58,7 +58,7 @@ pub struct Core<C> {
 
 impl<C> Core<C> {
     /// Creates a core that runs the executor `clock`.
-    pub fn new(clock: &Clock) -> Core<C> {
+    pub fn new(clock: &Executor) -> Core<C> {
         Core {
             island: Mutex::new(None),
             queue: Mutex::default(),
@@ -105,8 +105,8 @@ impl<C: 'static> Core<C> {
     }
 
     /// Executes the core's tasks until `is_over` returns true; calls `is_over` at least once per `look`.
-    pub fn work(&self, clock: &Clock, context: &Rc<C>, look: Duration, is_over: impl Fn() -> bool + Send) {
-        *self.locked_island() = Some(Island { clock: clock.clone(), context: context.clone() });
+    pub fn work(&self, clock: &Executor, context: &Rc<C>, look: Duration, is_over: impl Fn() -> bool + Send) {
+        *self.locked_island() = Some(CoreCell { clock: clock.clone(), context: context.clone() });
         let taken_back = TakenBack(self);
         while !is_over() {
             let wait = self.run_all(look);
@@ -116,11 +116,11 @@ impl<C: 'static> Core<C> {
     }
 
     /// Executes queued requests, on the session's thread.
-    fn run_requests(&self, island: &Option<Island<C>>) {
+    fn run_requests(&self, island: &Option<CoreCell<C>>) {
         let Some(island) = island else { return };
         island.clock.read_wall();
         let Some(last) = self.begin_all(island) else { return };
-        let is_left = !(0..TURNS_MAX).any(|_| last.take().is_some() || !island.clock.go_on());
+        let is_left = !(0..TURNS_MAX).any(|_| last.take().is_some() || !island.clock.tick());
         let next_ns = island.clock.next_event_ns().unwrap_or(u64::MAX);
         if is_left || island.clock.has_ready() || next_ns < self.wakes_ns.load(Ordering::Relaxed) {
             self.notify.notify();
@@ -133,7 +133,7 @@ impl<C: 'static> Core<C> {
         let island = island.as_ref().expect("it is there until the end of the work");
         loop {
             self.begin_all(island);
-            if !island.clock.go_on() {
+            if !island.clock.tick() {
                 break;
             }
         }
@@ -145,7 +145,7 @@ impl<C: 'static> Core<C> {
     }
 
     /// Starts a task for each queued request. Returns the handle of the last one.
-    fn begin_all(&self, island: &Island<C>) -> Option<Joined<()>> {
+    fn begin_all(&self, island: &CoreCell<C>) -> Option<JoinHandle<()>> {
         let mut last = None;
         while let Some(begin) = self.next_request() {
             last = Some(island.clock.spawn(begin(island.context.clone())));
@@ -163,12 +163,12 @@ impl<C: 'static> Core<C> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn locked_island(&self) -> MutexGuard<'_, Option<Island<C>>> {
+    fn locked_island(&self) -> MutexGuard<'_, Option<CoreCell<C>>> {
         self.island.lock().expect("no task of the core panics")
     }
 }
 
-/// Takes the `Island` from the session's thread when dropped, also during a panic.
+/// Takes the `CoreCell` from the session's thread when dropped, also during a panic.
 struct TakenBack<'a, C>(&'a Core<C>);
 
 impl<C> Drop for TakenBack<'_, C> {
@@ -189,7 +189,7 @@ mod tests {
 
     /// Executes `session` on its own thread beside the core. Returns the recorded numbers.
     fn notes_of(session: impl FnOnce(&Core<Notes>) + Send + 'static) -> Vec<u32> {
-        let (clock, context) = (Clock::on_the_wall(), Rc::new(Notes::default()));
+        let (clock, context) = (Executor::on_the_wall(), Rc::new(Notes::default()));
         let core = Arc::new(Core::<Notes>::new(&clock));
         let (shared, told) = (core.clone(), core.clone());
         let thread = std::thread::spawn(move || {
@@ -245,11 +245,11 @@ mod tests {
 
     #[test]
     fn what_comes_outside_the_work_waits_until_nobody_will_work() {
-        let (clock, context) = (Clock::on_the_wall(), Rc::new(Notes::default()));
+        let (clock, context) = (Executor::on_the_wall(), Rc::new(Notes::default()));
         let core = Core::<Notes>::new(&clock);
         let note = |number| core.give(move |notes: Rc<Notes>| async move { notes.borrow_mut().push(number) });
         note(1);
-        assert!(!clock.go_on(), "nobody works");
+        assert!(!clock.tick(), "nobody works");
         let looks = AtomicU64::new(0);
         core.work(&clock, &context, Duration::ZERO, || looks.fetch_add(1, Ordering::Relaxed) > 0);
         assert_eq!(*context.borrow(), [1]);

@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 
 use super::incoming::read_past;
 use super::protocol::*;
-use crate::front::Facts;
+use crate::drive_server::Facts;
 
 /// Maximum number of bytes of an option that is processed; a longer option is skipped and refused.
 const OPTION_BYTES_MAX: u32 = 64 << 10;

@@ -146,7 +146,7 @@ mod tests {
                     taken.extend_from_slice(&payload);
                 }
                 incoming.read_to_end(&mut taken).expect("it does not fail");
-                assert!(taken == all, "{asked} bytes at once, which come by {at_once}");
+                assert!(taken == all, "{asked} bytes at once, of which {at_once} arrive at a time");
                 assert!(!incoming.wait().expect("it does not fail"));
                 assert_eq!(
                     incoming.read_exact(&mut [0]).map_err(|error| error.kind()),

@@ -13,9 +13,9 @@ use super::handshake::Session;
 use super::incoming::Incoming;
 use super::protocol::*;
 use super::requests::{
-    Asked, Steps, holds_request, in_steps, io_of, next_request, refuse, reply, status, steps_of, write_both,
+    NbdRequest, Steps, holds_request, in_steps, io_of, next_request, refuse, reply, status, steps_of, write_both,
 };
-use crate::front::Front;
+use crate::drive_server::DriveServer;
 use crate::payload::Account;
 
 /// Number of bytes of collected replies at which they are sent, even if more requests wait.
@@ -25,7 +25,7 @@ const SPARE_BYTES_MAX: usize = 256 << 10;
 
 /// Serves one connection until it ends.
 pub(super) fn run(
-    front: &Front,
+    front: &DriveServer,
     account: &Arc<Account>,
     session: Session,
     reader: impl Read,
@@ -36,7 +36,7 @@ pub(super) fn run(
 
 /// A connection to an unpaced drive.
 struct Inline<'a, W> {
-    front: &'a Front,
+    front: &'a DriveServer,
     account: &'a Arc<Account>,
     session: Session,
     writer: W,
@@ -54,7 +54,7 @@ impl<W: Write> Inline<'_, W> {
             if self.out.is_empty() && self.half.is_none() {
                 self.half = Some((reader.waiting().len() + REQUEST_BYTES) / 2);
             }
-            let asked = Asked { request, session: self.session };
+            let asked = NbdRequest { request, session: self.session };
             let spare = self.spare_for(&request);
             // Held until the answer is sent or collected.
             let mut claim = self.account.claim();
@@ -74,7 +74,7 @@ impl<W: Write> Inline<'_, W> {
         self.send()
     }
 
-    fn serve(&mut self, asked: &Asked, io: Io) -> io::Result<()> {
+    fn serve(&mut self, asked: &NbdRequest, io: Io) -> io::Result<()> {
         let steps = steps_of(&asked.request, &io);
         if steps == Steps::Status {
             status(&mut self.out, self.front, asked);
@@ -187,7 +187,7 @@ mod tests {
         let drive = Drive::build(&spec, &profile).expect("it can be built");
         let header = header_of(&drive, &spec, &Making::default()).expect("it can have an image");
         let drive = EmulatedDrive::in_memory(header).expect("memory takes it");
-        let (front, pacer) = Front::start(drive, Pace::None, false);
+        let (front, pacer) = DriveServer::start(drive, Pace::None, false);
         let clients = Arc::new(Clients::new(4, 4, 1));
         let client = clients.admit(Peer::User(1), Duration::from_secs(1000), || {}).expect("a place");
         client.finished_handshake();

@@ -19,8 +19,8 @@ use imbrex_device::Io;
 use super::handshake::Session;
 use super::incoming::Incoming;
 use super::protocol::*;
-use super::requests::{Asked, Steps, in_steps, io_of, next_request, refuse, reply, status, steps_of, write_both};
-use crate::front::{Answer, Front, Target, came};
+use super::requests::{NbdRequest, Steps, in_steps, io_of, next_request, refuse, reply, status, steps_of, write_both};
+use crate::drive_server::{Answer, DriveServer, Target, backdate};
 use crate::payload::{Account, Claim};
 
 /// Maximum number of requests of one connection in flight.
@@ -69,7 +69,7 @@ struct Connection {
 
 /// Serves one connection until it ends.
 pub(super) fn run(
-    front: &Arc<Front>,
+    front: &Arc<DriveServer>,
     account: &Arc<Account>,
     session: Session,
     reader: impl Read,
@@ -96,7 +96,7 @@ impl Connection {
     }
 
     /// Reads and submits requests until the client sends no more.
-    fn take_all(self: &Arc<Connection>, front: &Arc<Front>, reader: impl Read) -> io::Result<()> {
+    fn take_all(self: &Arc<Connection>, front: &Arc<DriveServer>, reader: impl Read) -> io::Result<()> {
         let target: Arc<dyn Target> = self.clone();
         let mut reader = Incoming::new(reader);
         while let Some(request) = next_request(&mut reader, &self.account)? {
@@ -104,7 +104,7 @@ impl Connection {
             if !self.enter(&request) {
                 return Ok(());
             }
-            let asked = Asked { request, session: self.session };
+            let asked = NbdRequest { request, session: self.session };
             let (mut head, mut claim) = (Vec::new(), self.account.claim());
             let is_served = match io_of(&request, self.session, front, &mut reader, Vec::new(), &mut claim)? {
                 Err(error) => {
@@ -114,7 +114,7 @@ impl Connection {
                 Ok(io) => match steps_of(&request, &io) {
                     Steps::One => {
                         let (tag, late) = self.number(request, claim);
-                        front.submit(Io { tag, ..io }, came(seen, late), &target);
+                        front.submit(Io { tag, ..io }, backdate(seen, late), &target);
                         continue;
                     }
                     Steps::Status => {
@@ -198,7 +198,7 @@ impl Target for Connection {
         let mut state = self.lock();
         let Some((request, claim)) = state.submitted.remove(&answer.tag) else { return };
         let mut head = Vec::new();
-        reply(&mut head, &Asked { request, session: self.session }, &answer.outcome);
+        reply(&mut head, &NbdRequest { request, session: self.session }, &answer.outcome);
         let has_data = request.command == command::READ && answer.outcome.is_ok();
         let data = if has_data { answer.buffer } else { Vec::new() };
         let (payload_bytes, is_served, due) = (payload_bytes(&request), answer.outcome.is_ok(), answer.due);

@@ -12,7 +12,7 @@ pub fn errno_of(error: &DeviceError) -> u32 {
         | DeviceError::Destroyed { .. }
         | DeviceError::Unreadable { .. }
         | DeviceError::Lost { .. }
-        | DeviceError::Spoilt { .. }
+        | DeviceError::Corrupt { .. }
         | DeviceError::Stopped(_) => errno::EIO,
         DeviceError::Image { .. }
         | DeviceError::InUse { .. }

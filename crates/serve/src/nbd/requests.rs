@@ -12,7 +12,7 @@ use imbrex_device::{DeviceError, Io, IoKind};
 use super::handshake::Session;
 use super::incoming::{Incoming, read_past};
 use super::protocol::*;
-use crate::front::{Answer, Facts, Front};
+use crate::drive_server::{Answer, DriveServer, Facts};
 use crate::limits::PAYLOAD_STEP_BYTES;
 use crate::payload::{Account, Claim};
 
@@ -27,7 +27,7 @@ const ZEROES_BYTES: u64 = 1 << 20;
 
 /// A request, with the session needed for its answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct NbdRequest {
     pub(super) request: Request,
     pub(super) session: Session,
 }
@@ -67,7 +67,7 @@ pub(super) fn next_request(reader: &mut Incoming<impl Read>, account: &Account) 
 pub(super) fn io_of(
     request: &Request,
     session: Session,
-    front: &Front,
+    front: &DriveServer,
     reader: &mut impl Read,
     mut buffer: Vec<u8>,
     claim: &mut Claim,
@@ -218,8 +218,8 @@ pub(super) fn in_steps(steps: Steps, io: Io, serve: &mut dyn FnMut(Io) -> Answer
 }
 
 /// Appends the reply to `asked`, without the data of a read, which the caller sends after it.
-pub(super) fn reply(out: &mut Vec<u8>, asked: &Asked, outcome: &Result<(), DeviceError>) {
-    let Asked { request, session } = asked;
+pub(super) fn reply(out: &mut Vec<u8>, asked: &NbdRequest, outcome: &Result<(), DeviceError>) {
+    let NbdRequest { request, session } = asked;
     let is_read = request.command == command::READ;
     match outcome {
         Ok(()) if is_read && session.structured => {
@@ -231,7 +231,7 @@ pub(super) fn reply(out: &mut Vec<u8>, asked: &Asked, outcome: &Result<(), Devic
     }
 }
 
-pub(super) fn refuse(out: &mut Vec<u8>, asked: &Asked, error: u32, words: &str) {
+pub(super) fn refuse(out: &mut Vec<u8>, asked: &NbdRequest, error: u32, words: &str) {
     if asked.session.structured {
         error_chunk(out, asked.request.cookie, error, words);
     } else {
@@ -240,7 +240,7 @@ pub(super) fn refuse(out: &mut Vec<u8>, asked: &Asked, error: u32, words: &str) 
 }
 
 /// Appends the answer to BLOCK_STATUS.
-pub(super) fn status(out: &mut Vec<u8>, front: &Front, asked: &Asked) {
+pub(super) fn status(out: &mut Vec<u8>, front: &DriveServer, asked: &NbdRequest) {
     let Request { cookie, offset, length, flags, .. } = asked.request;
     let mut runs = Vec::new();
     let looked_at = u64::from(length).min(STATUS_BYTES_MAX);

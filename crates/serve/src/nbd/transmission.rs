@@ -12,13 +12,13 @@ use super::handshake::Session;
 use super::requests::SEND_STEP_BYTES;
 use super::{inline, paced};
 use crate::clients::Client;
-use crate::front::Front;
+use crate::drive_server::DriveServer;
 use crate::limits::Limits;
 use crate::payload::Account;
 
 /// Serves one connection until it ends; `account` is the client's.
 pub fn run(
-    front: &Arc<Front>,
+    front: &Arc<DriveServer>,
     account: &Arc<Account>,
     session: Session,
     reader: impl Read,

@@ -26,7 +26,7 @@ use abi::{DeviceInfo, KERNEL_SECTOR_BYTES, Parameters, attribute, feature, part}
 use control::{Control, Words, no_ring};
 use queue::{Agreed, Queue};
 
-use crate::front::{Facts, Front};
+use crate::drive_server::{DriveServer, Facts};
 use imbrex_device::zoned::ZonedMode;
 
 /// Maximum number of requests in flight: the queue of a SATA drive, and as many again for the block layer's own queueing.
@@ -50,7 +50,7 @@ pub struct BlockDevice {
 
 impl BlockDevice {
     /// Creates `/dev/ublkbN` for the drive behind `front`; without a number, the first free one.
-    pub fn start(front: Arc<Front>, number: Option<u32>) -> Result<BlockDevice, Words> {
+    pub fn start(front: Arc<DriveServer>, number: Option<u32>) -> Result<BlockDevice, Words> {
         let mut parameters = parameters(front.facts())?;
         let mut control = Control::open()?;
         let is_zoned = front.facts().zones.is_some();
@@ -136,7 +136,11 @@ fn open_when_there(number: u32) -> Result<File, Words> {
 }
 
 /// Starts the thread of the queue. Returns when the thread is about to ask the driver for requests.
-fn begin_queue(front: Arc<Front>, device: File, agreed: Agreed) -> Result<JoinHandle<std::io::Result<()>>, Words> {
+fn begin_queue(
+    front: Arc<DriveServer>,
+    device: File,
+    agreed: Agreed,
+) -> Result<JoinHandle<std::io::Result<()>>, Words> {
     let (made, is_made) = mpsc::channel();
     let thread = std::thread::Builder::new().name("ublk".into()).spawn(move || {
         let queue = Queue::new(front, device, agreed);

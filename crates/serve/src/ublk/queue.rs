@@ -31,7 +31,7 @@ use super::abi::{ABORTED, KERNEL_SECTOR_BYTES, QUEUE_DEPTH_MAX};
 use super::abi::{Descriptor, QueueCommand, bytes_offset, command, operation};
 use super::control::in_request;
 use super::zones::{self, Ruling, Zones};
-use crate::front::{Answer, Front, Target, came};
+use crate::drive_server::{Answer, DriveServer, Target, backdate};
 
 /// User data of a wake-up in the ring; other events carry a tag.
 const WAKE: u64 = u64::MAX;
@@ -88,7 +88,7 @@ enum Room {
 
 /// The queue of a device.
 pub struct Queue {
-    front: Arc<Front>,
+    front: Arc<DriveServer>,
     agreed: Agreed,
     device: File,
     ring: IoUring<squeue::Entry128, cqueue::Entry>,
@@ -109,7 +109,7 @@ pub struct Queue {
 
 impl Queue {
     /// Creates the queue of the device behind the character device `device`. Must be called in the thread that runs the queue.
-    pub fn new(front: Arc<Front>, device: File, agreed: Agreed) -> io::Result<Queue> {
+    pub fn new(front: Arc<DriveServer>, device: File, agreed: Agreed) -> io::Result<Queue> {
         assert!(usize::from(agreed.depth) <= QUEUE_DEPTH_MAX, "the driver has no deeper queues");
         let depth = usize::from(agreed.depth);
         // One entry for each tag and one for the socket: such a ring is never full.
@@ -261,7 +261,7 @@ impl Queue {
             let answer = self.front.serve(io);
             self.answer(answer);
         } else {
-            self.front.submit(io, came(Instant::now(), self.late), &self.target);
+            self.front.submit(io, backdate(Instant::now(), self.late), &self.target);
         }
     }
 
@@ -380,7 +380,7 @@ fn errno_of(error: &DeviceError) -> i32 {
         | DeviceError::Destroyed { .. }
         | DeviceError::Unreadable { .. }
         | DeviceError::Lost { .. }
-        | DeviceError::Spoilt { .. }
+        | DeviceError::Corrupt { .. }
         | DeviceError::Stopped(_) => libc::EIO,
         DeviceError::Image { .. }
         | DeviceError::InUse { .. }

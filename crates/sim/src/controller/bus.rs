@@ -40,7 +40,7 @@ impl Medium<'_> {
         if end <= outgoing.held_until {
             return SimTime::ZERO;
         }
-        let reading = self.reading.as_mut().expect("what the buffer lacks is being read");
+        let reading = self.reading.as_mut().expect("sectors missing from the buffer are being read");
         reading.time_of(self.actuator, end, &mut self.spent)
     }
 

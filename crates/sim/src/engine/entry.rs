@@ -2,7 +2,7 @@
 //! capacity.
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimTime, TrackPiece};
-use imbrex_layer::{Coming, Medium};
+use imbrex_layer::{Medium, PrefetchHint};
 use imbrex_trace::{Request, Source, TraceError, When};
 
 use super::{Engine, Fit};
@@ -89,25 +89,27 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.queued_changes += usize::from(command.operation != Operation::Read);
         self.queued_for_cache += usize::from(self.is_cacheable(&command));
         if !self.queue.is_empty() {
-            self.drive.layer.foresee(command.lba, Coming::Later);
+            self.drive.layer.prefetch(command.lba, PrefetchHint::Later);
         }
         self.outstanding += 1;
         self.queue.push(waiting);
     }
 
     /// Passes the layer a hint about the operation that follows the one about to be served.
-    pub(super) fn foresee_next(&self) {
+    pub(super) fn prefetch_next(&self) {
         if let Some(next) = self.queue.oldest() {
-            return self.drive.layer.foresee(self.queue.get(next).command.lba, Coming::Next);
+            return self.drive.layer.prefetch(self.queue.get(next).command.lba, PrefetchHint::Next);
         }
         let (first, rest) = match &self.peeked {
             Some(peeked) => (Some(peeked), self.source.upcoming().first()),
             None => (self.source.upcoming().first(), self.source.upcoming().get(1)),
         };
-        for (request, coming) in
-            first.map(|first| (first, Coming::Next)).into_iter().chain(rest.map(|rest| (rest, Coming::Later)))
+        for (request, coming) in first
+            .map(|first| (first, PrefetchHint::Next))
+            .into_iter()
+            .chain(rest.map(|rest| (rest, PrefetchHint::Later)))
         {
-            self.drive.layer.foresee(Lba(request.command.lba.0 / self.sectors_per_unit), coming);
+            self.drive.layer.prefetch(Lba(request.command.lba.0 / self.sectors_per_unit), coming);
         }
     }
 

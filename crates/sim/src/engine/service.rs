@@ -36,7 +36,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         if self.cache.is_on() {
             self.discard_overtaken();
         }
-        self.foresee_next();
+        self.prefetch_next();
         if let Some(target) = &chosen.target {
             self.timing.actuator_mut().expect(*target);
         }

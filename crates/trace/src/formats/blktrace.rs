@@ -266,7 +266,7 @@ impl Part {
         let more = fill(&mut self.reader, &mut self.event[EVENT_BYTES..])
             .map_err(|cause| unpacking_failed(&self.name, self.offset, cause))?;
         if EVENT_BYTES + more < whole {
-            return Err(self.malformed("the file ends within what follows an event: it is cut short".into()));
+            return Err(self.malformed("the file ends within the data of an event: it is cut short".into()));
         }
         self.time_ns = Some(event.time_ns);
         Ok(())

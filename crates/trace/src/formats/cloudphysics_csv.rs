@@ -22,7 +22,7 @@ pub const FORMAT: Format = Format {
     detect: |head| if is_header(head.first_line()) { Confidence::Yes } else { Confidence::No },
     open: |input, options| {
         let (unit, why) = match options.time_unit {
-            Some(unit) => (unit, "as told"),
+            Some(unit) => (unit, "the unit that was given"),
             None => unit_of(&Head::of(&input)),
         };
         let note = format!("times taken as {unit}: {why}");

@@ -54,14 +54,14 @@ pub struct WorkloadError {
 
 /// A problem and its remedy, without a place: the error of functions that parse single values.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Complaint {
+pub(super) struct WordError {
     pub problem: String,
     pub remedy: String,
 }
 
-impl Complaint {
-    pub fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Complaint {
-        Complaint { problem: problem.into(), remedy: remedy.into() }
+impl WordError {
+    pub fn new(problem: impl Into<String>, remedy: impl Into<String>) -> WordError {
+        WordError { problem: problem.into(), remedy: remedy.into() }
     }
 
     pub fn at(self, place: WordPlace) -> WorkloadError {

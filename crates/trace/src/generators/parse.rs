@@ -10,7 +10,7 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Complaint, WordPlace, WorkloadError};
+use super::error::{WordError, WordPlace, WorkloadError};
 use super::spec::{Job, Phase, Whole, WorkloadSpec};
 use super::words::{self, Effect};
 
@@ -42,7 +42,7 @@ pub(super) fn from_words(text: &str) -> Result<WorkloadSpec, WorkloadError> {
         let words = split_words(piece, index + 1, first_character)?;
         let place = WordPlace::Character { phase: index + 1, character: first_character };
         if words.is_empty() {
-            return Err(Complaint::new("a phase without words", "write rw=… or take the semicolon out").at(place));
+            return Err(WordError::new("a phase without words", "write rw=… or take the semicolon out").at(place));
         }
         builder.phase(index + 1, &words)?;
         first_character += piece.chars().count() + 1;
@@ -72,7 +72,7 @@ fn split_words(piece: &str, phase: usize, first_character: usize) -> Result<Vec<
                 value.push_str(part);
             }
             (None, _) if part.is_empty() => {
-                return Err(Complaint::new("nothing between two commas", "take one out").at(place));
+                return Err(WordError::new("nothing between two commas", "take one out").at(place));
             }
             (None, _) => words.push(Word { place, key: part.to_string(), value: None }),
         }
@@ -93,7 +93,7 @@ pub(super) fn from_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     };
     let table = DeTable::parse(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
-        Complaint::new(error.message().to_string(), "write TOML: key = \"value\"").at(line(offset))
+        WordError::new(error.message().to_string(), "write TOML: key = \"value\"").at(line(offset))
     })?;
     let mut builder = Builder::new();
     let common = table_words(table.get_ref(), &line)?;
@@ -103,7 +103,7 @@ pub(super) fn from_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     };
     builder.common(&common)?;
     let place = line(phases.span().start);
-    let not_tables = || Complaint::new("phase is not a list of tables", "write [[phase]] above each phase");
+    let not_tables = || WordError::new("phase is not a list of tables", "write [[phase]] above each phase");
     for (index, phase) in phases.get_ref().as_array().ok_or_else(|| not_tables().at(place.clone()))?.iter().enumerate()
     {
         let table = phase.get_ref().as_table().ok_or_else(|| not_tables().at(line(phase.span().start)))?;
@@ -124,7 +124,7 @@ fn table_words(table: &DeTable<'_>, line: &dyn Fn(usize) -> WordPlace) -> Result
 }
 
 /// Converts a TOML value to the text of the value in fio's words.
-fn toml_value(value: &DeValue<'_>) -> Result<String, Complaint> {
+fn toml_value(value: &DeValue<'_>) -> Result<String, WordError> {
     match value {
         DeValue::String(text) => Ok(text.trim().to_string()),
         DeValue::Integer(integer) if integer.radix() == 10 => Ok(integer.as_str().to_string()),
@@ -134,7 +134,7 @@ fn toml_value(value: &DeValue<'_>) -> Result<String, Complaint> {
             let values = values.iter().map(|value| toml_value(value.get_ref())).collect::<Result<Vec<_>, _>>()?;
             Ok(values.join(","))
         }
-        _ => Err(Complaint::new("not a value a word takes", "write a string, a decimal number, true or false")),
+        _ => Err(WordError::new("not a value a word takes", "write a string, a decimal number, true or false")),
     }
 }
 
@@ -154,7 +154,7 @@ impl Builder {
     /// Sets the words that all phases inherit.
     fn common(&mut self, words: &[Word]) -> Result<(), WorkloadError> {
         if let Some(word) = words.iter().find(|word| word.key == "idle") {
-            let complaint = Complaint::new("idle is a phase", "write it in a [[phase]] of its own");
+            let complaint = WordError::new("idle is a phase", "write it in a [[phase]] of its own");
             return Err(complaint.at(word.place.clone()));
         }
         self.inherited = self.job(words)?;
@@ -164,8 +164,8 @@ impl Builder {
     fn phase(&mut self, number: usize, words: &[Word]) -> Result<(), WorkloadError> {
         if let Some(idle) = words.iter().find(|word| word.key == "idle") {
             if let Some(other) = words.iter().find(|word| !std::ptr::eq(*word, idle)) {
-                let complaint = Complaint::new(
-                    format!("'{}' beside idle, which is a phase by itself", other.key),
+                let complaint = WordError::new(
+                    format!("'{}' is in one phase with idle, which is a phase of its own", other.key),
                     "put a semicolon between them",
                 );
                 return Err(complaint.at(other.place.clone()));
@@ -190,7 +190,7 @@ impl Builder {
             let info = words::named(&word.key).ok_or_else(|| unknown(word))?;
             if let Some((_, earlier)) = fields.iter().find(|(field, _)| *field == info.field) {
                 let problem = format!("'{}' beside '{earlier}' in one phase: they set the same", info.key);
-                return Err(Complaint::new(problem, "give one of them").at(word.place.clone()));
+                return Err(WordError::new(problem, "give one of them").at(word.place.clone()));
             }
             fields.push((info.field, info.key));
             let value = match &word.value {
@@ -215,7 +215,7 @@ impl Builder {
             Effect::Whole { set, .. } => {
                 if self.whole_given.contains(&info.key) {
                     let problem = format!("'{}' holds for the whole workload, but is given twice", info.key);
-                    return Err(Complaint::new(problem, "give it in one phase only").at(word.place.clone()));
+                    return Err(WordError::new(problem, "give it in one phase only").at(word.place.clone()));
                 }
                 self.whole_given.push(info.key);
                 set(&mut self.whole, value).map_err(|complaint| blame(word, complaint))
@@ -237,36 +237,36 @@ impl Builder {
     fn finish(self) -> Result<WorkloadSpec, WorkloadError> {
         let runs = self.phases.iter().any(|phase| matches!(phase, Phase::Run(_)));
         if !runs {
-            return Err(Complaint::new("it makes no requests", "add a phase with rw=…").at(WordPlace::Workload));
+            return Err(WordError::new("it makes no requests", "add a phase with rw=…").at(WordPlace::Workload));
         }
         if let Some(index) = self.other_pace() {
-            let complaint = Complaint::new(
-                "rate_iops holds for some phases only, and no one queue serves both kinds",
+            let complaint = WordError::new(
+                "rate_iops is set for some phases only; a workload has a rate in all phases or in none",
                 "give each phase a rate_iops, or none",
             );
             return Err(complaint.at(WordPlace::Phase(index + 1)));
         }
         let ends_idle = matches!(self.phases.last(), Some(Phase::Idle(_)));
         if ends_idle && self.whole.loops == 1 {
-            let complaint = Complaint::new("no request ends this idleness", "add a phase after it, or loops=2");
+            let complaint = WordError::new("no request follows this pause", "add a phase after it, or loops=2");
             return Err(complaint.at(WordPlace::Phase(self.phases.len())));
         }
         Ok(WorkloadSpec { phases: self.phases, whole: self.whole })
     }
 }
 
-fn blame(word: &Word, complaint: Complaint) -> WorkloadError {
+fn blame(word: &Word, complaint: WordError) -> WorkloadError {
     let value = word.value.as_deref().unwrap_or("");
-    Complaint::new(format!("'{}={value}': {}", word.key, complaint.problem), complaint.remedy).at(word.place.clone())
+    WordError::new(format!("'{}={value}': {}", word.key, complaint.problem), complaint.remedy).at(word.place.clone())
 }
 
 fn unknown(word: &Word) -> WorkloadError {
     let keys: Vec<_> = words::words().iter().map(|info| info.key).collect();
-    Complaint::new(format!("unknown word '{}'", word.key), format!("there are: {}", keys.join(", ")))
+    WordError::new(format!("unknown word '{}'", word.key), format!("there are: {}", keys.join(", ")))
         .at(word.place.clone())
 }
 
 fn missing_value(word: &Word, info: &words::WordInfo) -> WorkloadError {
-    Complaint::new(format!("'{}' has no value", info.key), format!("write {}={}", info.key, info.takes))
+    WordError::new(format!("'{}' has no value", info.key), format!("write {}={}", info.key, info.takes))
         .at(word.place.clone())
 }

@@ -25,7 +25,7 @@
 use imbrex_units::{Command, SimDuration, SimTime};
 
 use super::distribution::{Distribution, Sampler};
-use super::error::{Complaint, WordPlace, WorkloadError};
+use super::error::{WordError, WordPlace, WorkloadError};
 use super::quantity::Share;
 use super::random::{Stream, mix};
 use crate::request::{Request, Source, TraceError, When};
@@ -125,7 +125,7 @@ struct PcDay {
 /// Returns the workload on a drive of `device_sectors` sectors.
 pub(super) fn build(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
     if device_sectors < FOOTPRINT_SECTORS_MIN {
-        let complaint = Complaint::new("pc-day needs a drive of 1 GiB or more", "use a larger drive");
+        let complaint = WordError::new("pc-day needs a drive of 1 GiB or more", "use a larger drive");
         return Err(complaint.at(WordPlace::Workload));
     }
     Ok(Box::new(PcDay::new(device_sectors.min(FOOTPRINT_SECTORS_MAX), seed)))

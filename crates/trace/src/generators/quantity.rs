@@ -8,7 +8,7 @@ use std::fmt;
 
 use imbrex_units::{SimDuration, quantity};
 
-use super::error::Complaint;
+use super::error::WordError;
 
 /// A share of a whole, in millionths.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -99,9 +99,9 @@ fn decimal(value: u64, places: u32) -> String {
 }
 
 /// Parses a size in bytes.
-pub(super) fn bytes(text: &str) -> Result<u64, Complaint> {
+pub(super) fn bytes(text: &str) -> Result<u64, WordError> {
     quantity::exact_bytes(text)
-        .ok_or_else(|| Complaint::new(format!("'{text}' is not a size"), "write one such as 4k, 64KiB, 1.5GiB or 25MB"))
+        .ok_or_else(|| WordError::new(format!("'{text}' is not a size"), "write one such as 4k, 64KiB, 1.5GiB or 25MB"))
 }
 
 /// Prints a size in the largest unit of which it is a whole multiple.
@@ -115,22 +115,22 @@ pub(super) fn print_bytes(bytes: u64) -> String {
 }
 
 /// Parses a size in bytes or a share of the drive: `10GiB`, `25%`.
-pub(super) fn span(text: &str) -> Result<Span, Complaint> {
+pub(super) fn span(text: &str) -> Result<Span, WordError> {
     match text.strip_suffix('%') {
         Some(_) => share(text).map(Span::Share),
         None => bytes(text).map(Span::Bytes).map_err(|complaint| {
-            Complaint::new(complaint.problem, format!("{}, or a share of the drive such as 25%", complaint.remedy))
+            WordError::new(complaint.problem, format!("{}, or a share of the drive such as 25%", complaint.remedy))
         }),
     }
 }
 
 /// Parses a share in percent, with or without the sign.
-pub(super) fn share(text: &str) -> Result<Share, Complaint> {
+pub(super) fn share(text: &str) -> Result<Share, WordError> {
     quantity::fixed(text.strip_suffix('%').unwrap_or(text).trim(), 4)
         .filter(|&millionths| millionths <= Share::MILLIONTHS as u64)
         .map(|millionths| Share(millionths as u32))
         .ok_or_else(|| {
-            Complaint::new(
+            WordError::new(
                 format!("'{text}' is not a percentage"),
                 "write a number from 0 to 100, with at most four decimals",
             )
@@ -138,9 +138,9 @@ pub(super) fn share(text: &str) -> Result<Share, Complaint> {
 }
 
 /// Parses a duration. A number without a unit counts units of `bare_ns` nanoseconds.
-pub(super) fn duration(text: &str, bare_ns: u64) -> Result<SimDuration, Complaint> {
+pub(super) fn duration(text: &str, bare_ns: u64) -> Result<SimDuration, WordError> {
     quantity::exact_duration_ns(text, bare_ns).map(SimDuration).ok_or_else(|| {
-        Complaint::new(format!("'{text}' is not a duration"), "write one such as 500us, 2ms, 10s, 30m or 2h")
+        WordError::new(format!("'{text}' is not a duration"), "write one such as 500us, 2ms, 10s, 30m or 2h")
     })
 }
 
@@ -160,15 +160,15 @@ pub(super) fn print_duration(duration: SimDuration) -> String {
 }
 
 /// Parses a whole number.
-pub(super) fn count(text: &str) -> Result<u64, Complaint> {
+pub(super) fn count(text: &str) -> Result<u64, WordError> {
     quantity::count(text)
-        .ok_or_else(|| Complaint::new(format!("'{text}' is not a whole number"), "write one such as 7 or 1_000_000"))
+        .ok_or_else(|| WordError::new(format!("'{text}' is not a whole number"), "write one such as 7 or 1_000_000"))
 }
 
 /// Parses a rate per second. Returns thousandths.
-pub(super) fn rate(text: &str) -> Result<u64, Complaint> {
+pub(super) fn rate(text: &str) -> Result<u64, WordError> {
     quantity::fixed(text, 3).ok_or_else(|| {
-        Complaint::new(format!("'{text}' is not a rate"), "write requests per second, such as 200 or 5.9")
+        WordError::new(format!("'{text}' is not a rate"), "write requests per second, such as 200 or 5.9")
     })
 }
 
@@ -178,20 +178,20 @@ pub(super) fn print_rate(thousandths: u64) -> String {
 }
 
 /// Parses a switch: on or off.
-pub(super) fn switch(text: &str) -> Result<bool, Complaint> {
+pub(super) fn switch(text: &str) -> Result<bool, WordError> {
     match text {
         "1" | "on" | "true" => Ok(true),
         "0" | "off" | "false" => Ok(false),
-        _ => Err(Complaint::new(format!("'{text}' is neither on nor off"), "write on or off")),
+        _ => Err(WordError::new(format!("'{text}' is neither on nor off"), "write on or off")),
     }
 }
 
 /// Parses a finite real number.
-pub(super) fn real(text: &str) -> Result<f64, Complaint> {
+pub(super) fn real(text: &str) -> Result<f64, WordError> {
     text.parse::<f64>()
         .ok()
         .filter(|value| value.is_finite())
-        .ok_or_else(|| Complaint::new(format!("'{text}' is not a number"), "write one such as 1.1"))
+        .ok_or_else(|| WordError::new(format!("'{text}' is not a number"), "write one such as 1.1"))
 }
 
 #[cfg(test)]

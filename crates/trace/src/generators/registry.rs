@@ -57,7 +57,7 @@ const OTHERS: [BuiltIn; 10] = [
     ),
     words(
         "random-4k",
-        "half a million random 4 KiB writes all over the drive, 31 at a time: past what many disk caches take",
+        "half a million random 4 KiB writes all over the drive, 31 at a time: more than many disk caches hold",
         "rw=randwrite,bs=4k,number_ios=500000,iodepth=31",
     ),
     words(
@@ -94,7 +94,7 @@ const OTHERS: [BuiltIn; 10] = [
     ),
     words(
         "cassuto-random",
-        "uniform 4 KiB writes flat out, as in Cassuto 2010 §IV.C: a million, past the point where caches are full",
+        "a million uniform 4 KiB writes without pauses, as in Cassuto 2010 §IV.C: more than caches hold",
         "rw=randwrite,bs=4k,number_ios=1000000",
     ),
     BuiltIn {

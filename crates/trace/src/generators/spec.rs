@@ -8,7 +8,7 @@
 use imbrex_units::{Operation, SimDuration};
 
 use super::distribution::Distribution;
-use super::error::Complaint;
+use super::error::WordError;
 use super::quantity::{Share, Span};
 
 /// Bytes of a sector.
@@ -206,15 +206,15 @@ impl Job {
     }
 
     /// Checks that the words do not contradict each other.
-    pub fn check(&self) -> Result<(), Complaint> {
+    pub fn check(&self) -> Result<(), WordError> {
         if self.ends_with_region() && self.size.is_none() {
-            return Err(Complaint::new(
+            return Err(WordError::new(
                 "it never ends",
                 "add number_ios=…, io_size=…, runtime=… or size=… (size=100% is the whole drive)",
             ));
         }
         if self.rate_thousandths > 0 && !self.thinktime.is_zero() {
-            return Err(Complaint::new(
+            return Err(WordError::new(
                 "rate_iops and thinktime both say when requests come",
                 "leave out one, or set the inherited one to 0",
             ));
@@ -223,22 +223,22 @@ impl Job {
         self.check_random_map()
     }
 
-    fn check_suffix(&self) -> Result<(), Complaint> {
+    fn check_suffix(&self) -> Result<(), WordError> {
         if self.pattern.random || self.pattern.suffix.is_multiple_of(SECTOR_BYTES) {
             return Ok(());
         }
-        Err(Complaint::new(
+        Err(WordError::new(
             format!("a stride of {} bytes is not whole sectors", self.pattern.suffix),
             "write a multiple of 512",
         ))
     }
 
-    fn check_random_map(&self) -> Result<(), Complaint> {
+    fn check_random_map(&self) -> Result<(), WordError> {
         if !self.random_map || !self.pattern.random {
             return Ok(());
         }
         let complain = |problem: &str, remedy: &str| {
-            Err(Complaint::new(format!("randommap=on writes each block once, but {problem}"), remedy))
+            Err(WordError::new(format!("randommap=on writes each block once, but {problem}"), remedy))
         };
         if self.single_size().is_none() {
             return complain("block sizes differ", "give one bs for all operations, or randommap=off");

@@ -338,7 +338,7 @@ fn errors_say_where_and_what_to_do() {
         ("rw=write,,size=1m", "phase 1, character 10: nothing between two commas", "take one out"),
         ("size=1m,seed=2;seed=3", "phase 2, character 16: 'seed' holds for the whole", "one phase only"),
         ("size=1m;idle=2h,rw=read", "phase 2, character 17: 'rw' beside idle", "semicolon"),
-        ("size=1m;idle=2h", "phase 2: no request ends this idleness", "add a phase after it"),
+        ("size=1m;idle=2h", "phase 2: no request follows this pause", "add a phase after it"),
         ("idle=2h,idle=2h", "phase 1, character 9: 'idle' beside idle", "semicolon"),
         ("idle=2h", "workload: it makes no requests", "rw="),
         ("rw=wrote,size=1m", "phase 1, character 1: 'rw=wrote': 'wrote' is no pattern", "randtrim"),

@@ -13,7 +13,7 @@
 use imbrex_units::{Command, Lba, Operation};
 
 use super::distribution::Sampler;
-use super::error::Complaint;
+use super::error::WordError;
 use super::permutation::Permutation;
 use super::quantity::Share;
 use super::random::{Stream, mix};
@@ -86,7 +86,7 @@ impl Walk {
     /// # Errors
     ///
     /// If the region does not fit on the drive, or a block does not fit in the region.
-    pub fn new(job: &Job, device_sectors: u64, seed: u64, ordinal: u64) -> Result<Walk, Complaint> {
+    pub fn new(job: &Job, device_sectors: u64, seed: u64, ordinal: u64) -> Result<Walk, WordError> {
         let (region_first, region_sectors) = region(job, device_sectors)?;
         let blocks = |bytes: u64| region_sectors / (bytes / SECTOR_BYTES);
         let map = match job.single_size() {
@@ -258,17 +258,17 @@ impl Lane {
 /// # Errors
 ///
 /// If the region does not fit on the drive, or a block does not fit in the region.
-fn region(job: &Job, device_sectors: u64) -> Result<(u64, u64), Complaint> {
+fn region(job: &Job, device_sectors: u64) -> Result<(u64, u64), WordError> {
     let first = job.offset.sectors(device_sectors);
     let Some(behind) = device_sectors.checked_sub(first) else {
-        return Err(Complaint::new(
+        return Err(WordError::new(
             format!("offset={} lies past the drive's {device_sectors} sectors", job.offset),
             "write a smaller one, or a share such as offset=50%",
         ));
     };
     let sectors = job.size.map_or(behind, |size| size.sectors(device_sectors));
     if sectors > behind {
-        return Err(Complaint::new(
+        return Err(WordError::new(
             format!("its region of {sectors} sectors from {first} on reaches past the drive's {device_sectors}"),
             "write a smaller size, a share such as size=50%, or none for the rest of the drive",
         ));
@@ -276,7 +276,7 @@ fn region(job: &Job, device_sectors: u64) -> Result<(u64, u64), Complaint> {
     let sizes = job.operations().iter().flat_map(|&operation| job.sizes.get(operation));
     let largest = sizes.map(|size| size.bytes).max().expect("a job has a block size") / SECTOR_BYTES;
     if largest > sectors {
-        return Err(Complaint::new(
+        return Err(WordError::new(
             format!("its region of {sectors} sectors does not hold a block of {largest}"),
             "write a larger size or a smaller bs",
         ));

@@ -9,7 +9,7 @@ use std::fmt;
 use imbrex_units::SimDuration;
 
 use super::distribution::{AccessZone, Distribution};
-use super::error::Complaint;
+use super::error::WordError;
 use super::quantity as read;
 use super::quantity::{Share, print_bytes, print_duration, print_rate};
 use super::spec::{Job, Mode, Pattern, PerOperation, Phase, SECTOR_BYTES, SizeShare, Whole, WorkloadSpec};
@@ -36,9 +36,9 @@ pub struct WordInfo {
 /// The effect of a word.
 pub(super) enum Effect {
     /// The word sets a field of its phase and of the later phases.
-    Job { set: fn(&mut Job, &str) -> Result<(), Complaint>, print: fn(&Job) -> Option<String> },
+    Job { set: fn(&mut Job, &str) -> Result<(), WordError>, print: fn(&Job) -> Option<String> },
     /// The word sets a field of the whole workload.
-    Whole { set: fn(&mut Whole, &str) -> Result<(), Complaint>, print: fn(&Whole) -> String },
+    Whole { set: fn(&mut Whole, &str) -> Result<(), WordError>, print: fn(&Whole) -> String },
     /// The word is an idle phase.
     Idle,
 }
@@ -48,7 +48,7 @@ const fn job(
     takes: &'static str,
     default: &'static str,
     help: &'static str,
-    set: fn(&mut Job, &str) -> Result<(), Complaint>,
+    set: fn(&mut Job, &str) -> Result<(), WordError>,
     print: fn(&Job) -> Option<String>,
 ) -> WordInfo {
     WordInfo { key, takes, default, help, field: key, bare: false, list: false, effect: Effect::Job { set, print } }
@@ -60,7 +60,7 @@ const fn alias(
     field: &'static str,
     takes: &'static str,
     help: &'static str,
-    set: fn(&mut Job, &str) -> Result<(), Complaint>,
+    set: fn(&mut Job, &str) -> Result<(), WordError>,
 ) -> WordInfo {
     let effect = Effect::Job { set, print: |_| None };
     WordInfo { key, takes, default: "", help, field, bare: false, list: false, effect }
@@ -70,7 +70,7 @@ const fn whole(
     key: &'static str,
     default: &'static str,
     help: &'static str,
-    set: fn(&mut Whole, &str) -> Result<(), Complaint>,
+    set: fn(&mut Whole, &str) -> Result<(), WordError>,
     print: fn(&Whole) -> String,
 ) -> WordInfo {
     let effect = Effect::Whole { set, print };
@@ -116,7 +116,7 @@ const WORDS: &[WordInfo] = &[
             "bssplit",
             "SIZE/PERCENT:…[,…]",
             "",
-            "block sizes and their shares of the requests; those without a percentage divide what is left",
+            "block sizes and their shares of the requests; sizes without a percentage divide the rest",
             |job, text| set(&mut job.sizes, per_operation(text, split_sizes)),
             |job| print_sizes(job, false),
         )
@@ -125,7 +125,7 @@ const WORDS: &[WordInfo] = &[
         "blockalign",
         "SIZE",
         "the smallest block size",
-        "what random places are multiples of; 0 is the default again",
+        "alignment of random places; 0 sets the default",
         |job, text| set(&mut job.align_bytes, sector_bytes(text)),
         |job| Some(print_bytes(job.align_bytes)),
     ),
@@ -133,7 +133,7 @@ const WORDS: &[WordInfo] = &[
         "size",
         "SIZE|PERCENT%",
         "the drive, from offset on",
-        "the region; alone it also ends the phase, after one pass or as many bytes",
+        "size of the region; if no other word ends the phase, it ends after one pass or this many bytes",
         |job, text| set(&mut job.size, read::span(text).map(Some)),
         |job| job.size.map(|size| size.to_string()),
     ),
@@ -149,7 +149,7 @@ const WORDS: &[WordInfo] = &[
         "io_size",
         "SIZE",
         "",
-        "bytes after which the phase ends, however large the region; 0 is no such end",
+        "bytes after which the phase ends, however large the region; 0 sets no such limit",
         |job, text| set(&mut job.io_bytes, read::bytes(text)),
         |job| Some(print_bytes(job.io_bytes)),
     ),
@@ -157,7 +157,7 @@ const WORDS: &[WordInfo] = &[
         "number_ios",
         "COUNT",
         "",
-        "reads, writes and trims after which the phase ends (flushes come on top); 0 is no such end",
+        "reads, writes and trims after which the phase ends (flushes come on top); 0 sets no such limit",
         |job, text| set(&mut job.number_ios, read::count(text)),
         |job| Some(job.number_ios.to_string()),
     ),
@@ -165,7 +165,7 @@ const WORDS: &[WordInfo] = &[
         "runtime",
         "DURATION",
         "",
-        "simulated time after which the phase ends; a bare number is seconds, 0 is no such end",
+        "simulated time after which the phase ends; a bare number is seconds, 0 sets no such limit",
         |job, text| set(&mut job.runtime, read::duration(text, 1_000_000_000)),
         |job| Some(print_duration(job.runtime)),
     ),
@@ -183,14 +183,14 @@ const WORDS: &[WordInfo] = &[
             "randommap",
             "on|off",
             "off",
-            "each block of the region once before any comes again",
+            "every block of the region is drawn once before any is drawn again",
             |job, text| set(&mut job.random_map, read::switch(text)),
             |job| Some(print_switch(job.random_map)),
         )
     },
     WordInfo {
         bare: true,
-        ..alias("norandommap", "randommap", "", "the default: blocks are drawn without looking back", |job, text| {
+        ..alias("norandommap", "randommap", "", "the default: a block may be drawn again at any time", |job, text| {
             set(&mut job.random_map, read::switch(text).map(|off| !off))
         })
     },
@@ -200,7 +200,7 @@ const WORDS: &[WordInfo] = &[
             "percentage_random",
             "PERCENT[,PERCENT[,PERCENT]]",
             "100",
-            "of a random pattern's requests, those at a random place; the others follow their predecessor",
+            "share of a random pattern's requests at a random place; the others begin where the previous one ended",
             |job, text| set(&mut job.random_share, per_operation(text, read::share)),
             |job| Some(print_list(&job.random_share, |share| share.to_string())),
         )
@@ -209,18 +209,18 @@ const WORDS: &[WordInfo] = &[
         "rwmixread",
         "PERCENT",
         "50",
-        "reads among the requests of rw and randrw",
+        "share of reads among the requests of rw and randrw",
         |job, text| set(&mut job.read_share, read::share(text)),
         |job| Some(job.read_share.to_string()),
     ),
-    alias("rwmixwrite", "rwmixread", "PERCENT", "the rest of rwmixread", |job, text| {
+    alias("rwmixwrite", "rwmixread", "PERCENT", "share of writes; the reads are the rest", |job, text| {
         set(&mut job.read_share, read::share(text).map(Share::rest))
     }),
     job(
         "thinktime",
         "DURATION",
         "0",
-        "waited once a place in the queue is free; a bare number is microseconds",
+        "pause before a request once the queue has a free place; a bare number is microseconds",
         |job, text| set(&mut job.thinktime, read::duration(text, 1_000)),
         |job| Some(print_duration(job.thinktime)),
     ),
@@ -236,7 +236,7 @@ const WORDS: &[WordInfo] = &[
         "rate_iops",
         "RATE",
         "",
-        "requests per second in all, made on time whether or not the drive keeps up; 0 is no rate",
+        "requests per second in all, made on time whether or not the drive keeps up; 0 sets no rate",
         |job, text| set(&mut job.rate_thousandths, read::rate(text)),
         |job| Some(print_rate(job.rate_thousandths)),
     ),
@@ -275,7 +275,7 @@ const WORDS: &[WordInfo] = &[
         key: "idle",
         takes: "DURATION",
         default: "",
-        help: "a phase by itself: nothing for this long after all before it has completed",
+        help: "a phase of its own: a pause of this length after all earlier requests have completed",
         field: "idle",
         bare: false,
         list: false,
@@ -291,14 +291,14 @@ const WORDS: &[WordInfo] = &[
     whole(
         "seed",
         "1",
-        "what the workload's random numbers depend on",
+        "seed of the workload's random numbers",
         |whole, text| set(&mut whole.seed, read::count(text)),
         |whole| whole.seed.to_string(),
     ),
     whole(
         "loops",
         "1",
-        "times all phases are gone through, with other random numbers each",
+        "number of passes through all phases, each with other random numbers",
         |whole, text| set(&mut whole.loops, positive(text)),
         |whole| whole.loops.to_string(),
     ),
@@ -351,43 +351,43 @@ impl fmt::Display for WorkloadSpec {
     }
 }
 
-fn set<T>(field: &mut T, value: Result<T, Complaint>) -> Result<(), Complaint> {
+fn set<T>(field: &mut T, value: Result<T, WordError>) -> Result<(), WordError> {
     *field = value?;
     Ok(())
 }
 
-fn positive(text: &str) -> Result<u64, Complaint> {
+fn positive(text: &str) -> Result<u64, WordError> {
     match read::count(text)? {
-        0 => Err(Complaint::new("it cannot be 0", "write 1 or more")),
+        0 => Err(WordError::new("it cannot be 0", "write 1 or more")),
         count => Ok(count),
     }
 }
 
-fn depth(text: &str) -> Result<u32, Complaint> {
-    u32::try_from(positive(text)?).map_err(|_| Complaint::new(format!("'{text}' is too deep"), "write less than 2^32"))
+fn depth(text: &str) -> Result<u32, WordError> {
+    u32::try_from(positive(text)?).map_err(|_| WordError::new(format!("'{text}' is too deep"), "write less than 2^32"))
 }
 
-fn sector_bytes(text: &str) -> Result<u64, Complaint> {
+fn sector_bytes(text: &str) -> Result<u64, WordError> {
     let bytes = read::bytes(text)?;
     if bytes % SECTOR_BYTES != 0 {
-        return Err(Complaint::new(format!("{text} is not whole sectors"), "write a multiple of 512"));
+        return Err(WordError::new(format!("{text} is not whole sectors"), "write a multiple of 512"));
     }
     Ok(bytes)
 }
 
-fn block_bytes(text: &str) -> Result<u64, Complaint> {
+fn block_bytes(text: &str) -> Result<u64, WordError> {
     let bytes = sector_bytes(text)?;
     if bytes == 0 || bytes / SECTOR_BYTES > u32::MAX as u64 {
-        return Err(Complaint::new(format!("a block of {text} is not possible"), "write 512 to 1T"));
+        return Err(WordError::new(format!("a block of {text} is not possible"), "write 512 to 1T"));
     }
     Ok(bytes)
 }
 
-fn rate_process(text: &str) -> Result<bool, Complaint> {
+fn rate_process(text: &str) -> Result<bool, WordError> {
     match text {
         "linear" => Ok(false),
         "poisson" => Ok(true),
-        _ => Err(Complaint::new(format!("'{text}' is no rate_process"), "write linear or poisson")),
+        _ => Err(WordError::new(format!("'{text}' is no rate_process"), "write linear or poisson")),
     }
 }
 
@@ -406,12 +406,12 @@ const PATTERNS: [(&str, Mode, bool); 8] = [
     ("randtrim", Mode::Trim, true),
 ];
 
-fn pattern(text: &str) -> Result<Pattern, Complaint> {
+fn pattern(text: &str) -> Result<Pattern, WordError> {
     let (name, suffix) = text.split_once(':').map_or((text, None), |(name, suffix)| (name, Some(suffix)));
     let known = if name == "readwrite" { "rw" } else { name };
     let Some(&(_, mode, random)) = PATTERNS.iter().find(|(pattern, ..)| *pattern == known) else {
         let names: Vec<_> = PATTERNS.iter().map(|(name, ..)| *name).collect();
-        return Err(Complaint::new(format!("'{name}' is no pattern"), format!("write one of {}", names.join(", "))));
+        return Err(WordError::new(format!("'{name}' is no pattern"), format!("write one of {}", names.join(", "))));
     };
     let suffix = match suffix {
         None => 0,
@@ -434,23 +434,23 @@ fn print_pattern(pattern: Pattern) -> String {
 /// Parses one value, or two or three separated by commas, each with `one`.
 fn per_operation<T: Clone + PartialEq>(
     text: &str,
-    one: fn(&str) -> Result<T, Complaint>,
-) -> Result<PerOperation<T>, Complaint> {
+    one: fn(&str) -> Result<T, WordError>,
+) -> Result<PerOperation<T>, WordError> {
     let values = text.split(',').map(|part| one(part.trim())).collect::<Result<Vec<_>, _>>()?;
     PerOperation::from_list(values)
-        .ok_or_else(|| Complaint::new("more than three values", "give one each for reads, writes and trims"))
+        .ok_or_else(|| WordError::new("more than three values", "give one each for reads, writes and trims"))
 }
 
 fn print_list<T: Clone + PartialEq>(values: &PerOperation<T>, one: impl Fn(&T) -> String) -> String {
     values.to_list().into_iter().map(one).collect::<Vec<_>>().join(",")
 }
 
-fn single_size(text: &str) -> Result<Vec<SizeShare>, Complaint> {
+fn single_size(text: &str) -> Result<Vec<SizeShare>, WordError> {
     Ok(vec![SizeShare { bytes: block_bytes(text)?, share: Share::ALL }])
 }
 
 /// Parses `4k/60:64k/40`. Sizes without a percentage divide the rest equally.
-fn split_sizes(text: &str) -> Result<Vec<SizeShare>, Complaint> {
+fn split_sizes(text: &str) -> Result<Vec<SizeShare>, WordError> {
     let mut sizes = Vec::new();
     for part in text.split(':') {
         let (size, percent) = part.split_once('/').unwrap_or((part, ""));
@@ -461,7 +461,7 @@ fn split_sizes(text: &str) -> Result<Vec<SizeShare>, Complaint> {
     let open = sizes.iter().filter(|(_, share)| share.is_none()).count() as u64;
     let left = (Share::MILLIONTHS as u64).checked_sub(given).filter(|&left| open > 0 || left == 0);
     let Some(left) = left else {
-        return Err(Complaint::new(
+        return Err(WordError::new(
             "the percentages do not add up to 100",
             "make them, or leave one empty: 4k/60:64k/",
         ));
@@ -493,18 +493,18 @@ fn print_sizes(job: &Job, as_single: bool) -> Option<String> {
     Some(print_list(sizes, |list| list.iter().map(one).collect::<Vec<_>>().join(":")))
 }
 
-fn distribution(text: &str) -> Result<Distribution, Complaint> {
+fn distribution(text: &str) -> Result<Distribution, WordError> {
     let (name, argument) = text.split_once(':').unwrap_or((text, ""));
     match name {
         "random" if argument.is_empty() => Ok(Distribution::Uniform),
         "zipf" => Ok(Distribution::Zipf { theta: between(argument, 0.0, 100.0, "zipf:1.1")? }),
         "pareto" => Ok(Distribution::Pareto { power: between(argument, 0.0, 1.0, "pareto:0.2")? }),
         "normal" => match read::share(argument)? {
-            Share::NONE => Err(Complaint::new("a deviation of 0 leaves one block", "write one such as normal:10")),
+            Share::NONE => Err(WordError::new("a deviation of 0 leaves one block", "write one such as normal:10")),
             deviation => Ok(Distribution::Normal { deviation }),
         },
         "zoned" => zones(argument),
-        _ => Err(Complaint::new(
+        _ => Err(WordError::new(
             format!("'{text}' is no distribution"),
             "write random, zipf:1.1, pareto:0.2, normal:10 or zoned:60/10:40/90",
         )),
@@ -512,29 +512,29 @@ fn distribution(text: &str) -> Result<Distribution, Complaint> {
 }
 
 /// Parses a number strictly between `low` and `high`.
-fn between(text: &str, low: f64, high: f64, example: &str) -> Result<f64, Complaint> {
+fn between(text: &str, low: f64, high: f64, example: &str) -> Result<f64, WordError> {
     let value = read::real(text).ok().filter(|&value| low < value && value < high);
     value.ok_or_else(|| {
-        Complaint::new(format!("'{text}' is not between {low} and {high}"), format!("write one such as {example}"))
+        WordError::new(format!("'{text}' is not between {low} and {high}"), format!("write one such as {example}"))
     })
 }
 
-fn zones(text: &str) -> Result<Distribution, Complaint> {
+fn zones(text: &str) -> Result<Distribution, WordError> {
     const REMEDY: &str = "write requests/region in percent, such as zoned:60/10:30/20:10/70";
     let mut zones = Vec::new();
     for part in text.split(':') {
         let Some((requests, region)) = part.split_once('/') else {
-            return Err(Complaint::new(format!("'{part}' is no zone"), REMEDY));
+            return Err(WordError::new(format!("'{part}' is no zone"), REMEDY));
         };
         zones.push(AccessZone { requests: read::share(requests)?, region: read::share(region)? });
     }
     let sum = |of: fn(&AccessZone) -> Share| zones.iter().map(|zone| of(zone).millionths() as u64).sum::<u64>();
     let whole = Share::MILLIONTHS as u64;
     if sum(|zone| zone.requests) != whole || sum(|zone| zone.region) != whole {
-        return Err(Complaint::new("the zones' requests and their regions must each add up to 100 percent", REMEDY));
+        return Err(WordError::new("the zones' requests and their regions must each add up to 100 percent", REMEDY));
     }
     if zones.iter().any(|zone| zone.region == Share::NONE && zone.requests != Share::NONE) {
-        return Err(Complaint::new("a zone has requests but no place", REMEDY));
+        return Err(WordError::new("a zone has requests but no place", REMEDY));
     }
     Ok(Distribution::Zoned(zones))
 }
@@ -553,6 +553,6 @@ fn print_distribution(distribution: &Distribution) -> String {
 }
 
 /// Parses the length of an idle phase.
-pub(super) fn idle(text: &str) -> Result<SimDuration, Complaint> {
+pub(super) fn idle(text: &str) -> Result<SimDuration, WordError> {
     read::duration(text, 1_000_000_000)
 }

@@ -15,7 +15,7 @@ pub(super) fn time_ns(request: &Request, name: &str) -> Result<u64, TraceError> 
             place: name.into(),
             reason:
                 "the workload has no times of its own: its requests follow the drive's answers, and a trace cannot \
-                     say that"
+                 store that"
                     .into(),
             cause: None,
         }),
@@ -30,7 +30,7 @@ pub(super) fn time_ns(request: &Request, name: &str) -> Result<u64, TraceError> 
 pub(super) fn bytes_of(request: &Request, name: &str) -> Result<(u64, u64), TraceError> {
     let offset_bytes = request.command.lba.0.checked_mul(SECTOR_BYTES).ok_or_else(|| TraceError {
         place: name.into(),
-        reason: format!("{} lies past 2^64 bytes, which the format cannot say", request.command.lba),
+        reason: format!("{} lies past 2^64 bytes, which the format cannot store", request.command.lba),
         cause: None,
     })?;
     Ok((offset_bytes, u64::from(request.command.sectors) * SECTOR_BYTES))

@@ -7,12 +7,12 @@
 
 use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Unit};
 use imbrex::report::figure::{Drawing, Figure, Layout};
-use imbrex_fs::clock::Cause;
 use imbrex_fs::device::{BLOCK_BYTES, Spent};
+use imbrex_fs::executor::Cause;
 use imbrex_fs::load::bench::Kind;
 use imbrex_fs::load::bench::timeline::{Pace, State};
 
-use super::Ran;
+use super::BenchOutput;
 use super::document::Stretch;
 use super::page::in_words;
 
@@ -22,7 +22,7 @@ const SIZE: (f64, f64) = (580.0, 330.0);
 pub const NO_CLEANING: &str = "Nothing was cleaned.";
 
 /// Returns whether zones were cleaned.
-pub fn has_cleaning(ran: &Ran) -> bool {
+pub fn has_cleaning(ran: &BenchOutput) -> bool {
     ran.stretches().iter().any(|stretch| stretch.grew(|state| state.zones_cleaned + state.blocks_cleaned) > Some(0))
 }
 
@@ -42,14 +42,14 @@ fn a_second(stretch: &Stretch<'_>, amount: u64) -> f64 {
 }
 
 /// Returns all figures that have data.
-pub fn all(ran: &Ran) -> Vec<Figure> {
+pub fn all(ran: &BenchOutput) -> Vec<Figure> {
     let figures =
         [rate(ran), latency(ran), busy(ran), totals(ran), written(ran), cleaning(ran), held_back(ran), fill(ran)];
     figures.into_iter().flatten().collect()
 }
 
 /// Returns a chart of `lines` over time, with marks where phases begin.
-fn over_time(ran: &Ran, id: &str, title: &str, y: Axis, lines: Vec<Line<'_>>) -> Drawing {
+fn over_time(ran: &BenchOutput, id: &str, title: &str, y: Axis, lines: Vec<Line<'_>>) -> Drawing {
     let mut chart = Chart::new(id, format!("{title} over time"), Axis::linear("time", Unit::Nanoseconds), y)
         .described(format!("{title} over the time of the run, in steps."))
         .sized(SIZE.0, SIZE.1);
@@ -82,7 +82,7 @@ fn figure(id: &'static str, title: &'static str, caption: &str, panes: Vec<(&str
     (!panes.is_empty()).then_some(Figure { id, title, caption, layout: Layout::Tabs, is_wide: false, panes })
 }
 
-fn rate(ran: &Ran) -> Option<Figure> {
+fn rate(ran: &BenchOutput) -> Option<Figure> {
     let axis = || Axis::linear("operations/s", Unit::Count);
     let all = vec![line("all", 0, |stretch| Some(a_second(stretch, stretch.pace().count)))];
     let kinds = ran.kinds();
@@ -97,10 +97,15 @@ fn rate(ran: &Ran) -> Option<Figure> {
         ("by kind", over_time(ran, "rate-kinds", "Operations a second by kind", axis(), by_kind.collect())),
         ("bytes", over_time(ran, "rate-bytes", "Bytes a second", Axis::linear("bytes/s", Unit::BytesPerSecond), bytes)),
     ];
-    figure("rate", "Operations", "What applications had done, each step the mean of its time.", panes)
+    figure(
+        "rate",
+        "Operations",
+        "Operations that completed for applications; each step is the mean over its time.",
+        panes,
+    )
 }
 
-fn latency(ran: &Ran) -> Option<Figure> {
+fn latency(ran: &BenchOutput) -> Option<Figure> {
     let shown = |ns: u64, pace: &Pace| (pace.count > 0).then_some(ns as f64);
     let pane = |id: &str, name: &str, of: &dyn Fn(&Stretch<'_>) -> Pace| {
         let axis = Axis::log10(format!("latency of {name}"), Unit::Nanoseconds);
@@ -113,8 +118,8 @@ fn latency(ran: &Ran) -> Option<Figure> {
     for kind in ran.kinds() {
         panes.push((kind.name(), pane(kind.name(), kind.name(), &|stretch| stretch.pace_of(kind))));
     }
-    let caption = "The mean, what 99 % did not exceed (to a sixteenth), and the longest of each step; kinds that took no time \
-                   are left out.";
+    let caption = "Mean, 99th percentile (to a sixteenth) and maximum of each step; kinds that took no time are left \
+                   out.";
     figure("latency", "Latency", caption, panes)
 }
 
@@ -126,16 +131,16 @@ fn by_cause<'a>(of: impl Fn(&Stretch<'_>, Spent) -> f64 + Copy + 'a) -> Vec<Line
     Cause::ALL.into_iter().enumerate().map(one).collect()
 }
 
-fn busy(ran: &Ran) -> Option<Figure> {
+fn busy(ran: &BenchOutput) -> Option<Figure> {
     let devices = ran.on_devices.as_ref()?.devices.len() as f64;
     let lines = by_cause(move |stretch, spent| a_second(stretch, spent.busy_ns) / 1e9 / devices);
     let axis = Axis::linear("share of the devices’ time", Unit::Share);
     let panes = vec![("busy", over_time(ran, "busy-time", "Device time by cause", axis, lines))];
-    let caption = "How much of the time of all devices together went to what; the rest they were idle.";
+    let caption = "Share of the time of all devices together, by cause; in the remaining time they were idle.";
     figure("busy", "Device time by cause", caption, panes)
 }
 
-fn totals(ran: &Ran) -> Option<Figure> {
+fn totals(ran: &BenchOutput) -> Option<Figure> {
     let devices = &ran.on_devices.as_ref()?.devices;
     let name = |name: &str| name.rsplit('/').next().unwrap_or_default().to_string();
     let groups: Vec<String> = devices.iter().map(|used| name(&used.name)).collect();
@@ -152,7 +157,7 @@ fn totals(ran: &Ran) -> Option<Figure> {
     figure("totals", "Device time by device", "How long each device was busy.", vec![("busy", Drawing::Bars(chart))])
 }
 
-fn written(ran: &Ran) -> Option<Figure> {
+fn written(ran: &BenchOutput) -> Option<Figure> {
     let bytes = |blocks: u64| blocks * BLOCK_BYTES as u64;
     let written = by_cause(move |stretch, spent| a_second(stretch, bytes(spent.blocks_written)));
     let read = by_cause(move |stretch, spent| a_second(stretch, bytes(spent.blocks_read)));
@@ -161,10 +166,10 @@ fn written(ran: &Ran) -> Option<Figure> {
         ("written", over_time(ran, "traffic-written", "Bytes written to devices by cause", axis(), written)),
         ("read", over_time(ran, "traffic-read", "Bytes read from devices by cause", axis(), read)),
     ];
-    figure("traffic", "Bytes by cause", "What was asked of all devices together.", panes)
+    figure("traffic", "Bytes by cause", "Bytes that all devices together were asked to write or read.", panes)
 }
 
-fn cleaning(ran: &Ran) -> Option<Figure> {
+fn cleaning(ran: &BenchOutput) -> Option<Figure> {
     let a_second_of =
         |of: fn(&State) -> u64| move |stretch: &Stretch<'_>| stretch.grew(of).map(|amount| a_second(stretch, amount));
     let bytes = a_second_of(|state| state.blocks_cleaned * BLOCK_BYTES as u64);
@@ -189,12 +194,12 @@ fn cleaning(ran: &Ran) -> Option<Figure> {
     figure(
         "cleaning",
         "Cleaning",
-        "What was copied to make room, and the zones or stripe groups that came free.",
+        "Bytes that the cleaner copied, and the zones or stripe groups that it freed.",
         panes,
     )
 }
 
-fn held_back(ran: &Ran) -> Option<Figure> {
+fn held_back(ran: &BenchOutput) -> Option<Figure> {
     let of = |of: fn(&State) -> u64| move |stretch: &Stretch<'_>| stretch.grew(of).map(|ns| a_second(stretch, ns));
     let lines = vec![
         line("slowed down", 0, of(|state| state.throttled_ns)),
@@ -203,12 +208,11 @@ fn held_back(ran: &Ran) -> Option<Figure> {
     let axis = Axis::linear("held back in a second", Unit::Nanoseconds);
     let panes =
         vec![("held back", over_time(ran, "held-back", "Time that writers were held back a second", axis, lines))];
-    let caption =
-        "How long writers were held back in each second, all of them together: more than a second where several were.";
+    let caption = "Time for which all writers together were held back in each second: over a second if several were.";
     figure("throttling", "Throttling", caption, panes)
 }
 
-fn fill(ran: &Ran) -> Option<Figure> {
+fn fill(ran: &BenchOutput) -> Option<Figure> {
     let share = |of: fn(&State) -> u64| {
         move |stretch: &Stretch<'_>| {
             let blocks = stretch.stands(|state| state.blocks)?.max(1);
@@ -226,5 +230,5 @@ fn fill(ran: &Ran) -> Option<Figure> {
             over_time(ran, "fill-memory", "Bytes not yet written", Axis::linear("bytes", Unit::Bytes), staged),
         ),
     ];
-    figure("fill", "Fill", "How it stood at the end of each step; dead data take room until they are cleaned.", panes)
+    figure("fill", "Fill", "State at the end of each step; dead data occupy space until they are cleaned.", panes)
 }

@@ -1,19 +1,19 @@
 //! The result of a benchmark as JSON: `--json`, and summary.json of `--out`. The schema is in docs/fs/bench.md.
 
-use imbrex_fs::clock::Cause;
 use imbrex_fs::device::{BLOCK_BYTES, ByCause, Kind as DeviceKind};
+use imbrex_fs::executor::Cause;
 use imbrex_fs::load::bench::timeline::{Pace, Row, State};
 use imbrex_fs::load::bench::{Benchmark, Kind, Sizes};
 use serde_json::{Value, json};
 
-use super::{OnDevices, Ran, Timed, Used};
+use super::{BenchOutput, OnDevices, Timed, Used};
 use crate::fs::args::BenchArgs;
 use crate::simulate::command_line;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 
 /// Returns the result as JSON.
-pub fn of(args: &BenchArgs, benchmark: &Benchmark, sizes: Sizes, ran: &Ran) -> Value {
+pub fn of(args: &BenchArgs, benchmark: &Benchmark, sizes: Sizes, ran: &BenchOutput) -> Value {
     let on_devices = ran.on_devices.as_ref();
     json!({
         "schema": "imbrex.fs-bench/1",
@@ -109,7 +109,7 @@ pub struct Stretch<'a> {
     pub states: Option<(State, State)>,
 }
 
-impl Ran {
+impl BenchOutput {
     /// Returns the parts of the run in order of time.
     pub(super) fn stretches(&self) -> Vec<Stretch<'_>> {
         let mut before = self.on_devices.as_ref().map(|OnDevices { before, .. }| *before);
@@ -159,7 +159,7 @@ impl Stretch<'_> {
 }
 
 /// Returns a table: the names of the columns, and a row for each part of the run.
-fn timeline(ran: &Ran) -> Value {
+fn timeline(ran: &BenchOutput) -> Value {
     let kinds = ran.kinds();
     let rows: Vec<Vec<(String, Value)>> = ran.stretches().iter().map(|stretch| cells(stretch, &kinds)).collect();
     let columns = rows.first().into_iter().flatten().map(|(name, _)| name.clone());

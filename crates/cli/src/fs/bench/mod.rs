@@ -22,9 +22,9 @@ use imbrex::files::{self, Folder};
 use imbrex::{Failure, Progress};
 use imbrex_fs::device::{BLOCK_BYTES, ByCause, Geometry};
 use imbrex_fs::load::bench::timeline::{Grain, Row, State, Timeline};
-use imbrex_fs::load::bench::{self, Asked, Benchmark, Phase, Sizes};
+use imbrex_fs::load::bench::{self, BenchOptions, Benchmark, Phase, Sizes};
 use imbrex_fs::load::{Files, InDirectory, LoadError, OnCore, run_now};
-use imbrex_fs::{Clock, Device, Fs};
+use imbrex_fs::{Device, Executor, Fs};
 use indicatif::ProgressBar;
 use serde_json::Value;
 
@@ -116,7 +116,7 @@ fn sizes(args: &BenchArgs, benchmark: &Benchmark) -> Result<Sizes, Failure> {
 }
 
 /// Result of a run.
-pub struct Ran {
+pub struct BenchOutput {
     /// Phases of the run.
     phases: Vec<Timed>,
     /// Start of the run, by the clock of the file system.
@@ -148,7 +148,7 @@ struct Used {
     spent: ByCause,
 }
 
-impl Ran {
+impl BenchOutput {
     fn is_virtual(&self) -> bool {
         self.on_devices.is_some()
     }
@@ -208,11 +208,11 @@ fn in_directory(
     directory: &Path,
     sizes: Sizes,
     bar: &ProgressBar,
-) -> Result<Ran, Failure> {
+) -> Result<BenchOutput, Failure> {
     let files = InDirectory::new(directory, &args.folder).map_err(|error| failure(args, error))?;
     let began_ns = files.now_ns();
     let timeline = Timeline::new(began_ns, Grain::default());
-    let asked = Asked { sizes, seed: args.seed, watch: watch(bar, &timeline) };
+    let asked = BenchOptions { sizes, seed: args.seed, watch: watch(bar, &timeline) };
     let simulated_ns = || args.served.as_deref().map(served::simulated_ns).transpose();
     let mut before_ns = simulated_ns()?;
     let mut disk = Vec::new();
@@ -227,7 +227,7 @@ fn in_directory(
     let phases = run_now(bench::run(benchmark, &files, &asked, ended)).map_err(|error| failure(args, error))?;
     let phases = phases.into_iter().zip(disk).map(|(phase, disk)| Ok((phase, disk?, None)));
     let phases: Vec<Timed> = phases.collect::<Result<_, Failure>>()?;
-    Ok(Ran { phases, began_ns, rows: timeline.rows(files.now_ns(), None), on_devices: None })
+    Ok(BenchOutput { phases, began_ns, rows: timeline.rows(files.now_ns(), None), on_devices: None })
 }
 
 fn on_devices(
@@ -235,8 +235,8 @@ fn on_devices(
     benchmark: &'static Benchmark,
     sizes: Sizes,
     bar: &ProgressBar,
-) -> Result<Ran, Failure> {
-    let clock = Clock::in_virtual_time();
+) -> Result<BenchOutput, Failure> {
+    let clock = Executor::in_virtual_time();
     let devices = Devices::open(&clock, &args.places, Purpose::Work, true)?;
     let Offline { clock, devices, fs, .. } = Offline::mount(clock, devices, Purpose::Work)?;
     let (own, bar, all) = (fs.clone(), bar.clone(), devices.all.clone());
@@ -245,7 +245,7 @@ fn on_devices(
         let files = OnCore::new(&own, &folder).await?.with_page_cache(page_cache);
         let began_ns = files.now_ns();
         let timeline = Timeline::new(began_ns, Grain::default());
-        let asked = Asked { sizes, seed, watch: watch(&bar, &timeline) };
+        let asked = BenchOptions { sizes, seed, watch: watch(&bar, &timeline) };
         let spent_before: Vec<ByCause> = all.iter().map(Device::spent).collect();
         let (mut costs, mut before, state) = (Vec::new(), Costs::so_far(&own), State::of(&own, &all));
         let ended = |phase: &Phase| {
@@ -265,7 +265,7 @@ fn on_devices(
         let devices = used(&own, &all, &spent_before);
         let parity = own.superblock().shape.map(|shape| shape.parity);
         let on_devices = Some(OnDevices { before: state, devices, parity, found: Value::Null });
-        Ok::<_, LoadError>(Ran { phases, began_ns, rows, on_devices })
+        Ok::<_, LoadError>(BenchOutput { phases, began_ns, rows, on_devices })
     };
     let outcome = devices::complete(&clock, work)?;
     let ending = fs.clone();

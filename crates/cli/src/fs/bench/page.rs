@@ -9,16 +9,16 @@ use std::fmt::Write as _;
 
 use imbrex::chart::{Unit, escape, label};
 use imbrex::report::{charts, document, json, shell};
-use imbrex_fs::clock::Cause;
+use imbrex_fs::executor::Cause;
 use imbrex_fs::load::bench::{Figures, Kind, Phase};
 use serde_json::Value;
 
 use super::charts::{NO_CLEANING, all, has_cleaning};
 use super::table::rate;
-use super::{OnDevices, Ran, Used};
+use super::{BenchOutput, OnDevices, Used};
 
 /// Returns the page for the document `summary`.
-pub fn html(summary: &Value, ran: &Ran) -> String {
+pub fn html(summary: &Value, ran: &BenchOutput) -> String {
     let figures = all(ran);
     let mut body = masthead(summary, ran);
     body += "<main>";
@@ -41,7 +41,7 @@ fn text<'a>(summary: &'a Value, key: &str) -> &'a str {
     summary[key].as_str().unwrap_or_default()
 }
 
-fn masthead(summary: &Value, ran: &Ran) -> String {
+fn masthead(summary: &Value, ran: &BenchOutput) -> String {
     let sizes = [("files", "files"), ("operations", "rounds"), ("threads", "threads")];
     let count = |(key, name): (&str, &str)| {
         let count = summary[key].as_u64()?;
@@ -64,7 +64,7 @@ fn masthead(summary: &Value, ran: &Ran) -> String {
 }
 
 /// Returns a description of the file system and its devices.
-fn system(summary: &Value, ran: &Ran) -> String {
+fn system(summary: &Value, ran: &BenchOutput) -> String {
     let Some(on_devices) = &ran.on_devices else {
         return escape(summary["places"][0].as_str().unwrap_or("a directory")).to_string();
     };
@@ -84,7 +84,7 @@ fn system(summary: &Value, ran: &Ran) -> String {
     words.join(" · ")
 }
 
-fn operations(ran: &Ran) -> String {
+fn operations(ran: &BenchOutput) -> String {
     let mut html = String::from(
         "<section aria-labelledby=\"operations\"><h2 id=\"operations\">Operations</h2><div class=\"scroll\" tabindex=\"0\" \
          role=\"region\" aria-labelledby=\"operations\"><table class=\"comparison\"><thead><tr>",
@@ -205,7 +205,7 @@ pub fn in_words(cause: Cause) -> &'static str {
 }
 
 /// Returns the section with everything needed to repeat the run.
-fn made(summary: &Value, ran: &Ran) -> String {
+fn made(summary: &Value, ran: &BenchOutput) -> String {
     let command: Vec<String> = summary["command"].as_array().into_iter().flatten().map(word).collect();
     let mut facts = vec![
         ("Command", format!("<code>{}</code>", escape(&shell(&command)))),

@@ -57,10 +57,7 @@ fn sizes_are_taken_up_to_their_bounds() {
         let mut media = Memory::with(&head);
         media.write_at(4 << 20, &[0]).expect("memory takes it");
         let error = Header::read(&mut media, "image").expect_err("its sizes cannot be").to_string();
-        assert!(
-            error.contains("sizes in its header that cannot be"),
-            "{sector} {disk} {flash} {chunk} {journal}: {error}"
-        );
+        assert!(error.contains("impossible sizes in its header"), "{sector} {disk} {flash} {chunk} {journal}: {error}");
     }
 }
 

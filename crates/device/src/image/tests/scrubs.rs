@@ -133,7 +133,7 @@ fn slots_whose_owner_nobody_knows_are_counted() {
     let media = space.into_media();
     let error =
         Space::open(media.clone(), &toy(), "image", Bounds::default()).expect_err("somebody's sectors are lost");
-    assert!(error.to_string().contains("of 4 slots given out the owners of 3 are known"), "{error}");
+    assert!(error.to_string().contains("of 4 assigned slots, only 3 have a known owner"), "{error}");
     let mut space = Space::open_ruined(media, &toy(), "image", Bounds::default()).expect("it can be repaired");
     let orphans: Vec<Flaw> =
         flaws(&mut space).0.into_iter().filter(|flaw| matches!(flaw, Flaw::Orphans { .. })).collect();

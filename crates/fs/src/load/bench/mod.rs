@@ -66,7 +66,7 @@ pub fn named(name: &str) -> Option<&'static Benchmark> {
 
 /// Parameters of a run.
 #[derive(Clone)]
-pub struct Asked {
+pub struct BenchOptions {
     /// Sizes of the benchmark.
     pub sizes: Sizes,
     /// Seed of all choices.
@@ -106,7 +106,7 @@ impl Phase {
 pub async fn run<F: Files>(
     benchmark: &Benchmark,
     files: &F,
-    asked: &Asked,
+    asked: &BenchOptions,
     ended: impl FnMut(&Phase),
 ) -> Result<Vec<Phase>, LoadError> {
     let mut run = Run { files, asked, phases: Vec::new(), ended };
@@ -123,7 +123,7 @@ pub async fn run<F: Files>(
 /// A benchmark in progress.
 struct Run<'a, F, E> {
     files: &'a F,
-    asked: &'a Asked,
+    asked: &'a BenchOptions,
     phases: Vec<Phase>,
     ended: E,
 }

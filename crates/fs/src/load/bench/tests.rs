@@ -11,7 +11,7 @@ use crate::core::{MakeOptions, MountOptions, make};
 use crate::device::memory::Memory;
 use crate::device::{Device, Geometry, Kind as DeviceKind};
 use crate::load::{InDirectory, OnCore, run_now};
-use crate::{Clock, Fs};
+use crate::{Executor, Fs};
 
 /// Sizes small enough for a test.
 fn small(benchmark: &Benchmark) -> Sizes {
@@ -24,12 +24,16 @@ fn small(benchmark: &Benchmark) -> Sizes {
     }
 }
 
-fn asked(sizes: Sizes, seed: u64) -> Asked {
-    Asked { sizes, seed, watch: Arc::new(|_| true) }
+fn asked(sizes: Sizes, seed: u64) -> BenchOptions {
+    BenchOptions { sizes, seed, watch: Arc::new(|_| true) }
 }
 
-fn on_core(benchmark: &'static Benchmark, asked: Asked, page_cache: Option<u64>) -> Result<Vec<Phase>, LoadError> {
-    let clock = Clock::in_virtual_time();
+fn on_core(
+    benchmark: &'static Benchmark,
+    asked: BenchOptions,
+    page_cache: Option<u64>,
+) -> Result<Vec<Phase>, LoadError> {
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let work = async move {
         let geometry = Geometry { blocks: 64 << 10, kind: DeviceKind::Caveat { isolation: 4, no_overlap: 2 } };
@@ -48,11 +52,11 @@ fn on_core(benchmark: &'static Benchmark, asked: Asked, page_cache: Option<u64>)
         phases
     };
     let phases = clock.run(work).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     phases
 }
 
-fn in_directory(benchmark: &'static Benchmark, asked: &Asked) -> (Vec<Phase>, u64) {
+fn in_directory(benchmark: &'static Benchmark, asked: &BenchOptions) -> (Vec<Phase>, u64) {
     let place = tempfile::tempdir().unwrap();
     let files = InDirectory::new(place.path(), "bench").unwrap();
     let phases = run_now(run(benchmark, &files, asked, |_| {})).unwrap();
@@ -134,7 +138,7 @@ fn counts_are_those_of_the_descriptions() {
 
 #[test]
 fn what_is_read_comes_from_the_disk_until_it_is_in_the_page_cache() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let work = async move {
         let geometry = Geometry { blocks: 4096, kind: DeviceKind::Caveat { isolation: 4, no_overlap: 2 } };
@@ -161,7 +165,7 @@ fn what_is_read_comes_from_the_disk_until_it_is_in_the_page_cache() {
         files.close(file).await.unwrap();
     };
     clock.run(work).unwrap();
-    clock.forget_all();
+    clock.shut_down();
 }
 
 #[test]
@@ -169,7 +173,7 @@ fn whoever_watches_can_end_it() {
     for benchmark in ALL {
         let left = Arc::new(AtomicU64::new(40));
         let watch: Watch = Arc::new(move |_| left.fetch_sub(1, Ordering::Relaxed) > 1);
-        let asked = Asked { watch, ..asked(small(benchmark), 1) };
+        let asked = BenchOptions { watch, ..asked(small(benchmark), 1) };
         assert!(on_core(benchmark, asked, None).unwrap_err().is_interrupted(), "{}", benchmark.name);
     }
 }

@@ -16,9 +16,9 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Done, Kind};
-use crate::clock::Source;
 use crate::device::{ByCause, Device};
-use crate::{Clock, Fs};
+use crate::executor::Source;
+use crate::{Executor, Fs};
 
 /// Number of buckets for each power of two. So a quantile is exact to a sixteenth.
 const BUCKETS_PER_POWER: u32 = 16;
@@ -223,7 +223,7 @@ impl Timeline {
     }
 
     /// Reads the state of `fs` on `devices` at the end of every window, from now on until the result is dropped.
-    pub fn look_at(&self, clock: &Clock, fs: &Fs, devices: &[Device]) -> Looking {
+    pub fn look_at(&self, clock: &Executor, fs: &Fs, devices: &[Device]) -> Looking {
         let (timeline, fs, devices) = (self.clone(), fs.clone(), devices.to_vec());
         let looker = Looker { timeline, fs, devices, next_ns: Cell::new(clock.now_ns()) };
         let source: Rc<dyn Source> = Rc::new(looker);
@@ -290,7 +290,7 @@ impl Source for Looker {
 
 /// Registration that [`Timeline::look_at`] returns; the state is read until the registration is dropped.
 pub struct Looking {
-    clock: Clock,
+    clock: Executor,
     source: Rc<dyn Source>,
 }
 

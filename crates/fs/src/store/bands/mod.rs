@@ -364,7 +364,7 @@ impl Bands {
     }
 
     /// Commits the appends of these runs after their writes succeeded.
-    pub fn settle(&mut self, runs: &[Run]) {
+    pub fn commit(&mut self, runs: &[Run]) {
         for run in runs {
             let index = self.index(run);
             self.bands[index].end_append();
@@ -372,7 +372,7 @@ impl Bands {
     }
 
     /// Aborts the appends of these runs after a failed write: their blocks are dead, and `zones` gives the new write pointers.
-    pub fn abandon(&mut self, runs: &[Run], zones: Option<&[ZoneState]>) {
+    pub fn abort(&mut self, runs: &[Run], zones: Option<&[ZoneState]>) {
         for run in runs {
             let index = self.index(run);
             let zone = zones.and_then(|zones| zones.get(self.first as usize + index));
@@ -412,7 +412,7 @@ impl Bands {
         }
         band.live += run.blocks;
         if band.live > band.written {
-            return Err(format!("blocks {} to {} are of two files", run.start, run.end()));
+            return Err(format!("blocks {} to {} belong to two files", run.start, run.end()));
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use std::cell::RefCell;
 
 use self::fit::Fit;
 pub use self::free_list::FreeList;
-use super::{Held, Lease, Local, Run, Store, Told, Usage};
+use super::{Allocation, Local, RecordContext, Reservation, Run, Store, Usage};
 use crate::device::{Device, ZoneState};
 use crate::error::FsError;
 use crate::format::change::Extent;
@@ -117,7 +117,7 @@ impl Store for Caveat {
         !self.in_pieces
     }
 
-    fn reserve(&self, held: &mut Held, blocks: u64) -> Result<(), FsError> {
+    fn reserve(&self, held: &mut Reservation, blocks: u64) -> Result<(), FsError> {
         if held.blocks == blocks {
             return Ok(());
         }
@@ -126,7 +126,7 @@ impl Store for Caveat {
         let taken = if blocks == 0 { Some(Vec::new()) } else { self.take_all(blocks) };
         match taken {
             Some(runs) => {
-                *held = Held { blocks, runs };
+                *held = Reservation { blocks, runs };
                 Ok(())
             }
             None => {
@@ -137,12 +137,12 @@ impl Store for Caveat {
         }
     }
 
-    fn unreserve(&self, held: &mut Held) {
+    fn unreserve(&self, held: &mut Reservation) {
         self.give_back(&held.runs);
-        *held = Held::default();
+        *held = Reservation::default();
     }
 
-    fn keep(&self, held: &mut Held, blocks: u64, runs: &[Run]) -> bool {
+    fn keep(&self, held: &mut Reservation, blocks: u64, runs: &[Run]) -> bool {
         let mut kept: Vec<Run> = Vec::new();
         for run in runs {
             match kept.last_mut().filter(|last| last.end() == run.start) {
@@ -159,7 +159,7 @@ impl Store for Caveat {
             }
             state.free.remove(*run);
         }
-        *held = Held { blocks, runs: kept };
+        *held = Reservation { blocks, runs: kept };
         true
     }
 
@@ -167,11 +167,16 @@ impl Store for Caveat {
         true
     }
 
-    fn places(&self, held: &Held) -> Vec<Run> {
+    fn places(&self, held: &Reservation) -> Vec<Run> {
         held.runs.iter().map(|run| Run { start: run.start, blocks: run.blocks - self.isolation }).collect()
     }
 
-    fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64, _told: &'a Told) -> Local<'a, Result<Lease, FsError>> {
+    fn allocate<'a>(
+        &'a self,
+        held: &'a mut Reservation,
+        blocks: u64,
+        _told: &'a RecordContext,
+    ) -> Local<'a, Result<Allocation, FsError>> {
         Box::pin(async move {
             self.reserve(held, blocks)?;
             let held = std::mem::take(held);
@@ -180,16 +185,16 @@ impl Store for Caveat {
             let footer = |run: &Run| Run { start: run.end() - self.isolation, blocks: self.isolation };
             let kept = held.runs.iter().map(footer).filter(|footer| footer.blocks > 0).collect();
             self.state.borrow_mut().allocated += blocks;
-            Ok(Lease { runs, kept, record_blocks: 0, counted: (0, 0) })
+            Ok(Allocation { runs, kept, record_blocks: 0, counted: (0, 0) })
         })
     }
 
-    fn settle(&self, lease: Lease) {
+    fn commit(&self, lease: Allocation) {
         self.give_back(&lease.kept);
         self.state.borrow_mut().live += lease.blocks();
     }
 
-    fn abandon(&self, lease: Lease, _zones: Option<&[ZoneState]>) {
+    fn abort(&self, lease: Allocation, _zones: Option<&[ZoneState]>) {
         self.give_back(&lease.kept);
         self.give_back(&lease.runs);
         self.state.borrow_mut().allocated -= lease.blocks();
@@ -200,7 +205,7 @@ impl Store for Caveat {
         let mut state = self.state.borrow_mut();
         if run.start < self.data.start || run.end() > self.data.end() || !state.free.contains(run) {
             let name = self.device.name();
-            return Err(FsError::format(name, format!("blocks {} to {} are of two files", run.start, run.end())));
+            return Err(FsError::format(name, format!("blocks {} to {} belong to two files", run.start, run.end())));
         }
         state.free.remove(run);
         state.live += run.blocks;

@@ -33,11 +33,11 @@ use self::records::{GroupRecords, Plan, blocks_for_copies};
 use super::account::Account;
 use super::bands::{Bands, Policy, policy};
 use super::waiting::Waiting;
-use super::{FilesBudget, Held, Lease, Local, Run, Store, Told, Usage, Victim};
+use super::{Allocation, FilesBudget, Local, RecordContext, Reservation, Run, Store, Usage, Victim};
 use crate::array::Array;
-use crate::clock::Gate;
 use crate::device::ZoneState;
 use crate::error::FsError;
+use crate::executor::Mutex;
 use crate::format::change::{Change, Extent, GroupLayout};
 
 /// Default number of groups kept back for the cleaner.
@@ -104,7 +104,7 @@ pub struct LogStore {
     account: Account,
     /// Value of [`Array::losses`] at the latest check for losses.
     losses: Cell<u64>,
-    opening: Gate,
+    opening: Mutex,
     /// Number of zones being emptied.
     victims: Cell<u32>,
     /// Whether the cleaner waits for a writer to release a group.
@@ -151,7 +151,7 @@ impl LogStore {
             widths: RefCell::default(),
             account: Account::default(),
             losses: Cell::new(0),
-            opening: Gate::default(),
+            opening: Mutex::default(),
             victims: Cell::new(0),
             cleaner_waits: Cell::new(false),
             changes: RefCell::default(),
@@ -275,7 +275,7 @@ impl LogStore {
     }
 
     /// Allocates `blocks`, or the first part of them, and opens a group if necessary.
-    async fn give(&self, who: Who, blocks: u64, told: &Told) -> Option<Lease> {
+    async fn give(&self, who: Who, blocks: u64, told: &RecordContext) -> Option<Allocation> {
         loop {
             match self.next_step(who, blocks) {
                 Step::Take(number) => return Some(self.take(number, who, blocks, told)),
@@ -308,7 +308,7 @@ impl LogStore {
     }
 
     /// Allocates up to `blocks` of group `number`, and blocks for the records behind them.
-    fn take(&self, number: u32, who: Who, blocks: u64, told: &Told) -> Lease {
+    fn take(&self, number: u32, who: Who, blocks: u64, told: &RecordContext) -> Allocation {
         let (mut bands, mut records) = (self.bands.borrow_mut(), self.records.borrow_mut());
         let (room, row) = (bands.band(number).room(), bands.band(number).row);
         let records = records.entry(number).or_default();
@@ -326,7 +326,7 @@ impl LogStore {
 
     /// Like [`LogStore::take`], but for the present writer of the group, after its appends in flight; `None` if too
     /// little space is left.
-    fn take_behind(&self, number: u32, blocks: u64, told: &Told) -> Option<Lease> {
+    fn take_behind(&self, number: u32, blocks: u64, told: &RecordContext) -> Option<Allocation> {
         let (mut bands, mut records) = (self.bands.borrow_mut(), self.records.borrow_mut());
         let (room, row) = (bands.band(number).room_behind(), bands.band(number).row);
         let records = records.get_mut(&number).filter(|_| room >= 2 * row)?;
@@ -336,13 +336,19 @@ impl LogStore {
     }
 
     /// Returns the allocation for an append to `run`, which counts as in flight from now on.
-    fn lease(&self, run: Run, (plan, row): (Plan, u64), told: &Told, records: &mut GroupRecords) -> Lease {
+    fn lease(
+        &self,
+        run: Run,
+        (plan, row): (Plan, u64),
+        told: &RecordContext,
+        records: &mut GroupRecords,
+    ) -> Allocation {
         self.account.allocate(plan.blocks);
         let counted = (plan.units(), plan.total - plan.blocks.next_multiple_of(row));
         self.account.record(counted);
         let record_blocks = plan.record_blocks;
         records.begin(plan, told);
-        Lease { runs: vec![run], kept: Vec::new(), record_blocks, counted }
+        Allocation { runs: vec![run], kept: Vec::new(), record_blocks, counted }
     }
 
     /// Returns whether the writer of a group must release it: the group is the cleaner's, another task waits for a group,
@@ -353,7 +359,7 @@ impl LogStore {
     }
 
     /// Returns the group of an allocation.
-    fn group_of(&self, lease: &Lease) -> u32 {
+    fn group_of(&self, lease: &Allocation) -> u32 {
         (lease.runs[0].start / self.array.shape().stride()) as u32
     }
 }
@@ -392,17 +398,17 @@ impl Store for LogStore {
         std::mem::take(&mut *self.changes.borrow_mut())
     }
 
-    fn reserve(&self, held: &mut Held, blocks: u64) -> Result<(), FsError> {
+    fn reserve(&self, held: &mut Reservation, blocks: u64) -> Result<(), FsError> {
         self.keep_up();
         let bands = self.bands.borrow();
         self.account.reserve(held, blocks, bands.live_in_all(), self.room.get().saturating_sub(bands.stuck()))
     }
 
-    fn unreserve(&self, held: &mut Held) {
+    fn unreserve(&self, held: &mut Reservation) {
         self.account.unreserve(held, held.blocks);
     }
 
-    fn keep(&self, held: &mut Held, blocks: u64, _runs: &[Run]) -> bool {
+    fn keep(&self, held: &mut Reservation, blocks: u64, _runs: &[Run]) -> bool {
         self.account.keep(held, blocks);
         true
     }
@@ -411,7 +417,12 @@ impl Store for LogStore {
         true
     }
 
-    fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64, told: &'a Told) -> Local<'a, Result<Lease, FsError>> {
+    fn allocate<'a>(
+        &'a self,
+        held: &'a mut Reservation,
+        blocks: u64,
+        told: &'a RecordContext,
+    ) -> Local<'a, Result<Allocation, FsError>> {
         Box::pin(async move {
             self.reserve(held, blocks.max(held.blocks))?;
             let has_leases = || self.bands.borrow().has_leases();
@@ -425,11 +436,11 @@ impl Store for LogStore {
 
     fn allocate_behind<'a>(
         &'a self,
-        lease: &'a Lease,
-        held: &'a mut Held,
+        lease: &'a Allocation,
+        held: &'a mut Reservation,
         blocks: u64,
-        told: &'a Told,
-    ) -> Local<'a, Option<Lease>> {
+        told: &'a RecordContext,
+    ) -> Local<'a, Option<Allocation>> {
         Box::pin(async move {
             self.reserve(held, blocks.max(held.blocks)).ok()?;
             let number = self.group_of(lease);
@@ -446,7 +457,7 @@ impl Store for LogStore {
         })
     }
 
-    fn allocate_for_cleaner<'a>(&'a self, blocks: u64, told: &'a Told) -> Local<'a, Option<Lease>> {
+    fn allocate_for_cleaner<'a>(&'a self, blocks: u64, told: &'a RecordContext) -> Local<'a, Option<Allocation>> {
         Box::pin(async move {
             loop {
                 let room = self.waiting.has_room.next();
@@ -463,16 +474,16 @@ impl Store for LogStore {
         })
     }
 
-    fn records(&self, lease: &Lease, sums: &[u32]) -> Vec<u8> {
+    fn records(&self, lease: &Allocation, sums: &[u32]) -> Vec<u8> {
         let (group, shape) = (self.group_of(lease), self.array.shape());
         let place = lease.runs[0].start % shape.stride();
         let Some(layout) = self.array.layout(group) else { return Vec::new() };
         let mut records = self.records.borrow_mut();
-        let records = records.get_mut(&group).expect("whoever has a lease has planned what is told");
+        let records = records.get_mut(&group).expect("records are planned when a lease is taken");
         records.bytes(place, sums, (self.array.file_system().as_u128(), layout.sequence))
     }
 
-    fn lease_for_records(&self) -> Option<Lease> {
+    fn lease_for_records(&self) -> Option<Allocation> {
         let (mut bands, mut records) = (self.bands.borrow_mut(), self.records.borrow_mut());
         let none = GroupRecords::default();
         let plan = |(number, band): (u32, &super::bands::Band)| {
@@ -483,8 +494,8 @@ impl Store for LogStore {
         let run = bands.take_from(number, (0, plan.total), false);
         let counted = (plan.units(), plan.total);
         self.account.record(counted);
-        let lease = Lease { runs: vec![run], kept: Vec::new(), record_blocks: plan.record_blocks, counted };
-        records.entry(number).or_default().begin(plan, &Told::default());
+        let lease = Allocation { runs: vec![run], kept: Vec::new(), record_blocks: plan.record_blocks, counted };
+        records.entry(number).or_default().begin(plan, &RecordContext::default());
         Some(lease)
     }
 
@@ -492,12 +503,12 @@ impl Store for LogStore {
         std::mem::take(&mut *self.unrecorded.borrow_mut())
     }
 
-    fn settle(&self, lease: Lease) {
-        self.bands.borrow_mut().settle(&lease.runs);
+    fn commit(&self, lease: Allocation) {
+        self.bands.borrow_mut().commit(&lease.runs);
         let group = self.group_of(&lease);
         let mut records = self.records.borrow_mut();
         let is_over = records.get_mut(&group).is_some_and(|of_group| {
-            of_group.settle(lease.runs[0]);
+            of_group.commit(lease.runs[0]);
             !of_group.is_under_way() && !of_group.is_waiting() && self.bands.borrow().band(group).room() == 0
         });
         if is_over {
@@ -516,9 +527,9 @@ impl Store for LogStore {
         self.waiting.has_room.give();
     }
 
-    fn abandon(&self, lease: Lease, zones: Option<&[ZoneState]>) {
-        self.bands.borrow_mut().abandon(&lease.runs, zones);
-        self.account.abandon(&lease);
+    fn abort(&self, lease: Allocation, zones: Option<&[ZoneState]>) {
+        self.bands.borrow_mut().abort(&lease.runs, zones);
+        self.account.abort(&lease);
         let of_group = self.records.borrow_mut().remove(&self.group_of(&lease));
         self.unrecorded.borrow_mut().extend(of_group.map(GroupRecords::give_up).unwrap_or_default());
         self.refresh();

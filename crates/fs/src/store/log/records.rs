@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::format::change::Inode;
 use crate::format::record::{DirectoryRecord, Filling, Piece, UNIT_BYTES, bytes_of};
-use crate::store::{Run, Told};
+use crate::store::{RecordContext, Run};
 
 /// Maximum distance in blocks from data to their records, if these are written: two appends and the padding of rows.
 pub const REACH: u64 = 2200;
@@ -62,7 +62,7 @@ pub struct GroupRecords {
     /// Directories for which the group has records.
     directories: BTreeMap<Inode, DirectoryRecord>,
     /// Appends in flight, in order.
-    planned: VecDeque<(Plan, Told)>,
+    planned: VecDeque<(Plan, RecordContext)>,
 }
 
 impl GroupRecords {
@@ -78,7 +78,7 @@ impl GroupRecords {
 
     /// Returns the layout of an append of up to `want` blocks to a group with `room` blocks left, in rows of `row`
     /// blocks. Returns `None` if too little space is left.
-    pub fn plan(&self, (room, row): (u64, u64), want: u64, told: &Told) -> Option<Plan> {
+    pub fn plan(&self, (room, row): (u64, u64), want: u64, told: &RecordContext) -> Option<Plan> {
         let directories = self.unknown(told).map(DirectoryRecord::bytes).sum();
         let with = (directories > 0).then(|| self.plan_with((room, row), want, (&told.pieces, directories)));
         // If the directories do not fit into a unit, the files are recorded without them.
@@ -86,7 +86,7 @@ impl GroupRecords {
     }
 
     /// Returns the directories of `told` for which the group has no record, or an outdated one.
-    fn unknown<'a>(&'a self, told: &'a Told) -> impl Iterator<Item = &'a DirectoryRecord> {
+    fn unknown<'a>(&'a self, told: &'a RecordContext) -> impl Iterator<Item = &'a DirectoryRecord> {
         let is_known = |it: &DirectoryRecord| self.directories.get(&it.inode).is_some_and(|had| had.says_the_same(it));
         told.directories.iter().filter(move |directory| !is_known(directory))
     }
@@ -138,9 +138,9 @@ impl GroupRecords {
     }
 
     /// Marks the append of `plan` as in flight, after earlier ones. No other task writes to the group.
-    pub fn begin(&mut self, plan: Plan, told: &Told) {
+    pub fn begin(&mut self, plan: Plan, told: &RecordContext) {
         let directories = if plan.has_directories { self.unknown(told).cloned().collect() } else { Vec::new() };
-        let told = Told { pieces: first_of(&told.pieces, plan.blocks), directories };
+        let told = RecordContext { pieces: first_of(&told.pieces, plan.blocks), directories };
         self.planned.push_back((plan, told));
     }
 
@@ -163,7 +163,7 @@ impl GroupRecords {
     }
 
     /// Completes the oldest append in flight, which wrote `run`.
-    pub fn settle(&mut self, run: Run) {
+    pub fn commit(&mut self, run: Run) {
         let Some((plan, told)) = self.planned.pop_front() else { return };
         assert_eq!(plan.blocks, run.blocks, "appends are over in order: invariant 2");
         if plan.seals_before {
@@ -308,7 +308,7 @@ mod tests {
                 .collect();
             let directories = (0..below(4)).map(|_| directory(below(9) as u32)).collect();
             let want = pieces.iter().map(|piece| u64::from(piece.blocks)).sum();
-            let told = Told { pieces, directories };
+            let told = RecordContext { pieces, directories };
             let plan = match below(5) {
                 0 => records.plan_alone((room, row)).filter(|plan| plan.total > 0),
                 _ => Some(records.plan((room, row), want, &told).expect("there is room for a block")),
@@ -323,16 +323,16 @@ mod tests {
             let bytes = records.bytes(written, &sums, (5, 6));
             assert_eq!(bytes.len() as u64, expected * BLOCK_BYTES as u64);
             read(&bytes, written + run.blocks);
-            records.settle(run);
+            records.commit(run);
             data.push(run);
             written += plan_total;
         }
         assert!(!records.is_waiting() && records.give_up().is_empty(), "at the end of a group nothing waits");
         let mut found = std::collections::BTreeMap::new();
         for (place, sums, unit) in told_of {
-            assert!(unit <= u64::from(place) + REACH, "a unit at {unit} tells of block {place}");
+            assert!(unit <= u64::from(place) + REACH, "a unit at {unit} has a record of block {place}");
             for (number, sum) in sums.into_iter().enumerate() {
-                assert_eq!(found.insert(place + number as u32, sum), None, "block {place} is told of twice");
+                assert_eq!(found.insert(place + number as u32, sum), None, "block {place} has two records");
             }
         }
         let all = data.iter().flat_map(|run| run.start as u32..run.end() as u32);
@@ -344,15 +344,17 @@ mod tests {
     fn small_appends_share_a_unit() {
         let (mut records, mut units, mut written) = (GroupRecords::default(), 0, 0);
         for inode in 0..1000 {
-            let told =
-                Told { pieces: vec![Piece { file: file(inode, 16), at: 0, blocks: 1 }], directories: Vec::new() };
+            let told = RecordContext {
+                pieces: vec![Piece { file: file(inode, 16), at: 0, blocks: 1 }],
+                directories: Vec::new(),
+            };
             let plan = records.plan((100_000 - written, 1), 1, &told).unwrap();
             units += plan.units();
             let run = Run { start: written, blocks: 1 };
             written += plan.total;
             records.begin(plan, &told);
             records.bytes(run.start, &[7], (5, 6));
-            records.settle(run);
+            records.commit(run);
         }
         // A file of one block with a name of 16 takes 68 bytes, its run 17. A unit has 4,052, of which 128 stay free: 47 files.
         assert_eq!(units, 1000 / 47);

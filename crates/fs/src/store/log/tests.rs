@@ -5,9 +5,9 @@
 
 use super::*;
 use crate::array::{Belongs, Part};
-use crate::clock::Clock;
 use crate::device::model::Model;
 use crate::device::{Backend, Device, Geometry, Kind};
+use crate::executor::Executor;
 use crate::format::record::{FileRecord, Piece};
 use crate::format::superblock::Shape;
 use crate::namespace::Groups;
@@ -15,7 +15,7 @@ use crate::namespace::Groups;
 const ROWS: u64 = 31;
 
 /// Creates a store on `drives` drives of 12 data zones each, of which `parity` may be lost.
-async fn store(clock: &Clock, drives: usize, parity: u8, options: &[(&str, &str)]) -> LogStore {
+async fn store(clock: &Executor, drives: usize, parity: u8, options: &[(&str, &str)]) -> LogStore {
     let kind = Kind::Zoned { zone_blocks: ROWS + 1, zones: 13, conventional: 0, active_max: None };
     let geometry = Geometry { blocks: 13 * (ROWS + 1), kind };
     let part = |number: usize| {
@@ -32,43 +32,43 @@ async fn store(clock: &Clock, drives: usize, parity: u8, options: &[(&str, &str)
 }
 
 /// Runs `test` on its own executor.
-fn run<T: 'static>(test: impl AsyncFnOnce(Clock) -> T + 'static) -> T {
-    let clock = Clock::in_virtual_time();
+fn run<T: 'static>(test: impl AsyncFnOnce(Executor) -> T + 'static) -> T {
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let outcome = clock.run(async move { test(own).await }).unwrap();
-    clock.forget_all();
+    clock.shut_down();
     outcome
 }
 
-async fn take(store: &LogStore, blocks: u64) -> Lease {
-    let mut held = Held::default();
-    store.allocate(&mut held, blocks, &Told::default()).await.unwrap()
+async fn take(store: &LogStore, blocks: u64) -> Allocation {
+    let mut held = Reservation::default();
+    store.allocate(&mut held, blocks, &RecordContext::default()).await.unwrap()
 }
 
-fn width_at(store: &LogStore, lease: &Lease) -> u64 {
+fn width_at(store: &LogStore, lease: &Allocation) -> u64 {
     store.row_blocks(lease.runs[0].start)
 }
 
 #[test]
 fn small_files_go_to_narrow_groups_while_there_is_room_and_large_ones_to_wide() {
-    run(async |clock: Clock| {
+    run(async |clock: Executor| {
         let store = store(&clock, 5, 1, &[]).await;
         for (blocks, width) in [(1, 1), (2, 1), (3, 4), (4, 4), (9, 4)] {
             let lease = take(&store, blocks).await;
             assert_eq!(width_at(&store, &lease), width, "a file of {blocks} blocks");
-            store.settle(lease);
+            store.commit(lease);
         }
         // Fill the store until a narrow group would leave space for fewer than three wide ones.
         let mut taken = 0;
         while store.is_narrow(1) {
-            store.settle(take(&store, 60).await);
+            store.commit(take(&store, 60).await);
             taken += 1;
         }
         assert!(taken > 5);
         let narrow = || store.bands.borrow().all().filter(|(_, band)| band.capacity == ROWS).count();
         let before = narrow();
         for _ in 0..ROWS {
-            store.settle(take(&store, 1).await);
+            store.commit(take(&store, 1).await);
         }
         assert_eq!((before, narrow()), (1, 1), "another narrow group is opened though there is little room");
     });
@@ -77,7 +77,7 @@ fn small_files_go_to_narrow_groups_while_there_is_room_and_large_ones_to_wide() 
 #[test]
 fn files_written_at_once_lie_in_different_groups_up_to_the_bound() {
     for (open_groups, expected) in [("5", 4), ("3", 2), ("1", 1)] {
-        run(async move |clock: Clock| {
+        run(async move |clock: Executor| {
             let store = store(&clock, 1, 0, &[("open_groups", open_groups)]).await;
             let mut leases = Vec::new();
             while store.next_step(Who::File, 2) != Step::Nothing {
@@ -89,16 +89,16 @@ fn files_written_at_once_lie_in_different_groups_up_to_the_bound() {
             // With more than one open group, one is reserved for the cleaner.
             let for_cleaner = store.next_step(Who::Cleaner, 2);
             assert_eq!(for_cleaner == Step::Nothing, expected == 1, "open_groups={open_groups}: {for_cleaner:?}");
-            leases.into_iter().for_each(|lease| store.settle(lease));
+            leases.into_iter().for_each(|lease| store.commit(lease));
         });
     }
 }
 
 #[test]
 fn writers_leave_what_is_kept_back_and_the_cleaner_takes_it() {
-    run(async |clock: Clock| {
+    run(async |clock: Executor| {
         let store = store(&clock, 3, 1, &[("kept_back", "2")]).await;
-        let mut held = Held::default();
+        let mut held = Reservation::default();
         let room = store.usage().blocks;
         assert_eq!(
             room,
@@ -106,37 +106,37 @@ fn writers_leave_what_is_kept_back_and_the_cleaner_takes_it() {
             "twelve wide groups, two kept back, two rows and three records lost in each"
         );
         store.reserve(&mut held, room).unwrap();
-        assert_eq!(store.reserve(&mut Held::default(), 1), Err(FsError::NoSpace));
+        assert_eq!(store.reserve(&mut Reservation::default(), 1), Err(FsError::NoSpace));
         store.unreserve(&mut held);
         while store.next_step(Who::File, 30) != Step::Nothing {
             let lease = take(&store, 30).await;
             let run = lease.runs[0];
-            store.settle(lease);
+            store.commit(lease);
             // Frees the blocks, so that not the reservation ends the loop.
             store.free(run);
         }
         assert_eq!(store.array.free_groups().len(), 2);
         assert_eq!(store.next_step(Who::Cleaner, 30), Step::Open(2));
-        store.settle(store.allocate_for_cleaner(8, &Told::default()).await.unwrap());
+        store.commit(store.allocate_for_cleaner(8, &RecordContext::default()).await.unwrap());
         assert_eq!(store.array.free_groups().len(), 1);
     });
 }
 
 #[test]
 fn what_the_cleaner_opened_is_its_own_while_it_cleans() {
-    run(async |clock: Clock| {
+    run(async |clock: Executor| {
         let store = store(&clock, 1, 0, &[]).await;
         let lease = take(&store, ROWS).await;
         let run = lease.runs[0];
-        store.settle(lease);
+        store.commit(lease);
         store.free(Run { start: run.start, blocks: 5 });
         let victim = store.victim(0).unwrap();
-        let copies = store.allocate_for_cleaner(ROWS - 5, &Told::default()).await.unwrap();
-        store.settle(copies);
+        let copies = store.allocate_for_cleaner(ROWS - 5, &RecordContext::default()).await.unwrap();
+        store.commit(copies);
         store.free(Run { start: run.start + 5, blocks: ROWS - 5 });
         assert!(store.changes.borrow().iter().all(|change| matches!(change, Change::Group { .. })));
         while store.array.can_open(1, KEPT_BACK, 1) {
-            store.settle(take(&store, ROWS).await);
+            store.commit(take(&store, ROWS).await);
         }
         assert_eq!(
             store.next_step(Who::File, 1),
@@ -152,13 +152,13 @@ fn what_the_cleaner_opened_is_its_own_while_it_cleans() {
 }
 
 /// Allocates blocks behind `lease`, which has been submitted to the device.
-async fn take_behind(store: &LogStore, lease: &Lease, blocks: u64) -> Option<Lease> {
-    store.allocate_behind(lease, &mut Held::default(), blocks, &Told::default()).await
+async fn take_behind(store: &LogStore, lease: &Allocation, blocks: u64) -> Option<Allocation> {
+    store.allocate_behind(lease, &mut Reservation::default(), blocks, &RecordContext::default()).await
 }
 
 #[test]
 fn who_writes_to_a_group_appends_on_behind_it_and_nobody_else_does() {
-    run(async |clock: Clock| {
+    run(async |clock: Executor| {
         let store = store(&clock, 3, 1, &[("append_blocks", "6")]).await;
         let first = take(&store, 20).await;
         let second = take_behind(&store, &first, 14).await.unwrap();
@@ -169,30 +169,30 @@ fn who_writes_to_a_group_appends_on_behind_it_and_nobody_else_does() {
         let group = store.group_of(&first);
         let other = take(&store, 6).await;
         assert_ne!(store.group_of(&other), group, "somebody else gets another group");
-        store.settle(first);
+        store.commit(first);
         assert!(!store.is_quiet(group) && store.bands.borrow().band(group).room() == 0, "two are under way still");
-        store.settle(second);
-        store.settle(third);
+        store.commit(second);
+        store.commit(third);
         assert!(store.is_quiet(group) && store.bands.borrow().band(group).room() > 0);
-        store.settle(other);
+        store.commit(other);
     });
 }
 
 #[test]
 fn where_a_group_ends_the_next_one_goes_on_at_once() {
-    run(async |clock: Clock| {
+    run(async |clock: Executor| {
         let store = store(&clock, 3, 1, &[]).await;
         let mut leases = vec![take(&store, 2 * ROWS).await];
         assert_eq!(store.bands.borrow().band(store.group_of(&leases[0])).room_behind(), 0);
         leases.push(take_behind(&store, &leases[0], 10).await.unwrap());
         assert_ne!(store.group_of(&leases[1]), store.group_of(&leases[0]));
-        leases.into_iter().for_each(|lease| store.settle(lease));
+        leases.into_iter().for_each(|lease| store.commit(lease));
     });
 }
 
 #[test]
 fn who_writes_lets_go_of_a_group_that_somebody_else_waits_for() {
-    run(async |clock: Clock| {
+    run(async |clock: Executor| {
         let store = std::rc::Rc::new(store(&clock, 3, 1, &[("open_groups", "1")]).await);
         let first = take(&store, 6).await;
         let second = take_behind(&store, &first, 6).await.unwrap();
@@ -200,27 +200,27 @@ fn who_writes_lets_go_of_a_group_that_somebody_else_waits_for() {
         let waiting = clock.spawn(async move { take(&other, 6).await });
         clock.yield_now().await;
         assert_eq!(take_behind(&store, &second, 6).await, None, "another waits");
-        store.settle(first);
-        store.settle(second);
+        store.commit(first);
+        store.commit(second);
         let theirs = waiting.await;
         // The cleaner waits for a group too.
         let cleaner = store.clone();
-        let cleaning = clock.spawn(async move { cleaner.allocate_for_cleaner(6, &Told::default()).await });
+        let cleaning = clock.spawn(async move { cleaner.allocate_for_cleaner(6, &RecordContext::default()).await });
         clock.yield_now().await;
         assert_eq!(take_behind(&store, &theirs, 6).await, None, "the cleaner waits");
-        store.settle(theirs);
-        store.settle(cleaning.await.unwrap());
+        store.commit(theirs);
+        store.commit(cleaning.await.unwrap());
     });
 }
 
 #[test]
 fn what_could_not_be_written_was_not_allocated() {
-    run(async |clock: Clock| {
+    run(async |clock: Executor| {
         let store = store(&clock, 3, 1, &[]).await;
-        store.settle(take(&store, 5).await);
+        store.commit(take(&store, 5).await);
         let lease = take(&store, 7).await;
         assert_eq!(store.usage().allocated, 12);
-        store.abandon(lease, None);
+        store.abort(lease, None);
         let usage = store.usage();
         assert_eq!((usage.allocated, usage.freed, usage.live), (5, 0, 5));
     });
@@ -228,25 +228,25 @@ fn what_could_not_be_written_was_not_allocated() {
 
 #[test]
 fn records_that_could_not_be_written_are_not_counted() {
-    run(async |clock: Clock| {
+    run(async |clock: Executor| {
         let store = store(&clock, 3, 1, &[]).await;
-        store.settle(take(&store, 5).await);
+        store.commit(take(&store, 5).await);
         let before = store.usage().records;
         // The records of this number of files fill a unit.
         let file = |inode| FileRecord { inode, name: vec![b'n'; 200].into(), ..FileRecord::default() };
         let pieces = (1..30).map(|inode| Piece { file: file(inode).into(), at: 0, blocks: 1 }).collect();
-        let told = Told { pieces, ..Told::default() };
-        let lease = store.allocate(&mut Held::default(), 29, &told).await.unwrap();
+        let told = RecordContext { pieces, ..RecordContext::default() };
+        let lease = store.allocate(&mut Reservation::default(), 29, &told).await.unwrap();
         assert_eq!(store.usage().records, (before.0 + lease.counted.0, before.1 + lease.counted.1));
         assert!(lease.counted.0 > 0, "{:?}", lease.counted);
-        store.abandon(lease, None);
+        store.abort(lease, None);
         assert_eq!(store.usage().records, before);
     });
 }
 
 #[test]
 fn options_out_of_range_are_named() {
-    run(async |clock: Clock| {
+    run(async |clock: Executor| {
         let array = store(&clock, 1, 0, &[]).await.array;
         for (key, value) in [("open_groups", "0"), ("kept_back", "none"), ("cleaner", "lazy"), ("clean_below", "95")] {
             let option = |known: &str| (known == key).then(|| value.to_string());

@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use super::account::Account;
 use super::bands::{Bands, Policy, policy};
 use super::waiting::Waiting;
-use super::{Held, Lease, Local, Run, Store, Told, Usage, Victim};
+use super::{Allocation, Local, RecordContext, Reservation, Run, Store, Usage, Victim};
 use crate::device::{Kind, ZoneState};
 use crate::error::FsError;
 use crate::format::change::Extent;
@@ -51,7 +51,7 @@ impl StrictAppend {
         let first = (data.start / zone_blocks) as u32;
         let end = (data.end() / zone_blocks) as u32;
         if zones.len() < end as usize {
-            return Err(format!("it reports {} zones, and the file system was made on {end}", zones.len()));
+            return Err(format!("the drive reports {} zones, and the file system was made on {end}", zones.len()));
         }
         let bands = Bands::new(zone_blocks, first, &zones[first as usize..end as usize], active_max);
         Ok(StrictAppend {
@@ -87,46 +87,51 @@ impl Store for StrictAppend {
         self.bands.borrow().band_blocks()
     }
 
-    fn reserve(&self, held: &mut Held, blocks: u64) -> Result<(), FsError> {
+    fn reserve(&self, held: &mut Reservation, blocks: u64) -> Result<(), FsError> {
         self.account.reserve(held, blocks, self.bands.borrow().live(), self.room())
     }
 
-    fn unreserve(&self, held: &mut Held) {
+    fn unreserve(&self, held: &mut Reservation) {
         self.account.unreserve(held, held.blocks);
     }
 
-    fn keep(&self, held: &mut Held, blocks: u64, _runs: &[Run]) -> bool {
+    fn keep(&self, held: &mut Reservation, blocks: u64, _runs: &[Run]) -> bool {
         self.account.keep(held, blocks);
         true
     }
 
-    fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64, _told: &'a Told) -> Local<'a, Result<Lease, FsError>> {
+    fn allocate<'a>(
+        &'a self,
+        held: &'a mut Reservation,
+        blocks: u64,
+        _told: &'a RecordContext,
+    ) -> Local<'a, Result<Allocation, FsError>> {
         Box::pin(async move {
             self.reserve(held, blocks.max(held.blocks))?;
             let has_leases = || self.bands.borrow().has_leases();
             let runs = self.waiting.until(async || self.try_allocate(blocks), || false, has_leases).await?;
             self.account.unreserve(held, blocks);
             self.account.allocate(blocks);
-            Ok(Lease { runs, kept: Vec::new(), record_blocks: 0, counted: (0, 0) })
+            Ok(Allocation { runs, kept: Vec::new(), record_blocks: 0, counted: (0, 0) })
         })
     }
 
-    fn allocate_for_cleaner<'a>(&'a self, blocks: u64, _told: &'a Told) -> Local<'a, Option<Lease>> {
+    fn allocate_for_cleaner<'a>(&'a self, blocks: u64, _told: &'a RecordContext) -> Local<'a, Option<Allocation>> {
         Box::pin(async move {
             let runs = self.bands.borrow_mut().take(blocks, 0)?;
             self.account.allocate(blocks);
-            Some(Lease { runs, kept: Vec::new(), record_blocks: 0, counted: (0, 0) })
+            Some(Allocation { runs, kept: Vec::new(), record_blocks: 0, counted: (0, 0) })
         })
     }
 
-    fn settle(&self, lease: Lease) {
-        self.bands.borrow_mut().settle(&lease.runs);
+    fn commit(&self, lease: Allocation) {
+        self.bands.borrow_mut().commit(&lease.runs);
         self.waiting.has_room.give();
     }
 
-    fn abandon(&self, lease: Lease, zones: Option<&[ZoneState]>) {
-        self.bands.borrow_mut().abandon(&lease.runs, zones);
-        self.account.abandon(&lease);
+    fn abort(&self, lease: Allocation, zones: Option<&[ZoneState]>) {
+        self.bands.borrow_mut().abort(&lease.runs, zones);
+        self.account.abort(&lease);
         self.waiting.has_room.give();
     }
 

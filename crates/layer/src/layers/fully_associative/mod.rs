@@ -35,7 +35,7 @@ use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
 use crate::context::Context;
 use crate::info::LayerInfo;
-use crate::layer::{Background, Cache, Coming, Layer, MapMemory, Piece};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece, PrefetchHint};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Medium, Plan};
@@ -74,7 +74,7 @@ const PARAMETERS: &[ParameterInfo] = &[
         key: "zone_size",
         kind: ParameterKind::Bytes,
         default: "40GiB",
-        help: "what a zone stores: its logical bands; its free bands come beside them",
+        help: "data of a zone: the size of its logical bands; its free bands are additional",
     },
     ParameterInfo {
         key: "free_share",
@@ -201,7 +201,7 @@ impl Layer for FullyAssociative {
         self.aggressive && self.clean_idly(plan)
     }
 
-    fn foresee(&self, lba: Lba, coming: Coming) {
+    fn prefetch(&self, lba: Lba, coming: PrefetchHint) {
         if lba.0 < self.state.capacity {
             let part = self.state.part(lba.0, lba.0 + 1);
             self.state.zones[part.zone].runs[part.logical as usize].foresee(coming);

@@ -13,10 +13,10 @@ journal_records! {
         1 => Logged { lba: Lba, sectors: Sectors, band: u64, offset: u32 } "written to a log band",
         2 => Trimmed { lba: Lba, sectors: Sectors } "trimmed",
         3 => Placed { logical_band: u64, band: u64 } "a logical band lives in this band",
-        4 => Streamed { logical_band: u64, band: u64, filled_sectors: u32 } "a stream writes a logical band anew, so far",
+        4 => Streamed { logical_band: u64, band: u64, filled_sectors: u32 } "a stream has rewritten part of a logical band",
         5 => Completed { logical_band: u64 } "a stream is complete",
         6 => Restart { zone: u64 } "a checkpoint of a zone begins",
-        7 => Filled { zone: u64, filled_sectors: u32 } "the newest log band is filled so far",
+        7 => Filled { zone: u64, filled_sectors: u32 } "the newest log band is filled up to filled_sectors",
     }
 }
 

@@ -168,7 +168,7 @@ impl State {
 
     fn apply_trimmed(&mut self, first: u64, sectors: u64) -> Result<(), &'static str> {
         let end = first.checked_add(sectors).filter(|&end| end <= self.capacity && sectors > 0);
-        let end = end.ok_or("it lies past the capacity")?;
+        let end = end.ok_or("the run is empty or past the capacity")?;
         let mut next = first;
         while next < end {
             let part = self.part(next, end);
@@ -184,8 +184,8 @@ impl State {
 
     fn whole_part(&self, lba: u64, sectors: u64) -> Result<Part, &'static str> {
         let end = lba.checked_add(sectors).filter(|&end| end <= self.capacity && sectors > 0);
-        let part = self.part(lba, end.ok_or("it lies past the capacity")?);
-        (part.sectors as u64 == sectors).then_some(part).ok_or("it crosses the end of a logical band")
+        let part = self.part(lba, end.ok_or("the run is empty or past the capacity")?);
+        (part.sectors as u64 == sectors).then_some(part).ok_or("the run crosses the end of a logical band")
     }
 
     fn locate(&self, number: u64) -> Result<(usize, u32), &'static str> {

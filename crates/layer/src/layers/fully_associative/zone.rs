@@ -79,7 +79,7 @@ impl BandZone {
     pub fn logged(&mut self, logical: u32, offset: u32, length: u32, band: u32, at: u32) -> Result<bool, &'static str> {
         let head = if self.logs.back() == Some(&band) { self.head } else { 0 };
         if at < head || at + length > self.band_sectors {
-            return Err("it does not lie at the head of its log band");
+            return Err("the run does not lie at the head of its log band");
         }
         if self.logs.back() != Some(&band) {
             self.take(band)?;
@@ -192,7 +192,7 @@ impl BandZone {
     /// Sets the number of sectors filled in the newest log band.
     pub fn filled(&mut self, head: u32) -> Result<(), &'static str> {
         if self.logs.is_empty() || head > self.band_sectors || head < self.head {
-            return Err("the newest log band is not filled so far");
+            return Err("the newest log band cannot be filled up to there");
         }
         self.head = head;
         Ok(())

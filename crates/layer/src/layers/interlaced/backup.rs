@@ -300,7 +300,7 @@ impl BackupLog {
             sectors == 0 || lba.0.checked_add(u64::from(sectors)).is_some_and(|end| end <= capacity.0)
         };
         if !runs.into_iter().all(is_there) {
-            return Err("it is a copy of sectors past the capacity".into());
+            return Err("the copy is of sectors past the capacity".into());
         }
         Ok(())
     }

@@ -242,7 +242,7 @@ impl Host {
         let taken = match (record, &mut self.live) {
             (Record::Live { start_lba, end_lba } | Record::Dead { start_lba, end_lba }, Some(live)) => {
                 if start_lba >= end_lba || end_lba.0 > capacity.0 {
-                    return Err(note.refuse("it names no sectors, or some past the capacity"));
+                    return Err(note.refuse("the run is empty or past the capacity"));
                 }
                 let change = if matches!(record, Record::Live { .. }) { LiveSet::insert } else { LiveSet::remove };
                 change(live, start_lba, end_lba);

@@ -15,7 +15,7 @@ pub const SAFETY: ParameterInfo = ParameterInfo {
     key: "safety",
     kind: ParameterKind::Choice(&["power", "paper"]),
     default: "power",
-    help: "power: back up all that a cut could lose; paper: only what Hajkazemi 2019 backs up",
+    help: "power: back up all sectors that a power cut could lose; paper: back up only those of Hajkazemi 2019",
 };
 
 /// Number of host writes in an interval, at whose end hot tracks are chosen.
@@ -33,7 +33,7 @@ const HOTNESS: ParameterInfo = ParameterInfo {
     key: "hotness",
     kind: ParameterKind::Choice(&["reset", "decay"]),
     default: "decay",
-    help: "reset: counts start anew with each interval; decay: a 64th of them is forgotten",
+    help: "reset: counts are zero at the start of each interval; decay: they shrink by a 64th",
 };
 
 /// Number of hottest tracks considered after an interval.
@@ -63,7 +63,8 @@ const PAYBACK: ParameterInfo = ParameterInfo {
     key: "payback",
     kind: ParameterKind::Count,
     default: "1",
-    help: "a move must save as many sectors as it writes if this many times what was counted is yet to be written; 0: need not",
+    help: "a move must save the sectors it writes, if future writes are this many times the counted ones; 0: no such \
+           condition",
 };
 
 /// Limit on moves that do not pay, beyond which moves stop: see [`super::account`].
@@ -71,7 +72,8 @@ const WATCH: ParameterInfo = ParameterInfo {
     key: "watch",
     kind: ParameterKind::Count,
     default: "0",
-    help: "moves stop while they have written more than they saved, but for one in so many sectors of what imr-rmw would have written; 0: never",
+    help: "moves stop once they cost more sectors than they saved plus 1/watch of those imr-rmw would have written; 0: \
+           never",
 };
 
 /// Number of sectors that a read-modify-write writes for each of the host's, besides that one.
@@ -82,7 +84,7 @@ const BACKGROUND_EVERY: ParameterInfo = ParameterInfo {
     key: "background_every",
     kind: ParameterKind::CountFrom(1),
     default: "64",
-    help: "moves pending when an interval ends run a phase every so many requests",
+    help: "requests per phase of a move that is still pending at the end of an interval",
 };
 
 /// Time for which the drive must be idle before moves are made.

@@ -50,7 +50,7 @@ impl State {
         let (index, offset) = ((placed.place / self.zone_blocks) as usize, placed.place % self.zone_blocks);
         let zone = &mut self.zones[index];
         if zone.holds == Use::Free || offset < zone.fill || offset + placed.blocks > zone.fill_named {
-            return Err("it lies in no zone that was named, or not in order");
+            return Err("the run lies in no zone that was named, or not in order");
         }
         pad(&mut zone.summary, offset - zone.fill);
         zone.summary.push(Entry { block: placed.block, blocks: placed.blocks });

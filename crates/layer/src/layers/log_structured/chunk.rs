@@ -7,7 +7,7 @@
 //! Invariants:
 //! 1. A part of a chunk is visited as one only if its blocks follow each other in one zone.
 
-use crate::layer::Coming;
+use crate::layer::PrefetchHint;
 use crate::map::prefetch::prefetch;
 use crate::map::run_list::{ABSENT, RunList, ShortRun};
 
@@ -67,11 +67,11 @@ impl Chunk {
 
     /// Prefetches the memory that a look-up of the block at `offset` reads.
     #[inline]
-    pub fn foresee(&self, offset: u32, coming: Coming) {
+    pub fn prefetch(&self, offset: u32, coming: PrefetchHint) {
         match (self, coming) {
-            (_, Coming::Later) => prefetch(self),
-            (Chunk::Runs(list), Coming::Next) => list.foresee(Coming::Next),
-            (Chunk::Places(places), Coming::Next) => prefetch(&places[offset as usize]),
+            (_, PrefetchHint::Later) => prefetch(self),
+            (Chunk::Runs(list), PrefetchHint::Next) => list.foresee(PrefetchHint::Next),
+            (Chunk::Places(places), PrefetchHint::Next) => prefetch(&places[offset as usize]),
         }
     }
 

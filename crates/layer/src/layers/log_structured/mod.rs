@@ -41,7 +41,7 @@ use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
 use crate::context::Context;
 use crate::info::LayerInfo;
-use crate::layer::{Background, Cache, Coming, Layer, MapMemory, Piece};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece, PrefetchHint};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind, Parameters};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Medium, Plan};
@@ -53,7 +53,7 @@ use state::{Placed, State, Stream};
 /// Entry of `log-structured` in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "log-structured",
-    summary: "all writes are appended to open zones; cleaning moves what is live out of old ones",
+    summary: "all writes are appended to open zones; cleaning moves live blocks out of old zones",
     recordings: &["shingled", "block-interference", "conventional"],
     host_managed: false,
     mapping_unit: "block",
@@ -79,7 +79,7 @@ const PARAMETERS: &[ParameterInfo] = &[
         key: "block",
         kind: ParameterKind::Bytes,
         default: "4096",
-        help: "what the map counts in: whole sectors",
+        help: "block size of the map, a multiple of the sector size",
     },
     ParameterInfo {
         key: "reserve",
@@ -91,7 +91,7 @@ const PARAMETERS: &[ParameterInfo] = &[
         key: "fill",
         kind: ParameterKind::Choice(&["full", "empty"]),
         default: "full",
-        help: "what a new drive holds: every block, written in order, or none",
+        help: "contents of a new drive: every block, written in order, or none",
     },
     ParameterInfo {
         key: "cleaning",
@@ -115,7 +115,7 @@ const PARAMETERS: &[ParameterInfo] = &[
         key: "clean_step",
         kind: ParameterKind::Bytes,
         default: "4MiB",
-        help: "what cleaning moves at once: in idle time, host commands wait for no more",
+        help: "bytes that cleaning moves at once; a host command waits for one such step at most in idle time",
     },
     ParameterInfo {
         key: "idle_free",
@@ -264,12 +264,12 @@ impl Layer for LogStructured {
         self.clean_idly(plan)
     }
 
-    fn foresee(&self, lba: Lba, coming: Coming) {
+    fn prefetch(&self, lba: Lba, coming: PrefetchHint) {
         let (block, size) = (lba.0 / self.state.block_sectors, u64::from(chunk::CHUNK_BLOCKS));
         if block < u64::from(self.state.blocks)
             && let Some(chunk) = self.state.chunks.get((block / size) as usize)
         {
-            chunk.foresee((block % size) as u32, coming);
+            chunk.prefetch((block % size) as u32, coming);
         }
     }
 

@@ -229,7 +229,7 @@ impl State {
                 self.restart(first);
                 Ok(())
             }
-            _ if !self.restarting => Err("it is of a checkpoint that was not begun"),
+            _ if !self.restarting => Err("the record is of a checkpoint that was not begun"),
             Record::Zone { zone, filled_blocks, written_at, stream } => {
                 self.name_zone(zone, filled_blocks, written_at, stream)
             }
@@ -247,20 +247,20 @@ impl State {
     fn run(&self, block: u64, blocks: u64) -> Result<Placed, &'static str> {
         let end = block.checked_add(blocks).filter(|&end| end <= self.blocks as u64 && blocks > 0);
         end.map(|_| Placed { block: block as u32, blocks: blocks as u32, place: ABSENT })
-            .ok_or("it lies past the capacity")
+            .ok_or("the run is empty or past the capacity")
     }
 
     fn placed(&self, block: u64, blocks: u64, place: u64) -> Result<Placed, &'static str> {
         let run = self.run(block, blocks)?;
         let places = self.zones.len() as u64 * self.zone_blocks as u64;
         let fits = place < places && place % self.zone_blocks as u64 + blocks <= self.zone_blocks as u64;
-        fits.then_some(Placed { place: place as u32, ..run }).ok_or("it does not lie in one zone")
+        fits.then_some(Placed { place: place as u32, ..run }).ok_or("the run does not lie in one zone")
     }
 
     fn written(&mut self, placed: Placed, stream: Stream) -> Result<(), &'static str> {
         let (zone, offset) = ((placed.place / self.zone_blocks) as usize, placed.place % self.zone_blocks);
         if offset != self.zones[zone].fill {
-            return Err("it does not lie at the head of its zone");
+            return Err("the run does not lie at the head of its zone");
         }
         match (self.zones[zone].holds, self.open[stream as usize]) {
             (Use::Open, Some(open)) if open == zone => {}

@@ -45,7 +45,7 @@ use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
 use crate::context::Context;
 use crate::info::LayerInfo;
-use crate::layer::{Background, Cache, Coming, Layer, MapMemory, Piece};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece, PrefetchHint};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::Plan;
 use crate::plan::note::{Note, ReplayError};
@@ -113,14 +113,14 @@ pub const INFO: LayerInfo = LayerInfo {
             "collect_per_block",
             ParameterKind::Bytes,
             "320KiB",
-            "what cleaning reads of the journal to find one cached block of its band",
+            "bytes of the journal that cleaning reads to find one cached block of a band",
         ),
-        parameter("cache_block", ParameterKind::Bytes, "1MiB", "in place: the most that an entry of the map takes"),
+        parameter("cache_block", ParameterKind::Bytes, "1MiB", "in place: largest run of an entry of the map"),
         parameter(
             "cache_entry",
             ParameterKind::Choice(&["band", "block"]),
             "band",
-            "in place: what an entry of the map ends at, bands as well as blocks, or blocks alone",
+            "in place: entries of the map end at bands and blocks, or only at blocks",
         ),
         parameter("cache_zone", ParameterKind::Bytes, "256MiB", "in place: cache zone; eviction goes round by zone"),
         parameter(
@@ -193,8 +193,8 @@ impl Layer for MediaCache {
         self.clean_in_background(plan)
     }
 
-    fn foresee(&self, lba: Lba, coming: Coming) {
-        if coming == Coming::Next {
+    fn prefetch(&self, lba: Lba, coming: PrefetchHint) {
+        if coming == PrefetchHint::Next {
             self.map.prefetch(lba);
         }
     }

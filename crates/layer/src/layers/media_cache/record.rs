@@ -15,7 +15,7 @@ journal_records! {
         3 => Begin { band: u64 } "the spare holds all of a band",
         4 => End { band: u64 } "a band is in its place again",
         5 => Packet { head_half_tracks: u64, half_tracks: u64 } "a packet begins",
-        6 => Bare { band: u64 } "what of a band is in no cache is absent",
+        6 => Bare { band: u64 } "sectors of a band that are not cached are absent",
         7 => Placed { band: u64 } "a band is written whole in its place",
         8 => Written { first_band: u64, bits_0: u64, bits_64: u64, bits_128: u64 }
             "which bands have been written, as bits",

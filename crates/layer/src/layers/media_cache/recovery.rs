@@ -98,7 +98,7 @@ impl MediaCache {
     fn check_run(&self, lba: Lba, sectors: Sectors) -> Result<(), &'static str> {
         let end = lba.0.checked_add(sectors.0).filter(|&end| end <= self.shape.bands.capacity().0);
         if sectors.is_zero() || sectors.0 > u32::MAX as u64 || end.is_none() {
-            return Err("it lies past the capacity");
+            return Err("the run is empty, too long, or past the capacity");
         }
         Ok(())
     }
@@ -137,7 +137,7 @@ impl MediaCache {
                         && journal.tracks.run(offset, sectors.0).sectors == sectors
                 });
                 if !is_whole || journal.packets.is_empty() {
-                    return Err("it does not lie in a packet");
+                    return Err("the run does not lie in a packet");
                 }
                 journal.push(Entry { lba: lba.0, pba: pba.0, sectors: sectors.0 as u32 });
                 self.map.insert(lba, sectors, Mapped::At(pba), |_| {});
@@ -151,7 +151,7 @@ impl MediaCache {
                     || !zones.is_in_one(place)
                     || (self.settings.entries_end_at_bands && self.shape.bands.first_lba(band + 1) < lba + sectors)
                 {
-                    return Err("it does not lie in a free place of the cache, or not in one band");
+                    return Err("the run does not lie in a free place of the cache, or not in one band");
                 }
                 self.take_in_zone(lba, place);
             }

@@ -224,7 +224,7 @@ impl MediaCache {
             return Self::violation(1, format!("{cached} sectors are cached, {total} held, {free} free, of {all}"));
         }
         if let Some(zone) = zones.first_wrong_sum() {
-            return Self::violation(1, format!("cache zone {zone} holds other than its sum says"));
+            return Self::violation(1, format!("cache zone {zone} has a wrong sum of used sectors"));
         }
         if zones.len() > self.settings.map_entries {
             let (runs, most) = (zones.len(), self.settings.map_entries);

@@ -15,7 +15,7 @@
 
 use super::ring::Position;
 use super::shape::Shape;
-use crate::layer::Coming;
+use crate::layer::PrefetchHint;
 use crate::map::run_list::{ABSENT, RunList, ShortRun};
 use crate::map::sparse::Sparse;
 
@@ -120,7 +120,7 @@ impl CachedRuns {
 
     /// Prefetches the memory that a search for the runs of an S-block reads.
     #[inline]
-    pub fn foresee(&self, sblock: u64, coming: Coming) {
+    pub fn foresee(&self, sblock: u64, coming: PrefetchHint) {
         self.lists.get(self.place(sblock).0).into_iter().for_each(|list| list.foresee(coming));
     }
 

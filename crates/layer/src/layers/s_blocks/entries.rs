@@ -129,7 +129,7 @@ impl Entries {
         let rest = Entry { lba, sectors: oldest.sectors - sectors };
         match self.short_sectors(self.words[0]) {
             0 => long(rest).into_iter().zip(&mut self.words).for_each(|(word, place)| *place = word),
-            _ => self.words[0] = self.short(rest).expect("what is left of a short entry is short"),
+            _ => self.words[0] = self.short(rest).expect("the rest of a short entry is short"),
         }
     }
 

@@ -25,7 +25,7 @@ const ATTEMPTS: usize = 64;
 impl Shape {
     /// Returns the shape that `parameters` request on `disk`, and the places of its rings.
     pub fn of(disk: &Disk, parameters: &Parameters) -> Result<(Shape, Vec<RingStarts>), ConfigError> {
-        let mut asked = Asked::new(disk, parameters);
+        let mut asked = GeometryRequest::new(disk, parameters);
         for _ in 0..ATTEMPTS {
             let shape = asked.shape()?;
             match place(disk, &shape) {
@@ -42,7 +42,7 @@ impl Shape {
 }
 
 /// The parameters in sectors.
-struct Asked {
+struct GeometryRequest {
     disk_sectors: u64,
     payload: Option<u64>,
     /// Sectors that no ring can use, because they lie at the end of a stroke. They reduce the payload unless the
@@ -56,10 +56,10 @@ struct Asked {
     interference: u64,
 }
 
-impl Asked {
-    fn new(disk: &Disk, parameters: &Parameters) -> Asked {
+impl GeometryRequest {
+    fn new(disk: &Disk, parameters: &Parameters) -> GeometryRequest {
         let sectors = |key: &str| parameters.bytes(key) / disk.sector_bytes as u64;
-        Asked {
+        GeometryRequest {
             disk_sectors: disk.geometry.sectors().0,
             payload: Some(sectors("size")).filter(|&size| size > 0),
             unusable: 0,
@@ -194,8 +194,8 @@ mod tests {
 
     /// Returns the parameters of a disk of 307.2 GB with S-blocks of 2000 sectors of 512 B, and an assumed interference
     /// of 64 sectors.
-    fn cassuto(sections: u64) -> Asked {
-        Asked {
+    fn cassuto(sections: u64) -> GeometryRequest {
+        GeometryRequest {
             disk_sectors: 700_000_000,
             payload: Some(600_000_000),
             sections,
@@ -227,8 +227,12 @@ mod tests {
     #[test]
     fn a_cache_longer_than_its_positions_can_say_is_refused() {
         // A section of 214,748,364,800 sectors has 2³¹ sectors of cache at 1 %, and a guard of 20,064 behind it.
-        let asked =
-            |payload| Asked { disk_sectors: 1 << 40, payload: Some(payload), sblock_sectors: 20_000, ..cassuto(1) };
+        let asked = |payload| GeometryRequest {
+            disk_sectors: 1 << 40,
+            payload: Some(payload),
+            sblock_sectors: 20_000,
+            ..cassuto(1)
+        };
         let refusal = asked(214_748_364_800).shape().unwrap_err().to_string();
         assert!(refusal.contains("2147483648 sectors, with a guard of 20064: at most 2147483647"), "{refusal}");
         // The shape fits with a cache that is 20,065 sectors shorter.
@@ -238,16 +242,16 @@ mod tests {
 
     #[test]
     fn a_guard_that_cannot_protect_a_copy_is_refused() {
-        let asked = Asked { guard: Some(2063), ..cassuto(1500) };
+        let asked = GeometryRequest { guard: Some(2063), ..cassuto(1500) };
         assert!(asked.shape().unwrap_err().to_string().contains("at least 2064"));
     }
 
     #[test]
     fn guards_lie_outside_the_size() {
         // Guards: 1500 × 2 × (2064 + 64) = 6,384,000 sectors beside the payload.
-        let fits = Asked { disk_sectors: 606_384_000, ..cassuto(1500) };
+        let fits = GeometryRequest { disk_sectors: 606_384_000, ..cassuto(1500) };
         assert_eq!(fits.shape().expect("fits exactly").physical_sectors() * 1500, 606_384_000);
-        let short = Asked { disk_sectors: 606_383_999, ..cassuto(1500) };
+        let short = GeometryRequest { disk_sectors: 606_383_999, ..cassuto(1500) };
         assert!(short.shape().unwrap_err().to_string().contains("do not fit"));
     }
 }

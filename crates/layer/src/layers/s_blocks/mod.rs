@@ -53,7 +53,7 @@ use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 
 use crate::context::Context;
 use crate::info::LayerInfo;
-use crate::layer::{Cache, Coming, Layer, MapMemory, Piece};
+use crate::layer::{Cache, Layer, MapMemory, Piece, PrefetchHint};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Medium, Plan};
@@ -279,7 +279,7 @@ impl Layer for SBlocks {
         }
     }
 
-    fn foresee(&self, lba: Lba, coming: Coming) {
+    fn prefetch(&self, lba: Lba, coming: PrefetchHint) {
         self.state.foresee(lba.0, coming);
     }
 

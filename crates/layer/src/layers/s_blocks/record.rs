@@ -19,7 +19,7 @@ journal_records! {
         2 => Trimmed { lba: Lba, sectors: Sectors } "trimmed",
         3 => Placed { sblock: u64, position: Position, tail: Position, is_direct: bool } "an S-block lies at this position",
         4 => Streamed { sblock: u64, position: Position, filled_sectors: u64, tail: Position }
-            "an S-block is written directly, so far",
+            "an S-block has been written directly up to filled_sectors",
         5 => Completed { sblock: u64 } "a direct S-block is complete",
         6 => Restart { section: u64, sblock_tail: Position, cache_tail: Position } "a checkpoint of a section begins",
         7 => Heads { section: u64, sblock_head: Position, cache_head: Position } "the checkpoint's heads",

@@ -16,7 +16,7 @@ use super::record::Record;
 use super::ring::{Position, Ring};
 use super::shape::Shape;
 use super::slots::Slots;
-use crate::layer::Coming;
+use crate::layer::PrefetchHint;
 use crate::map::prefetch::{prefetch, prefetch_all};
 use crate::map::sparse::Sparse;
 
@@ -133,7 +133,7 @@ impl State {
     }
 
     /// Prefetches the memory that a command at `lba` will read.
-    pub fn foresee(&self, lba: u64, coming: Coming) {
+    pub fn foresee(&self, lba: u64, coming: PrefetchHint) {
         let sblock = lba / self.shape.sblock_sectors;
         if sblock >= self.shape.sblocks() {
             return;
@@ -141,8 +141,8 @@ impl State {
         self.cached.foresee(sblock, coming);
         let section = &self.sections[self.section_of_sblock(sblock)];
         match coming {
-            Coming::Later => prefetch_all(std::slice::from_ref(section)),
-            Coming::Next => section.entries.end().into_iter().for_each(prefetch),
+            PrefetchHint::Later => prefetch_all(std::slice::from_ref(section)),
+            PrefetchHint::Next => section.entries.end().into_iter().for_each(prefetch),
         }
     }
 
@@ -341,7 +341,7 @@ impl State {
             return Err("there is no such S-block");
         }
         let section = self.section_of_sblock(sblock);
-        let open = self.sections[section].open.filter(|open| open.sblock == sblock).ok_or("it is not being filled")?;
+        let open = self.sections[section].open.filter(|open| open.sblock == sblock).ok_or("the S-block is not open")?;
         self.place_in_newest_slot(sblock);
         self.uncache(sblock, open.filled, self.shape.sblock_sectors);
         self.sections[section].open = None;

@@ -356,7 +356,7 @@ impl Translation for BufferMap {
             }
             Record::Home { start_lba, end_lba } => {
                 if start_lba >= end_lba || end_lba.0 > capacity {
-                    return Err(note.refuse("it names no sectors, or some past the capacity"));
+                    return Err(note.refuse("the run is empty or past the capacity"));
                 }
                 self.remove(start_lba.0, end_lba.0);
                 Ok(true)

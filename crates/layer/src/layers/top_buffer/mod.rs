@@ -88,7 +88,7 @@ pub(super) const CLEAN_ABOVE: ParameterInfo = ParameterInfo {
     key: "clean_above",
     kind: ParameterKind::Share,
     default: "50%",
-    help: "share of a ring, or of the map, from which on what is buffered is written home when idle",
+    help: "share of a ring, or of the map, above which buffered runs are written home in idle time",
 };
 
 /// Parameter: whether writes to tops are buffered too.

@@ -13,9 +13,9 @@ use imbrex_fs::core::{MakeOptions, make};
 use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind as DeviceKind};
-use imbrex_fs::load::bench::{self, Asked, Benchmark, Kind, Phase};
+use imbrex_fs::load::bench::{self, BenchOptions, Benchmark, Kind, Phase};
 use imbrex_fs::load::{OnCore, run_now};
-use imbrex_fs::{Clock, Device, Fs, MountOptions};
+use imbrex_fs::{Device, Executor, Fs, MountOptions};
 use indicatif::ProgressBar;
 use uuid::Uuid;
 
@@ -90,7 +90,7 @@ fn latency_ns(phase: &Phase) -> u64 {
         let operations = u128::from(latency.count());
         (sum + u128::from(latency.mean_ns()) * operations, count + operations)
     });
-    u64::try_from(sum / count.max(1)).expect("a mean is no larger than what it is of")
+    u64::try_from(sum / count.max(1)).expect("a mean is no larger than the largest value")
 }
 
 /// Adds the times of parts that run one after the other, or returns `None` if one was not run.
@@ -145,7 +145,7 @@ impl Part {
             own.inc(1);
             true
         });
-        let asked = Asked { sizes: benchmark.defaults, seed: SEED, watch };
+        let asked = BenchOptions { sizes: benchmark.defaults, seed: SEED, watch };
         match self {
             Part::LogOnFlash => on_core("log", disk, Metadata::Flash, benchmark, asked),
             Part::LogOnDisk => on_core("log", disk, Metadata::Disk, benchmark, asked),
@@ -166,7 +166,7 @@ fn conventional(disk: &str) -> String {
     }
 }
 
-fn device(clock: &Clock, words: &str) -> Result<Device, Failure> {
+fn device(clock: &Executor, words: &str) -> Result<Device, Failure> {
     let backend = Emulated::new(emulated(words)?).map_err(Failure::failed)?;
     Ok(Device::new(clock, words, Box::new(backend)))
 }
@@ -176,9 +176,9 @@ fn on_core(
     disk: &str,
     metadata: Metadata,
     benchmark: &'static Benchmark,
-    asked: Asked,
+    asked: BenchOptions,
 ) -> Result<Vec<Measured>, Failure> {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let data = device(&clock, disk)?;
     let metadata = match metadata {
         Metadata::Disk => None,
@@ -198,7 +198,7 @@ fn on_core(
         bench::run(benchmark, &files, &asked, |_| {}).await.map_err(Failure::failed)
     };
     let phases = clock.run(work).map_err(Failure::failed)?;
-    clock.forget_all();
+    clock.shut_down();
     Ok(phases?.iter().map(|phase| Measured::of(phase, phase.elapsed_ns, Some(latency_ns(phase)))).collect())
 }
 
@@ -206,7 +206,7 @@ fn on_ext4(
     drive: &str,
     bytes: Option<u64>,
     benchmark: &'static Benchmark,
-    asked: &Asked,
+    asked: &BenchOptions,
 ) -> Result<Vec<Measured>, Failure> {
     let kernel = KernelFs::ext4_in_part(drive, bytes)?;
     let files = Symlinks::new(kernel.directory(), FOLDER).map_err(Failure::failed)?;

@@ -11,8 +11,8 @@ use imbrex_fs::core::{Bounds, MakeOptions, Parts, make_on};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::load::OnCore;
-use imbrex_fs::load::bench::{self, Asked, Kind, Phase};
-use imbrex_fs::{Clock, Device, Fs, MountOptions};
+use imbrex_fs::load::bench::{self, BenchOptions, Kind, Phase};
+use imbrex_fs::{Device, Executor, Fs, MountOptions};
 use indicatif::ProgressBar;
 use uuid::Uuid;
 
@@ -45,7 +45,7 @@ impl OnFlash {
 
 /// Measures the load on HiSMRfs and the use of its flash.
 pub fn run(bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let disks = (0..RAID_DISKS).map(|_| device(&clock, RAID_DISK)).collect::<Result<Vec<_>, _>>()?;
     let flash = device(&clock, CACHE_FLASH)?;
     let own = clock.clone();
@@ -70,18 +70,18 @@ pub fn run(bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
         let files = OnCore::new(&fs, "bench").await.map_err(Failure::failed)?.with_page_cache(page_cache);
         let seen = Rc::new(RefCell::new(vec![did(&devices)]));
         let ended = |_: &Phase| seen.borrow_mut().push(did(&devices));
-        let asked = Asked { sizes: sizes(), seed: SEED, watch };
+        let asked = BenchOptions { sizes: sizes(), seed: SEED, watch };
         let benchmark = bench::named(LOAD).expect("it is a line of the registry of benchmarks");
         let phases = bench::run(benchmark, &files, &asked, ended).await.map_err(Failure::failed)?;
         let on_flash = on_flash(&fs);
         Ok::<_, Failure>((outcome(&phases, &seen.borrow(), on_flash.all()), on_flash))
     };
     let outcome = clock.run(work).map_err(Failure::failed)?;
-    clock.forget_all();
+    clock.shut_down();
     outcome
 }
 
-fn device(clock: &Clock, words: &str) -> Result<Device, Failure> {
+fn device(clock: &Executor, words: &str) -> Result<Device, Failure> {
     let backend = Emulated::new(emulated(words)?).map_err(Failure::failed)?;
     Ok(Device::new(clock, words, Box::new(backend)))
 }

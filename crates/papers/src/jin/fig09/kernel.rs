@@ -19,7 +19,7 @@ use super::super::choices::{
     SEED, SERVER_FILES, SERVER_MEMORY_BYTES, SERVER_ROUNDS,
 };
 use super::{Measured, Outcome};
-use crate::guest::{self, Asked, Ran};
+use crate::guest::{self, GuestOptions, GuestOutput};
 
 const KEPT_FOLDER: &str = "IMBREX_KEPT_RUNS";
 const SCRIPT: &str = "jin-fig09.sh";
@@ -62,7 +62,7 @@ impl Cache {
 pub fn run(cache: Cache, progress: &Progress, tell: &dyn Fn(&str)) -> Result<Outcome, Failure> {
     let disks = std::iter::repeat_n(RAID_DISK.to_string(), RAID_DISKS);
     let drives: Vec<String> = disks.chain([CACHE_FLASH.to_string()]).collect();
-    let asked = Asked {
+    let asked = GuestOptions {
         script: SCRIPT,
         words: words(cache),
         drives: &drives,
@@ -140,8 +140,8 @@ struct Latency {
     mean: u64,
 }
 
-fn outcome(cache: Cache, ran: &Ran) -> Result<Outcome, Failure> {
-    let unclear = |what: &str| Failure::failed(format!("what the guest said has no {what}"));
+fn outcome(cache: Cache, ran: &GuestOutput) -> Result<Outcome, Failure> {
+    let unclear = |what: &str| Failure::failed(format!("the output of the guest has no {what}"));
     let document: Document = document(&ran.said).ok_or_else(|| unclear("document"))?;
     let [before, run] = &document.phases[..] else { return Err(unclear("two phases")) };
     let ended_ns = in_drives_time(run.begin_ns + run.elapsed_ns);
@@ -163,7 +163,7 @@ fn outcome(cache: Cache, ran: &Ran) -> Result<Outcome, Failure> {
     })
 }
 
-fn measured(phase: &Phase, ran: &Ran) -> Measured {
+fn measured(phase: &Phase, ran: &GuestOutput) -> Measured {
     let from_ns = in_drives_time(phase.begin_ns);
     let elapsed_ns = in_drives_time(phase.elapsed_ns);
     let asked = phase.kinds.iter().filter(|(name, _)| *name != "syncfs");
@@ -222,10 +222,10 @@ fig09: document
 fig09: end of document
 "#;
 
-    fn ran(said: &str) -> Ran {
+    fn ran(said: &str) -> GuestOutput {
         let sample = |at_ns, busy_ns| Sample { at_ns, did: Did { busy_ns, ..Did::default() } };
         let drive = vec![sample(5, 1), sample(106, 41), sample(306, 91)];
-        Ran { said: said.into(), drives: vec![drive; 6], between_ns: 303 }
+        GuestOutput { said: said.into(), drives: vec![drive; 6], between_ns: 303 }
     }
 
     #[test]
@@ -248,7 +248,7 @@ fig09: end of document
 
     #[test]
     fn a_clock_that_goes_otherwise_is_an_error() {
-        let far = Ran { between_ns: 340, ..ran(SAID) };
+        let far = GuestOutput { between_ns: 340, ..ran(SAID) };
         let error = outcome(Cache::Smq, &far).expect_err("it is a tenth off");
         assert!(error.to_string().contains("too busy"), "{error}");
     }

@@ -168,7 +168,7 @@ fn mean(groups: impl Iterator<Item = (u64, u64)>) -> u64 {
     let (sum, count) = groups.fold((0u128, 0u128), |(sum, count), (of_group, mean)| {
         (sum + u128::from(mean) * u128::from(of_group), count + u128::from(of_group))
     });
-    u64::try_from(sum / count.max(1)).expect("a mean is no larger than what it is of")
+    u64::try_from(sum / count.max(1)).expect("a mean is no larger than the largest value")
 }
 
 fn cells(outcome: &Option<Outcome>, count: usize, of: impl Fn(&Outcome) -> Vec<String>) -> Vec<String> {

@@ -6,9 +6,9 @@ use imbrex::drives::emulated;
 use imbrex::error::Failure;
 use imbrex_fs::core::{MakeOptions, make};
 use imbrex_fs::device::emulated::Emulated;
-use imbrex_fs::load::bench::{self, Asked, Benchmark, Phase, Sizes};
+use imbrex_fs::load::bench::{self, BenchOptions, Benchmark, Phase, Sizes};
 use imbrex_fs::load::{InDirectory, OnCore, run_now};
-use imbrex_fs::{Clock, Device, Fs, MountOptions};
+use imbrex_fs::{Device, Executor, Fs, MountOptions};
 use indicatif::ProgressBar;
 use uuid::Uuid;
 
@@ -67,7 +67,7 @@ impl System {
             own.inc(1);
             true
         });
-        let asked = Asked { sizes, seed: SEED, watch };
+        let asked = BenchOptions { sizes, seed: SEED, watch };
         match self {
             System::Caveat => on_core("caveat-2t", benchmark, asked),
             System::StrictAppend => on_core("strict-append-2t", benchmark, asked),
@@ -82,8 +82,8 @@ fn measured(phase: &Phase, disk_ns: u64) -> Measured {
     Measured { name: phase.name, done: phase.done, bytes: phase.bytes(), disk_ns }
 }
 
-fn on_core(drive: &str, benchmark: &'static Benchmark, asked: Asked) -> Result<Vec<Measured>, Failure> {
-    let clock = Clock::in_virtual_time();
+fn on_core(drive: &str, benchmark: &'static Benchmark, asked: BenchOptions) -> Result<Vec<Measured>, Failure> {
+    let clock = Executor::in_virtual_time();
     let backend = Emulated::new(emulated(drive)?).map_err(Failure::failed)?;
     let device = Device::new(&clock, drive, Box::new(backend));
     let own = clock.clone();
@@ -95,11 +95,11 @@ fn on_core(drive: &str, benchmark: &'static Benchmark, asked: Asked) -> Result<V
         bench::run(benchmark, &files, &asked, |_| {}).await.map_err(Failure::failed)
     };
     let phases = clock.run(work).map_err(Failure::failed)?;
-    clock.forget_all();
+    clock.shut_down();
     Ok(phases?.iter().map(|phase| measured(phase, phase.elapsed_ns)).collect())
 }
 
-fn on_ext4(drive: &str, benchmark: &'static Benchmark, asked: &Asked) -> Result<Vec<Measured>, Failure> {
+fn on_ext4(drive: &str, benchmark: &'static Benchmark, asked: &BenchOptions) -> Result<Vec<Measured>, Failure> {
     let kernel = KernelFs::ext4(drive)?;
     let files = InDirectory::new(kernel.directory(), FOLDER).map_err(Failure::failed)?;
     let mut found = Vec::new();

@@ -11,7 +11,7 @@ pub(super) mod mail;
 
 use imbrex_units::{Command, SimDuration, SimTime};
 
-use super::error::{Complaint, WordPlace, WorkloadError};
+use super::error::{WordError, WordPlace, WorkloadError};
 use super::quantity::Share;
 use super::random::Stream;
 use crate::request::{Request, Source, TraceError, When};
@@ -67,7 +67,7 @@ fn check_room(name: &str, device_sectors: u64) -> Result<(), WorkloadError> {
     if device_sectors >= DEVICE_SECTORS_MIN {
         return Ok(());
     }
-    let complaint = Complaint::new(format!("{name} needs a drive of 16 GiB or more"), "use a larger drive");
+    let complaint = WordError::new(format!("{name} needs a drive of 16 GiB or more"), "use a larger drive");
     Err(complaint.at(WordPlace::Workload))
 }
 

@@ -12,7 +12,7 @@
 
 use std::future::Future;
 
-use super::Clock;
+use super::Executor;
 
 /// Purpose of a piece of work.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
@@ -50,7 +50,7 @@ impl Cause {
     }
 }
 
-impl Clock {
+impl Executor {
     /// Returns the cause of the task that is polled just now.
     pub fn cause(&self) -> Cause {
         self.0.cause.get()

@@ -3,29 +3,29 @@
 //!
 //! Invariant: no block of a closed part is allocated. Blocks allocated earlier can still be freed.
 
-use super::room::Room;
+use super::free_extents::FreeExtents;
 use crate::store::Run;
 
 struct Part {
-    room: Room,
+    room: FreeExtents,
     is_open: bool,
 }
 
 /// Parts of the hot zone.
-pub struct Rooms {
+pub struct FreeExtentsOfParts {
     parts: Vec<Part>,
 }
 
-impl Rooms {
+impl FreeExtentsOfParts {
     /// Returns parts with these numbers of blocks, all of them free and open.
-    pub fn new(blocks: &[u64]) -> Rooms {
+    pub fn new(blocks: &[u64]) -> FreeExtentsOfParts {
         let mut first = 0;
         let part = |blocks: &u64| {
-            let room = Room::new(Run { start: first, blocks: *blocks });
+            let room = FreeExtents::new(Run { start: first, blocks: *blocks });
             first += blocks;
             Part { room, is_open: true }
         };
-        Rooms { parts: blocks.iter().map(part).collect() }
+        FreeExtentsOfParts { parts: blocks.iter().map(part).collect() }
     }
 
     /// Returns the number of blocks of all parts.
@@ -74,7 +74,7 @@ impl Rooms {
         let number = self.part_of(run.start);
         match self.parts.get_mut(number) {
             Some(part) => part.room.claim(run),
-            None => Room::new(Run { start: 0, blocks: 0 }).claim(run),
+            None => FreeExtents::new(Run { start: 0, blocks: 0 }).claim(run),
         }
     }
 
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_file_is_in_one_part_and_the_emptiest_comes_first() {
-        let mut rooms = Rooms::new(&[3, 5, 4]);
+        let mut rooms = FreeExtentsOfParts::new(&[3, 5, 4]);
         assert_eq!((rooms.blocks(), rooms.largest(), rooms.take(6)), (12, 5, None), "no part has six");
         assert_eq!(rooms.take(2), Some(vec![run(3, 2)]), "five are free there");
         assert_eq!(rooms.take(2), Some(vec![run(8, 2)]), "four");
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_part_that_is_not_open_gives_nothing_and_takes_back() {
-        let mut rooms = Rooms::new(&[2, 4]);
+        let mut rooms = FreeExtentsOfParts::new(&[2, 4]);
         assert_eq!(rooms.take(3), Some(vec![run(2, 3)]));
         rooms.set_open(1, false);
         assert_eq!((rooms.largest(), rooms.take(2), rooms.take(1)), (2, Some(vec![run(0, 2)]), None));
@@ -126,11 +126,11 @@ mod tests {
 
     #[test]
     fn what_is_on_two_drives_or_none_cannot_be() {
-        let mut rooms = Rooms::new(&[3, 5]);
+        let mut rooms = FreeExtentsOfParts::new(&[3, 5]);
         for wrong in [run(2, 2), run(7, 2), run(8, 1), run(u64::MAX, 1)] {
             assert!(rooms.claim(wrong).is_err(), "{wrong:?}");
         }
         assert!(rooms.claim(run(0, 3)).is_ok() && rooms.claim(run(3, 5)).is_ok());
-        assert!(Rooms::new(&[]).claim(run(0, 1)).is_err());
+        assert!(FreeExtentsOfParts::new(&[]).claim(run(0, 1)).is_err());
     }
 }

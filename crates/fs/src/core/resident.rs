@@ -24,15 +24,15 @@ use std::rc::Rc;
 
 use super::cleaner::{Copied, Pieces};
 use super::pieces::{joined, place};
-use super::push::Work;
 use super::staged::Open;
+use super::write_back::Work;
 use super::{Core, Fs, Sabotage};
 use crate::device::{BLOCK_BYTES, DeviceFault};
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode};
 use crate::hot::{Candidate, Hint, Keeping, Verdict};
 use crate::journal::checksums;
-use crate::store::{Held, Run};
+use crate::store::{Reservation, Run};
 
 /// Divisor of the store's size: a file is moved out only if this share (1/32) of the store stays free for writes.
 const SPARE_SHARE: u64 = 32;
@@ -103,7 +103,7 @@ impl Core {
 
     /// Reconstructs block `block` so that it matches checksum `sum`: from parity, or from another copy of the hot zone.
     /// In the second case the file of the block is queued for a check in the background.
-    pub(super) async fn make_again(&self, block: u64, sum: u32) -> Option<Vec<u8>> {
+    pub(super) async fn reconstruct_block(&self, block: u64, sum: u32) -> Option<Vec<u8>> {
         if !self.is_in_zone(block) {
             return self.data.recover(block, sum).await;
         }
@@ -203,7 +203,7 @@ impl Fs {
 
     /// Records that a file is stored only at `copy` in the hot zone, where its contents are durable and intact. Returns
     /// false if the metadata have no room for the extents.
-    pub(super) fn go_alone(&self, inode: Inode, copy: Vec<Extent>) -> bool {
+    pub(super) fn make_resident(&self, inode: Inode, copy: Vec<Extent>) -> bool {
         let after = joined(self.shifted(copy), self.0.store.band_blocks());
         if self.0.check_pieces_at_most(inode, after.len()).is_err() {
             return false;
@@ -222,7 +222,7 @@ impl Fs {
         if has_copy && candidate.hint == Hint::Never {
             self.drop_copy(inode);
         } else if has_copy && core.may_be_alone() {
-            self.lone_copy(inode).await?;
+            self.promote_copy(inode).await?;
         } else if alone > 0 && (!is_to_be || alone < candidate.blocks) {
             self.move_out(inode).await?;
         }
@@ -231,7 +231,7 @@ impl Fs {
 
     /// Turns the copy of a file in the hot zone into its only contents, if the copy is intact on every copy of the
     /// metadata. A damaged copy is dropped, and the file is queued for a new one.
-    async fn lone_copy(&self, inode: Inode) -> Result<(), FsError> {
+    async fn promote_copy(&self, inode: Inode) -> Result<(), FsError> {
         let core = &self.0;
         core.hot.borrow_mut().begin_copy(inode);
         let is_whole = self.damaged_in_copy(inode).await? == 0;
@@ -241,7 +241,7 @@ impl Fs {
             // Both records leave the blocks of the copy allocated. A power cut between the records leaves a file in the
             // store without a copy.
             core.record(&[Change::Hot { inode, extents: Vec::new() }]);
-            if self.go_alone(inode, copy.clone()) {
+            if self.make_resident(inode, copy.clone()) {
                 // The file was in the zone before, so it does not count as an arrival.
                 core.hot.borrow_mut().counters.came_in -= 1;
             } else {
@@ -249,7 +249,7 @@ impl Fs {
             }
         } else if is_same && !is_whole {
             self.drop_copy(inode);
-            self.want_hot(inode);
+            self.enqueue_promotion(inode);
         }
         Ok(())
     }
@@ -262,7 +262,7 @@ impl Fs {
         let pieces: Pieces = core.pieces_alone(inode).into_iter().map(|extent| (inode, extent)).collect();
         let blocks: u64 = pieces.iter().map(|(_, extent)| u64::from(extent.blocks)).sum();
         let usage = core.store.usage();
-        let mut held = Held::default();
+        let mut held = Reservation::default();
         if blocks == 0
             || usage.free < blocks + usage.blocks / SPARE_SHARE
             || core.store.reserve(&mut held, blocks).is_err()

@@ -60,7 +60,7 @@ impl Answer {
 
 /// Returns when a request seen at `seen` would have arrived if the previous answer had not been `late`. A client that
 /// waits for its answer sends the next request that much later, and on a disk a millisecond may cost a rotation.
-pub fn came(seen: Instant, late: Duration) -> Instant {
+pub fn backdate(seen: Instant, late: Duration) -> Instant {
     seen.checked_sub(late.min(LATENESS_FORGIVEN_MAX)).unwrap_or(seen)
 }
 
@@ -126,7 +126,7 @@ struct Inner {
 }
 
 /// A served drive.
-pub struct Front {
+pub struct DriveServer {
     inner: Mutex<Inner>,
     wake: Condvar,
     clock: PacedClock,
@@ -156,9 +156,9 @@ pub struct Facts {
     pub leaves_damage_to_host: bool,
 }
 
-impl Front {
+impl DriveServer {
     /// Starts to serve `drive` at `pace`. The returned thread ends when the front is [stopped](Front::stop).
-    pub fn start(drive: EmulatedDrive, pace: Pace, read_only: bool) -> (Arc<Front>, JoinHandle<()>) {
+    pub fn start(drive: EmulatedDrive, pace: Pace, read_only: bool) -> (Arc<DriveServer>, JoinHandle<()>) {
         let facts = Facts {
             label: drive.drive().label.clone(),
             capacity_bytes: drive.capacity_bytes(),
@@ -177,7 +177,7 @@ impl Front {
             statistics: Statistics::new(),
             quiet_since: (Instant::now(), SimTime::ZERO),
         };
-        let front = Arc::new(Front {
+        let front = Arc::new(DriveServer {
             inner: Mutex::new(inner),
             wake: Condvar::new(),
             clock: PacedClock::start(pace),
@@ -266,13 +266,13 @@ impl Front {
         }
     }
 
-    /// Submits a request that arrived at `came` to a paced drive. `target` receives the answer.
-    pub fn submit(&self, mut io: Io, came: Instant, target: &Arc<dyn Target>) {
+    /// Submits a request that arrived at `arrived` to a paced drive. `target` receives the answer.
+    pub fn submit(&self, mut io: Io, arrived: Instant, target: &Arc<dyn Target>) {
         let tag = io.tag;
         if let Some(refusal) = self.refusal(&io) {
             return target.answer(Answer::now(tag, io.buffer, Err(refusal)));
         }
-        let at = self.clock.at(came);
+        let at = self.clock.at(arrived);
         let mut inner = self.lock();
         io.tag = inner.next_tag;
         match inner.drive.submit(at, io) {
@@ -416,8 +416,8 @@ mod tests {
     fn a_late_answer_is_made_good_up_to_a_turn() {
         let seen = Instant::now() + Duration::from_secs(1);
         let ms = Duration::from_millis;
-        assert_eq!(came(seen, Duration::ZERO), seen);
-        assert_eq!(came(seen, ms(3)), seen - ms(3));
-        assert_eq!(came(seen, ms(500)), seen - ms(10), "a client that reads its answers late gains nothing");
+        assert_eq!(backdate(seen, Duration::ZERO), seen);
+        assert_eq!(backdate(seen, ms(3)), seen - ms(3));
+        assert_eq!(backdate(seen, ms(500)), seen - ms(10), "a client that reads its answers late gains nothing");
     }
 }

@@ -21,10 +21,10 @@ use imbrex_fs::format::change::Inode;
 use imbrex_fs::namespace::{NAME_BYTES_MAX, ROOT};
 
 use super::attribute_name;
+use super::convert::{errno, file_attr, file_type, generation, kept, kept_name, nanoseconds, number};
 use super::groups::Asker;
 use super::operations::{self, New};
 use super::requests::Core;
-use super::words::{errno, file_attr, file_type, generation, kept, kept_name, nanoseconds, number};
 use super::{Context, ORDER_ATTRIBUTE, STATUS_ATTRIBUTE, SYNC_ATTRIBUTE};
 
 /// Maximum number of bytes of a request.
@@ -48,12 +48,12 @@ const WANTED: [InitFlags; 10] = [
 ];
 
 /// The FUSE adapter of a file system.
-pub struct Front(Arc<Core<Context>>);
+pub struct FuseAdapter(Arc<Core<Context>>);
 
-impl Front {
+impl FuseAdapter {
     /// Creates an adapter that passes its requests to `core`.
-    pub fn new(core: Arc<Core<Context>>) -> Front {
-        Front(core)
+    pub fn new(core: Arc<Core<Context>>) -> FuseAdapter {
+        FuseAdapter(core)
     }
 
     fn give<T: Future<Output = ()> + 'static>(&self, begin: impl FnOnce(Rc<Context>) -> T + Send + 'static) {
@@ -118,7 +118,7 @@ fn reply_value(reply: ReplyXattr, size: u32, result: Result<Vec<u8>, FsError>) {
 /// flush on close.
 const OPENED: FopenFlags = FopenFlags::FOPEN_KEEP_CACHE.union(FopenFlags::FOPEN_NOFLUSH);
 
-impl Filesystem for Front {
+impl Filesystem for FuseAdapter {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         for flag in WANTED {
             // An older kernel works without the capability.

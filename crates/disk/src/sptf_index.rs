@@ -86,7 +86,7 @@ impl Moves {
 
 /// A waiting place, reduced to the properties that the search needs.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct Target {
     /// Order of entry: older places have lower numbers.
     came: u64,
     radial_track: u32,
@@ -101,7 +101,7 @@ struct Wanted {
 #[derive(Clone, Debug)]
 struct Block {
     /// The place in each seat; undefined for a free seat.
-    seats: [Wanted; SEATS],
+    seats: [Target; SEATS],
     taken: u64,
     by_angle: [u64; ANGLE_PARTS],
     /// Seats by part of the radius, with empty parts added on either side, so that a search needs no bounds checks.
@@ -109,21 +109,21 @@ struct Block {
 }
 
 impl Block {
-    const FREE: Wanted =
-        Wanted { came: 0, radial_track: 0, angle_ns: 0, name: 0, surface: 0, direction: Direction::Read };
+    const FREE: Target =
+        Target { came: 0, radial_track: 0, angle_ns: 0, name: 0, surface: 0, direction: Direction::Read };
 
     const EMPTY: Block =
         Block { seats: [Block::FREE; SEATS], taken: 0, by_angle: [0; ANGLE_PARTS], by_radius: [0; 3 * PARTS] };
 
     #[inline(always)]
-    fn seat(&self, seat: u32) -> &Wanted {
+    fn seat(&self, seat: u32) -> &Target {
         &self.seats[seat as usize % SEATS]
     }
 }
 
 /// The places that commands wait for.
 #[derive(Clone, Debug)]
-pub struct Soonest {
+pub struct SptfIndex {
     /// Blocks of 64 names each.
     blocks: Vec<Block>,
     /// Shift that turns an angle in nanoseconds into its part of a rotation.
@@ -139,10 +139,10 @@ pub struct Soonest {
     came: u64,
 }
 
-impl Soonest {
+impl SptfIndex {
     /// Creates an empty index for places on `disk`. Returns `None` if its rotation model is not exact, because angles
     /// have no effect on times there.
-    pub fn new(disk: &Disk) -> Option<Soonest> {
+    pub fn new(disk: &Disk) -> Option<SptfIndex> {
         if disk.mechanics.rotation() != Rotation::Exact {
             return None;
         }
@@ -159,7 +159,7 @@ impl Soonest {
         });
         let angle_parts = (last_ns >> angle_shift) + 1;
         let blocks = Vec::new();
-        Some(Soonest { blocks, angle_shift, angle_parts, radius_shift, reach, moves, came: 0 })
+        Some(SptfIndex { blocks, angle_shift, angle_parts, radius_shift, reach, moves, came: 0 })
     }
 
     /// Adds a place as the youngest, under the caller's number `name`. Names are small numbers, and no two places have
@@ -177,7 +177,7 @@ impl Soonest {
         }
         let there = &mut self.blocks[block];
         assert!(there.taken >> seat & 1 == 0, "two places are called {name}");
-        there.seats[seat] = Wanted { came: self.came, radial_track, angle_ns, name, surface, direction };
+        there.seats[seat] = Target { came: self.came, radial_track, angle_ns, name, surface, direction };
         there.taken |= 1 << seat;
         there.by_angle[(angle_ns >> self.angle_shift) as usize] |= 1 << seat;
         there.by_radius[PARTS + (radial_track >> self.radius_shift) as usize] |= 1 << seat;
@@ -238,7 +238,7 @@ impl Best {
 
 /// A search for the soonest place in all blocks.
 struct Search<'a> {
-    places: &'a Soonest,
+    places: &'a SptfIndex,
     actuator: &'a Actuator,
     now: SimTime,
     head: u32,
@@ -292,13 +292,13 @@ impl Search<'_> {
     #[inline(always)]
     fn look_at(&mut self, block: &Block, mut seats: u64) {
         while seats != 0 {
-            self.see(block.seat(seats.trailing_zeros()));
+            self.consider(block.seat(seats.trailing_zeros()));
             seats &= seats - 1;
         }
     }
 
     #[inline(always)]
-    fn see(&mut self, wanted: &Wanted) {
+    fn consider(&mut self, wanted: &Target) {
         let (until_ns, distance) = (self.until(wanted.angle_ns), wanted.radial_track.abs_diff(self.head));
         let bounds = self.places.moves.over(distance, wanted.direction);
         let next_ns = u64::from(until_ns) + u64::from(self.rotation_ns);
@@ -316,7 +316,7 @@ impl Search<'_> {
 
     /// Computes when a place can begin, in nanoseconds from now, for places that the bounds of the table do not decide.
     #[inline(never)]
-    fn computed(&self, wanted: &Wanted, distance: u32) -> u64 {
+    fn computed(&self, wanted: &Target, distance: u32) -> u64 {
         let disk = self.actuator.disk();
         let changes_surface = wanted.surface != self.actuator.surface();
         let move_ns = disk.mechanics.move_ns(distance, changes_surface, wanted.direction);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     /// Asserts that `soonest`, which holds the places `waiting`, finds the place that a plain minimum over them finds.
-    fn assert_finds(soonest: &Soonest, waiting: &[(u32, Place, Direction)], actuator: &Actuator, now: SimTime) {
+    fn assert_finds(soonest: &SptfIndex, waiting: &[(u32, Place, Direction)], actuator: &Actuator, now: SimTime) {
         let time = |place, direction| actuator.positioning_time(now, place, direction);
         let least = waiting.iter().map(|(name, place, direction)| (time(place, *direction), *name)).min();
         assert_eq!(soonest.find(actuator, now), least.map(|(_, name)| name), "of {waiting:?} at {now:?}");
@@ -366,7 +366,7 @@ mod tests {
     fn what_has_just_passed_comes_a_rotation_later() {
         for seek in SEEKS {
             let disk = disk(seek);
-            let (actuator, mut soonest) = (Actuator::new(disk.clone()), Soonest::new(&disk).expect("it is exact"));
+            let (actuator, mut soonest) = (Actuator::new(disk.clone()), SptfIndex::new(&disk).expect("it is exact"));
             let track_of = |track: u32, sector: u32| disk.geometry.locate(disk.geometry.pba(track, 0, sector));
             let near = track_of(1, 700);
             let far = (0..disk.geometry.track(20_000, 0).sectors.0 as u32)
@@ -398,7 +398,7 @@ mod tests {
             let extent = crate::Extent::new(Pba(sectors / 3), crate::Sectors(1));
             let purpose = crate::access::Purpose::InPlace;
             actuator.access(SimTime::ZERO, &crate::access::Access { direction: Direction::Read, extent, purpose });
-            let (mut soonest, now) = (Soonest::new(&disk).expect("its rotation is exact"), SimTime(now));
+            let (mut soonest, now) = (SptfIndex::new(&disk).expect("its rotation is exact"), SimTime(now));
             let mut waiting: Vec<(u32, Place, Direction)> = Vec::new();
             for (number, (share, is_read, leaves)) in picks.into_iter().enumerate() {
                 let name = number as u32 * 3;

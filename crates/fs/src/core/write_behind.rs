@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The file is written in parts and not moved as a whole, like a file larger than the cache. [`super::ahead`] writes
-//! files that must lie in one piece. Field `leaving` of a file holds the data whose write-back is in flight, field
+//! files that must lie in one piece. Field `in_flight` of a file holds the data whose write-back is in flight, field
 //! `staged` those that follow.
 //!
 //! Invariants:
@@ -22,7 +22,7 @@ use super::Fs;
 use super::staged::{Ahead, Open, Staged};
 use crate::device::BLOCK_BYTES;
 use crate::format::change::Inode;
-use crate::store::Held;
+use crate::store::Reservation;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 /// Largest write-back in flight for each drive that the data are spread over, approximately, in units of
@@ -70,12 +70,12 @@ impl Fs {
             let _gate = open.gate.enter().await;
             {
                 let _appends = open.appends.enter().await;
-                if !self.let_leave(inode, open) {
+                if !self.start_write_back(inode, open) {
                     return;
                 }
             }
-            // Boxed, as in `Fs::push`, to keep this future out of those of nearly all operations.
-            let outcome = Box::pin(self.push_held(inode, open)).await;
+            // Boxed, as in `Fs::write_back`, to keep this future out of those of nearly all operations.
+            let outcome = Box::pin(self.write_back_locked(inode, open)).await;
             if outcome.is_err() {
                 // The next write-back of the file tries again, and its caller gets the error.
                 self.take_back(open);
@@ -84,9 +84,9 @@ impl Fs {
         }
     }
 
-    /// Moves appended data from `staged` to `leaving`, up to a length in whole blocks that the file had. Returns
+    /// Moves appended data from `staged` to `in_flight`, up to a length in whole blocks that the file had. Returns
     /// whether there are data to write now.
-    fn let_leave(&self, inode: Inode, open: &Open) -> bool {
+    fn start_write_back(&self, inode: Inode, open: &Open) -> bool {
         let core = &self.0;
         let Some(committed) = core.namespace.borrow().get(inode).map(|node| node.attributes.size) else { return false };
         let mut place = open.staged.borrow_mut();
@@ -98,7 +98,7 @@ impl Fs {
             return false;
         }
         assert!(end_bytes > committed, "{end_bytes} bytes would be shorter than {committed}");
-        let (rest, mut held) = (staged.blocks.split_off(end as u32), Held::default());
+        let (rest, mut held) = (staged.blocks.split_off(end as u32), Reservation::default());
         if core.store.reserves_places() {
             if staged.lent > 0 || core.store.reserve(&mut held, rest.with_bytes()).is_err() {
                 staged.blocks.append(rest);
@@ -129,15 +129,15 @@ impl Fs {
             is_begun: false,
         };
         let leaving = std::mem::replace(staged, next);
-        *open.leaving.borrow_mut() = Some(Staged { size: end_bytes, goes_on: true, ..leaving });
+        *open.in_flight.borrow_mut() = Some(Staged { size: end_bytes, goes_on: true, ..leaving });
         true
     }
 
     /// Merges data whose write-back failed into `staged`, which holds the data appended since.
     fn take_back(&self, open: &Open) {
-        let Some(leaving) = open.leaving.borrow_mut().take() else { return };
+        let Some(leaving) = open.in_flight.borrow_mut().take() else { return };
         let mut place = open.staged.borrow_mut();
-        let staged = place.as_mut().expect("what is appended goes on being staged");
+        let staged = place.as_mut().expect("appended data are staged during a write-back");
         staged.blocks.append(leaving.blocks);
         staged.held.blocks += leaving.held.blocks;
         staged.lent += leaving.lent;

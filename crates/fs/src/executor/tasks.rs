@@ -86,8 +86,8 @@ impl Tasks {
         !self.ready.locked().is_empty()
     }
 
-    pub(super) fn spawn<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> Joined<T> {
-        let joined = Joined { shared: Rc::new(Shared { result: RefCell::new(None), waker: RefCell::new(None) }) };
+    pub(super) fn spawn<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> JoinHandle<T> {
+        let joined = JoinHandle { shared: Rc::new(Shared { result: RefCell::new(None), waker: RefCell::new(None) }) };
         let shared = joined.shared.clone();
         let work = Box::pin(async move {
             let result = work.await;
@@ -142,18 +142,18 @@ struct Shared<T> {
 }
 
 /// Handle of a task, a future of its result. Dropping the handle does not cancel the task.
-pub struct Joined<T> {
+pub struct JoinHandle<T> {
     shared: Rc<Shared<T>>,
 }
 
-impl<T> Joined<T> {
+impl<T> JoinHandle<T> {
     /// Takes the result, if the task is done.
     pub fn take(&self) -> Option<T> {
         self.shared.result.borrow_mut().take()
     }
 }
 
-impl<T> Future for Joined<T> {
+impl<T> Future for JoinHandle<T> {
     type Output = T;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {

@@ -9,13 +9,13 @@ use std::rc::Rc;
 use super::pieces::{in_pieces, joined, portion_end, without};
 use super::staged::{Block, Blocks, Open, Staged};
 use super::{Fs, Sabotage};
-use crate::clock::Together;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
+use crate::executor::BoundedOrdered;
 use crate::format::change::{Change, Extent, Inode};
 use crate::format::record::FileRecord;
 use crate::journal::checksums;
-use crate::store::{Lease, Run};
+use crate::store::{Allocation, Run};
 
 /// Number of attempts to write a file elsewhere when writes fail. A few drives of an array may fail that often before
 /// each of them counts as lost.
@@ -50,13 +50,13 @@ impl Work {
 
 impl Fs {
     /// Writes back the staged data of a file (changes in memory that are not yet written), and makes their record.
-    pub(crate) async fn push(&self, inode: Inode) -> Result<(), FsError> {
+    pub(crate) async fn write_back(&self, inode: Inode) -> Result<(), FsError> {
         let Some(open) = self.open_of(inode) else { return Ok(()) };
         let outcome = {
             let _passes = open.enter().await;
             // Boxed, because write-back is part of nearly every operation, and its large future would be in each of
             // theirs.
-            Box::pin(self.push_held(inode, &open)).await
+            Box::pin(self.write_back_locked(inode, &open)).await
         };
         self.drop_if_unused(inode);
         self.forget_if_idle(inode);
@@ -64,22 +64,22 @@ impl Fs {
         self.commit_if_much().await
     }
 
-    /// Like [`Fs::push`], for an operation that has not changed anything yet.
+    /// Like [`Fs::write_back`], for an operation that has not changed anything yet.
     ///
     /// # Errors
     /// [`FsError::HostFull`] if a device waits for space on the host's disk. The file stays in memory, and is written
     /// once there is space.
-    pub(super) async fn push_unless_full(&self, inode: Inode) -> Result<(), FsError> {
+    pub(super) async fn write_back_unless_full(&self, inode: Inode) -> Result<(), FsError> {
         if self.open_of(inode).is_none() {
             return Ok(());
         }
         let fs = self.clone();
-        self.spawn_unless_full(async move { fs.push(inode).await }).await?
+        self.spawn_unless_full(async move { fs.write_back(inode).await }).await?
     }
 
-    /// Like [`Fs::push`]; the caller holds the file's lock.
-    pub(super) async fn push_held(&self, inode: Inode, open: &Rc<Open>) -> Result<(), FsError> {
-        while self.push_portion(inode, open).await? {
+    /// Like [`Fs::write_back`]; the caller holds the file's lock.
+    pub(super) async fn write_back_locked(&self, inode: Inode, open: &Rc<Open>) -> Result<(), FsError> {
+        while self.write_back_portion(inode, open).await? {
             self.commit_if_much().await?;
             self.0.log.room().await?;
         }
@@ -87,10 +87,10 @@ impl Fs {
     }
 
     /// Writes as much of the file as one record can describe. Returns whether there is more.
-    async fn push_portion(&self, inode: Inode, open: &Rc<Open>) -> Result<bool, FsError> {
+    async fn write_back_portion(&self, inode: Inode, open: &Rc<Open>) -> Result<bool, FsError> {
         if self.0.namespace.borrow().get(inode).is_none() {
             // Otherwise each search for dirty files would find this one again, for ever.
-            self.forget_staged(inode, &open.leaving);
+            self.forget_staged(inode, &open.in_flight);
             self.forget_staged(inode, &open.staged);
         }
         if open.going().borrow().is_none() {
@@ -122,7 +122,7 @@ impl Fs {
     fn work_of(&self, inode: Inode, open: &Open) -> Work {
         let core = &self.0;
         let staged = open.going().borrow();
-        let staged = staged.as_ref().expect("whoever writes has looked");
+        let staged = staged.as_ref().expect("the caller checked that data are staged");
         let end = staged.size.div_ceil(BLOCK_BYTES as u64) as u32;
         let changed: Vec<u32> = staged.blocks.taking_room().collect();
         let all_of_it = |pieces, is_whole| Work { pieces, is_whole, end: None, size: staged.size };
@@ -230,9 +230,9 @@ impl Fs {
     }
 
     /// Aborts an allocation after a failed write. The device reports how far its zones are written.
-    pub(super) async fn give_up(&self, lease: Lease) {
+    pub(super) async fn give_up(&self, lease: Allocation) {
         let zones = self.0.data.zones().await.ok();
-        self.0.store.abandon(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
+        self.0.store.abort(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
     }
 
     /// Starts the writes of one append: blocks of a file go to `extents`. Stops with [`FsError::Stale`] when no task or
@@ -241,8 +241,8 @@ impl Fs {
         &'a self,
         inode: Inode,
         open: &Rc<Open>,
-        (extents, lease): (&[Extent], &Lease),
-        writes: &mut Together<'a, WrittenPiece>,
+        (extents, lease): (&[Extent], &Allocation),
+        writes: &mut BoundedOrdered<'a, WrittenPiece>,
     ) -> Result<(), FsError> {
         let core = &self.0;
         let mut buffer = Vec::new();
@@ -286,8 +286,8 @@ impl Fs {
         &'a self,
         (start, mut bytes): (u64, Vec<u8>),
         sums: &mut Vec<u32>,
-        (lease, is_last): (&Lease, bool),
-        writes: &mut Together<'a, WrittenPiece>,
+        (lease, is_last): (&Allocation, bool),
+        writes: &mut BoundedOrdered<'a, WrittenPiece>,
     ) -> Result<(), FsError> {
         let own: Vec<u32> = bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
         sums.extend(&own);
@@ -386,7 +386,7 @@ impl Fs {
         core.written.borrow_mut().keep(inode, blocks);
         self.record_extents(inode, Some(attributes), &after);
         self.spend_preallocated(inode, open, &work.pieces);
-        self.want_hot(inode);
+        self.enqueue_promotion(inode);
         Ok(())
     }
 
@@ -439,7 +439,7 @@ impl Fs {
     /// Discards the staged data of a file.
     pub(super) fn drop_staged(&self, inode: Inode) {
         if let Some(open) = self.open_of(inode) {
-            self.forget_staged(inode, &open.leaving);
+            self.forget_staged(inode, &open.in_flight);
             self.forget_staged(inode, &open.staged);
         }
     }
@@ -458,7 +458,7 @@ impl Fs {
     pub(super) async fn evict(&self) -> Result<(), FsError> {
         while self.0.staged_bytes.get() > self.0.bounds.cache_bytes || self.check_pieces_fit(1).is_err() {
             let Some(oldest) = self.oldest_staged(u64::MAX) else { return Ok(()) };
-            self.push_unless_full(oldest).await?;
+            self.write_back_unless_full(oldest).await?;
         }
         Ok(())
     }

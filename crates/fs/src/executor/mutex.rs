@@ -23,9 +23,9 @@ struct Turn {
 
 /// Lock for tasks of one thread. Tasks get it in order of arrival.
 #[derive(Clone, Default)]
-pub struct Gate(Rc<GateState>);
+pub struct Mutex(Rc<GateState>);
 
-impl Gate {
+impl Mutex {
     /// Waits for the lock; the future returns its guard.
     pub fn enter(&self) -> Entering {
         Entering { gate: self.0.clone(), turn: None }
@@ -44,14 +44,14 @@ pub struct Entering {
 }
 
 impl Future for Entering {
-    type Output = Pass;
+    type Output = MutexGuard;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Pass> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<MutexGuard> {
         let has_turn = self.turn.as_ref().is_some_and(|turn| turn.has_come.get());
         if has_turn || (self.turn.is_none() && !self.gate.is_held.get()) {
             self.gate.is_held.set(true);
             self.turn = None;
-            return Poll::Ready(Pass(self.gate.clone()));
+            return Poll::Ready(MutexGuard(self.gate.clone()));
         }
         let gate = self.gate.clone();
         let turn = self.turn.get_or_insert_with(|| {
@@ -76,17 +76,17 @@ impl Drop for Entering {
     }
 }
 
-/// Guard of a [`Gate`]: its owner holds the lock. Dropping the guard passes the lock to the next waiter.
-pub struct Pass(Rc<GateState>);
+/// Guard of a [`Mutex`]: its owner holds the lock. Dropping the guard passes the lock to the next waiter.
+pub struct MutexGuard(Rc<GateState>);
 
-impl Pass {
+impl MutexGuard {
     /// Returns whether another task waits for the lock.
     pub fn is_wanted(&self) -> bool {
         !self.0.waiting.borrow().is_empty()
     }
 }
 
-impl Drop for Pass {
+impl Drop for MutexGuard {
     fn drop(&mut self) {
         pass_on(&self.0);
     }

@@ -18,7 +18,7 @@ use crate::workload::WorkloadOptions;
 
 /// All options of a simulation.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct SimulateOptions {
     /// How to read the workload.
     pub workload: WorkloadOptions,
     /// Baseline that the drives are compared with.
@@ -52,7 +52,7 @@ impl BadWord {
 
 /// An option: its name, a description of the values it accepts (for error messages), and the function that sets it. The
 /// function returns `None` if it does not accept the value.
-type Settable = (&'static str, &'static str, fn(&mut Asked, &str) -> Option<()>);
+type Settable = (&'static str, &'static str, fn(&mut SimulateOptions, &str) -> Option<()>);
 
 const OPTIONS: &[Settable] = &[
     ("format", "the name of a trace format: see the list of formats", |asked, word| {
@@ -146,7 +146,7 @@ fn size(word: &str) -> Option<u64> {
     }
 }
 
-impl Asked {
+impl SimulateOptions {
     /// Returns the names of all options, in the order in which the help lists them.
     pub fn names() -> impl Iterator<Item = &'static str> {
         OPTIONS.iter().map(|(name, ..)| *name)
@@ -160,8 +160,8 @@ impl Asked {
     pub fn set(&mut self, name: &str, word: &str) -> Result<(), BadWord> {
         let bad = |expected: String| BadWord { name: name.into(), value: word.into(), expected };
         let Some((_, takes, set)) = OPTIONS.iter().find(|(known, ..)| *known == name) else {
-            let names: Vec<_> = Asked::names().collect();
-            return Err(bad(format!("an option that there is: {}", names.join(", "))));
+            let names: Vec<_> = SimulateOptions::names().collect();
+            return Err(bad(format!("the name of an option: {}", names.join(", "))));
         };
         set(self, word).ok_or_else(|| bad(takes.to_string()))
     }
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn words_set_what_they_name() {
-        let mut asked = Asked::default();
+        let mut asked = SimulateOptions::default();
         let words = [
             ("queue", "7"),
             ("write-cache", "64MiB"),
@@ -213,11 +213,11 @@ mod tests {
             ("format", "nonsense"),
         ];
         for (name, word) in words {
-            let bad = Asked::default().set(name, word).expect_err(word);
+            let bad = SimulateOptions::default().set(name, word).expect_err(word);
             assert_eq!((bad.name.as_str(), bad.value.as_str()), (name, word));
             assert!(!bad.expected.is_empty());
         }
-        let unknown = Asked::default().set("que", "1").expect_err("there is none");
+        let unknown = SimulateOptions::default().set("que", "1").expect_err("there is none");
         assert!(unknown.expected.contains("queue"), "{unknown:?}");
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! In virtual time the clock jumps to the earliest timer or device event whenever no task is ready, so a program with a
 //! given seed does the same work at the same times in every run. With the wall clock the same loop waits instead. A
-//! program that also waits for other events calls [`Clock::go_on`] in a loop of its own.
+//! program that also waits for other events calls [`Executor::tick`] in a loop of its own.
 //!
 //! Invariants:
 //! 1. Ready tasks run in the order in which they became ready, or in an order chosen by a seed. Events at one time are
@@ -18,7 +18,7 @@
 //!    of waiting forever.
 
 mod cause;
-mod gate;
+mod mutex;
 mod notify;
 mod tasks;
 
@@ -32,9 +32,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 pub use self::cause::Cause;
-pub use self::gate::{Gate, Pass, Signal, Waiting};
+pub use self::mutex::{Mutex, MutexGuard, Signal, Waiting};
 pub use self::notify::Notify;
-pub use self::tasks::Joined;
+pub use self::tasks::JoinHandle;
 use self::tasks::Tasks;
 
 /// A second in nanoseconds.
@@ -81,27 +81,27 @@ struct Inner {
 
 /// Executor with its time, its tasks and its sources. A clone is another handle of the same executor.
 #[derive(Clone)]
-pub struct Clock(Rc<Inner>);
+pub struct Executor(Rc<Inner>);
 
-impl Clock {
+impl Executor {
     /// Returns an executor in virtual time, which starts at 0.
-    pub fn in_virtual_time() -> Clock {
-        Clock::new(None, None)
+    pub fn in_virtual_time() -> Executor {
+        Executor::new(None, None)
     }
 
     /// Returns an executor in virtual time, which starts at 0. `seed` chooses which ready task runs next, so that tests
     /// cover events that may occur in any order.
-    pub fn in_virtual_time_seeded(seed: u64) -> Clock {
-        Clock::new(None, Some(seed))
+    pub fn in_virtual_time_seeded(seed: u64) -> Executor {
+        Executor::new(None, Some(seed))
     }
 
     /// Returns an executor on the wall clock. Its time is 0 now.
-    pub fn on_the_wall() -> Clock {
-        Clock::new(Some(Instant::now()), None)
+    pub fn on_the_wall() -> Executor {
+        Executor::new(Some(Instant::now()), None)
     }
 
-    fn new(began: Option<Instant>, seed: Option<u64>) -> Clock {
-        Clock(Rc::new(Inner {
+    fn new(began: Option<Instant>, seed: Option<u64>) -> Executor {
+        Executor(Rc::new(Inner {
             tasks: Tasks::new(seed),
             timers: RefCell::default(),
             timers_made: Cell::new(0),
@@ -127,7 +127,7 @@ impl Clock {
 
     /// Starts a task. It runs when the executor runs next, even if its handle is not awaited, and has the cause of the
     /// task that starts it.
-    pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Joined<T> {
+    pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> JoinHandle<T> {
         match self.cause() {
             Cause::Data => self.0.tasks.spawn(task),
             cause => {
@@ -160,7 +160,7 @@ impl Clock {
         })
     }
 
-    /// Adds a source of events; it stays until [`Clock::drop_source`] or [`Clock::forget_all`].
+    /// Adds a source of events; it stays until [`Executor::drop_source`] or [`Executor::shut_down`].
     pub fn add_source(&self, source: Rc<dyn Source>) {
         self.0.sources.borrow_mut().push(source);
     }
@@ -176,7 +176,7 @@ impl Clock {
     }
 
     /// Waits until a source becomes blocked, counted from this call.
-    pub fn next_blocked(&self) -> gate::Waiting {
+    pub fn next_blocked(&self) -> mutex::Waiting {
         self.0.blocked_signal.next()
     }
 
@@ -223,7 +223,7 @@ impl Clock {
 
     /// Drops every task, timer and source. An executor and its tasks own each other, so they are freed only by this
     /// call.
-    pub fn forget_all(&self) {
+    pub fn shut_down(&self) {
         // Dropping a task may drop timers and make others ready, so nothing is borrowed during the drop.
         self.0.tasks.forget_all();
         drop(std::mem::take(&mut *self.0.timers.borrow_mut()));
@@ -262,7 +262,7 @@ impl Clock {
 
     /// Polls the ready tasks; if there are none, delivers the events that are due. Never waits. Returns false if no
     /// task ran and none became ready.
-    pub fn go_on(&self) -> bool {
+    pub fn tick(&self) -> bool {
         if self.0.tasks.poll_ready() {
             return true;
         }
@@ -273,7 +273,7 @@ impl Clock {
 
     /// Polls the ready tasks, or lets time pass until the next event.
     fn turn(&self) -> Result<(), Stalled> {
-        if self.go_on() {
+        if self.tick() {
             return Ok(());
         }
         let (now_ns, next_ns) = (self.now_ns(), self.next_event_ns());
@@ -328,7 +328,7 @@ impl Clock {
 
 /// Future of [`Clock::sleep`]: waits until a time.
 pub struct Sleep {
-    clock: Clock,
+    clock: Executor,
     until_ns: u64,
     number: Option<u64>,
 }
@@ -359,7 +359,7 @@ impl Drop for Sleep {
 }
 
 /// Waits until one of two futures is done, and drops the other.
-pub async fn first_of(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+pub async fn select(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
     let (mut one, mut other) = (Box::pin(one), Box::pin(other));
     std::future::poll_fn(move |context| {
         let is_done = one.as_mut().poll(context).is_ready() || other.as_mut().poll(context).is_ready();
@@ -370,7 +370,7 @@ pub async fn first_of(one: impl Future<Output = ()>, other: impl Future<Output =
 
 /// Waits until all futures are done. Returns their results in the order of `tasks`, in which they are also first
 /// polled.
-pub async fn all_of<'a, T>(tasks: Vec<Pin<Box<dyn Future<Output = T> + 'a>>>) -> Vec<T> {
+pub async fn join_all<'a, T>(tasks: Vec<Pin<Box<dyn Future<Output = T> + 'a>>>) -> Vec<T> {
     let mut tasks: Vec<_> = tasks.into_iter().map(|task| (task, None)).collect();
     std::future::poll_fn(|context| {
         for (task, outcome) in tasks.iter_mut().filter(|(_, outcome)| outcome.is_none()) {
@@ -387,16 +387,16 @@ pub async fn all_of<'a, T>(tasks: Vec<Pin<Box<dyn Future<Output = T> + 'a>>>) ->
 /// Limited number of futures that run concurrently and whose results are returned in the order in which they were
 /// started. They are polled only while a caller waits in [`Together::begin`] or [`Together::next`], so none of them may
 /// hold a lock or resource that another task needs.
-pub struct Together<'a, T> {
+pub struct BoundedOrdered<'a, T> {
     most: usize,
     under_way: VecDeque<(Local<'a, T>, Option<T>)>,
     begun: u64,
 }
 
-impl<'a, T> Together<'a, T> {
+impl<'a, T> BoundedOrdered<'a, T> {
     /// Returns an empty set for at most `most` futures at a time.
-    pub fn new(most: usize) -> Together<'a, T> {
-        Together { most: most.max(1), under_way: VecDeque::new(), begun: 0 }
+    pub fn new(most: usize) -> BoundedOrdered<'a, T> {
+        BoundedOrdered { most: most.max(1), under_way: VecDeque::new(), begun: 0 }
     }
 
     /// Returns the number of futures that were started so far.

@@ -11,9 +11,9 @@ use std::rc::Rc;
 
 use super::Fs;
 use super::staged::{Open, Staged};
-use crate::clock::Together;
 use crate::device::{BLOCK_BYTES, DeviceFault};
 use crate::error::FsError;
+use crate::executor::BoundedOrdered;
 use crate::format::change::{Change, Extent, Inode};
 use crate::journal::checksums;
 use crate::store::Run;
@@ -46,7 +46,7 @@ impl Fs {
     pub(super) async fn write_ahead(&self, inode: Inode, open: &Rc<Open>) {
         let gate = open.gate.enter().await;
         open.is_ahead.set(true);
-        let mut writes = Together::new(self.0.bounds.pieces);
+        let mut writes = BoundedOrdered::new(self.0.bounds.pieces);
         while let Some(piece) = self.next_ahead(inode, open) {
             let Some(done) = writes.begin(self.write_ahead_piece(piece)).await else { continue };
             keep(open, done);
@@ -72,7 +72,7 @@ impl Fs {
         let mut place = open.staged.borrow_mut();
         let staged = place.as_mut().filter(|staged| is_new && staged.is_appended)?;
         let room = *staged.held.runs.first()?;
-        assert_eq!(room.start, staged.ahead.start, "whoever gets other room begins anew");
+        assert_eq!(room.start, staged.ahead.start, "early writes go on in the run in which they began");
         let (ahead, whole) = (&staged.ahead, staged.whole_size() / BLOCK_BYTES as u64);
         let (at, blocks) = (ahead.begun, self.0.bounds.piece_blocks as usize);
         if whole < ahead.not_before.max((at + blocks) as u64) {

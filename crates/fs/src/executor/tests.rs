@@ -8,15 +8,15 @@ use super::*;
 
 type Lines = Rc<RefCell<Vec<String>>>;
 
-fn log() -> (Lines, impl Fn(&str, &Clock) + Clone) {
+fn log() -> (Lines, impl Fn(&str, &Executor) + Clone) {
     let lines = Rc::new(RefCell::new(Vec::new()));
     let copy = lines.clone();
-    (lines, move |what: &str, clock: &Clock| copy.borrow_mut().push(format!("{what} {}", clock.now_ns())))
+    (lines, move |what: &str, clock: &Executor| copy.borrow_mut().push(format!("{what} {}", clock.now_ns())))
 }
 
 #[test]
 fn sleepers_wake_in_order_of_time_and_no_time_passes_but_theirs() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let (lines, say) = log();
     for (name, ns) in [("late", 30), ("early", 10), ("middle", 20)] {
         let (own, say) = (clock.clone(), say.clone());
@@ -33,9 +33,9 @@ fn sleepers_wake_in_order_of_time_and_no_time_passes_but_theirs() {
 
 #[test]
 fn a_gate_lets_in_one_at_a_time_in_order_of_arrival_and_skips_who_left() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let (lines, say) = log();
-    let gate = Gate::default();
+    let gate = Mutex::default();
     let mut entered = Vec::new();
     for name in ["a", "b", "c"] {
         let (own, say, gate) = (clock.clone(), say.clone(), gate.clone());
@@ -87,9 +87,9 @@ impl Source for Blockable {
 /// at once even if a source is blocked. A notification without a blocked source refuses no waiter.
 #[test]
 fn a_wait_ends_when_a_source_is_blocked() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let (lines, say) = log();
-    let (source, gate) = (Rc::new(Blockable::default()), Gate::default());
+    let (source, gate) = (Rc::new(Blockable::default()), Mutex::default());
     clock.add_source(source.clone());
     for name in ["a", "b", "c"] {
         let (own, say, gate) = (clock.clone(), say.clone(), gate.clone());
@@ -123,25 +123,25 @@ fn a_wait_ends_when_a_source_is_blocked() {
 
 #[test]
 fn waiting_for_nothing_is_told() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let signal = Signal::default();
     assert_eq!(clock.run(async move { signal.next().await }), Err(Stalled));
 }
 
 #[test]
 fn what_can_go_on_does_without_waiting_for_what_cannot() {
-    let clock = Clock::on_the_wall();
+    let clock = Executor::on_the_wall();
     let (own, hour_ns) = (clock.clone(), 3_600 * SECOND_NS);
     let (later, now) = (clock.spawn(async move { own.sleep(hour_ns).await }), clock.spawn(async { 7 }));
-    assert!(clock.go_on());
-    assert!(!clock.go_on(), "nothing is left but to wait");
+    assert!(clock.tick());
+    assert!(!clock.tick(), "nothing is left but to wait");
     assert_eq!((now.take(), later.take()), (Some(7), None));
     assert_eq!(clock.next_event_ns(), Some(hour_ns), "the clock stood at 0 when the task began to wait");
 }
 
 #[test]
 fn a_clock_that_forgets_frees_what_ran_on_it() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let held = Rc::new(());
     let (own, inside) = (clock.clone(), held.clone());
     clock.spawn(async move {
@@ -150,16 +150,16 @@ fn a_clock_that_forgets_frees_what_ran_on_it() {
     });
     clock.run(async {}).unwrap();
     assert_eq!(Rc::strong_count(&held), 2, "the task goes on");
-    clock.forget_all();
+    clock.shut_down();
     assert_eq!(Rc::strong_count(&held), 1);
 }
 
 #[test]
 fn futures_go_on_together_and_are_told_in_the_order_in_which_they_began() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     let told = clock.run(async move {
-        let (mut together, mut told) = (Together::new(2), Vec::new());
+        let (mut together, mut told) = (BoundedOrdered::new(2), Vec::new());
         for ns in [300, 100, 200] {
             let clock = own.clone();
             let future = async move {
@@ -179,7 +179,7 @@ fn futures_go_on_together_and_are_told_in_the_order_in_which_they_began() {
 }
 
 /// Returns the order in which five tasks run that are ready at once.
-fn order(clock: &Clock) -> Vec<u32> {
+fn order(clock: &Executor) -> Vec<u32> {
     let came = Rc::new(RefCell::new(Vec::new()));
     for number in 0..5 {
         let came = came.clone();
@@ -192,9 +192,9 @@ fn order(clock: &Clock) -> Vec<u32> {
 
 #[test]
 fn a_seed_chooses_the_order_of_tasks_and_every_order_is_seen() {
-    assert_eq!(order(&Clock::in_virtual_time()), [0, 1, 2, 3, 4]);
-    let orders: Vec<_> = (0..2_000).map(|seed| order(&Clock::in_virtual_time_seeded(seed))).collect();
-    assert_eq!(order(&Clock::in_virtual_time_seeded(7)), orders[7], "the same seed gives the same order");
+    assert_eq!(order(&Executor::in_virtual_time()), [0, 1, 2, 3, 4]);
+    let orders: Vec<_> = (0..2_000).map(|seed| order(&Executor::in_virtual_time_seeded(seed))).collect();
+    assert_eq!(order(&Executor::in_virtual_time_seeded(7)), orders[7], "the same seed gives the same order");
     let different: std::collections::BTreeSet<_> = orders.iter().collect();
     assert_eq!(different.len(), 120, "all orders of five are seen");
     for order in different {
@@ -206,7 +206,7 @@ fn a_seed_chooses_the_order_of_tasks_and_every_order_is_seen() {
 
 #[test]
 fn tasks_that_wake_each_other_for_ever_are_given_up() {
-    let clock = Clock::in_virtual_time();
+    let clock = Executor::in_virtual_time();
     let own = clock.clone();
     clock.spawn(async move {
         loop {

@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 use crate::store::Run;
 
 /// Blocks of a part of the zone, with its free runs.
-pub struct Room {
+pub struct FreeExtents {
     all: Run,
     free: BTreeMap<u64, u64>,
     free_blocks: u64,
 }
 
-impl Room {
+impl FreeExtents {
     /// Returns a part of the blocks `all`, all of them free.
-    pub fn new(all: Run) -> Room {
+    pub fn new(all: Run) -> FreeExtents {
         let free = (all.blocks > 0).then_some((all.start, all.blocks)).into_iter().collect();
-        Room { all, free, free_blocks: all.blocks }
+        FreeExtents { all, free, free_blocks: all.blocks }
     }
 
     /// Returns the number of blocks.
@@ -45,11 +45,11 @@ impl Room {
         let words = || format!("blocks {} to {} of the hot zone", run.start, run.start.saturating_add(run.blocks));
         let end = run.start.checked_add(run.blocks).filter(|end| *end <= self.all.end());
         if run.blocks == 0 || run.start < self.all.start || end.is_none() {
-            return Err(format!("{} are not in it: it has {} to {}", words(), self.all.start, self.all.end()));
+            return Err(format!("{} do not exist: the zone has {} to {}", words(), self.all.start, self.all.end()));
         }
         let around = self.free.range(..=run.start).next_back().map(|(start, blocks)| (*start, *blocks));
         let Some((start, blocks)) = around.filter(|(start, blocks)| start + blocks >= run.end()) else {
-            return Err(format!("{} are of two files", words()));
+            return Err(format!("{} belong to two files", words()));
         };
         self.free.remove(&start);
         self.put(start, run.start - start);
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn what_is_taken_is_nobody_elses() {
         let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(5);
-        let (mut room, mut marks, mut held) = (Room::new(run(0, 50)), [false; 50], Vec::<Run>::new());
+        let (mut room, mut marks, mut held) = (FreeExtents::new(run(0, 50)), [false; 50], Vec::<Run>::new());
         for _ in 0..5000 {
             let (wanted, is_free) = (1 + random.next_u64() % 9, random.next_u64() % 2 == 0);
             if is_free && !held.is_empty() {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_an_error() {
-        let mut room = Room::new(run(0, 10));
+        let mut room = FreeExtents::new(run(0, 10));
         assert!(room.claim(run(2, 3)).is_ok());
         for wrong in [run(4, 2), run(0, 3), run(2, 1), run(9, 2), run(u64::MAX, 2), run(5, 0)] {
             assert!(room.claim(wrong).is_err(), "{wrong:?}");

@@ -21,16 +21,16 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Counts of commands by stretch.
 #[derive(Clone, Debug)]
-pub struct Company {
+pub struct OverlapFilter {
     counts: Box<[u32]>,
     /// Number of commands that are too long for the table.
     wide: usize,
 }
 
-impl Company {
+impl OverlapFilter {
     /// Creates a filter without commands.
-    pub fn new() -> Company {
-        Company { counts: vec![0; 1 << TABLE_BITS].into(), wide: 0 }
+    pub fn new() -> OverlapFilter {
+        OverlapFilter { counts: vec![0; 1 << TABLE_BITS].into(), wide: 0 }
     }
 
     /// Adds `command`.
@@ -103,7 +103,7 @@ mod tests {
             (from, length) in (0u64..400_000, 0u64..40_000),
         ) {
             let asked = Lba(from)..Lba(from + length);
-            let (mut company, mut there) = (Company::new(), Vec::new());
+            let (mut company, mut there) = (OverlapFilter::new(), Vec::new());
             for (lba, sectors, is_small, leaves) in drawn {
                 let command = Command::write(lba, if is_small { sectors % 64 } else { sectors });
                 company.add(&command);
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn few_sectors_far_from_every_command_have_none() {
-        let mut company = Company::new();
+        let mut company = OverlapFilter::new();
         company.add(&Command::write(8190, 4));
         let may_begin = |from, to| company.may_begin_within(&(Lba(from)..Lba(to)));
         assert!(may_begin(8190, 8191) && may_begin(8192, 9000) && !may_begin(8190, 8190));
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_small_command_is_alone_but_for_one_beside_it() {
-        let mut company = Company::new();
+        let mut company = OverlapFilter::new();
         let (one, far, near) = (Command::write(0, 8), Command::read(1 << 30, 8), Command::read(4, 8));
         company.add(&one);
         company.add(&far);
