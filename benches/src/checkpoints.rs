@@ -7,7 +7,7 @@ use crate::machine::ProcessorTime;
 use crate::memory::resident_now_bytes;
 
 /// State of a run at a given count of requests.
-pub struct Checkpoint {
+pub(crate) struct Checkpoint {
     /// Number of requests read from the source before the checkpoint.
     pub requests: u64,
     /// Processor time of the thread.
@@ -19,7 +19,7 @@ pub struct Checkpoint {
 }
 
 /// Source of requests that records checkpoints.
-pub struct CheckpointedSource {
+pub(crate) struct CheckpointedSource {
     source: Box<dyn Source>,
     counts: Vec<u64>,
     /// Checkpoints recorded so far, in order.
@@ -31,7 +31,7 @@ pub struct CheckpointedSource {
 impl CheckpointedSource {
     /// Returns a source that reads from `source` and records a checkpoint at each of `counts`, which are in rising
     /// order.
-    pub fn new(source: Box<dyn Source>, counts: &[u64]) -> CheckpointedSource {
+    pub(crate) fn new(source: Box<dyn Source>, counts: &[u64]) -> CheckpointedSource {
         CheckpointedSource { source, counts: counts.to_vec(), checkpoints: Vec::new(), requests: 0 }
     }
 }

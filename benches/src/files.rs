@@ -23,7 +23,7 @@ const FOLDERS: usize = 1000;
 const CALLER: Caller = Caller { uid: 1000, gid: 1000 };
 
 /// Measures the rows whose names contain `only`.
-pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
+pub(crate) fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     let is_wanted = |name: &str| name.contains(only);
     let thousands = |seconds: f64| FILES as f64 / seconds / 1e3;
     let spread = "files made, 1,000 directories";

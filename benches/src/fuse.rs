@@ -33,7 +33,7 @@ const PARTS: [Part; 5] = [
 ];
 
 /// Measures `ours` and `theirs` in turn and reports the ratios.
-pub fn measure(ours: &Path, theirs: &Path, report: &mut dyn FnMut(Row)) -> io::Result<()> {
+pub(crate) fn measure(ours: &Path, theirs: &Path, report: &mut dyn FnMut(Row)) -> io::Result<()> {
     let mut ratios = vec![Vec::new(); PARTS.len()];
     for round in 0..ROUNDS as u64 {
         let folders = [ours, theirs].map(|place| place.join(format!("round-{round}")));

@@ -22,7 +22,7 @@ const DEVICE_SECTORS: u64 = 15_628_053_168;
 const ROUNDS: usize = 3;
 
 /// Measures every case whose name contains `only`.
-pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
+pub(crate) fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     for (name, words) in CASES.iter().filter(|(name, _)| name.contains(only)) {
         let value = (0..ROUNDS).map(|_| millions_per_second(words)).fold(0.0, f64::max);
         report(Row { name: (*name).into(), value, unit: "million requests/s", target: Some(10.0) });

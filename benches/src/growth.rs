@@ -27,7 +27,7 @@ const MARKS: [u64; 5] = [1, 3, 10, 30, 100];
 type Point = (u64, f64, f64);
 
 /// Measures all drives, prints the table and writes the charts.
-pub fn measure(folder: &Path) -> io::Result<()> {
+pub(crate) fn measure(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     println!("| drive | {} |", MARKS.map(|mark| format!("{mark} million")).join(" | "));
     println!("|---|{}", "---|".repeat(MARKS.len()));

@@ -20,7 +20,7 @@ const RECORDS: u64 = 1_000_000;
 const LAYER: &str = "fully-associative";
 
 /// Measures the rows whose names contain `only`.
-pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
+pub(crate) fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     let folder = std::env::temp_dir().join(format!("imbrex-bench-images-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("there is a temporary folder");
     let mut row = |name: &str, measured: fn(&Path) -> f64, target| {

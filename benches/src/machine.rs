@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 /// Processor time of this thread as Linux counts it, or the wall clock where Linux does not count it.
-pub enum ProcessorTime {
+pub(crate) enum ProcessorTime {
     /// Time on a processor, in ns.
     Thread(u64),
     /// Moment of the wall clock.
@@ -14,12 +14,12 @@ pub enum ProcessorTime {
 
 impl ProcessorTime {
     /// Returns the time so far.
-    pub fn now() -> ProcessorTime {
+    pub(crate) fn now() -> ProcessorTime {
         thread_ns().map_or_else(|| ProcessorTime::Wall(Instant::now()), ProcessorTime::Thread)
     }
 
     /// Returns the seconds from an earlier moment to this one.
-    pub fn seconds_since(&self, earlier: &ProcessorTime) -> f64 {
+    pub(crate) fn seconds_since(&self, earlier: &ProcessorTime) -> f64 {
         match (earlier, self) {
             (ProcessorTime::Thread(begun_ns), ProcessorTime::Thread(ended_ns)) => (ended_ns - begun_ns) as f64 / 1e9,
             (ProcessorTime::Wall(begun), ProcessorTime::Wall(ended)) => (*ended - *begun).as_secs_f64(),
@@ -28,7 +28,7 @@ impl ProcessorTime {
     }
 
     /// Returns the seconds from this moment to now.
-    pub fn elapsed_seconds(&self) -> f64 {
+    pub(crate) fn elapsed_seconds(&self) -> f64 {
         match self {
             ProcessorTime::Thread(begun_ns) => {
                 let now_ns = thread_ns().expect("the kernel reports the processor time of a thread");
@@ -46,7 +46,7 @@ fn thread_ns() -> Option<u64> {
 
 /// Description of a machine.
 #[derive(Serialize)]
-pub struct Machine {
+pub(crate) struct Machine {
     processor: String,
     cores: usize,
     memory_bytes: u64,
@@ -56,7 +56,7 @@ pub struct Machine {
 
 impl Machine {
     /// Returns the description of this machine, from `/proc`.
-    pub fn read() -> Machine {
+    pub(crate) fn read() -> Machine {
         let field = |file: &str, key: &str| {
             let text = std::fs::read_to_string(file).unwrap_or_default();
             let line = text.lines().find(|line| line.starts_with(key)).map(str::to_string);
@@ -74,7 +74,7 @@ impl Machine {
     }
 
     /// Returns a file name for the machine: processor and number of cores.
-    pub fn slug(&self) -> String {
+    pub(crate) fn slug(&self) -> String {
         let words: Vec<_> = self
             .processor
             .split(|letter: char| !letter.is_ascii_alphanumeric())

@@ -8,7 +8,7 @@ use imbrex_trace::generators::{Generator, WorkloadSpec};
 use crate::Row;
 
 /// Measures the growth of peak memory between one million requests and 100 million.
-pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
+pub(crate) fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     const NAME: &str = "memory growth, 1 to 100 million requests";
     if !NAME.contains(only) {
         return;
@@ -46,7 +46,7 @@ fn resident_bytes() -> u64 {
 }
 
 /// Returns the resident memory now, in bytes, without free memory that the allocator keeps.
-pub fn resident_now_bytes() -> u64 {
+pub(crate) fn resident_now_bytes() -> u64 {
     #[cfg(target_env = "gnu")]
     #[allow(unsafe_code)] // only the allocator can return its free memory to the system
     // SAFETY: `malloc_trim` takes no pointer, and may be called at any time.

@@ -17,7 +17,7 @@ const LINES: usize = 1_000_000;
 const ROUNDS: usize = 3;
 
 /// Measures the rows whose names contain `only`: both, if either name does.
-pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
+pub(crate) fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     const CSV: &str = "reading MSR CSV";
     const PARQUET: &str = "reading Parquet, over MSR CSV";
     if !CSV.contains(only) && !PARQUET.contains(only) {

@@ -96,7 +96,7 @@ fn cases(pair: &Pair) -> Vec<Case> {
 }
 
 /// Measures the rows whose names contain `only`.
-pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
+pub(crate) fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     PAIRS.iter().for_each(|pair| measure_pair(pair, only, report));
 }
 

@@ -98,7 +98,7 @@ const CASES: [Case; 18] = [
 const ROUNDS: usize = 3;
 
 /// Measures every case whose name contains `only`.
-pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
+pub(crate) fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     for case in CASES.iter().filter(|case| case.name.contains(only)) {
         let requests = record(case.workload, build(case.drive).capacity_bytes() / 512);
         let (mut rates, mut ratios) = (Vec::new(), Vec::new());
@@ -119,7 +119,7 @@ pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
 }
 
 /// Builds the drive that `text` names.
-pub fn build(text: &str) -> Drive {
+pub(crate) fn build(text: &str) -> Drive {
     let spec = DriveSpec::parse(text).expect("the cases are right");
     let profile = Profile::named(&spec.profile).expect("the cases name built-in profiles");
     Drive::build(&spec, &profile).expect("the cases are right")

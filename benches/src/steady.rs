@@ -76,7 +76,7 @@ const SHARE: f64 = 0.5;
 const STEADY_WITHIN: f64 = 0.1;
 
 /// Measures every drive whose name contains `only`.
-pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
+pub(crate) fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     let mut plainest = None;
     let mut measure = |name: String, drive: &str, workload: Workload, report: &mut dyn FnMut(Row)| {
         if !name.contains(only) {
@@ -183,7 +183,7 @@ fn simulate(drive: &str, workload: &Workload, as_sold: bool) -> Measurement {
 }
 
 /// Returns a drive and the options of its simulation, as sold or as in the plainest row, with 16 requests outstanding.
-pub fn set_up(drive: &str, as_sold: bool, warmup_requests: u64) -> (Drive, Options) {
+pub(crate) fn set_up(drive: &str, as_sold: bool, warmup_requests: u64) -> (Drive, Options) {
     let drive = build(drive);
     let host = &drive.host;
     let schedule = if as_sold { &host.schedule } else { "fifo" };
@@ -201,7 +201,7 @@ pub fn set_up(drive: &str, as_sold: bool, warmup_requests: u64) -> (Drive, Optio
 }
 
 /// Opens a generator, a stand-in for a trace, or the file of a trace.
-pub fn open(words: &str, device_sectors: u64) -> Box<dyn Source> {
+pub(crate) fn open(words: &str, device_sectors: u64) -> Box<dyn Source> {
     if let Some(built_in) = generators::named(words) {
         return built_in.open(device_sectors, None).expect("the cases are right").source;
     }

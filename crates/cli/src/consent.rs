@@ -16,7 +16,7 @@ const LOOK_NS: i64 = 50_000_000;
 
 /// Permissions that the options of a command give.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Consent {
+pub(crate) struct Consent {
     /// `--force`: the contents of a target may be lost.
     pub force: bool,
     /// `--yes`: no question is asked on a terminal.
@@ -24,7 +24,7 @@ pub struct Consent {
 }
 
 /// Returns the failure for a target that must not be written.
-pub fn refused(refusal: &Refusal) -> Failure {
+pub(crate) fn refused(refusal: &Refusal) -> Failure {
     let failure = Failure::failed(refusal);
     match refusal.remedy() {
         Some(remedy) => failure.or_try(remedy),
@@ -33,14 +33,14 @@ pub fn refused(refusal: &Refusal) -> Failure {
 }
 
 /// Returns a function that makes the failure for a survey that ended with an I/O error.
-pub fn not_surveyed(name: impl Display) -> impl Fn(std::io::Error) -> Failure {
+pub(crate) fn not_surveyed(name: impl Display) -> impl Fn(std::io::Error) -> Failure {
     move |error| {
         Failure::failed(format!("{name}: looking for who uses it and what it holds: {error}; nothing was written"))
     }
 }
 
 /// Returns a failure if a target is in use, or if a target has contents and `--force` was not given.
-pub fn check(surveys: &[Survey], consent: Consent) -> Result<(), Failure> {
+pub(crate) fn check(surveys: &[Survey], consent: Consent) -> Result<(), Failure> {
     match surveys.iter().find_map(|survey| survey.refusal(consent.force)) {
         Some(refusal) => Err(refused(&refusal)),
         None => Ok(()),
@@ -49,7 +49,7 @@ pub fn check(surveys: &[Survey], consent: Consent) -> Result<(), Failure> {
 
 /// Checks all targets, shows those that need a question, and asks the user once about all of them. `what_happens` is
 /// printed after the target's size.
-pub fn ask(surveys: &[Survey], consent: Consent, what_happens: &str) -> Result<(), Failure> {
+pub(crate) fn ask(surveys: &[Survey], consent: Consent, what_happens: &str) -> Result<(), Failure> {
     check(surveys, consent)?;
     let asked: Vec<&Survey> = surveys.iter().filter(|survey| survey.needs_question()).collect();
     if asked.is_empty() {
@@ -62,7 +62,7 @@ pub fn ask(surveys: &[Survey], consent: Consent, what_happens: &str) -> Result<(
 }
 
 /// Prints the facts and contents of a target on standard error.
-pub fn show(survey: &Survey, what_happens: &str) {
+pub(crate) fn show(survey: &Survey, what_happens: &str) {
     eprintln!("{}: {}; {what_happens}", survey.name, human::bytes(survey.size_bytes));
     for (name, value) in &survey.facts {
         eprintln!("  {name}: {value}");
@@ -77,7 +77,7 @@ pub fn show(survey: &Survey, what_happens: &str) {
 ///
 /// # Errors
 /// The user answered anything but "yes", pressed Ctrl-C, or the terminal could not be read.
-pub fn confirm(consent: Consent) -> Result<(), Failure> {
+pub(crate) fn confirm(consent: Consent) -> Result<(), Failure> {
     if consent.yes {
         return Ok(());
     }

@@ -16,7 +16,7 @@ const SAY_EVERY: Duration = Duration::from_secs(60);
 
 /// State of the warnings about one file: time of the last check, and the last warning with its time.
 #[derive(Default)]
-pub struct Displaced {
+pub(crate) struct Displaced {
     looked: Cell<Option<Instant>>,
     said: Cell<Option<(Placement, Instant)>>,
     /// Time of the last warning that the file's disk is full; `None` while the disk has space.
@@ -26,7 +26,7 @@ pub struct Displaced {
 impl Displaced {
     /// Prints a warning with `advice` on standard error if `file` has lost its path, and a message once the file is
     /// back. Checks at most once a second.
-    pub fn tell(&self, file: &HostFile, advice: &dyn Fn() -> String) {
+    pub(crate) fn tell(&self, file: &HostFile, advice: &dyn Fn() -> String) {
         if self.looked.get().is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
             return;
         }
@@ -70,16 +70,16 @@ type Told = (Weak<HostFile>, Displaced);
 /// The files of a server that has several devices; usable from any thread. The list holds weak references and keeps no
 /// file open.
 #[derive(Clone, Default)]
-pub struct Watched(Arc<Mutex<Vec<Told>>>);
+pub(crate) struct Watched(Arc<Mutex<Vec<Told>>>);
 
 impl Watched {
     /// Adds `file` to the list, if there is one.
-    pub fn add(&self, file: Option<Arc<HostFile>>) {
+    pub(crate) fn add(&self, file: Option<Arc<HostFile>>) {
         self.lock().extend(file.map(|file| (Arc::downgrade(&file), Displaced::default())));
     }
 
     /// Prints the warnings about every file on standard error, with `advice`.
-    pub fn tell(&self, advice: &str) {
+    pub(crate) fn tell(&self, advice: &str) {
         for (file, displaced) in self.lock().iter() {
             if let Some(file) = file.upgrade() {
                 displaced.tell(&file, &|| advice.into());
@@ -88,14 +88,14 @@ impl Watched {
     }
 
     /// Returns the path and placement of every file that is not in its place.
-    pub fn displaced(&self) -> Vec<(PathBuf, Placement)> {
+    pub(crate) fn displaced(&self) -> Vec<(PathBuf, Placement)> {
         let files: Vec<Arc<HostFile>> = self.lock().iter().filter_map(|(file, _)| file.upgrade()).collect();
         let placed = files.into_iter().map(|file| (file.path().to_path_buf(), file.placement()));
         placed.filter(|(_, placement)| *placement != Placement::InPlace).collect()
     }
 
     /// Returns the paths of the files whose disk is full.
-    pub fn on_full_disks(&self) -> Vec<PathBuf> {
+    pub(crate) fn on_full_disks(&self) -> Vec<PathBuf> {
         let files: Vec<Arc<HostFile>> = self.lock().iter().filter_map(|(file, _)| file.upgrade()).collect();
         files.iter().filter(|file| file.is_disk_full()).map(|file| file.path().to_path_buf()).collect()
     }

@@ -5,7 +5,7 @@ use imbrex::{Failure, FailureKind};
 /// Exit code of the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum ExitCode {
+pub(crate) enum ExitCode {
     /// The command succeeded.
     Done = 0,
     /// The command failed for a reason outside the command line, such as an I/O error, or was interrupted.

@@ -4,7 +4,7 @@
 /// Ignores SIGXFSZ from now on, so that a write past the limit is an error like any other.
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "to ignore a signal is a call of the C library, and no crate of ours wraps it")]
-pub fn report_as_error() {
+pub(crate) fn report_as_error() {
     // SAFETY: SIG_IGN runs no code of ours, and no other thread is there yet.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);

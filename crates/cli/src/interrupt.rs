@@ -9,7 +9,7 @@ static ANSWER: OnceLock<&str> = OnceLock::new();
 static IS_ASKING: AtomicBool = AtomicBool::new(false);
 
 /// Installs the handler of Ctrl-C. An error of the operating system is ignored: then Ctrl-C ends the program at once.
-pub fn listen() {
+pub(crate) fn listen() {
     let _ = ctrlc::set_handler(|| {
         // Read before `INTERRUPTED` is set: the function that asks clears the flag as soon as it sees the interrupt.
         let is_asking = IS_ASKING.load(Ordering::SeqCst);
@@ -28,22 +28,22 @@ pub fn listen() {
 }
 
 /// Sets the message that the first Ctrl-C prints, for work that has its own way to end.
-pub fn answer_with(words: &'static str) {
+pub(crate) fn answer_with(words: &'static str) {
     // Only the first call counts: a program does one such work.
     let _ = ANSWER.set(words);
 }
 
 /// Records whether the user is being asked a question.
-pub fn set_asking(is_asking: bool) {
+pub(crate) fn set_asking(is_asking: bool) {
     IS_ASKING.store(is_asking, Ordering::SeqCst);
 }
 
 /// Asks the running work to end, as the first Ctrl-C does.
-pub fn request() {
+pub(crate) fn request() {
     INTERRUPTED.store(true, Ordering::SeqCst);
 }
 
 /// Returns whether the end of the work was requested.
-pub fn requested() -> bool {
+pub(crate) fn requested() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }

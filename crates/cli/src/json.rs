@@ -9,7 +9,7 @@ use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 const LISTS_MAX: usize = 1;
 
 /// Returns `document` as JSON text.
-pub fn text(document: &impl Serialize) -> serde_json::Result<String> {
+pub(crate) fn text(document: &impl Serialize) -> serde_json::Result<String> {
     let mut bytes = Vec::new();
     let layout = Layout { pretty: PrettyFormatter::new(), lists: 0 };
     document.serialize(&mut Serializer::with_formatter(&mut bytes, layout))?;

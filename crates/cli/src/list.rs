@@ -11,7 +11,7 @@ use imbrex::Failure;
 use imbrex::listing::{self, Listing};
 
 /// Executes the command.
-pub fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     let all = [
         ListChoice::Profiles,
         ListChoice::Layers,

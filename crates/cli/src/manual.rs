@@ -12,7 +12,7 @@ use imbrex::files::ours::refuse_foreign;
 use imbrex::files::replace;
 
 /// Prints completions for `shell`.
-pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
+pub(crate) fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "imbrex", &mut script);
     output::line(String::from_utf8_lossy(&script).trim_end())?;
@@ -20,7 +20,7 @@ pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
 }
 
 /// Writes a man page for the program and each command into `folder`.
-pub fn pages(folder: &Path) -> Result<ExitCode, Failure> {
+pub(crate) fn pages(folder: &Path) -> Result<ExitCode, Failure> {
     let failed = |error| Failure::failed(format!("cannot write man pages into {}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
     // The pages are generated elsewhere first, so that a file of that name that is not a page of ours is not

@@ -5,12 +5,12 @@ use std::io::Write;
 use imbrex::Failure;
 
 /// Prints `text` and a line feed. The text may have several lines.
-pub fn line(text: &str) -> Result<(), Failure> {
+pub(crate) fn line(text: &str) -> Result<(), Failure> {
     part(&format!("{text}\n"))
 }
 
 /// Prints `text` without a line feed at its end.
-pub fn part(text: &str) -> Result<(), Failure> {
+pub(crate) fn part(text: &str) -> Result<(), Failure> {
     match write!(std::io::stdout().lock(), "{text}") {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => Err(Failure::failed(format!("cannot write to standard output: {error}"))),
@@ -20,7 +20,7 @@ pub fn part(text: &str) -> Result<(), Failure> {
 
 /// Returns the number of columns for a table: the value of `COLUMNS`, or else the width of the terminal on standard
 /// output, if there is one.
-pub fn terminal_columns() -> Option<usize> {
+pub(crate) fn terminal_columns() -> Option<usize> {
     let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     if let Some(columns) = told.filter(|&columns| columns > 0) {
         return Some(columns);

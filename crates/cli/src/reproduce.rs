@@ -12,7 +12,7 @@ use crate::output;
 use imbrex::listing::Listing;
 
 /// Returns the list of experiments.
-pub fn listing() -> Listing {
+pub(crate) fn listing() -> Listing {
     let rows = all().into_iter().map(|experiment| vec![experiment.name.to_string(), experiment.title.to_string()]);
     Listing {
         name: "experiments",
@@ -23,7 +23,7 @@ pub fn listing() -> Listing {
 }
 
 /// Executes the command.
-pub fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let chosen = choose(args.experiment.as_deref())?;
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     let mut reports = Vec::new();

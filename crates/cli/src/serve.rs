@@ -37,7 +37,7 @@ enum Door {
 }
 
 /// Serves the drive until the program is interrupted.
-pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let address = args.nbd.as_deref().map(str::parse::<Address>).transpose();
     let address = address.map_err(|reason| Failure::usage(format!("--nbd {reason}")))?;
     let pace: Pace = args.time.parse().map_err(|reason| Failure::usage(format!("--time {reason}")))?;

@@ -9,7 +9,7 @@ use crate::interrupt;
 use crate::output;
 
 /// Executes the command.
-pub fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     let asked = asked(args)?;
     let mut simulation = Simulation::new().baseline(asked.baseline).options(asked.simulation).command(command_line());
@@ -57,7 +57,7 @@ fn asked(args: &SimulateArgs) -> Result<SimulateOptions, Failure> {
 }
 
 /// Returns the command line of this process, with the program as `imbrex`, without its path.
-pub fn command_line() -> Vec<String> {
+pub(crate) fn command_line() -> Vec<String> {
     std::iter::once("imbrex".to_string()).chain(std::env::args().skip(1)).collect()
 }
 

@@ -11,7 +11,7 @@ use crate::error::ExitCode;
 use crate::{interrupt, output};
 
 /// Executes the command.
-pub fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let place = args.spec.display().to_string();
     let text = std::fs::read_to_string(&args.spec)
         .map_err(|error| Failure::failed(format!("cannot read the sweep {place}: {error}")))?;

@@ -17,7 +17,7 @@ use imbrex::human;
 use imbrex::workload::{Counted, Workload, inputs_of};
 
 /// Executes the command.
-pub fn run(command: &TraceCommand, quiet: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: &TraceCommand, quiet: bool) -> Result<ExitCode, Failure> {
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     match command {
         TraceCommand::Info { workload, json, plot } => trace_info::run(workload, *json, plot.as_deref(), &progress),

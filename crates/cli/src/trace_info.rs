@@ -23,7 +23,12 @@ use imbrex::{files, human};
 const PLOT_POINTS: usize = 6000;
 
 /// Executes the command.
-pub fn run(args: &WorkloadArgs, json: bool, plot: Option<&Path>, progress: &Progress) -> Result<ExitCode, Failure> {
+pub(crate) fn run(
+    args: &WorkloadArgs,
+    json: bool,
+    plot: Option<&Path>,
+    progress: &Progress,
+) -> Result<ExitCode, Failure> {
     if let Some(path) = plot {
         check_output(path, &inputs_of(&args.workload)).map_err(Failure::failed)?;
     }

@@ -15,7 +15,7 @@ const WORDS: [(&str, &str); 4] = [
 ];
 
 /// Prints the usage error, or the help or version text that was requested, and ends the program.
-pub fn leave(error: &clap::Error) -> ! {
+pub(crate) fn leave(error: &clap::Error) -> ! {
     if error.kind() != ErrorKind::ValueValidation {
         error.exit();
     }

@@ -33,10 +33,10 @@ impl Noise {
 }
 
 /// Number of requests of every made-up run.
-pub const REQUESTS: u64 = 200_000;
+pub(crate) const REQUESTS: u64 = 200_000;
 
 /// Returns the results and curves of the first `count` made-up drives (at most ten). The first drive is the baseline.
-pub fn run(count: usize) -> (Summary, Vec<DriveSeries>) {
+pub(crate) fn run(count: usize) -> (Summary, Vec<DriveSeries>) {
     let (drives, series): (Vec<_>, Vec<_>) = (0..count).map(drive).unzip();
     let workload = WorkloadSummary {
         name: "made-up <trace> & co.csv".into(),

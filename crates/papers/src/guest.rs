@@ -33,7 +33,7 @@ const QEMU: &str = "qemu-system-x86_64";
 const LINES_TOLD: usize = 5;
 
 /// Options of a run.
-pub struct GuestOptions<'a> {
+pub(crate) struct GuestOptions<'a> {
     /// Main script of the guest, in `scripts/guest/inside`.
     pub script: &'a str,
     /// Words for the script, in its variable `GUEST_ONLY`.
@@ -53,7 +53,7 @@ pub struct GuestOptions<'a> {
 }
 
 /// Result of a run.
-pub struct GuestOutput {
+pub(crate) struct GuestOutput {
     /// Output of the guest.
     pub said: String,
     /// For each drive, samples of its counters over time.
@@ -64,7 +64,7 @@ pub struct GuestOutput {
 
 /// Sample of a drive's time and counters.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// Time of the drive, in nanoseconds.
     pub at_ns: u64,
     /// Work that the drive had done by then.
@@ -73,7 +73,7 @@ pub struct Sample {
 
 /// Work of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-pub struct Did {
+pub(crate) struct Did {
     /// Time during which the drive had requests in flight, in nanoseconds.
     pub busy_ns: u64,
     /// Bytes read.
@@ -84,7 +84,7 @@ pub struct Did {
 
 impl Did {
     /// Returns the work done since the counters were at `before`.
-    pub fn since(self, before: Did) -> Did {
+    pub(crate) fn since(self, before: Did) -> Did {
         Did {
             busy_ns: self.busy_ns - before.busy_ns,
             read_bytes: self.read_bytes - before.read_bytes,
@@ -96,7 +96,7 @@ impl Did {
 impl GuestOutput {
     /// Returns the work of drive `number` from `from_ns` to `to_ns`, in time of the drives since the measurement
     /// began.
-    pub fn did(&self, number: usize, from_ns: u64, to_ns: u64) -> Did {
+    pub(crate) fn did(&self, number: usize, from_ns: u64, to_ns: u64) -> Did {
         let samples = &self.drives[number];
         let begun_ns = samples.first().map_or(0, |sample| sample.at_ns);
         let at = |ns: u64| {
@@ -108,7 +108,7 @@ impl GuestOutput {
 }
 
 /// Boots the guest, runs its script and returns the output and the samples of the drives.
-pub fn run(asked: &GuestOptions, progress: &Progress, tell: &dyn Fn(&str)) -> Result<GuestOutput, Failure> {
+pub(crate) fn run(asked: &GuestOptions, progress: &Progress, tell: &dyn Fn(&str)) -> Result<GuestOutput, Failure> {
     let scripts = scripts()?;
     let folder = tempfile::tempdir().map_err(Failure::failed)?;
     let sockets: Vec<PathBuf> =
@@ -137,7 +137,7 @@ pub fn run(asked: &GuestOptions, progress: &Progress, tell: &dyn Fn(&str)) -> Re
 }
 
 /// Returns the text of a main script. A kept result is valid only for this text, besides the words and drives.
-pub fn script_text(name: &str) -> Result<String, Failure> {
+pub(crate) fn script_text(name: &str) -> Result<String, Failure> {
     let path = scripts()?.join("inside").join(name);
     std::fs::read_to_string(&path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
 }

@@ -38,7 +38,7 @@ fn page_of(experiment: &Experiment) -> Option<&'static Page> {
 }
 
 /// Returns whether the experiment makes a part of one of these pages.
-pub fn has(experiment: &Experiment) -> bool {
+pub(crate) fn has(experiment: &Experiment) -> bool {
     page_of(experiment).is_some()
 }
 
@@ -48,7 +48,7 @@ pub fn has(experiment: &Experiment) -> bool {
 /// # Errors
 ///
 /// The page has no marks of the experiment, or the file cannot be written.
-pub fn renew(folder: &Path, experiment: &Experiment, report: &Report) -> Result<(), Failure> {
+pub(crate) fn renew(folder: &Path, experiment: &Experiment, report: &Report) -> Result<(), Failure> {
     let page = page_of(experiment).expect("called only for experiments of a page");
     if report.tables.is_empty() && report.claims.is_empty() {
         return Ok(());
@@ -92,7 +92,7 @@ fn as_markdown(report: &Report) -> String {
 }
 
 /// Returns a table as Markdown.
-pub fn as_markdown_table(table: &Table) -> String {
+pub(crate) fn as_markdown_table(table: &Table) -> String {
     let mut text = format!("\n**{}**\n\n| {} |\n|{}\n", table.heading, table.columns.join(" | "), rule(table));
     for row in &table.rows {
         let _ = writeln!(text, "| {} |", row.join(" | "));
@@ -108,7 +108,7 @@ fn rule(table: &Table) -> String {
 }
 
 /// Returns a table as text for the terminal.
-pub fn as_text(table: &Table) -> String {
+pub(crate) fn as_text(table: &Table) -> String {
     let width = |column: usize| {
         let cells = table.rows.iter().filter_map(|row| row.get(column)).chain(&table.columns[column..=column]);
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)

@@ -110,7 +110,7 @@ const VERDICTS: [Verdict; 5] =
     [Verdict::Yes, Verdict::No, Verdict::HangsOnArrival, Verdict::BaselineNotMet, Verdict::NotJudged];
 
 /// Returns the table of counts: a row for each paper, a column for each kind.
-pub fn counts(results: &[Results]) -> String {
+pub(crate) fn counts(results: &[Results]) -> String {
     let mut text = String::from(
         "\n## How many claims hold\n\nFor kinds that count: the claims that hold, of all. For the other kinds: the number of claims.\n\n\
          | | derived | predicted | shape | fitted | by construction | not reproducible |\n|---|---|---|---|---|---|---|\n",
@@ -152,7 +152,7 @@ fn cells(rows: &[[usize; VERDICTS.len()]; ClaimKind::ALL.len()]) -> Vec<String> 
 }
 
 /// Returns a table for each paper: each figure with a link to our page and the claims that hold there.
-pub fn papers(results: &[Results]) -> String {
+pub(crate) fn papers(results: &[Results]) -> String {
     let mut text = String::from("\n## Figures and tables of each paper\n");
     for (_, title, figures) in PAPERS {
         let _ = write!(

@@ -25,7 +25,7 @@ const PROGRAMS: [(&str, &str); 4] =
     [("nbdfuse", "nbdfuse"), ("losetup", "mount"), ("mkfs.ext4", "e2fsprogs"), ("fusermount3", "fuse3")];
 
 /// A mounted kernel file system.
-pub struct KernelFs {
+pub(crate) struct KernelFs {
     front: Arc<DriveServer>,
     /// Steps to undo when the file system is taken down, the latest last.
     undo: Vec<Undo>,
@@ -43,12 +43,12 @@ enum Undo {
 impl KernelFs {
     /// Makes and mounts a new ext4 on a new drive, described by `words`. Inode tables and journal are not initialised
     /// in the background, since those writes would count as the application's.
-    pub fn ext4(words: &str) -> Result<KernelFs, Failure> {
+    pub(crate) fn ext4(words: &str) -> Result<KernelFs, Failure> {
         KernelFs::ext4_in_part(words, None)
     }
 
     /// Like [`KernelFs::ext4`], on the first `bytes` of the drive, as if on a partition.
-    pub fn ext4_in_part(words: &str, bytes: Option<u64>) -> Result<KernelFs, Failure> {
+    pub(crate) fn ext4_in_part(words: &str, bytes: Option<u64>) -> Result<KernelFs, Failure> {
         require()?;
         let folder = tempfile::tempdir().map_err(Failure::failed)?;
         let (socket, fused) = (folder.path().join("drive.sock"), folder.path().join("fused"));
@@ -73,14 +73,14 @@ impl KernelFs {
     }
 
     /// Unmounts the file system and mounts it again, so that the kernel caches nothing of it.
-    pub fn remount(&mut self) -> Result<(), Failure> {
+    pub(crate) fn remount(&mut self) -> Result<(), Failure> {
         let place = self.directory().to_path_buf();
         self.undo.pop().expect("it is mounted as long as it is there").take_down()?;
         self.mount(place)
     }
 
     /// Returns the path of the block device.
-    pub fn device(&self) -> PathBuf {
+    pub(crate) fn device(&self) -> PathBuf {
         let device = self.undo.iter().find_map(|undo| match undo {
             Undo::Loop(device) => Some(PathBuf::from(device)),
             _ => None,
@@ -89,7 +89,7 @@ impl KernelFs {
     }
 
     /// Returns the mount point.
-    pub fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         let mounted = self.undo.iter().find_map(|undo| match undo {
             Undo::Mounted(place) => Some(place.as_path()),
             _ => None,
@@ -98,7 +98,7 @@ impl KernelFs {
     }
 
     /// Returns the drive's own simulated time, in nanoseconds.
-    pub fn drive_ns(&self) -> u64 {
+    pub(crate) fn drive_ns(&self) -> u64 {
         self.front.with(|drive, _| drive.now().0)
     }
 

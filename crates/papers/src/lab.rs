@@ -9,7 +9,7 @@ use imbrex_trace::Source;
 use imbrex_trace::generators::{Generator, WorkloadSpec};
 
 /// Settings of a run: the drive, the warm-up, the arrivals.
-pub struct Bench<'a> {
+pub(crate) struct Bench<'a> {
     /// Drive, as `PROFILE+LAYER:key=value,…`.
     pub drive: &'a str,
     /// Number of requests served before measuring begins.
@@ -20,17 +20,17 @@ pub struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     /// Returns a run of `drive` without pauses between requests, as Cassuto 2010 §III.B counts.
-    pub fn flat_out(drive: &'a str) -> Bench<'a> {
+    pub(crate) fn flat_out(drive: &'a str) -> Bench<'a> {
         Bench { drive, warmup_requests: 0, arrival: Arrival::FlatOut }
     }
 
     /// Returns the drive, newly built.
-    pub fn drive(&self) -> Result<Drive, Failure> {
+    pub(crate) fn drive(&self) -> Result<Drive, Failure> {
         fresh(self.drive)
     }
 
     /// Simulates the workload `words` on a new drive; calls `each` for every request served.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         words: &str,
         progress: &Progress,
@@ -44,7 +44,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Simulates the requests of `source` on `drive`; calls `each` for every request served.
-    pub fn run_source(
+    pub(crate) fn run_source(
         &self,
         drive: Drive,
         source: &mut dyn Source,
@@ -72,19 +72,19 @@ impl Observer for Notebook<'_> {
 }
 
 /// Numbers of completions in consecutive time windows of equal width.
-pub struct Counts {
+pub(crate) struct Counts {
     width_ns: u64,
     counts: Vec<u32>,
 }
 
 impl Counts {
     /// Returns empty counts in windows of `seconds`.
-    pub fn every(seconds: u64) -> Counts {
+    pub(crate) fn every(seconds: u64) -> Counts {
         Counts { width_ns: seconds * 1_000_000_000, counts: Vec::new() }
     }
 
     /// Counts a completion at the time `at`.
-    pub fn see(&mut self, at: SimTime) {
+    pub(crate) fn see(&mut self, at: SimTime) {
         let index = (at.0 / self.width_ns) as usize;
         if index >= self.counts.len() {
             self.counts.resize(index + 1, 0);
@@ -94,14 +94,14 @@ impl Counts {
 
     /// Returns the counts of the whole windows between `from` and `to`. The last window that has completions is left
     /// out, since the end of the run may cut it short.
-    pub fn between(&self, from: SimTime, to: SimTime) -> &[u32] {
+    pub(crate) fn between(&self, from: SimTime, to: SimTime) -> &[u32] {
         let first = (from.0.div_ceil(self.width_ns) as usize).min(self.counts.len());
         let last = ((to.0 / self.width_ns) as usize).min(self.counts.len().saturating_sub(1));
         &self.counts[first..last.max(first)]
     }
 
     /// Returns (seconds, requests a second) for every window: the points of a chart.
-    pub fn points(&self) -> Vec<(f64, f64)> {
+    pub(crate) fn points(&self) -> Vec<(f64, f64)> {
         let seconds = self.width_ns as f64 / 1e9;
         let rates = self.counts.iter().enumerate();
         rates.map(|(index, &count)| (index as f64 * seconds, count as f64 / seconds)).collect()
@@ -109,7 +109,7 @@ impl Counts {
 }
 
 /// Returns the mean of `counts`, or zero if there are none.
-pub fn mean(counts: &[u32]) -> f64 {
+pub(crate) fn mean(counts: &[u32]) -> f64 {
     if counts.is_empty() {
         return 0.0;
     }

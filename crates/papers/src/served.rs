@@ -10,7 +10,7 @@ use imbrex::drives::emulated;
 use imbrex_serve::{Address, DriveServer, Limits, Server};
 
 /// A drive that is being served.
-pub struct Served {
+pub(crate) struct Served {
     front: Arc<DriveServer>,
     should_stop: Arc<AtomicBool>,
     server: JoinHandle<std::io::Result<()>>,
@@ -19,7 +19,7 @@ pub struct Served {
 
 impl Served {
     /// Serves a new drive, described by `words`, at `socket`. `pace` is a value of `imbrex serve --time`.
-    pub fn start(words: &str, pace: &str, socket: &Path) -> Result<Served, Failure> {
+    pub(crate) fn start(words: &str, pace: &str, socket: &Path) -> Result<Served, Failure> {
         let (front, pacer) = DriveServer::start(emulated(words)?, pace.parse().map_err(Failure::usage)?, false);
         let address: Address = format!("unix:{}", socket.display()).parse().map_err(Failure::failed)?;
         let server = Server::bind(&address, front.clone(), None, Limits::default()).map_err(Failure::failed)?;
@@ -30,12 +30,12 @@ impl Served {
     }
 
     /// Returns the served drive.
-    pub fn front(&self) -> &Arc<DriveServer> {
+    pub(crate) fn front(&self) -> &Arc<DriveServer> {
         &self.front
     }
 
     /// Stops the server and writes the dirty data of the drive's volatile cache back.
-    pub fn stop(self) -> Result<(), Failure> {
+    pub(crate) fn stop(self) -> Result<(), Failure> {
         self.should_stop.store(true, Ordering::Relaxed);
         let served = self.server.join().expect("a server does not panic");
         self.front.stop(self.pacer)?;

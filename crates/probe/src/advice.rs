@@ -13,7 +13,7 @@ fn time(seconds: f64) -> String {
 }
 
 /// Returns the advice that follows from `verdict`.
-pub fn advise(verdict: &Verdict) -> Vec<String> {
+pub(crate) fn advise(verdict: &Verdict) -> Vec<String> {
     match verdict.word("type") {
         Some("shingled") => advise_shingled(verdict),
         Some("interlaced") => advise_interlaced(verdict),

@@ -11,13 +11,13 @@ use crate::target::{Operation, Target, TargetError, Timed, latencies};
 use crate::verdict::{Head, Series, Verdict};
 
 /// Size of a small request, bytes.
-pub const BLOCK_BYTES: u64 = 4096;
+pub(crate) const BLOCK_BYTES: u64 = 4096;
 /// Bytes of a mebibyte.
-pub const MIB: u64 = 1 << 20;
+pub(crate) const MIB: u64 = 1 << 20;
 /// Largest number of points of a series.
-pub const POINTS_MAX: usize = 1024;
+pub(crate) const POINTS_MAX: usize = 1024;
 /// Queue depth of the tests: the most that the host's driver allows (Aghayev 2015 §4.3.1).
-pub const DEPTH: usize = 31;
+pub(crate) const DEPTH: usize = 31;
 
 /// The context in which an experiment runs.
 pub struct Bench<'a> {

@@ -21,7 +21,7 @@ pub(crate) struct Lateness {
 
 impl Lateness {
     /// Starts the thread; in virtual time it ends at once and measures nothing.
-    pub fn watch(is_virtual: bool) -> Lateness {
+    pub(crate) fn watch(is_virtual: bool) -> Lateness {
         let ends = Arc::new(AtomicBool::new(is_virtual));
         let told = ends.clone();
         // If the thread cannot be started, the lateness counts as 0, and no result is doubted.
@@ -30,7 +30,7 @@ impl Lateness {
     }
 
     /// Stops the thread and returns the lateness of its sleeps: the 95th percentile, nanoseconds.
-    pub fn end(mut self) -> u64 {
+    pub(crate) fn end(mut self) -> u64 {
         let mut late_ns = self.join();
         late_ns.sort_unstable();
         late_ns.get((late_ns.len() as f64 * SHARE) as usize).copied().unwrap_or(0)

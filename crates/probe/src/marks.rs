@@ -11,7 +11,7 @@ use crate::target::{Operation, TargetError};
 
 /// Blocks and their anchor.
 #[derive(Clone, Debug)]
-pub struct Marks {
+pub(crate) struct Marks {
     /// Offset of the block that is read before each mark, bytes.
     pub anchor: u64,
     /// Offsets of the marks, bytes.
@@ -19,11 +19,11 @@ pub struct Marks {
 }
 
 /// Times from the end of the anchor's read to the end of each block's read, nanoseconds.
-pub type Times = Vec<u64>;
+pub(crate) type Times = Vec<u64>;
 
 impl Marks {
     /// Returns marks at `blocks`, with an anchor that is two fifths of the drive away.
-    pub fn new(bench: &Bench<'_>, blocks: Vec<u64>) -> Marks {
+    pub(crate) fn new(bench: &Bench<'_>, blocks: Vec<u64>) -> Marks {
         let size = bench.target.size_bytes();
         let first = blocks.iter().min().copied().unwrap_or(0);
         let anchor = (first + size * 2 / 5) % (size - (1 << 21)) / BLOCK_BYTES * BLOCK_BYTES;
@@ -31,18 +31,18 @@ impl Marks {
     }
 
     /// Reads all marks.
-    pub fn read(&self, bench: &mut Bench<'_>) -> Result<Times, TargetError> {
+    pub(crate) fn read(&self, bench: &mut Bench<'_>) -> Result<Times, TargetError> {
         let all: Vec<usize> = (0..self.blocks.len()).collect();
         self.read_some(bench, &all)
     }
 
     /// Reads the marks with these indices.
-    pub fn read_some(&self, bench: &mut Bench<'_>, indices: &[usize]) -> Result<Times, TargetError> {
+    pub(crate) fn read_some(&self, bench: &mut Bench<'_>, indices: &[usize]) -> Result<Times, TargetError> {
         self.read_times(bench, indices, bench.repeats)
     }
 
     /// Reads all marks with a third of the repeats: some times may be wrong.
-    pub fn read_quickly(&self, bench: &mut Bench<'_>) -> Result<Times, TargetError> {
+    pub(crate) fn read_quickly(&self, bench: &mut Bench<'_>) -> Result<Times, TargetError> {
         let all: Vec<usize> = (0..self.blocks.len()).collect();
         self.read_times(bench, &all, bench.repeats.div_ceil(3))
     }
@@ -64,17 +64,17 @@ impl Marks {
 const CLEARLY: f64 = 3.0;
 
 /// Returns whether two times clearly belong to two different places.
-pub fn is_elsewhere(bench: &Bench<'_>, one: u64, other: u64) -> bool {
+pub(crate) fn is_elsewhere(bench: &Bench<'_>, one: u64, other: u64) -> bool {
     !is_within(bench, one, other, CLEARLY * bench.tolerance)
 }
 
 /// Returns whether two times belong to one place.
-pub fn is_same(bench: &Bench<'_>, one: u64, other: u64) -> bool {
+pub(crate) fn is_same(bench: &Bench<'_>, one: u64, other: u64) -> bool {
     is_within(bench, one, other, bench.tolerance)
 }
 
 /// Returns the share of moved blocks that seem unmoved, because the new place happens to lie at the same angle.
-pub fn by_chance(bench: &Bench<'_>) -> f64 {
+pub(crate) fn by_chance(bench: &Bench<'_>) -> f64 {
     2.0 * bench.tolerance
 }
 
@@ -87,6 +87,6 @@ fn is_within(bench: &Bench<'_>, one: u64, other: u64, share: f64) -> bool {
 }
 
 /// Returns, for each pair of times, whether both belong to one place.
-pub fn same(bench: &Bench<'_>, one: &[u64], other: &[u64]) -> Vec<bool> {
+pub(crate) fn same(bench: &Bench<'_>, one: &[u64], other: &[u64]) -> Vec<bool> {
     one.iter().zip(other).map(|(&one, &other)| is_same(bench, one, other)).collect()
 }

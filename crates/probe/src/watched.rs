@@ -38,7 +38,7 @@ pub(crate) struct Watched<'a> {
 
 impl<'a> Watched<'a> {
     /// Wraps `target`; the budget begins now.
-    pub fn new(
+    pub(crate) fn new(
         target: &'a mut dyn Target,
         progress: &'a mut dyn FnMut(&ProbeState<'_>) -> bool,
         budget_ns: u64,
@@ -48,17 +48,17 @@ impl<'a> Watched<'a> {
     }
 
     /// Returns the time since the probe began, nanoseconds on the target's clock.
-    pub fn spent_ns(&self) -> u64 {
+    pub(crate) fn spent_ns(&self) -> u64 {
         self.target.now_ns() - self.begun_ns
     }
 
     /// Returns the rest of the budget, nanoseconds.
-    pub fn left_ns(&self) -> u64 {
+    pub(crate) fn left_ns(&self) -> u64 {
         self.budget_ns.saturating_sub(self.spent_ns())
     }
 
     /// Reports to the user that test `test` begins.
-    pub fn begin(&mut self, test: &'static str) -> Result<(), TargetError> {
+    pub(crate) fn begin(&mut self, test: &'static str) -> Result<(), TargetError> {
         self.test = test;
         self.tell()
     }

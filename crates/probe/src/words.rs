@@ -3,17 +3,17 @@
 use imbrex_units::quantity;
 
 /// Formats a whole number in groups of three digits: `145,799`.
-pub fn count(number: f64) -> String {
+pub(crate) fn count(number: f64) -> String {
     quantity::grouped(number.round_ties_even() as u64)
 }
 
 /// Formats a size in bytes, as a verdict's table shows it: `13.3 GiB`, `1.8 MiB`, `26 KiB`.
-pub fn size(bytes: f64) -> String {
+pub(crate) fn size(bytes: f64) -> String {
     quantity::rough_bytes(bytes.round_ties_even() as u64)
 }
 
 /// Formats a number of rotations: `2.49 turns of the platter`.
-pub fn turns(rotations: f64) -> String {
+pub(crate) fn turns(rotations: f64) -> String {
     format!("{rotations:.2} turns of the platter")
 }
 

@@ -20,12 +20,12 @@ fn told(panic: &(dyn Any + Send)) -> String {
 }
 
 /// Returns the result of `work`, or the message for its panic.
-pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| told(panic.as_ref()))
 }
 
 /// Returns the items of `rows`. If `rows` panics, the last item is the error that `wrong` makes of the message.
-pub fn caught_rows<T, E>(
+pub(crate) fn caught_rows<T, E>(
     mut rows: impl Iterator<Item = Result<T, E>>,
     wrong: impl Fn(String) -> E,
 ) -> impl Iterator<Item = Result<T, E>> {

@@ -22,7 +22,7 @@ const SIZE_BYTES_MIN: u64 = 64 << 20;
 
 /// Returns the verdict on `target` as JSON, as printed by `imbrex probe --json`.
 #[pyfunction]
-pub fn probed(
+pub(crate) fn probed(
     py: Python<'_>,
     target: String,
     tests: Vec<String>,
@@ -105,7 +105,7 @@ fn reading(columns: Option<String>, units: Option<String>, device: Option<String
 #[pyfunction]
 #[pyo3(signature = (path, drive, workload, columns, units, device, shown))]
 #[allow(clippy::too_many_arguments)] // the parameters are keyword arguments of the Python function
-pub fn validated(
+pub(crate) fn validated(
     py: Python<'_>,
     path: PathBuf,
     drive: String,
@@ -127,7 +127,7 @@ pub fn validated(
 /// fitted profile as TOML.
 #[pyfunction]
 #[pyo3(signature = (path, from, columns, units, device, shown))]
-pub fn fitted(
+pub(crate) fn fitted(
     py: Python<'_>,
     path: PathBuf,
     from: String,

@@ -16,7 +16,7 @@ use arrow_schema::DataType;
 use imbrex_trace::rows::{Row, Rows};
 
 /// Columns that a table must have.
-pub const NEEDED: [&str; 4] = ["time_ns", "op", "lba", "sectors"];
+pub(crate) const NEEDED: [&str; 4] = ["time_ns", "op", "lba", "sectors"];
 
 /// A column of whole numbers of any integer type.
 enum Whole {
@@ -206,14 +206,14 @@ impl Chunk {
 }
 
 /// A table of requests, in chunks.
-pub struct ArrowRows {
+pub(crate) struct ArrowRows {
     chunks: Vec<Chunk>,
     rows: u64,
 }
 
 impl ArrowRows {
     /// Makes a table of `batches`. An error names the column that is missing or has a wrong type.
-    pub fn of(batches: &[RecordBatch]) -> Result<ArrowRows, String> {
+    pub(crate) fn of(batches: &[RecordBatch]) -> Result<ArrowRows, String> {
         let (mut chunks, mut rows) = (Vec::new(), 0);
         for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
             chunks.push(Chunk::of(rows, batch)?);

@@ -22,7 +22,7 @@ pyo3::create_exception!(
 );
 
 /// Returns the exception for `failure`.
-pub fn exception(failure: &Failure) -> PyErr {
+pub(crate) fn exception(failure: &Failure) -> PyErr {
     let text = match &failure.remedy {
         Some(remedy) => format!("{}; try: {remedy}", failure.message),
         None => failure.message.clone(),
@@ -35,11 +35,11 @@ pub fn exception(failure: &Failure) -> PyErr {
 }
 
 /// Returns the result of `work`, with failures and panics converted to exceptions.
-pub fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> PyResult<T> {
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> PyResult<T> {
     caught(|| work().map_err(|failure| exception(&failure)))
 }
 
 /// Returns the result of `work`, with panics converted to exceptions: for work that returns Python exceptions itself.
-pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+pub(crate) fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     border::caught(work).unwrap_or_else(|told| Err(ImbrexError::new_err(told)))
 }

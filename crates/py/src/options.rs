@@ -5,7 +5,7 @@ use imbrex::simulate_options::{BadWord, SimulateOptions};
 use pyo3::prelude::*;
 
 /// Returns the options set by `pairs` of a name and a value.
-pub fn asked(pairs: &[(String, String)]) -> Result<SimulateOptions, Failure> {
+pub(crate) fn asked(pairs: &[(String, String)]) -> Result<SimulateOptions, Failure> {
     let mut asked = SimulateOptions::default();
     for (name, word) in pairs {
         asked.set(name, word).map_err(BadWord::in_assignment)?;
@@ -15,6 +15,6 @@ pub fn asked(pairs: &[(String, String)]) -> Result<SimulateOptions, Failure> {
 
 /// Returns the names of all options of `imbrex simulate`.
 #[pyfunction]
-pub fn option_names() -> Vec<&'static str> {
+pub(crate) fn option_names() -> Vec<&'static str> {
     SimulateOptions::names().collect()
 }

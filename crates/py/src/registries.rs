@@ -10,7 +10,7 @@ use crate::errors::guarded;
 
 /// Returns the list called `what` as JSON: an array of objects.
 #[pyfunction]
-pub fn listed(what: &str) -> PyResult<String> {
+pub(crate) fn listed(what: &str) -> PyResult<String> {
     guarded(|| {
         let list = match what {
             "drives" => listing::profiles().as_json(),
@@ -28,7 +28,7 @@ pub fn listed(what: &str) -> PyResult<String> {
 
 /// Returns one profile or layer with all its details, as JSON.
 #[pyfunction]
-pub fn one(what: &str, name: &str) -> PyResult<String> {
+pub(crate) fn one(what: &str, name: &str) -> PyResult<String> {
     guarded(|| {
         if what == "layers" {
             return Ok(listing::layer_json(listing::layer(name)?).to_string());

@@ -26,7 +26,7 @@ pub struct Simulated {
 /// Simulates `workload` on `drives` with options of the command line. `command` is the equivalent command line, which
 /// the results contain. `shown` selects the display of progress, as for [`work::done`].
 #[pyfunction]
-pub fn simulate(
+pub(crate) fn simulate(
     py: Python<'_>,
     workload: &Bound<'_, PyAny>,
     drives: Vec<String>,

@@ -169,7 +169,7 @@ fn unreadable(error: impl std::fmt::Display) -> Failure {
 
 /// Returns the Arrow C stream of `batches`, in the capsule that other libraries accept. A consumer may request another
 /// schema. The interface allows a producer that cannot cast to keep its own schema, and this one does.
-pub fn stream<'py>(
+pub(crate) fn stream<'py>(
     py: Python<'py>,
     schema: SchemaRef,
     batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,

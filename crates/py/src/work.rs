@@ -25,7 +25,7 @@ use crate::errors::{ImbrexError, exception};
 const TICK: Duration = Duration::from_millis(100);
 
 /// Result of work.
-pub struct Done<T> {
+pub(crate) struct Done<T> {
     /// Value that the work returned.
     pub value: T,
     /// Messages printed during the work, for people.
@@ -34,7 +34,7 @@ pub struct Done<T> {
 
 /// Does `work` in another thread and waits for it. `shown` selects the display of progress. A callable receives lists
 /// of (name, position, total or None); any other true value shows bars on the terminal; a false value shows nothing.
-pub fn done<T: Send>(
+pub(crate) fn done<T: Send>(
     py: Python<'_>,
     shown: &Bound<'_, PyAny>,
     work: impl FnOnce(&Progress) -> Result<T, Failure> + Send,

@@ -16,7 +16,7 @@ use crate::columns::{ArrowRows, NEEDED};
 use crate::errors::caught;
 
 /// Name of the PyCapsules that hold Arrow streams.
-pub const STREAM: &std::ffi::CStr = c"arrow_array_stream";
+pub(crate) const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 
 /// Requests in columns of memory that Python owns. The columns live as long as this object.
 #[pyclass(frozen, module = "imbrex._imbrex")]
@@ -132,7 +132,7 @@ fn listed(values: &Bound<'_, PyAny>) -> Option<ArrayRef> {
 }
 
 /// A workload given by its word, or as columns in memory.
-pub enum Named {
+pub(crate) enum Named {
     Word(String),
     Columns(Arc<dyn Rows>),
 }
@@ -142,7 +142,7 @@ const NAME: &str = "table";
 
 impl Named {
     /// Converts `workload`, a string or a [`Columns`].
-    pub fn of(workload: &Bound<'_, PyAny>) -> PyResult<Named> {
+    pub(crate) fn of(workload: &Bound<'_, PyAny>) -> PyResult<Named> {
         if let Ok(columns) = workload.cast::<Columns>() {
             return Ok(Named::Columns(columns.get().rows.clone()));
         }
@@ -150,7 +150,7 @@ impl Named {
     }
 
     /// Finds the workload of this word, or of these columns.
-    pub fn find(&self, options: &WorkloadOptions, progress: &Progress) -> Result<Workload, Failure> {
+    pub(crate) fn find(&self, options: &WorkloadOptions, progress: &Progress) -> Result<Workload, Failure> {
         match self {
             Named::Word(word) => Workload::find(word, options, progress),
             Named::Columns(rows) => Workload::of_rows(NAME, rows.clone(), options, progress),

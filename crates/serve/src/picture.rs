@@ -22,7 +22,7 @@ const DAMAGE_SLICES: u64 = 48;
 
 /// Returns the bands and the surfaces, in JSON. Each part takes the lock of the drive separately, because requests wait
 /// meanwhile. So one part of a picture may be a few milliseconds newer than another.
-pub fn draw(front: &DriveServer) -> (Value, Value) {
+pub(crate) fn draw(front: &DriveServer) -> (Value, Value) {
     let count = front.with(|drive, _| drive.drive().disk.geometry.surfaces());
     let found = part(front, |drive| {
         let bands = drive.bands().filter(|bands| !bands.all().is_empty())?;

@@ -21,7 +21,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Counts of commands by stretch.
 #[derive(Clone, Debug)]
-pub struct OverlapFilter {
+pub(crate) struct OverlapFilter {
     counts: Box<[u32]>,
     /// Number of commands that are too long for the table.
     wide: usize,
@@ -29,13 +29,13 @@ pub struct OverlapFilter {
 
 impl OverlapFilter {
     /// Creates a filter without commands.
-    pub fn new() -> OverlapFilter {
+    pub(crate) fn new() -> OverlapFilter {
         OverlapFilter { counts: vec![0; 1 << TABLE_BITS].into(), wide: 0 }
     }
 
     /// Adds `command`.
     #[inline]
-    pub fn add(&mut self, command: &Command) {
+    pub(crate) fn add(&mut self, command: &Command) {
         match stretches(command) {
             (first, last) if first == last => self.counts[entry(first)] += 1,
             (first, last) if last - first < STRETCHES_MAX => (first..=last).for_each(|at| self.counts[entry(at)] += 1),
@@ -45,7 +45,7 @@ impl OverlapFilter {
 
     /// Removes `command`, which was added.
     #[inline]
-    pub fn remove(&mut self, command: &Command) {
+    pub(crate) fn remove(&mut self, command: &Command) {
         match stretches(command) {
             (first, last) if first == last => self.counts[entry(first)] -= 1,
             (first, last) if last - first < STRETCHES_MAX => (first..=last).for_each(|at| self.counts[entry(at)] -= 1),
@@ -55,7 +55,7 @@ impl OverlapFilter {
 
     /// Returns whether `command`, which was added, is sure to overlap no other.
     #[inline]
-    pub fn is_alone(&self, command: &Command) -> bool {
+    pub(crate) fn is_alone(&self, command: &Command) -> bool {
         let (first, last) = stretches(command);
         if first == last {
             return self.wide == 0 && self.counts[entry(first)] == 1;
@@ -67,7 +67,7 @@ impl OverlapFilter {
 
     /// Returns whether a command that was added may begin within `sectors`.
     #[inline]
-    pub fn may_begin_within(&self, sectors: &Range<Lba>) -> bool {
+    pub(crate) fn may_begin_within(&self, sectors: &Range<Lba>) -> bool {
         if sectors.is_empty() {
             return false;
         }

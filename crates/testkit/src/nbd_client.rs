@@ -51,21 +51,21 @@ const ALLOCATION: &[u8] = b"base:allocation";
 
 /// Kinds of answers to an option.
 mod option_answer {
-    pub const ACKNOWLEDGED: u32 = 1;
-    pub const INFORMATION: u32 = 3;
-    pub const CONTEXT: u32 = 4;
+    pub(super) const ACKNOWLEDGED: u32 = 1;
+    pub(super) const INFORMATION: u32 = 3;
+    pub(super) const CONTEXT: u32 = 4;
 }
 
 /// Kinds of chunks of a structured reply.
 mod chunk {
-    pub const NONE: u16 = 0;
-    pub const DATA: u16 = 1;
-    pub const HOLE: u16 = 2;
-    pub const STATUS: u16 = 5;
-    pub const ERROR: u16 = 1 << 15 | 1;
-    pub const ERROR_AT: u16 = 1 << 15 | 2;
+    pub(super) const NONE: u16 = 0;
+    pub(super) const DATA: u16 = 1;
+    pub(super) const HOLE: u16 = 2;
+    pub(super) const STATUS: u16 = 5;
+    pub(super) const ERROR: u16 = 1 << 15 | 1;
+    pub(super) const ERROR_AT: u16 = 1 << 15 | 2;
     /// Flag: the last chunk of its reply.
-    pub const DONE: u16 = 1;
+    pub(super) const DONE: u16 = 1;
 }
 
 /// A run of bytes of one status.

@@ -18,11 +18,11 @@ use crate::options::{Device, TraceOptions};
 use crate::request::{Request, TraceError, When};
 
 /// Bytes of a sector, the unit of a request's length.
-pub const SECTOR_BYTES: u64 = 512;
+pub(crate) const SECTOR_BYTES: u64 = 512;
 
 /// A request as the format gives it, with its time since the trace's own epoch.
 #[derive(Clone, Copy, Debug)]
-pub struct TraceRecord {
+pub(crate) struct TraceRecord {
     /// Nanoseconds since the trace's own epoch.
     pub time_ns: u64,
     /// Number of the device.
@@ -35,7 +35,7 @@ pub struct TraceRecord {
 
 /// The result of parsing a line or a binary record.
 #[derive(Clone, Copy, Debug)]
-pub enum Parsed {
+pub(crate) enum Parsed {
     /// A request.
     Request(TraceRecord),
     /// A record other than a read, write, flush or trim.
@@ -46,20 +46,20 @@ pub enum Parsed {
 
 /// The fault of a line or a record. The reader adds the place.
 #[derive(Debug)]
-pub struct Malformed {
+pub(crate) struct Malformed {
     reason: Box<str>,
 }
 
 impl Malformed {
     /// Returns the fault of a record that has `found` where the format needs `expected`.
     #[cold]
-    pub fn new(expected: &str, found: &[u8]) -> Malformed {
+    pub(crate) fn new(expected: &str, found: &[u8]) -> Malformed {
         Malformed::of(format!("expected {expected}, found {}", crate::fields::shown(found)))
     }
 
     /// Returns the fault with this `reason`.
     #[cold]
-    pub fn of(reason: String) -> Malformed {
+    pub(crate) fn of(reason: String) -> Malformed {
         Malformed { reason: reason.into() }
     }
 }
@@ -68,7 +68,7 @@ impl Malformed {
 /// to be widened to whole sectors. Returns `None` if the range has more sectors than one request may have, or ends past
 /// 2^64 bytes.
 #[inline]
-pub fn sectors_of(offset_bytes: u64, bytes: u64) -> Option<(Lba, u32, bool)> {
+pub(crate) fn sectors_of(offset_bytes: u64, bytes: u64) -> Option<(Lba, u32, bool)> {
     let end_bytes = offset_bytes.checked_add(bytes)?;
     let start = offset_bytes / SECTOR_BYTES;
     let sectors = if bytes == 0 { 0 } else { end_bytes.div_ceil(SECTOR_BYTES) - start };
@@ -79,14 +79,14 @@ pub fn sectors_of(offset_bytes: u64, bytes: u64) -> Option<(Lba, u32, bool)> {
 /// Returns `sectors` as the length of a request from `lba`. Returns `None` if one request cannot have so many sectors,
 /// or if the end lies past the last sector whose address in bytes has 64 bits.
 #[inline]
-pub fn reached(lba: u64, sectors: u64) -> Option<u32> {
+pub(crate) fn reached(lba: u64, sectors: u64) -> Option<u32> {
     let end = lba.checked_add(sectors)?;
     u32::try_from(sectors).ok().filter(|_| end <= u64::MAX / SECTOR_BYTES)
 }
 
 /// Returns the fault of a record of `sectors` from `lba` for which [`reached`] returns `None`.
 #[cold]
-pub fn out_of_reach(lba: u64, sectors: u64) -> Malformed {
+pub(crate) fn out_of_reach(lba: u64, sectors: u64) -> Malformed {
     if u32::try_from(sectors).is_err() {
         return Malformed::of(format!("{sectors} sectors from {lba} are too many for one request"));
     }
@@ -96,7 +96,7 @@ pub fn out_of_reach(lba: u64, sectors: u64) -> Malformed {
 
 /// Returns the record of a read, write or trim of `bytes` from `offset_bytes`.
 #[inline]
-pub fn byte_record(
+pub(crate) fn byte_record(
     time_ns: u64,
     device: u32,
     operation: Operation,
@@ -112,7 +112,7 @@ pub fn byte_record(
 
 /// Returns the record of a command for `sectors` from `lba`.
 #[inline]
-pub fn sector_record(
+pub(crate) fn sector_record(
     time_ns: u64,
     device: u32,
     operation: Operation,
@@ -126,7 +126,7 @@ pub fn sector_record(
 
 /// The devices of a trace, and the device that the user chose.
 #[derive(Debug)]
-pub struct Devices {
+pub(crate) struct Devices {
     wanted: Option<Device>,
     chosen: Chosen,
     names: BTreeMap<u32, String>,
@@ -154,7 +154,7 @@ impl Devices {
 
     /// Returns the number of the device called `name`. On first use, this is `preferred` if that number is free, else
     /// one past the highest number so far.
-    pub fn number(&mut self, name: &[u8], preferred: Option<u32>) -> u32 {
+    pub(crate) fn number(&mut self, name: &[u8], preferred: Option<u32>) -> u32 {
         if let Some(&number) = self.numbers.get(name) {
             return number;
         }
@@ -181,7 +181,7 @@ impl Devices {
 
 /// State that all readers share.
 #[derive(Debug)]
-pub struct Admission {
+pub(crate) struct Admission {
     /// Devices met so far.
     pub devices: Devices,
     name: String,
@@ -193,7 +193,7 @@ pub struct Admission {
 
 impl Admission {
     /// Returns the state for reading the trace called `name`.
-    pub fn new(name: String, options: &TraceOptions) -> Admission {
+    pub(crate) fn new(name: String, options: &TraceOptions) -> Admission {
         Admission {
             devices: Devices::new(options.device.clone()),
             name,
@@ -206,7 +206,7 @@ impl Admission {
 
     /// Returns the request of `parsed` if it is one and the device filter passes it. Counts all other records.
     #[inline]
-    pub fn admit(&mut self, parsed: Parsed) -> Option<Request> {
+    pub(crate) fn admit(&mut self, parsed: Parsed) -> Option<Request> {
         match parsed {
             Parsed::Request(record) => self.admit_record(&record),
             Parsed::NotRequest => {
@@ -235,7 +235,7 @@ impl Admission {
     /// Counts a malformed record at `place` if the options say to skip malformed records. Otherwise returns the error
     /// that ends the reading.
     #[cold]
-    pub fn malformed(&mut self, place: &str, malformed: Malformed) -> Result<(), TraceError> {
+    pub(crate) fn malformed(&mut self, place: &str, malformed: Malformed) -> Result<(), TraceError> {
         let place = format!("{}, {place}", self.name);
         let error = TraceError { place, reason: malformed.reason.into(), cause: None };
         if !self.skip_malformed {
@@ -253,7 +253,7 @@ impl Admission {
     /// # Errors
     ///
     /// If the user chose a device and the trace has no request for it.
-    pub fn finish(&self) -> Result<Option<Request>, TraceError> {
+    pub(crate) fn finish(&self) -> Result<Option<Request>, TraceError> {
         match &self.devices.wanted {
             Some(wanted) if self.facts.requests == 0 => {
                 let known: Vec<&str> = self.devices.names.values().map(String::as_str).collect();
@@ -266,12 +266,12 @@ impl Admission {
     }
 
     /// Keeps `note` as a message for the user.
-    pub fn note(&mut self, note: String) {
+    pub(crate) fn note(&mut self, note: String) {
         self.facts.notes.push(note);
     }
 
     /// Returns the facts counted so far.
-    pub fn facts(&self) -> Facts {
+    pub(crate) fn facts(&self) -> Facts {
         Facts { device_names: self.devices.names.clone(), origin_ns: self.origin_ns, ..self.facts.clone() }
     }
 }

@@ -12,20 +12,20 @@ const DIGITS_MAX: usize = 19;
 
 /// A position in a line, which moves towards the line's end.
 #[derive(Clone, Copy)]
-pub struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Cursor<'a> {
     /// Returns a cursor at the start of `line`.
-    pub fn new(line: &'a [u8]) -> Cursor<'a> {
+    pub(crate) fn new(line: &'a [u8]) -> Cursor<'a> {
         Cursor { rest: line }
     }
 
     /// Reads the number up to `delimiter` and moves past the delimiter. Returns `None` if there are no digits, too many
     /// of them, or other bytes before the delimiter.
     #[inline]
-    pub fn number(&mut self, delimiter: u8) -> Option<u64> {
+    pub(crate) fn number(&mut self, delimiter: u8) -> Option<u64> {
         let mut value = 0u64;
         for (at, &byte) in self.rest.iter().enumerate() {
             let digit = byte.wrapping_sub(b'0');
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
     /// Reads the bytes up to `delimiter` and moves past the delimiter. Returns `None` if the line has no further
     /// delimiter.
     #[inline]
-    pub fn field(&mut self, delimiter: u8) -> Option<&'a [u8]> {
+    pub(crate) fn field(&mut self, delimiter: u8) -> Option<&'a [u8]> {
         let at = self.rest.iter().position(|&byte| byte == delimiter)?;
         let field = &self.rest[..at];
         self.rest = &self.rest[at + 1..];
@@ -55,30 +55,30 @@ impl<'a> Cursor<'a> {
     ///
     /// If fewer bytes are left.
     #[inline]
-    pub fn skip(&mut self, count: usize) {
+    pub(crate) fn skip(&mut self, count: usize) {
         self.rest = &self.rest[count..];
     }
 
     /// Returns the rest of the line.
     #[inline]
-    pub fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 }
 
 /// Returns the first `N` fields between `delimiter`s, without the blanks around them. Returns `None` if there are
 /// fewer.
-pub fn split<const N: usize>(line: &[u8], delimiter: u8) -> Option<[&[u8]; N]> {
+pub(crate) fn split<const N: usize>(line: &[u8], delimiter: u8) -> Option<[&[u8]; N]> {
     fill(line.split(|&byte| byte == delimiter).map(<[u8]>::trim_ascii))
 }
 
 /// Returns the first `N` words between blanks. Returns `None` if there are fewer.
-pub fn words<const N: usize>(line: &[u8]) -> Option<[&[u8]; N]> {
+pub(crate) fn words<const N: usize>(line: &[u8]) -> Option<[&[u8]; N]> {
     fill(line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()))
 }
 
 /// Returns the part of `line` after its first `count` words.
-pub fn past_words(line: &[u8], count: usize) -> &[u8] {
+pub(crate) fn past_words(line: &[u8], count: usize) -> &[u8] {
     (0..count).fold(line, |rest, _| {
         let word = rest.trim_ascii_start();
         let end = word.iter().position(u8::is_ascii_whitespace).unwrap_or(word.len());
@@ -96,7 +96,7 @@ fn fill<'a, const N: usize>(mut parts: impl Iterator<Item = &'a [u8]>) -> Option
 
 /// Returns the value of the decimal number `text`. Returns `None` if `text` has other bytes than digits or the value
 /// exceeds 64 bits.
-pub fn number(text: &[u8]) -> Option<u64> {
+pub(crate) fn number(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
     }
@@ -108,7 +108,7 @@ pub fn number(text: &[u8]) -> Option<u64> {
 }
 
 /// Returns the value of the hexadecimal number `text`, with or without `0x`.
-pub fn hexadecimal(text: &[u8]) -> Option<u64> {
+pub(crate) fn hexadecimal(text: &[u8]) -> Option<u64> {
     let digits = text.strip_prefix(b"0x").or(text.strip_prefix(b"0X")).unwrap_or(text);
     if digits.is_empty() {
         return None;
@@ -120,7 +120,7 @@ pub fn hexadecimal(text: &[u8]) -> Option<u64> {
 }
 
 /// Returns the time `text`, in units of `unit` with or without a decimal fraction, in nanoseconds.
-pub fn time_ns(text: &[u8], unit: TimeUnit) -> Option<u64> {
+pub(crate) fn time_ns(text: &[u8], unit: TimeUnit) -> Option<u64> {
     let point = text.iter().position(|&byte| byte == b'.').unwrap_or(text.len());
     let (whole, fraction) = (&text[..point], text.get(point + 1..).unwrap_or(&[]));
     let unit_ns = unit.nanoseconds();
@@ -138,7 +138,7 @@ pub fn time_ns(text: &[u8], unit: TimeUnit) -> Option<u64> {
 }
 
 /// Returns `text` in the form for error messages: at most 80 bytes, with `·` for each control character.
-pub fn shown(text: &[u8]) -> String {
+pub(crate) fn shown(text: &[u8]) -> String {
     const SHOWN_BYTES_MAX: usize = 80;
     let cut = &text[..text.len().min(SHOWN_BYTES_MAX)];
     let visible: String = String::from_utf8_lossy(cut).chars().map(|c| if c.is_control() { '·' } else { c }).collect();

@@ -21,10 +21,10 @@ use crate::request::{Request, Source, TraceError};
 const BLOCK_BYTES: usize = 256 * 1024;
 
 /// Maximum length of a line in bytes.
-pub const LINE_BYTES_MAX: usize = BLOCK_BYTES;
+pub(crate) const LINE_BYTES_MAX: usize = BLOCK_BYTES;
 
 /// The layout of a text format.
-pub trait LineFormat: Send + 'static {
+pub(crate) trait LineFormat: Send + 'static {
     /// Parses `line`.
     fn parse(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Malformed>;
 
@@ -122,7 +122,7 @@ impl Lines {
 }
 
 /// The source of requests for a trace in a text format.
-pub struct LineReader<F> {
+pub(crate) struct LineReader<F> {
     lines: Lines,
     format: F,
     admission: Admission,
@@ -131,7 +131,7 @@ pub struct LineReader<F> {
 impl<F: LineFormat> LineReader<F> {
     /// Returns a source that reads `input` as `format`. `notes` are the decisions made while the format was recognised,
     /// for the user.
-    pub fn open(
+    pub(crate) fn open(
         input: Unpacked,
         options: &TraceOptions,
         format: F,

@@ -25,12 +25,12 @@ impl fmt::Display for Trailing {
 impl std::error::Error for Trailing {}
 
 /// Returns whether `error` reports bytes after the last member.
-pub fn is_trailing(error: &io::Error) -> bool {
+pub(crate) fn is_trailing(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Trailing>())
 }
 
 /// A decoder of one member.
-pub trait Member: Read + Sized {
+pub(crate) trait Member: Read + Sized {
     /// First byte of every member.
     const FIRST_BYTE: u8;
     /// Text of the error for bytes after the last member, with the remedy.
@@ -70,20 +70,20 @@ impl Member for XzDecoder<Packed> {
 }
 
 /// A reader of all members as one stream.
-pub struct Members<M> {
+pub(crate) struct Members<M> {
     /// Decoder of the current member; `None` at the end of the file.
     member: Option<M>,
 }
 
 /// Reader of the members of a gzip file.
-pub type GzipMembers = Members<GzDecoder<Packed>>;
+pub(crate) type GzipMembers = Members<GzDecoder<Packed>>;
 
 /// Reader of the streams of an xz file.
-pub type XzStreams = Members<XzDecoder<Packed>>;
+pub(crate) type XzStreams = Members<XzDecoder<Packed>>;
 
 impl<M: Member> Members<M> {
     /// Returns a reader of all members of `packed`.
-    pub fn new(packed: Box<dyn Read + Send>) -> Members<M> {
+    pub(crate) fn new(packed: Box<dyn Read + Send>) -> Members<M> {
         Members { member: Some(M::begin(BufReader::new(packed))) }
     }
 }

@@ -18,7 +18,7 @@ use crate::request::{Request, Source, TraceError};
 const BLOCK_RECORDS: usize = 4096;
 
 /// The layout of a binary format.
-pub trait RecordFormat: Send + 'static {
+pub(crate) trait RecordFormat: Send + 'static {
     /// Length of every record in bytes.
     const BYTES: usize;
 
@@ -27,7 +27,7 @@ pub trait RecordFormat: Send + 'static {
 }
 
 /// The source of requests for a trace in a binary format.
-pub struct RecordReader<F> {
+pub(crate) struct RecordReader<F> {
     reader: Box<dyn Read + Send>,
     name: String,
     format: F,
@@ -43,7 +43,7 @@ pub struct RecordReader<F> {
 
 impl<F: RecordFormat> RecordReader<F> {
     /// Returns a source that reads `input` as `format`.
-    pub fn open(input: Unpacked, options: &TraceOptions, format: F) -> Result<Box<dyn Source>, TraceError> {
+    pub(crate) fn open(input: Unpacked, options: &TraceOptions, format: F) -> Result<Box<dyn Source>, TraceError> {
         Ok(Box::new(RecordReader {
             length_bytes: input.length_bytes.filter(|_| options.device.is_none()),
             reader: input.contents.into_stream(),

@@ -8,7 +8,7 @@ use super::fields::Fields;
 use super::syntax::{Block, Item};
 
 /// Returns the bus of the disk of kind `disk`, if the description has one.
-pub fn of(items: &[Item], disk: &str) -> Result<Option<Bus>, ImportError> {
+pub(super) fn of(items: &[Item], disk: &str) -> Result<Option<Bus>, ImportError> {
     let Some(topology) = items.iter().find_map(|item| match item {
         Item::Topology(words) => Some(words),
         _ => None,

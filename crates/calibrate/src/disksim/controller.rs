@@ -7,7 +7,7 @@ use super::fields::{Fields, refuse};
 
 /// Transfer times of the bus, as a `.parv` describes it.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Bus {
+pub(super) struct Bus {
     /// Milliseconds to transfer a block to the host, over the slowest of bus and controllers.
     pub read_ms: f64,
     /// Milliseconds to transfer a block to the drive, over the slowest of bus and controllers.
@@ -33,7 +33,7 @@ const WITHOUT_MEANING: &[(&str, &str)] = &[
 ];
 
 /// Reads the block.
-pub fn read(fields: &Fields<'_>, bus: Bus, notes: &mut Vec<String>) -> Result<Controller, ImportError> {
+pub(super) fn read(fields: &Fields<'_>, bus: Bus, notes: &mut Vec<String>) -> Result<Controller, ImportError> {
     let scale = fields.number("Time scale for overheads")?.unwrap_or(1.0);
     let scaled = |name: &str| -> Result<u64, ImportError> { Ok((fields.ns(name)? as f64 * scale).round() as u64) };
     let bulk_ms = fields.number("Bulk sector transfer time")?.unwrap_or(0.0);

@@ -7,68 +7,68 @@ use super::ImportError;
 use super::syntax::{Block, Parameter, Value};
 
 /// A block that is being read.
-pub struct Fields<'a> {
+pub(super) struct Fields<'a> {
     block: &'a Block,
     asked: RefCell<BTreeSet<String>>,
 }
 
 impl<'a> Fields<'a> {
     /// Returns access to the parameters of `block`.
-    pub fn new(block: &'a Block) -> Fields<'a> {
+    pub(super) fn new(block: &'a Block) -> Fields<'a> {
         Fields { block, asked: RefCell::default() }
     }
 
     /// Returns the file and line at which the block begins.
-    pub fn place(&self) -> &str {
+    pub(super) fn place(&self) -> &str {
         &self.block.place
     }
 
     /// Returns the parameter called `name`, and marks it as read.
-    pub fn parameter(&self, name: &str) -> Option<&'a Parameter> {
+    pub(super) fn parameter(&self, name: &str) -> Option<&'a Parameter> {
         self.asked.borrow_mut().insert(name.to_string());
         self.block.get(name)
     }
 
     /// Returns the parameters that were not read.
-    pub fn rest(&self) -> Vec<&'a Parameter> {
+    pub(super) fn rest(&self) -> Vec<&'a Parameter> {
         let asked = self.asked.borrow();
         self.block.parameters.iter().filter(|parameter| !asked.contains(&parameter.name)).collect()
     }
 
     /// Returns a number, if the parameter exists.
-    pub fn number(&self, name: &str) -> Result<Option<f64>, ImportError> {
+    pub(super) fn number(&self, name: &str) -> Result<Option<f64>, ImportError> {
         self.parameter(name).map(|parameter| number(&parameter.value, parameter)).transpose()
     }
 
     /// Returns a number; a missing parameter is an error.
-    pub fn needed(&self, name: &str) -> Result<f64, ImportError> {
+    pub(super) fn needed(&self, name: &str) -> Result<f64, ImportError> {
         self.number(name)?.ok_or_else(|| self.missing(name))
     }
 
     /// Returns a whole number that is not negative, if the parameter exists.
-    pub fn whole(&self, name: &str) -> Result<Option<u64>, ImportError> {
+    pub(super) fn whole(&self, name: &str) -> Result<Option<u64>, ImportError> {
         let Some(parameter) = self.parameter(name) else { return Ok(None) };
         whole(&parameter.value, parameter).map(Some)
     }
 
     /// Returns a whole number that is not negative; a missing parameter is an error.
-    pub fn needed_whole(&self, name: &str) -> Result<u64, ImportError> {
+    pub(super) fn needed_whole(&self, name: &str) -> Result<u64, ImportError> {
         self.whole(name)?.ok_or_else(|| self.missing(name))
     }
 
     /// Returns whether a switch is on; a missing one is off.
-    pub fn is_on(&self, name: &str) -> Result<bool, ImportError> {
+    pub(super) fn is_on(&self, name: &str) -> Result<bool, ImportError> {
         Ok(self.number(name)?.is_some_and(|value| value != 0.0))
     }
 
     /// Returns a time in nanoseconds from a parameter in milliseconds; 0 if the parameter is missing.
-    pub fn ns(&self, name: &str) -> Result<u64, ImportError> {
+    pub(super) fn ns(&self, name: &str) -> Result<u64, ImportError> {
         let Some(parameter) = self.parameter(name) else { return Ok(0) };
         nanoseconds(number(&parameter.value, parameter)?, parameter)
     }
 
     /// Returns a word, if the parameter exists.
-    pub fn word(&self, name: &str) -> Result<Option<&'a str>, ImportError> {
+    pub(super) fn word(&self, name: &str) -> Result<Option<&'a str>, ImportError> {
         match self.parameter(name) {
             None => Ok(None),
             Some(Parameter { value: Value::Word(word), .. }) => Ok(Some(word)),
@@ -77,7 +77,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns a nested block, if the parameter exists.
-    pub fn block(&self, name: &str) -> Result<Option<&'a Block>, ImportError> {
+    pub(super) fn block(&self, name: &str) -> Result<Option<&'a Block>, ImportError> {
         match self.parameter(name) {
             None => Ok(None),
             Some(Parameter { value: Value::Block(block), .. }) => Ok(Some(block)),
@@ -86,7 +86,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns a list, empty if the parameter is missing.
-    pub fn list(&self, name: &str) -> Result<&'a [Value], ImportError> {
+    pub(super) fn list(&self, name: &str) -> Result<&'a [Value], ImportError> {
         match self.parameter(name) {
             None => Ok(&[]),
             Some(Parameter { value: Value::List(values), .. }) => Ok(values),
@@ -95,21 +95,21 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns a list of whole numbers.
-    pub fn wholes(&self, name: &str) -> Result<Vec<u64>, ImportError> {
+    pub(super) fn wholes(&self, name: &str) -> Result<Vec<u64>, ImportError> {
         let values = self.list(name)?;
         let Some(parameter) = self.block.get(name) else { return Ok(Vec::new()) };
         values.iter().map(|value| whole(value, parameter)).collect()
     }
 
     /// Returns a list of numbers.
-    pub fn numbers(&self, name: &str) -> Result<Vec<f64>, ImportError> {
+    pub(super) fn numbers(&self, name: &str) -> Result<Vec<f64>, ImportError> {
         let values = self.list(name)?;
         let Some(parameter) = self.block.get(name) else { return Ok(Vec::new()) };
         values.iter().map(|value| number(value, parameter)).collect()
     }
 
     /// Returns the error for a missing parameter `name`.
-    pub fn missing(&self, name: &str) -> ImportError {
+    pub(super) fn missing(&self, name: &str) -> ImportError {
         ImportError { place: self.block.place.clone(), reason: format!("'{name}' is missing from this block") }
     }
 }
@@ -133,7 +133,7 @@ fn whole(value: &Value, parameter: &Parameter) -> Result<u64, ImportError> {
 }
 
 /// Converts milliseconds to nanoseconds.
-pub fn nanoseconds(milliseconds: f64, parameter: &Parameter) -> Result<u64, ImportError> {
+pub(super) fn nanoseconds(milliseconds: f64, parameter: &Parameter) -> Result<u64, ImportError> {
     if !(0.0..1e6).contains(&milliseconds) {
         return Err(refuse(parameter, &format!("{milliseconds} ms is no time a drive takes: expected 0 to 1,000,000")));
     }
@@ -141,6 +141,6 @@ pub fn nanoseconds(milliseconds: f64, parameter: &Parameter) -> Result<u64, Impo
 }
 
 /// Returns an error about `parameter`.
-pub fn refuse(parameter: &Parameter, reason: &str) -> ImportError {
+pub(super) fn refuse(parameter: &Parameter, reason: &str) -> ImportError {
     ImportError { place: parameter.place.clone(), reason: format!("'{}': {reason}", parameter.name) }
 }

@@ -24,7 +24,7 @@ const SCHEMES: [SpareScheme; 11] = [
 ];
 
 /// Reads the block for a disk that rotates in `rotation_ns`.
-pub fn read(fields: &Fields<'_>, rotation_ns: u32) -> Result<MeasuredConfig, ImportError> {
+pub(super) fn read(fields: &Fields<'_>, rotation_ns: u32) -> Result<MeasuredConfig, ImportError> {
     let order = numbered(fields, "LBN-to-PBN mapping scheme", &ORDERS)?;
     let spares = numbered(fields, "Sparing scheme used", &SCHEMES)?;
     let range = fields.whole("Rangesize for sparing")?.map(|cylinders| cylinders.min(u32::MAX as u64) as u32);

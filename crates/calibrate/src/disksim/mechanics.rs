@@ -14,13 +14,13 @@ use super::syntax::Read;
 const EVERY_DISTANCE: u32 = 512;
 
 /// The contents of the mechanical block.
-pub struct Mechanical {
+pub(super) struct Mechanical {
     pub config: MechanicsConfig,
     pub rotation_ns: u32,
 }
 
 /// Reads the block for a disk of `cylinders` cylinders.
-pub fn read(
+pub(super) fn read(
     fields: &Fields<'_>,
     cylinders: u32,
     read: Read<'_>,

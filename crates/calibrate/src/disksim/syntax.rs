@@ -12,7 +12,7 @@ const DEPTH_MAX: usize = 8;
 
 /// A value.
 #[derive(Clone, Debug)]
-pub enum Value {
+pub(super) enum Value {
     /// A number or a word.
     Word(String),
     /// Values between brackets.
@@ -23,7 +23,7 @@ pub enum Value {
 
 /// A parameter.
 #[derive(Clone, Debug)]
-pub struct Parameter {
+pub(super) struct Parameter {
     /// Name, with single blanks between its words.
     pub name: String,
     /// Value.
@@ -34,7 +34,7 @@ pub struct Parameter {
 
 /// Parameters between braces.
 #[derive(Clone, Debug, Default)]
-pub struct Block {
+pub(super) struct Block {
     /// Kind, such as `disksim_disk` or `dm_layout_g1`.
     pub kind: String,
     /// Name after the kind, if there is one.
@@ -47,14 +47,14 @@ pub struct Block {
 
 impl Block {
     /// Returns the parameter called `name`.
-    pub fn get(&self, name: &str) -> Option<&Parameter> {
+    pub(super) fn get(&self, name: &str) -> Option<&Parameter> {
         self.parameters.iter().find(|parameter| parameter.name == name)
     }
 }
 
 /// An item at the top level of a file.
 #[derive(Clone, Debug)]
-pub enum Item {
+pub(super) enum Item {
     /// A block.
     Block(Block),
     /// `instantiate [ names ] as KIND`.
@@ -69,10 +69,10 @@ pub enum Item {
 }
 
 /// A function that reads a file by name; the error is the reason.
-pub type Read<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+pub(super) type Read<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
 /// Parses `file` and the files that it names.
-pub fn parse(file: &str, read: Read<'_>) -> Result<Vec<Item>, ImportError> {
+pub(super) fn parse(file: &str, read: Read<'_>) -> Result<Vec<Item>, ImportError> {
     let mut items = Vec::new();
     parse_into(file, read, 0, &mut items)?;
     Ok(items)

@@ -111,12 +111,12 @@ pub(super) fn judge(profile: &Profile, measured: &Measured) -> Result<Judged, Fi
 
 impl Judged {
     /// Returns the demerit figure over all requests.
-    pub fn whole(&self) -> Comparison {
+    pub(super) fn whole(&self) -> Comparison {
         distance(&self.pairs.iter().collect::<Vec<_>>()).expect("a judgement has requests")
     }
 
     /// Returns the loss by `measure` over `part`; infinity if `part` has no request.
-    pub fn loss(&self, measure: Measure, part: Part) -> f64 {
+    pub(super) fn loss(&self, measure: Measure, part: Part) -> f64 {
         let chosen: Vec<&Pair> = self.pairs.iter().filter(|pair| part.has(pair.index)).collect();
         if chosen.is_empty() {
             return f64::INFINITY;
@@ -135,7 +135,7 @@ impl Judged {
 
     /// Returns whether the model's platter turns in step with the real one: most requests that the medium serves end
     /// close to their measured end. Out of step, a quarter of them do so by chance.
-    pub fn is_in_step(&self) -> bool {
+    pub(super) fn is_in_step(&self) -> bool {
         let within = self.rotation_ns / IN_STEP;
         let medium = || self.pairs.iter().filter(|pair| !pair.hit);
         let near = medium().filter(|pair| pair.measured_ns.abs_diff(pair.simulated_ns) < within).count();

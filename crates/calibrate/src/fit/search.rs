@@ -45,22 +45,22 @@ pub(super) struct Search<'a> {
 
 impl Search<'_> {
     /// Replays the measurement on the profile with the present values.
-    pub fn judge(&self) -> Result<Judged, FitError> {
+    pub(super) fn judge(&self) -> Result<Judged, FitError> {
         judge(&self.fitted()?, self.measured)
     }
 
     /// Returns the profile with the present values.
-    pub fn fitted(&self) -> Result<Profile, FitError> {
+    pub(super) fn fitted(&self) -> Result<Profile, FitError> {
         Ok(self.profile.with(&self.overrides())?)
     }
 
     /// Returns the overrides that set the present values in the profile.
-    pub fn overrides(&self) -> Vec<(String, String)> {
+    pub(super) fn overrides(&self) -> Vec<(String, String)> {
         overrides(&self.values, self.base)
     }
 
     /// Changes the values of `indices` for `rounds` rounds; calls `progress` in each.
-    pub fn run(
+    pub(super) fn run(
         &mut self,
         (measure, part): (Measure, Part),
         indices: &[usize],
@@ -78,7 +78,7 @@ impl Search<'_> {
     }
 
     /// Reverts, one after the other, the changes that the held-out requests do not confirm.
-    pub fn prune(&mut self, measure: Measure) -> Result<(), FitError> {
+    pub(super) fn prune(&mut self, measure: Measure) -> Result<(), FitError> {
         let mut now = self.loss(measure, Part::HeldOut)?;
         loop {
             let mut least: Option<(f64, usize)> = None;
@@ -102,14 +102,14 @@ impl Search<'_> {
     }
 
     /// Resets the step of every value to that in `start`.
-    pub fn renew_steps(&mut self, start: &Search<'_>) {
+    pub(super) fn renew_steps(&mut self, start: &Search<'_>) {
         for (value, first) in self.values.iter_mut().zip(&start.values) {
             value.step = first.step;
         }
     }
 
     /// Returns all values, before and after, and how well each is determined.
-    pub fn fitted_values(&mut self, measure: Measure) -> Result<Vec<Fitted>, FitError> {
+    pub(super) fn fitted_values(&mut self, measure: Measure) -> Result<Vec<Fitted>, FitError> {
         let count = self.values.len();
         let mut fitted = |index| {
             let within = self.within(index, measure)?;
@@ -120,7 +120,7 @@ impl Search<'_> {
     }
 
     /// Returns the indices of the values that differ from the profile.
-    pub fn changed(&self) -> Vec<usize> {
+    pub(super) fn changed(&self) -> Vec<usize> {
         (0..self.values.len()).filter(|&index| self.values[index].now != self.values[index].before).collect()
     }
 

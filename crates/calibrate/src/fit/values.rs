@@ -60,12 +60,12 @@ impl Value {
 
     /// Returns whether distributions can distinguish this value from the others. They show only the sum of the
     /// processing before the medium and the reporting after it.
-    pub fn is_seen_by_distributions(&self) -> bool {
+    pub(super) fn is_seen_by_distributions(&self) -> bool {
         !self.key.ends_with("_complete_ns")
     }
 
     /// Returns the name for messages.
-    pub fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match self.knot {
             Some(knot) => format!("{} (offset at {knot} cylinders)", self.key),
             None => self.key.clone(),

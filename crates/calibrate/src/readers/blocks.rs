@@ -13,7 +13,7 @@ use super::record::ReadOptions;
 use crate::measured::{Measured, MeasuredRequest};
 
 /// Returns whether the file is a blktrace in either form.
-pub fn is_one(bytes: &[u8]) -> bool {
+pub(super) fn is_one(bytes: &[u8]) -> bool {
     let input = Input::bytes("", bytes.to_vec());
     let Ok(unpacked) = input.unpack() else { return false };
     let format = formats::recognise(&formats::Head::of(&unpacked));
@@ -21,7 +21,7 @@ pub fn is_one(bytes: &[u8]) -> bool {
 }
 
 /// Reads issues and completions, and pairs them.
-pub fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Measured, TraceError> {
+pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Measured, TraceError> {
     let (issues, format) = action(name, bytes, options, 'D')?;
     let (completions, _) = action(name, bytes, options, 'C')?;
     let mut ends: BTreeMap<Key, VecDeque<u64>> = BTreeMap::new();

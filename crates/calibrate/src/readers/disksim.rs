@@ -11,7 +11,7 @@ use crate::measured::{Measured, MeasuredRequest};
 const EXPECTED: &str = "R or W, a word, first sector, sectors, service time and think time in µs";
 
 /// Returns whether the first line is one of such a trace.
-pub fn is_one(text: &str) -> bool {
+pub(super) fn is_one(text: &str) -> bool {
     text.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| fields(line).is_some())
 }
 
@@ -29,7 +29,7 @@ fn fields(line: &str) -> Option<(Command, &str, u64, u64)> {
 }
 
 /// Reads a whole trace.
-pub fn read(name: &str, text: &str) -> Result<Measured, TraceError> {
+pub(super) fn read(name: &str, text: &str) -> Result<Measured, TraceError> {
     let mut measured = Measured { format: "disksim-validate".into(), ..Measured::default() };
     let mut words: Vec<String> = Vec::new();
     let mut issued = SimTime::ZERO;

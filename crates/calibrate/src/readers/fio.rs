@@ -33,7 +33,7 @@ const EXPECTED: &str =
 const TICK_NS: u64 = 1_000_000;
 
 /// Returns whether the first line is one of a log with offsets.
-pub fn is_log(text: &str) -> bool {
+pub(super) fn is_log(text: &str) -> bool {
     text.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| fields(line).is_some())
 }
 
@@ -57,7 +57,7 @@ fn fields(line: &str) -> Option<(u64, u64, Operation, u64, u64)> {
 }
 
 /// Reads a log.
-pub fn read(name: &str, text: &str) -> Result<Measured, TraceError> {
+pub(super) fn read(name: &str, text: &str) -> Result<Measured, TraceError> {
     let mut measured = Measured { format: "fio-lat-log".into(), ..Measured::default() };
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let Some((ms, taken_ns, operation, bytes, offset)) = fields(line) else {
@@ -98,12 +98,12 @@ fn straighten(measured: &mut Measured) {
 }
 
 /// Returns whether the text is fio's JSON.
-pub fn is_json(text: &str) -> bool {
+pub(super) fn is_json(text: &str) -> bool {
     text.trim_start().starts_with('{') && text.contains("\"fio version\"")
 }
 
 /// Reads the distribution in fio's json+: the bins of total latency, or else of completion latency, over all jobs.
-pub fn distribution(name: &str, text: &str) -> Result<Reading, TraceError> {
+pub(super) fn distribution(name: &str, text: &str) -> Result<Reading, TraceError> {
     let refuse = |reason: &str| TraceError { place: name.into(), reason: reason.into(), cause: None };
     let document: Value = serde_json::from_str(text).map_err(|error| refuse(&format!("is no JSON: {error}")))?;
     let jobs = document["jobs"].as_array().ok_or_else(|| refuse("has no `jobs`"))?;

@@ -7,7 +7,7 @@ use imbrex_disk::SimDuration;
 
 /// `imbrex drive`.
 #[derive(Subcommand, Debug)]
-pub enum DriveCommand {
+pub(crate) enum DriveCommand {
     /// Accept, unchanged, a copy of an image that was not closed.
     ///
     /// An image that a server has open, or that a killed server left, is refused if it lies in another file than the
@@ -129,7 +129,7 @@ pub enum DriveCommand {
 
 /// A fault to inject, or an operation on the faults of the drive.
 #[derive(Subcommand, Clone, Debug)]
-pub enum FaultWords {
+pub(crate) enum FaultWords {
     /// Reads of these sectors are errors until they are written.
     Unreadable {
         /// First sector.
@@ -180,7 +180,7 @@ pub enum FaultWords {
 
 /// State of a zone that failed.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ZoneState {
+pub(crate) enum ZoneState {
     /// Written sectors can be read; writes fail.
     ReadOnly,
     /// Reads and writes fail.
@@ -194,7 +194,7 @@ fn duration(text: &str) -> Result<SimDuration, String> {
 
 /// Parts of an image that `imbrex drive dump` can print.
 #[derive(Args, Clone, Copy, Debug)]
-pub struct DumpParts {
+pub(crate) struct DumpParts {
     /// Bands, or zones with condition and write pointer, each with its destroyed sectors.
     #[arg(long)]
     pub bands: bool,

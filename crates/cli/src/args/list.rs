@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 /// `imbrex list`.
 #[derive(Args, Debug)]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     /// Kind of entries to list [default: all].
     #[arg(value_enum)]
     pub what: Option<ListChoice>,
@@ -17,7 +17,7 @@ pub struct ListArgs {
 
 /// Kinds of entries of `imbrex list`.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ListChoice {
+pub(crate) enum ListChoice {
     /// Drive profiles.
     #[value(alias = "drives")]
     Profiles,

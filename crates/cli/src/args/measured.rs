@@ -7,7 +7,7 @@ use imbrex_calibrate::readers::ReadOptions;
 
 /// The measurements, and options for reading them.
 #[derive(Args, Debug, Clone)]
-pub struct MeasuredArgs {
+pub(crate) struct MeasuredArgs {
     /// Measurements of a real drive: DiskSim's validation format, blktrace or blkparse with issues and completions,
     /// fio's latency log with --log_offset=1, fio's json+ (as a distribution only), ios.parquet, or csv with a column
     /// `latency`.
@@ -29,14 +29,14 @@ pub struct MeasuredArgs {
 
 impl MeasuredArgs {
     /// Returns the options for reading the measurements.
-    pub fn options(&self) -> ReadOptions {
+    pub(crate) fn options(&self) -> ReadOptions {
         ReadOptions { columns: self.columns.clone(), units: self.units.clone(), device: self.device.clone() }
     }
 }
 
 /// `imbrex validate`.
 #[derive(Args, Debug)]
-pub struct ValidateArgs {
+pub(crate) struct ValidateArgs {
     /// The measurements.
     #[command(flatten)]
     pub measured: MeasuredArgs,
@@ -61,7 +61,7 @@ pub struct ValidateArgs {
 
 /// `imbrex fit`.
 #[derive(Args, Debug)]
-pub struct FitArgs {
+pub(crate) struct FitArgs {
     /// The measurements.
     #[command(flatten)]
     pub measured: MeasuredArgs,

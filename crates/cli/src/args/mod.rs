@@ -16,20 +16,20 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-pub use self::drive::{DriveCommand, DumpParts, FaultWords, ZoneState};
-pub use self::list::{ListArgs, ListChoice};
-pub use self::measured::{FitArgs, ValidateArgs};
-pub use self::probe::ProbeArgs;
-pub use self::serve::{LimitArgs, ServeArgs};
-pub use self::simulate::{SimulateArgs, SweepArgs};
-pub use self::trace::TraceCommand;
-pub use self::workload::WorkloadArgs;
-pub use crate::fs::args::FsCommand;
+pub(crate) use self::drive::{DriveCommand, DumpParts, FaultWords, ZoneState};
+pub(crate) use self::list::{ListArgs, ListChoice};
+pub(crate) use self::measured::{FitArgs, ValidateArgs};
+pub(crate) use self::probe::ProbeArgs;
+pub(crate) use self::serve::{LimitArgs, ServeArgs};
+pub(crate) use self::simulate::{SimulateArgs, SweepArgs};
+pub(crate) use self::trace::TraceCommand;
+pub(crate) use self::workload::WorkloadArgs;
+pub(crate) use crate::fs::args::FsCommand;
 
 /// Simulate, characterise and emulate disks whose tracks overlap: shingled (SMR) and interlaced (IMR).
 #[derive(Parser, Debug)]
 #[command(name = "imbrex", version, max_term_width = 100, arg_required_else_help = true)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// The command.
     #[command(subcommand)]
     pub command: Command,
@@ -41,7 +41,7 @@ pub struct Cli {
 
 /// The commands.
 #[derive(Subcommand, Debug)]
-pub enum Command {
+pub(crate) enum Command {
     /// Run one workload on several drives, side by side.
     Simulate(SimulateArgs),
     /// Run workloads on drives with every value of their parameters, one row per point in one dataset.
@@ -81,7 +81,7 @@ pub enum Command {
 
 /// `imbrex reproduce`.
 #[derive(Args, Debug)]
-pub struct ReproduceArgs {
+pub(crate) struct ReproduceArgs {
     /// A paper (`cassuto`) or one of its experiments (`cassuto/fig12`) [default: all].
     #[arg(value_name = "EXPERIMENT")]
     pub experiment: Option<String>,
@@ -94,6 +94,6 @@ pub struct ReproduceArgs {
 }
 
 /// Returns the number of bytes that `text`, such as 64MiB, stands for.
-pub fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     imbrex_units::quantity::bytes(text).ok_or_else(|| format!("expected a size such as 64MiB, not '{text}'"))
 }

@@ -6,7 +6,7 @@ use clap::Args;
 
 /// `imbrex probe`.
 #[derive(Args, Debug)]
-pub struct ProbeArgs {
+pub(crate) struct ProbeArgs {
     /// The target: sim:DRIVE (a simulated drive in virtual time), an image of `imbrex drive create`, a served drive
     /// (nbd://HOST[:PORT]/EXPORT or nbd+unix:///EXPORT?socket=PATH), a block device, or a plain file.
     #[arg(value_name = "TARGET")]

@@ -10,7 +10,7 @@ use super::size;
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("what").args(["image", "drive"]).required(true))]
 #[command(group = clap::ArgGroup::new("as").args(["nbd", "ublk"]).required(true))]
-pub struct ServeArgs {
+pub(crate) struct ServeArgs {
     /// The image to serve.
     #[arg(value_name = "FILE")]
     pub image: Option<PathBuf>,
@@ -77,7 +77,7 @@ pub struct ServeArgs {
 /// Bounds on the clients of a served drive. A peer is an address, a /64 network of IPv6, or a user at a Unix socket.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits on clients")]
-pub struct LimitArgs {
+pub(crate) struct LimitArgs {
     /// NBD connections at once; each costs under a MiB of memory and a thread, with a pace two threads, with TLS two
     /// more. When all places are taken, a new connection displaces one that never finished the handshake, or else an
     /// idle one of the peer that holds most; never one with a served request whose peer is within its share.

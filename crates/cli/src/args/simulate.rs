@@ -10,7 +10,7 @@ use super::WorkloadArgs;
 
 /// `imbrex simulate`.
 #[derive(Args, Debug)]
-pub struct SimulateArgs {
+pub(crate) struct SimulateArgs {
     /// The workload.
     #[command(flatten)]
     pub workload: WorkloadArgs,
@@ -87,7 +87,7 @@ pub struct SimulateArgs {
 
 /// `imbrex sweep`.
 #[derive(Args, Debug)]
-pub struct SweepArgs {
+pub(crate) struct SweepArgs {
     /// The sweep in TOML: workloads, drives, [parameters], [options].
     #[arg(value_name = "SPEC.toml")]
     pub spec: PathBuf,

@@ -8,7 +8,7 @@ use super::WorkloadArgs;
 
 /// `imbrex trace`.
 #[derive(Subcommand, Debug)]
-pub enum TraceCommand {
+pub(crate) enum TraceCommand {
     /// Print statistics of a workload: counts, sizes, locality, gaps, devices.
     Info {
         /// The workload.

@@ -5,7 +5,7 @@ use imbrex::{Failure, WorkloadOptions};
 
 /// How to read a workload.
 #[derive(Args, Debug, Clone, Default)]
-pub struct WorkloadArgs {
+pub(crate) struct WorkloadArgs {
     /// A trace file (.gz .zst .xz .bz2 are unpacked), `-` for standard input, a generator in fio's words
     /// (`rw=randwrite,bs=4k,size=10GiB,number_ios=100000`), a TOML file of such words, or a built-in workload
     /// (`imbrex list generators`).
@@ -58,7 +58,7 @@ impl WorkloadArgs {
     ///
     /// # Errors
     /// `--time-unit` names no known unit.
-    pub fn options(&self) -> Result<WorkloadOptions, Failure> {
+    pub(crate) fn options(&self) -> Result<WorkloadOptions, Failure> {
         let time_unit = match self.time_unit.as_deref() {
             Some(unit) => Some(unit.parse().map_err(|error| Failure::usage(format!("--time-unit: {error}")))?),
             None => None,

@@ -9,7 +9,7 @@ use crate::output;
 use imbrex::Failure;
 
 /// Adopts the image.
-pub fn run(image: &Path) -> Result<ExitCode, Failure> {
+pub(super) fn run(image: &Path) -> Result<ExitCode, Failure> {
     let words = match snapshot::adopt(image)? {
         true => "is adopted as it is; `imbrex drive check` looks whether it is whole",
         false => "needs no adoption, and was left as it is",

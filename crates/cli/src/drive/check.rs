@@ -17,7 +17,7 @@ use imbrex::Failure;
 use imbrex::Progress;
 
 /// Checks the image. Prints the damage on standard output and returns [`ExitCode::Damage`] if there is any.
-pub fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode, Failure> {
     if repairs {
         return repair(image, as_json);
     }

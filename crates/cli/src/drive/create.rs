@@ -27,7 +27,7 @@ fn not_made(image: &Path, error: DeviceError) -> Failure {
 }
 
 /// Creates the image.
-pub fn run(image: &Path, words: &str, as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(image: &Path, words: &str, as_json: bool) -> Result<ExitCode, Failure> {
     // A dangling symbolic link counts as an existing file.
     if image.symlink_metadata().is_ok() {
         return Err(Failure::failed(format!("{} exists already, and was not changed", image.display()))

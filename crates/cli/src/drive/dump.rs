@@ -28,7 +28,7 @@ use imbrex::Failure;
 const WINDOW_SECTORS: u64 = 1 << 20;
 
 /// Prints the requested parts.
-pub fn run(image: &Path, parts: DumpParts, as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(image: &Path, parts: DumpParts, as_json: bool) -> Result<ExitCode, Failure> {
     let place = image.display().to_string();
     let media = FileMedium::open(image, Mode::Read, false)?;
     let (drive, mut store) = Store::open_to_look(media, &place)?;

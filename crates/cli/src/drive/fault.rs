@@ -21,7 +21,7 @@ const REMEDY: &str = "unreadable, slow, zone, pointer, list or clear after the i
                       `imbrex drive fault --help` has them all";
 
 /// Injects, lists or removes faults, and prints the change; with `as_json` prints all faults that the drive then has.
-pub fn run(
+pub(crate) fn run(
     image: &Path,
     words: Option<&FaultWords>,
     schedule: Option<&Path>,
@@ -72,7 +72,7 @@ enum Asked {
 }
 
 /// Reads the fault schedule in the file at `path`.
-pub fn read(path: &Path) -> Result<Schedule, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Schedule, Failure> {
     let place = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::failed(format!("cannot read the schedule {place}: {error}")))

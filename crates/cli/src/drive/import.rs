@@ -10,7 +10,7 @@ use crate::probe::{check_writable, write_whole};
 use imbrex::Failure;
 
 /// Executes the command.
-pub fn run(description: &Path, out: Option<&Path>, quiet: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(description: &Path, out: Option<&Path>, quiet: bool) -> Result<ExitCode, Failure> {
     let folder = description.parent().unwrap_or(Path::new(""));
     let name = description.file_name().and_then(|name| name.to_str());
     let Some(name) = name else {

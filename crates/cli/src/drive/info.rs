@@ -17,7 +17,7 @@ use imbrex::Failure;
 use imbrex::human;
 
 /// Prints the facts about the drive.
-pub fn run(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
     let media = FileMedium::open(image, Mode::Read, false)?;
     let (drive, mut store) = Store::open_to_look(media, &image.display().to_string())?;
     let facts = facts(&drive, &mut store)?;

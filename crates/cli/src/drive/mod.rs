@@ -4,7 +4,7 @@ mod adopt;
 mod check;
 mod create;
 mod dump;
-pub mod fault;
+pub(crate) mod fault;
 mod import;
 mod info;
 mod snapshot;
@@ -15,7 +15,7 @@ use crate::error::ExitCode;
 use imbrex::Failure;
 
 /// Executes the command.
-pub fn run(command: &DriveCommand, quiet: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: &DriveCommand, quiet: bool) -> Result<ExitCode, Failure> {
     match command {
         DriveCommand::Adopt { image } => adopt::run(image),
         DriveCommand::Create { image, drive, json } => create::run(image, drive, *json),

@@ -29,7 +29,13 @@ const WAIT: Duration = Duration::from_millis(20);
 const LOOK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Takes the snapshot.
-pub fn run(image: &Path, copy: &Path, control: Option<&Path>, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(
+    image: &Path,
+    copy: &Path,
+    control: Option<&Path>,
+    as_json: bool,
+    quiet: bool,
+) -> Result<ExitCode, Failure> {
     refuse_same(image, copy)?;
     interrupt::answer_with("ending the snapshot; nothing is left of it");
     let bar = Bar::new(as_json || quiet);

@@ -10,7 +10,7 @@ use crate::error::ExitCode;
 use crate::output;
 
 /// Converts the image.
-pub fn run(image: &Path, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(image: &Path, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
     let progress = Progress::on_terminal(as_json || quiet);
     let bar = progress.steps("converting");
     let told = |done, all| {

@@ -19,7 +19,7 @@ use imbrex::human::ms;
 use imbrex::measured::{fit_document, fit_to};
 
 /// Executes the command.
-pub fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
     for (path, option) in [(&args.out, "--out"), (&args.report, "--report")] {
         if let Some(path) = path {
             check_writable(path, option, &[args.measured.measured.clone(), PathBuf::from(&args.from)])?;

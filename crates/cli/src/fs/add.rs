@@ -15,7 +15,7 @@ use crate::error::ExitCode;
 use crate::output;
 
 /// The drive to add.
-pub struct New<'a> {
+pub(super) struct New<'a> {
     /// Path of the drive.
     pub path: &'a Path,
     /// Whether the contents of the drive may be lost, and whether the user has confirmed that.
@@ -25,7 +25,7 @@ pub struct New<'a> {
 }
 
 /// Adds the drive.
-pub fn run(paths: &[PathBuf], new: &New<'_>, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(paths: &[PathBuf], new: &New<'_>, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
     if let [directory] = paths
         && directory.is_dir()
     {
@@ -57,7 +57,7 @@ pub fn run(paths: &[PathBuf], new: &New<'_>, as_json: bool, quiet: bool) -> Resu
 }
 
 /// Returns the result as JSON. A spare has no number.
-pub fn document(path: &Path, number: Option<u8>, blocks: u64) -> Value {
+pub(super) fn document(path: &Path, number: Option<u8>, blocks: u64) -> Value {
     let bytes = blocks * BLOCK_BYTES as u64;
     json!({ "schema": "imbrex.fs-add/1", "drive": number, "spare": number.is_none(), "device": path, "bytes": bytes })
 }

@@ -21,7 +21,7 @@ use crate::output;
 const BYTES: u64 = BLOCK_BYTES as u64;
 
 /// Ages the file system and prints the result.
-pub fn run(args: &AgeArgs, quiet: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &AgeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let bar = Progress::on_terminal(quiet || args.json).requests("ageing", Some(args.operations));
     let (aged, fill_bytes, found) = match &args.places[..] {
         [directory] if directory.is_dir() => in_directory(args, directory, &bar)?,

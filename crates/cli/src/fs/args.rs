@@ -8,7 +8,7 @@ use crate::args::size;
 
 /// `imbrex fs`.
 #[derive(Subcommand, Debug)]
-pub enum FsCommand {
+pub(crate) enum FsCommand {
     /// Make a file system on a drive, or on an array of drives; the contents of the drives are lost.
     ///
     /// The drive is host-managed with zones, or a caveat disk: an image of `imbrex drive create`, such as one of the
@@ -188,7 +188,7 @@ pub enum FsCommand {
 
 /// `imbrex fs bench`.
 #[derive(Args, Debug)]
-pub struct BenchArgs {
+pub(crate) struct BenchArgs {
     /// The benchmark.
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
@@ -241,7 +241,7 @@ pub struct BenchArgs {
 
 /// `imbrex fs age`.
 #[derive(Args, Debug)]
-pub struct AgeArgs {
+pub(crate) struct AgeArgs {
     /// The devices of a file system that is not mounted, or a mounted directory.
     #[arg(value_name = "DEVICE|DIR", required = true)]
     pub places: Vec<PathBuf>,
@@ -269,7 +269,7 @@ pub struct AgeArgs {
 
 /// `imbrex fs capacity`.
 #[derive(Args, Debug)]
-pub struct CapacityArgs {
+pub(crate) struct CapacityArgs {
     /// Allocation algorithms, separated by commas [default: all].
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub fit: Vec<String>,
@@ -319,7 +319,7 @@ fn percent(text: &str) -> Result<u64, String> {
 
 /// `imbrex fs mkfs`.
 #[derive(Args, Debug)]
-pub struct MkfsArgs {
+pub(crate) struct MkfsArgs {
     /// The drive for the data; for an array, all its drives.
     #[arg(value_name = "DEVICE", required = true)]
     pub devices: Vec<PathBuf>,
@@ -395,7 +395,7 @@ pub struct MkfsArgs {
 
 /// `imbrex fs salvage`.
 #[derive(Args, Debug)]
-pub struct SalvageArgs {
+pub(crate) struct SalvageArgs {
     /// The drives with the data; one is enough where the others lie in the same folder.
     #[arg(value_name = "DEVICE", required = true)]
     pub devices: Vec<PathBuf>,
@@ -429,7 +429,7 @@ pub struct SalvageArgs {
 /// `imbrex fs mount`.
 #[derive(Args, Debug)]
 #[command(override_usage = "imbrex fs mount [OPTIONS] <DEVICE>… <DIR>")]
-pub struct MountArgs {
+pub(crate) struct MountArgs {
     /// Devices of the file system (one is enough where the others lie in the same folder), then the directory, which
     /// must be empty.
     #[arg(value_name = "DEVICE… DIR", required = true, num_args = 2..)]

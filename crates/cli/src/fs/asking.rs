@@ -26,13 +26,13 @@ use crate::interrupt;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Returns the absolute path of `path`, which the serving process needs: its working directory is another.
-pub fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     path.canonicalize().map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
 }
 
 /// Returns the absolute path of the device at `path`, which is to be added to the array served on `directory`. A device
 /// that lies on the array itself is refused: the serving process would wait for itself.
-pub fn device_for(directory: &Path, path: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn device_for(directory: &Path, path: &Path) -> Result<PathBuf, Failure> {
     let number = |path: &Path| {
         path.metadata().map(|it| it.dev()).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
     };
@@ -45,7 +45,7 @@ pub fn device_for(directory: &Path, path: &Path) -> Result<PathBuf, Failure> {
 
 /// Sends `order` to the process that serves `directory`, shows the progress under `name`, waits for the end of the
 /// task, and returns its result. Ctrl-C stops the task.
-pub fn ask(directory: &Path, name: &str, mut order: Value, quiet: bool) -> Result<Value, Failure> {
+pub(super) fn ask(directory: &Path, name: &str, mut order: Value, quiet: bool) -> Result<Value, Failure> {
     let id = Uuid::new_v4().to_string();
     order["id"] = json!(id);
     // Asked first for its error messages: `directory` may be another file system, or its server may be gone.

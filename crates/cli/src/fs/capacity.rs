@@ -16,7 +16,7 @@ use crate::interrupt;
 use crate::output;
 
 /// Searches the over-allocation for each DID and each allocation algorithm, and prints the results.
-pub fn run(args: &CapacityArgs, quiet: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &CapacityArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let fits = fits(args)?;
     let progress = Progress::on_terminal(quiet || args.json);
     let mut rows = Vec::new();

@@ -23,7 +23,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 const REGULAR: u32 = 0o100_000;
 
 /// Damage of one kind at one place.
-pub struct Finding {
+pub(super) struct Finding {
     /// Kind of the damage, a word for JSON.
     pub kind: &'static str,
     /// Description of the damage.
@@ -34,7 +34,7 @@ pub struct Finding {
 
 /// Amount of files that were read, and the damage found.
 #[derive(Default)]
-pub struct Checked {
+pub(super) struct Checked {
     /// UUID of the file system, if a superblock could be read.
     pub uuid: Option<uuid::Uuid>,
     /// Number of files, each counted once regardless of its names.
@@ -48,7 +48,7 @@ pub struct Checked {
 }
 
 /// Checks the file system. Prints the damage on standard output and returns [`ExitCode::Damage`] if there is any.
-pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     let mut checked = Checked::default();
     let clock = Executor::in_virtual_time();
     let looks = look_at(&clock, paths)?;
@@ -290,7 +290,7 @@ fn read(offline: &Offline, inode: Inode, offset: u64, bytes: u64) -> Result<Resu
 }
 
 /// Prints the result of a check.
-pub fn tell(paths: &[PathBuf], checked: &Checked, as_json: bool) -> Result<(), Failure> {
+pub(super) fn tell(paths: &[PathBuf], checked: &Checked, as_json: bool) -> Result<(), Failure> {
     let name = paths.first().map(Path::new).unwrap_or(Path::new("")).display();
     if as_json {
         let finding = |finding: &Finding| -> Value {

@@ -11,7 +11,7 @@ use crate::error::ExitCode;
 use crate::output;
 
 /// Empties up to `zones` zones, all that free space by default.
-pub fn run(paths: &[PathBuf], zones: Option<u64>, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(paths: &[PathBuf], zones: Option<u64>, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
     if let [directory] = paths
         && directory.is_dir()
     {

@@ -23,7 +23,7 @@ use crate::consent::{self, Consent};
 
 /// Purpose for which devices are opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Purpose {
+pub(super) enum Purpose {
     /// Reading: nothing is changed, and other processes may read too.
     Look,
     /// Offline work: exclusive access. Flushed writes survive the process, and after a clean end the host.
@@ -33,7 +33,7 @@ pub enum Purpose {
 }
 
 /// The devices of one file system.
-pub struct Devices {
+pub(super) struct Devices {
     /// All opened devices, in any order.
     pub all: Vec<Device>,
     /// Paths of the devices, in the order of `all`.
@@ -44,7 +44,7 @@ pub struct Devices {
 ///
 /// # Errors
 /// The task fails, or waits for space on the host's disk.
-pub fn run<T: 'static>(
+pub(super) fn run<T: 'static>(
     clock: &Executor,
     task: impl Future<Output = Result<T, FsError>> + 'static,
 ) -> Result<T, Failure> {
@@ -55,7 +55,7 @@ pub fn run<T: 'static>(
 ///
 /// # Errors
 /// The task waits for space on the host's disk.
-pub fn complete<T: 'static>(clock: &Executor, task: impl Future<Output = T> + 'static) -> Result<T, Failure> {
+pub(super) fn complete<T: 'static>(clock: &Executor, task: impl Future<Output = T> + 'static) -> Result<T, Failure> {
     let running = clock.clone();
     let outcome = clock.run(async move { running.unless_blocked(task).await }).map_err(Failure::failed)?;
     outcome.map_err(|reason| {
@@ -65,7 +65,7 @@ pub fn complete<T: 'static>(clock: &Executor, task: impl Future<Output = T> + 's
 }
 
 /// Returns the time of day in nanoseconds since 1970.
-pub fn now_ns() -> i64 {
+pub(super) fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
@@ -123,7 +123,7 @@ fn zoned(path: &Path) -> Result<Box<dyn Backend + Send>, Failure> {
 
 /// Opens the devices in `paths` for a file system that erases them, and asks for the user's consent. A device that is
 /// refused has not been written: an image is examined before it is opened for writing, and again afterwards.
-pub fn open_new(
+pub(super) fn open_new(
     clock: &Executor,
     paths: &[&Path],
     consent: Consent,
@@ -142,7 +142,7 @@ pub fn open_new(
 
 /// Asks for the user's consent before a process that serves a file system erases the device in `path`. A device that is
 /// in use is not checked here: the serving process refuses it, unless the device belongs to that process.
-pub fn ask_for(path: &Path, consent: Consent) -> Result<(), Failure> {
+pub(super) fn ask_for(path: &Path, consent: Consent) -> Result<(), Failure> {
     match survey_path(path) {
         Ok(survey) => consent::ask(&[survey], consent, "all of it is erased"),
         Err(failure) if is_in_use(&failure) => Ok(()),
@@ -151,12 +151,12 @@ pub fn ask_for(path: &Path, consent: Consent) -> Result<(), Failure> {
 }
 
 /// Finds the users and contents of a device, through the handle by which it is read and written.
-pub fn survey(device: &Device) -> Result<Survey, Failure> {
+pub(super) fn survey(device: &Device) -> Result<Survey, Failure> {
     device.survey().map_err(consent::not_surveyed(device.name()))
 }
 
 /// Finds the users and contents of the device in `path`. The device is closed afterwards.
-pub fn survey_path(path: &Path) -> Result<Survey, Failure> {
+pub(super) fn survey_path(path: &Path) -> Result<Survey, Failure> {
     let clock = Executor::in_virtual_time();
     let survey = survey(&open(&clock, path, Purpose::Look, false)?);
     clock.shut_down();
@@ -165,7 +165,7 @@ pub fn survey_path(path: &Path) -> Result<Survey, Failure> {
 
 /// Opens one device. With `is_paced` an emulated drive takes its simulated time for every answer, else it answers at
 /// once.
-pub fn open(clock: &Executor, path: &Path, purpose: Purpose, is_paced: bool) -> Result<Device, Failure> {
+pub(super) fn open(clock: &Executor, path: &Path, purpose: Purpose, is_paced: bool) -> Result<Device, Failure> {
     let backend = match kind(path)? {
         Kind::Image => emulated(path, purpose, is_paced).map_err(in_use)?,
         Kind::Zoned => zoned(path)?,
@@ -183,13 +183,13 @@ pub fn open(clock: &Executor, path: &Path, purpose: Purpose, is_paced: bool) -> 
 }
 
 /// Returns whether a device was refused because another process has it.
-pub fn is_in_use(failure: &Failure) -> bool {
+pub(super) fn is_in_use(failure: &Failure) -> bool {
     failure.message.contains("in use by another process")
 }
 
 /// Returns whether a device was refused because another process has it, or the kernel, which can have block devices
 /// only.
-pub fn is_held(failure: &Failure) -> bool {
+pub(super) fn is_held(failure: &Failure) -> bool {
     is_in_use(failure) || failure.message.contains("in use: another process")
 }
 
@@ -217,7 +217,12 @@ fn refuse_copy(known: &[(Superblock, PathBuf)], superblock: &Superblock, path: &
 
 impl Devices {
     /// Opens the devices in `paths`, and the other devices of their file system that lie in the folder of the first.
-    pub fn open(clock: &Executor, paths: &[PathBuf], purpose: Purpose, is_paced: bool) -> Result<Devices, Failure> {
+    pub(super) fn open(
+        clock: &Executor,
+        paths: &[PathBuf],
+        purpose: Purpose,
+        is_paced: bool,
+    ) -> Result<Devices, Failure> {
         let mut devices = Devices { all: Vec::new(), paths: paths.to_vec() };
         for path in paths {
             devices.all.push(open(clock, path, purpose, is_paced)?);
@@ -266,7 +271,7 @@ impl Devices {
     }
 
     /// Shuts the devices down in good order.
-    pub fn shut_down(&self) -> Result<(), Failure> {
+    pub(super) fn shut_down(&self) -> Result<(), Failure> {
         for device in &self.all {
             device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
         }
@@ -275,7 +280,7 @@ impl Devices {
 }
 
 /// Returns whether both paths lead to one file or device.
-pub fn are_same(one: &Path, other: &Path) -> bool {
+pub(super) fn are_same(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
         _ => one == other,

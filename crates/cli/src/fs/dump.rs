@@ -15,7 +15,7 @@ use crate::error::ExitCode;
 use crate::output;
 
 /// Prints superblock, checkpoint, and files with their extents.
-pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     let offline = Offline::open(paths, Purpose::Look)?;
     let files = walk(&offline.fs)?;
     if as_json {

@@ -107,14 +107,14 @@ fn prometheus(document: &Value) -> String {
 }
 
 /// The threads that serve figures.
-pub struct Figures {
+pub(super) struct Figures {
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Figures {
     /// Starts the threads that serve the figures of the file system on `directory`, at the addresses in `options`.
-    pub fn serve(directory: &Path, options: &Options, quiet: bool) -> Result<Figures, Failure> {
+    pub(super) fn serve(directory: &Path, options: &Options, quiet: bool) -> Result<Figures, Failure> {
         let is_over = Arc::new(AtomicBool::new(false));
         let told = is_over.clone();
         let stop: http::Stop = Arc::new(move || told.load(Ordering::Relaxed));
@@ -137,7 +137,7 @@ impl Figures {
     }
 
     /// Ends the threads.
-    pub fn end(self) {
+    pub(super) fn end(self) {
         self.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads {
             thread.join().expect("a thread that only looks does not panic");

@@ -16,7 +16,7 @@ use crate::args::Cli;
 use crate::error::ExitCode;
 
 /// Returns the arguments of this process. The arguments of a mount helper are translated to those of `imbrex fs mount`.
-pub fn arguments() -> Vec<OsString> {
+pub(crate) fn arguments() -> Vec<OsString> {
     as_command(std::env::args_os().collect())
 }
 
@@ -43,7 +43,7 @@ fn is_helper(program: &OsStr) -> bool {
 }
 
 /// Changes the flags of a directory that is mounted already: `-o remount,ro` and `-o remount,rw`.
-pub fn remount(directory: &Path, options: &Options) -> Result<ExitCode, Failure> {
+pub(crate) fn remount(directory: &Path, options: &Options) -> Result<ExitCode, Failure> {
     let place = directory.display();
     let status = stat::ask(directory)?;
     if !options.read_only && status["read_only"] == true {

@@ -20,7 +20,7 @@ use crate::error::ExitCode;
 use crate::output;
 
 /// Makes the file system.
-pub fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
     let clock = Executor::in_virtual_time();
     let made =
         args.meta.iter().map(|path| make_file(path, args.meta_size)).collect::<Result<Vec<NewFile>, Failure>>()?;
@@ -54,7 +54,7 @@ pub(super) struct NewFile(Option<PathBuf>);
 
 impl NewFile {
     /// Keeps the file.
-    pub fn keep(mut self) {
+    pub(super) fn keep(mut self) {
         self.0 = None;
     }
 }

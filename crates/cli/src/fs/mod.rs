@@ -2,7 +2,7 @@
 
 mod add;
 mod age;
-pub mod args;
+pub(crate) mod args;
 mod asking;
 mod bench;
 mod capacity;
@@ -11,7 +11,7 @@ mod clean;
 mod devices;
 mod dump;
 mod figures;
-pub mod helper;
+pub(crate) mod helper;
 mod mkfs;
 mod mount;
 mod options;
@@ -47,7 +47,7 @@ use crate::output;
 const NAMES_AT_ONCE: usize = 1024;
 
 /// Executes the command.
-pub fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
     match command {
         FsCommand::Mkfs(args) => mkfs::run(args),
         FsCommand::Mount(args) => mount::run(args, quiet),

@@ -33,7 +33,7 @@ const BACKGROUND: &str = "IMBREX_FS_MOUNT_IN_BACKGROUND";
 const SERVED: &str = "served";
 
 /// Mounts the file system. In the foreground it returns after the unmount.
-pub fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let options = options::parse(&args.options)?;
     let (directory, devices) = args.places.split_last().expect("there are two at least");
     if options.remount {

@@ -21,7 +21,7 @@ const TOLD: [&str; 6] = ["user_id", "group_id", "rootmode", "subtype", "max_read
 
 /// The user's mount options.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// Mount read-only.
     pub read_only: bool,
     /// Change the flags of a directory that is mounted already.
@@ -51,7 +51,7 @@ pub struct Options {
 }
 
 /// Parses the options.
-pub fn parse(words: &[String]) -> Result<Options, Failure> {
+pub(super) fn parse(words: &[String]) -> Result<Options, Failure> {
     let mut options = Options::default();
     for word in words.iter().filter(|word| !word.is_empty()) {
         let (key, value) = word.split_once('=').map_or((word.as_str(), None), |(key, value)| (key, Some(value)));

@@ -51,7 +51,7 @@ impl Task {
 }
 
 /// The serving process's side of orders: the current task, and the devices that orders may add to.
-pub struct Orders {
+pub(super) struct Orders {
     clock: Executor,
     directory: PathBuf,
     paths: RefCell<Vec<PathBuf>>,
@@ -65,7 +65,7 @@ pub struct Orders {
 
 impl Orders {
     /// Returns the state for a file system that is served on `directory` from `devices`.
-    pub fn new(clock: &Executor, directory: &Path, devices: &Devices, is_paced: bool) -> Rc<Orders> {
+    pub(super) fn new(clock: &Executor, directory: &Path, devices: &Devices, is_paced: bool) -> Rc<Orders> {
         let files = Watched::default();
         devices.all.iter().for_each(|device| files.add(device.host_file()));
         Rc::new(Orders {
@@ -80,7 +80,7 @@ impl Orders {
     }
 
     /// Shuts down the devices that orders have opened.
-    pub fn shut_down(&self) -> Result<(), Failure> {
+    pub(super) fn shut_down(&self) -> Result<(), Failure> {
         for device in self.came.borrow().iter() {
             device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
         }
@@ -88,7 +88,7 @@ impl Orders {
     }
 
     /// Returns the list of the devices' host files.
-    pub fn files(&self) -> Watched {
+    pub(super) fn files(&self) -> Watched {
         self.files.clone()
     }
 
@@ -220,7 +220,7 @@ impl Orders {
 }
 
 /// Answers of the serving process to requests by extended attributes: status and orders.
-pub struct Serving(pub Rc<Orders>);
+pub(super) struct Serving(pub Rc<Orders>);
 
 impl Answers for Serving {
     fn status(&self, fs: &Fs) -> String {

@@ -17,7 +17,7 @@ use crate::interrupt;
 use crate::output;
 
 /// The new drive.
-pub struct New<'a> {
+pub(super) struct New<'a> {
     /// Path of the drive.
     pub path: &'a Path,
     /// Whether the contents of the drive may be lost, and whether the user has confirmed that.
@@ -25,7 +25,7 @@ pub struct New<'a> {
 }
 
 /// Replaces drive `drive` by `new`.
-pub fn run(
+pub(super) fn run(
     paths: &[PathBuf],
     drive: Option<u8>,
     new: &New<'_>,
@@ -67,7 +67,7 @@ pub fn run(
 }
 
 /// Replaces copy `copy` of the metadata by `new`.
-pub fn run_copy(
+pub(super) fn run_copy(
     paths: &[PathBuf],
     copy: usize,
     new: &New<'_>,
@@ -125,7 +125,7 @@ fn end(offline: &Offline, new: Option<&Device>) -> Result<(), Failure> {
 }
 
 /// Returns the result of the replacement of a drive as JSON.
-pub fn document(drive: u8, with: &Path, replaced: Replaced) -> Value {
+pub(super) fn document(drive: u8, with: &Path, replaced: Replaced) -> Value {
     json!({
         "schema": "imbrex.fs-replace/1",
         "drive": drive,
@@ -136,7 +136,7 @@ pub fn document(drive: u8, with: &Path, replaced: Replaced) -> Value {
 }
 
 /// Returns the result of the replacement of a copy of the metadata as JSON.
-pub fn document_of_copy(copy: usize, with: &Path, blocks: u64) -> Value {
+pub(super) fn document_of_copy(copy: usize, with: &Path, blocks: u64) -> Value {
     let bytes = blocks * BLOCK_BYTES as u64;
     json!({ "schema": "imbrex.fs-replace/1", "copy": copy, "with": with, "bytes": bytes })
 }
@@ -160,7 +160,7 @@ fn tell(done: &Value, as_json: bool) -> Result<ExitCode, Failure> {
 
 /// Fails unless the device at `known`, which is open already, is the one whose replacement of drive `drive` was
 /// interrupted.
-pub fn goes_on_with(fs: &Fs, drive: u8, known: &Path) -> Result<(), Failure> {
+pub(super) fn goes_on_with(fs: &Fs, drive: u8, known: &Path) -> Result<(), Failure> {
     if fs.is_replacing(drive, &known.display().to_string()) {
         return Ok(());
     }
@@ -168,7 +168,7 @@ pub fn goes_on_with(fs: &Fs, drive: u8, known: &Path) -> Result<(), Failure> {
 }
 
 /// Returns the failure for a new device at `known` that is open already, as a part of the file system.
-pub fn there_already(fs: &Fs, known: &Path) -> Failure {
+pub(super) fn there_already(fs: &Fs, known: &Path) -> Failure {
     let place = known.display();
     match fs.role_of(&place.to_string()) {
         Some(role) => Failure::failed(format!("{place} is {role} already")).or_try("another device"),
@@ -178,7 +178,7 @@ pub fn there_already(fs: &Fs, known: &Path) -> Failure {
 }
 
 /// Returns the number of the drive to replace: `drive` if it is given, or else the only one of `missing`.
-pub fn which(missing: &[u8], drive: Option<u8>) -> Result<u8, Failure> {
+pub(super) fn which(missing: &[u8], drive: Option<u8>) -> Result<u8, Failure> {
     match (drive, missing) {
         (Some(number), _) => Ok(number),
         (None, [number]) => Ok(*number),

@@ -37,7 +37,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 const NAMED: usize = 20;
 
 /// Salvages the files and prints the result.
-pub fn run(args: &SalvageArgs, quiet: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &SalvageArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let new_directory = args.to.as_deref().map(make_directory).transpose()?;
     let clock = Executor::in_virtual_time();
     let is_inside = args.meta.as_ref().is_some_and(|meta| args.devices.contains(meta));

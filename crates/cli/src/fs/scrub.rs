@@ -32,7 +32,7 @@ const LINES: usize = 16;
 const DAMAGED: i32 = 5;
 
 /// Scrubs the file system that is mounted on a directory, or the array on devices.
-pub fn run(places: &[PathBuf], repairs: bool, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(places: &[PathBuf], repairs: bool, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
     match places {
         [directory] if directory.is_dir() && repairs => {
             let order = json!({ "order": "scrub", "repair": true });
@@ -71,7 +71,7 @@ fn scrub_devices(paths: &[PathBuf], repairs: bool, as_json: bool, quiet: bool) -
 }
 
 /// Returns the result of a scrub as JSON, with the paths and ranges of lost blocks.
-pub fn document(fs: &Fs, paths: &[PathBuf], scrubbed: &Scrubbed) -> Result<Value, Failure> {
+pub(super) fn document(fs: &Fs, paths: &[PathBuf], scrubbed: &Scrubbed) -> Result<Value, Failure> {
     let names: BTreeMap<Inode, PathBuf> = walk(fs)?.into_iter().map(|walked| (walked.inode, walked.path)).collect();
     let ranges = |blocks: &[(Inode, u64)]| -> Vec<Value> {
         let range = |(inode, from, to): (Inode, u64, u64)| {
@@ -138,7 +138,7 @@ fn tell(found: &Value, as_json: bool) -> Result<ExitCode, Failure> {
 }
 
 /// Returns the message about bytes that neither the drives nor parity give, but a copy in the hot zone does.
-pub fn held_by_copy(from: u64, to: u64) -> String {
+pub(super) fn held_by_copy(from: u64, to: u64) -> String {
     format!(
         "bytes {from} to {to} are damaged beyond parity, and whole in the hot zone: `imbrex fs scrub --repair` writes them anew from it"
     )

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const ATTRIBUTE: &[u8] = b"trusted.imbrex.scrub";
 
 /// Returns the summary of a scrub's result that is kept.
-pub fn summary(found: &Value) -> Value {
+pub(super) fn summary(found: &Value) -> Value {
     let count = |key: &str| found[key].as_array().map_or(0, Vec::len);
     json!({
         "is_whole": found["is_whole"],
@@ -19,7 +19,7 @@ pub fn summary(found: &Value) -> Value {
 }
 
 /// Stores the summary `found` with the current time.
-pub async fn note(fs: &Fs, found: &Value) -> Result<(), FsError> {
+pub(super) async fn note(fs: &Fs, found: &Value) -> Result<(), FsError> {
     let kept = json!({
         "unix_time_s": fs.time_ns() / 1_000_000_000,
         "is_whole": found["is_whole"] == true,
@@ -30,12 +30,12 @@ pub async fn note(fs: &Fs, found: &Value) -> Result<(), FsError> {
 }
 
 /// Returns the summary of the last scrub; `Null` if there was none.
-pub fn last(fs: &Fs) -> Value {
+pub(super) fn last(fs: &Fs) -> Value {
     fs.attribute(ROOT, ATTRIBUTE).ok().and_then(|kept| serde_json::from_slice(&kept).ok()).unwrap_or(Value::Null)
 }
 
 /// Returns the summary `last` in words, `now_s` seconds after 1970. Empty if there was no scrub.
-pub fn words(last: &Value, now_s: i64) -> String {
+pub(super) fn words(last: &Value, now_s: i64) -> String {
     let Some(time_s) = last["unix_time_s"].as_i64() else { return String::new() };
     let ago = match (now_s - time_s).max(0) {
         seconds @ 0..120 => format!("{seconds} s ago"),

@@ -16,7 +16,7 @@ use crate::output;
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// Prints the state of the file system.
-pub fn run(places: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(places: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     let document = match places {
         [directory] if directory.is_dir() => ask(directory)?,
         devices => {
@@ -39,7 +39,7 @@ pub fn run(places: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
 }
 
 /// Returns the status of the file system mounted on `directory`, as its serving process reports it.
-pub fn ask(directory: &Path) -> Result<Value, Failure> {
+pub(super) fn ask(directory: &Path) -> Result<Value, Failure> {
     let place = directory.display();
     let mut answer = vec![0; ANSWER_BYTES_MAX];
     let length = rustix::fs::getxattr(directory, STATUS_ATTRIBUTE, &mut answer).map_err(|error| match error {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::scrubs;
 
 /// Returns the status as JSON. `mounted_on` is the directory, if this process serves it.
-pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Value {
+pub(super) fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Value {
     let (status, stat, superblock) = (fs.status(), fs.statfs(), fs.superblock());
     let usage = status.usage;
     let zones = status.zones.iter();
@@ -171,7 +171,7 @@ fn hot_drives(document: &Value) -> String {
 }
 
 /// Returns the status as lines of a name and a value. Lines with an empty value are left out.
-pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
+pub(super) fn lines(document: &Value) -> Vec<(&'static str, String)> {
     let number = |key: &str| document.pointer(key).and_then(Value::as_u64).unwrap_or(0);
     let word = |key: &str| document.pointer(key).and_then(Value::as_str).unwrap_or("–").to_string();
     let blocks = |key: &str| human::bytes(number(key) * BLOCK_BYTES as u64);

@@ -12,7 +12,7 @@ use super::stat;
 use crate::error::ExitCode;
 
 /// Waits until all earlier writes are durable.
-pub fn run(directory: &Path) -> Result<ExitCode, Failure> {
+pub(super) fn run(directory: &Path) -> Result<ExitCode, Failure> {
     // Asked first for its error messages: `directory` may be another file system, or its server may be gone.
     stat::ask(directory)?;
     everything(directory, "it stays mounted")?;
@@ -21,7 +21,7 @@ pub fn run(directory: &Path) -> Result<ExitCode, Failure> {
 
 /// Makes all earlier writes durable on the file system mounted at `directory`. An error names the cause and the way to
 /// save unwritten files; `state` is the part of the message about the mount.
-pub fn everything(directory: &Path, state: &str) -> Result<(), Failure> {
+pub(super) fn everything(directory: &Path, state: &str) -> Result<(), Failure> {
     let place = directory.display();
     let Err(error) = rustix::fs::getxattr(directory, SYNC_ATTRIBUTE, &mut [0u8; 16][..]) else { return Ok(()) };
     let status = stat::ask(directory).unwrap_or_default();

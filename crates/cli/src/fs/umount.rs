@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const LONG: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// Unmounts the directory.
-pub fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let place = directory.display();
     if is_abandoned(directory) {
         return clear(directory, quiet);
@@ -60,12 +60,12 @@ fn wait_for_end(server: &OwnedFd, directory: &Path, status: &Value) -> Result<()
 
 /// Returns whether the process that served a mount on `directory` is gone. Attributes do not show that: the kernel
 /// caches them.
-pub fn is_abandoned(directory: &Path) -> bool {
+pub(super) fn is_abandoned(directory: &Path) -> bool {
     matches!(rustix::fs::statfs(directory), Err(Errno::NOTCONN))
 }
 
 /// Unmounts a directory whose serving process is gone.
-pub fn clear(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
+pub(super) fn clear(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let_go(directory)?;
     if !quiet {
         eprintln!(

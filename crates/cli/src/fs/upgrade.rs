@@ -18,7 +18,7 @@ use crate::error::ExitCode;
 use crate::output;
 
 /// Converts the file system on the devices.
-pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     let clock = Executor::in_virtual_time();
     let from = format_of(&clock, paths)?;
     let devices = Devices::open(&clock, paths, Purpose::Work, false)?;

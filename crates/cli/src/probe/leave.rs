@@ -29,7 +29,7 @@ use imbrex::human;
 const SIZE_BYTES_MIN: u64 = 64 << 20;
 
 /// An opened target of a probe.
-pub enum Opened {
+pub(super) enum Opened {
     /// `sim:DRIVE`.
     Simulated(Box<Simulated>),
     /// An image of `imbrex drive create`.
@@ -42,7 +42,7 @@ pub enum Opened {
 
 impl Opened {
     /// Returns the target as the interface that the tests use.
-    pub fn target(&mut self) -> &mut dyn Target {
+    pub(super) fn target(&mut self) -> &mut dyn Target {
         match self {
             Opened::Simulated(target) => target.as_mut(),
             Opened::Image(target) => target.as_mut(),
@@ -53,7 +53,7 @@ impl Opened {
 }
 
 /// Returns whether the command line permits tests that write.
-pub fn may_write(args: &ProbeArgs) -> bool {
+pub(super) fn may_write(args: &ProbeArgs) -> bool {
     args.destroy_data || args.target.starts_with("sim:")
 }
 
@@ -61,7 +61,7 @@ pub fn may_write(args: &ProbeArgs) -> bool {
 ///
 /// # Errors
 /// A safety check failed, or the target cannot be opened.
-pub fn open(args: &ProbeArgs) -> Result<Opened, Failure> {
+pub(super) fn open(args: &ProbeArgs) -> Result<Opened, Failure> {
     if let Some(words) = args.target.strip_prefix("sim:") {
         let drive = DrivePlan::parse(words)?.build()?;
         if drive.layer.is_host_managed() {

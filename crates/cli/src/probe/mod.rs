@@ -19,7 +19,7 @@ use imbrex::files::{WholeFile, check_output};
 use imbrex::human;
 
 /// Executes the command.
-pub fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     check_tests(args)?;
     let budget_ns = budget_ns(args)?;
     let inputs = [PathBuf::from(&args.target)];
@@ -128,7 +128,7 @@ fn tell(args: &ProbeArgs, verdict: &Verdict) -> Result<(), Failure> {
 }
 
 /// Writes `text` to the file `path`, which appears only when it is complete.
-pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     let write = || -> std::io::Result<()> {
         let mut file = WholeFile::create(path)?;
         file.write_all(text.as_bytes())?;
@@ -138,7 +138,7 @@ pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// Checks that `path` can be written and is none of `inputs`. Called before the work, which may take hours.
-pub fn check_writable(path: &Path, option: &str, inputs: &[PathBuf]) -> Result<(), Failure> {
+pub(crate) fn check_writable(path: &Path, option: &str, inputs: &[PathBuf]) -> Result<(), Failure> {
     let refused = |reason: String| Failure::failed(format!("{option} {}: {reason}", path.display()));
     if path.is_dir() {
         return Err(refused("is a folder".into()));

@@ -27,7 +27,7 @@ const HEAD_LOOK: usize = 10;
 const LOGARITHM_FROM: f64 = 200.0;
 
 /// Returns the page. `command` is the command line.
-pub fn html(verdict: &Verdict, command: &[String]) -> String {
+pub(super) fn html(verdict: &Verdict, command: &[String]) -> String {
     let mut charts = Vec::new();
     let mut body = masthead(verdict);
     body += "<main>";

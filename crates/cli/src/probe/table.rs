@@ -8,7 +8,7 @@ use imbrex::Failure;
 use imbrex::human;
 
 /// Prints `verdict` on standard output.
-pub fn print(verdict: &Verdict) -> Result<(), Failure> {
+pub(super) fn print(verdict: &Verdict) -> Result<(), Failure> {
     let clock = if verdict.is_virtual { " on its clock" } else { "" };
     output::line(&format!(
         "{}: {}, {}{clock}",
@@ -43,7 +43,7 @@ pub fn print(verdict: &Verdict) -> Result<(), Failure> {
 }
 
 /// Returns the verdict as a sentence.
-pub fn headline(verdict: &Verdict) -> &'static str {
+pub(super) fn headline(verdict: &Verdict) -> &'static str {
     match verdict.word("type") {
         Some("shingled") => "This drive is shingled (SMR).",
         Some("interlaced") => "This drive is interlaced (IMR): every other track is overlapped by those beside it.",
@@ -57,7 +57,7 @@ const OF_MECHANICS: [&str; 3] = ["rotation", "mechanics", "zones"];
 
 /// Returns the properties in two groups, each in the order found: how the drive takes writes, and properties that every
 /// disk has.
-pub fn parts(verdict: &Verdict) -> (Vec<&Property>, Vec<&Property>) {
+pub(super) fn parts(verdict: &Verdict) -> (Vec<&Property>, Vec<&Property>) {
     let asks = |property: &Property| {
         let of_mechanics = experiments::all().iter().filter(|experiment| OF_MECHANICS.contains(&experiment.name));
         of_mechanics.into_iter().any(|experiment| experiment.properties.contains(&property.name))
@@ -66,7 +66,7 @@ pub fn parts(verdict: &Verdict) -> (Vec<&Property>, Vec<&Property>) {
 }
 
 /// Returns a note on the questions that remain open if the tests that write were not permitted.
-pub fn left_open(verdict: &Verdict) -> Option<&'static str> {
+pub(super) fn left_open(verdict: &Verdict) -> Option<&'static str> {
     let was_refused = verdict.left_out.iter().any(|line| line.starts_with("type: it writes"));
     was_refused.then_some(
         "Only tests that read were run. They cannot tell whether the drive is shingled, nor what its cache is like: for \
@@ -75,7 +75,7 @@ pub fn left_open(verdict: &Verdict) -> Option<&'static str> {
 }
 
 /// Returns a property's name in words.
-pub fn name(property: &Property) -> String {
+pub(super) fn name(property: &Property) -> String {
     let places = [("_od", "outer edge"), ("_md", "middle"), ("_id", "inner edge")];
     match property.name {
         "cache_writes_4k_depth_1" => "writes of 4 KiB, one by one, until it is full".into(),
@@ -100,7 +100,7 @@ fn size_word(name: &str) -> String {
 }
 
 /// Returns a word for the probe's confidence.
-pub fn confidence(property: &Property) -> &'static str {
+pub(super) fn confidence(property: &Property) -> &'static str {
     match property.confidence {
         imbrex_probe::Confidence::Low => "low",
         imbrex_probe::Confidence::Medium => "medium",
@@ -109,7 +109,7 @@ pub fn confidence(property: &Property) -> &'static str {
 }
 
 /// Returns a property's value with its unit.
-pub fn shown(property: &Property) -> String {
+pub(super) fn shown(property: &Property) -> String {
     let bound = if property.at_least { "at least " } else { "" };
     format!("{bound}{}", value(property))
 }

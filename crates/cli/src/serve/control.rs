@@ -17,7 +17,7 @@ use imbrex::Failure;
 
 /// The control socket of a server; empty if it has none.
 #[derive(Default)]
-pub struct Controlled {
+pub(super) struct Controlled {
     control: Option<Control>,
     path: Option<PathBuf>,
     /// Link from the image's default control path to the socket of `--control`; dropping it removes the link.
@@ -27,7 +27,7 @@ pub struct Controlled {
 impl Controlled {
     /// Starts the control socket: at the path of `--control`, or else, for an image that this process has open for
     /// writing, at the image's default path, where `imbrex drive snapshot` looks for it.
-    pub fn start(args: &ServeArgs, observed: &Observed, quiet: bool) -> Result<Controlled, Failure> {
+    pub(super) fn start(args: &ServeArgs, observed: &Observed, quiet: bool) -> Result<Controlled, Failure> {
         let own = observed.front.host_file().filter(|_| !args.read_only);
         let told = |error: std::io::Error| {
             if !quiet {
@@ -59,7 +59,7 @@ impl Controlled {
 
     /// Returns the end of a warning about an image that lost its path: a command that saves the image. Empty if there
     /// is no control socket.
-    pub fn advice(&self, image: &HostFile) -> String {
+    pub(super) fn advice(&self, image: &HostFile) -> String {
         let (image, path) = (image.path().display(), self.path.iter());
         let words = path.map(|path| {
             let path = path.display();
@@ -69,13 +69,13 @@ impl Controlled {
     }
 
     /// Announces to the control socket that the drive is about to be closed.
-    pub fn begin_end(&self) {
+    pub(super) fn begin_end(&self) {
         self.control.iter().for_each(Control::begin_end);
     }
 
     /// Unlocks the image if the drive was closed, and sends `outcome` to the clients that wait for the end of the
     /// server. Those clients may open the image at once.
-    pub fn end(self, front: &DriveServer, outcome: &Result<(), DeviceError>) {
+    pub(super) fn end(self, front: &DriveServer, outcome: &Result<(), DeviceError>) {
         if let (Some(file), Ok(())) = (front.host_file(), outcome) {
             // After a failure the end of this process unlocks the file.
             let _ = file.unlock();

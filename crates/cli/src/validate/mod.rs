@@ -2,7 +2,7 @@
 
 mod page;
 
-pub use self::page::{distributions, facts_page};
+pub(crate) use self::page::{distributions, facts_page};
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use imbrex::measured::{hold, validation_document};
 use imbrex::workload::inputs_of;
 
 /// Executes the command.
-pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.report {
         let workload = args.workload.as_deref().map(inputs_of).unwrap_or_default();
         let inputs = [workload, vec![args.measured.measured.clone(), PathBuf::from(&args.drive)]].concat();

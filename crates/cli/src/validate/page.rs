@@ -20,7 +20,7 @@ const SIZE: (f64, f64) = (580.0, 300.0);
 const POINTS: usize = 1200;
 
 /// Returns the page.
-pub fn html(args: &ValidateArgs, measured: &Measured, judged: &Judged) -> String {
+pub(super) fn html(args: &ValidateArgs, measured: &Measured, judged: &Judged) -> String {
     let validation = &judged.validation;
     let charts = [distributions(measured, &judged.simulated), by_distance(measured, &judged.simulated)];
     let mut body = format!(
@@ -59,7 +59,13 @@ fn figures(charts: &[Chart]) -> String {
 }
 
 /// Returns a page with a title, a table of `rows` under `columns`, and one chart.
-pub fn facts_page(kind: &str, title: &str, columns: &[&str], rows: &[Vec<String>], chart: Option<Chart>) -> String {
+pub(crate) fn facts_page(
+    kind: &str,
+    title: &str,
+    columns: &[&str],
+    rows: &[Vec<String>],
+    chart: Option<Chart>,
+) -> String {
     let mut body = format!("<header><p class=\"kind\">{kind}</p><h1>{}</h1></header><main>", escape(title));
     body += &table("found", "Found", columns, rows);
     let charts: Vec<Chart> = chart.into_iter().collect();
@@ -116,7 +122,7 @@ fn classes(validation: &Validation) -> String {
 }
 
 /// Returns the chart of the two cumulative distributions of service times.
-pub fn distributions(measured: &Measured, simulated: &[Simulated]) -> Chart {
+pub(crate) fn distributions(measured: &Measured, simulated: &[Simulated]) -> Chart {
     let steps = |mut times: Vec<u64>| {
         times.sort_unstable();
         let count = times.len() as f64;

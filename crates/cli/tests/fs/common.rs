@@ -7,10 +7,10 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 /// The stores, each with the drive it is for.
-pub const STORES: [(&str, &str); 2] = [("strict-append", "strict-append"), ("caveat", "caveat-1g")];
+pub(crate) const STORES: [(&str, &str); 2] = [("strict-append", "strict-append"), ("caveat", "caveat-1g")];
 
 /// Returns whether FUSE is available; prints a message if not.
-pub fn has_fuse() -> bool {
+pub(crate) fn has_fuse() -> bool {
     let is_here = File::options().read(true).write(true).open("/dev/fuse").is_ok();
     if !is_here {
         eprintln!("SKIPPED: /dev/fuse is not there, or not for this user");
@@ -19,19 +19,19 @@ pub fn has_fuse() -> bool {
 }
 
 /// Runs the program.
-pub fn imbrex(words: &[&str]) -> Output {
+pub(crate) fn imbrex(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_imbrex")).args(words).stdin(Stdio::null()).output().expect("the program starts")
 }
 
 /// Runs a program as a user without any privileges.
-pub fn nobody(words: &[&str]) -> Output {
+pub(crate) fn nobody(words: &[&str]) -> Output {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).args(words);
     command.output().expect("setpriv is part of util-linux")
 }
 
 /// Runs `task` in a thread with this user and these groups, without further privileges; the tests run as root.
-pub fn as_user<T: Send>(uid: u32, gid: u32, groups: &[u32], task: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn as_user<T: Send>(uid: u32, gid: u32, groups: &[u32], task: impl FnOnce() -> T + Send) -> T {
     #[allow(unsafe_code)]
     let become_user = || {
         // SAFETY: the kernel changes the calling thread alone and reads as many groups as there are.
@@ -49,37 +49,37 @@ pub fn as_user<T: Send>(uid: u32, gid: u32, groups: &[u32], task: impl FnOnce() 
 }
 
 /// Runs the program, which must succeed, and returns its standard output.
-pub fn text(words: &[&str]) -> String {
+pub(crate) fn text(words: &[&str]) -> String {
     let output = imbrex(words);
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }
 
 /// Runs the program like [`text`], and parses its output as JSON.
-pub fn json(words: &[&str]) -> Value {
+pub(crate) fn json(words: &[&str]) -> Value {
     serde_json::from_str(&text(words)).expect("JSON")
 }
 
 /// Runs the program and returns the exit code and standard error.
-pub fn failure(words: &[&str]) -> (Option<i32>, String) {
+pub(crate) fn failure(words: &[&str]) -> (Option<i32>, String) {
     let output = imbrex(words);
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 /// Runs a shell script in `folder`; every command of the script must succeed.
-pub fn shell(folder: &Path, script: &str) {
+pub(crate) fn shell(folder: &Path, script: &str) {
     let output = Command::new("sh").args(["-eu", "-c", script]).current_dir(folder).output().expect("a shell");
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{script}: {words}{}", String::from_utf8_lossy(&output.stdout));
 }
 
 /// Returns a path as an argument of the command line.
-pub fn word(path: &Path) -> &str {
+pub(crate) fn word(path: &Path) -> &str {
     path.to_str().expect("the paths of these tests are text")
 }
 
 /// An image with a file system, and a directory to mount it on.
-pub struct Bench {
+pub(crate) struct Bench {
     folder: tempfile::TempDir,
     pub image: PathBuf,
     pub directory: PathBuf,
@@ -87,7 +87,7 @@ pub struct Bench {
 
 impl Bench {
     /// Creates a new drive without a file system.
-    pub fn blank(drive: &str) -> Bench {
+    pub(crate) fn blank(drive: &str) -> Bench {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (image, directory) = (folder.path().join("drive.img"), folder.path().join("mnt"));
         std::fs::create_dir(&directory).expect("a directory");
@@ -96,19 +96,19 @@ impl Bench {
     }
 
     /// Creates a new drive with a file system.
-    pub fn new(drive: &str) -> Bench {
+    pub(crate) fn new(drive: &str) -> Bench {
         let bench = Bench::blank(drive);
         text(&["fs", "mkfs", word(&bench.image)]);
         bench
     }
 
     /// Returns the folder of the image.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// Mounts the file system with further arguments.
-    pub fn mount(&self, more: &[&str]) -> Mounted<'_> {
+    pub(crate) fn mount(&self, more: &[&str]) -> Mounted<'_> {
         let mut words = vec!["fs", "mount", word(&self.image), word(&self.directory)];
         words.extend(more);
         text(&words);
@@ -116,36 +116,36 @@ impl Bench {
     }
 
     /// Checks the file system, which must not be mounted.
-    pub fn check(&self) {
+    pub(crate) fn check(&self) {
         let checked = json(&["fs", "check", word(&self.image), "--json"]);
         assert_eq!(checked["is_whole"], true, "{checked}");
     }
 }
 
 /// A mounted file system.
-pub struct Mounted<'a> {
+pub(crate) struct Mounted<'a> {
     bench: &'a Bench,
 }
 
 impl Mounted<'_> {
     /// Returns the path of a file in the mounted directory.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.bench.directory.join(name)
     }
 
     /// Returns the mounted directory.
-    pub fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         &self.bench.directory
     }
 
     /// Returns the process that serves the directory.
-    pub fn process(&self) -> i32 {
+    pub(crate) fn process(&self) -> i32 {
         let status = json(&["fs", "stat", word(self.directory()), "--json"]);
         status["process"].as_i64().and_then(|pid| i32::try_from(pid).ok()).expect("a mounted one has a process")
     }
 
     /// Unmounts the file system cleanly.
-    pub fn unmount(self) {
+    pub(crate) fn unmount(self) {
         text(&["fs", "umount", word(self.directory())]);
         assert!(!is_mounted(self.directory()), "it is still there");
     }
@@ -160,7 +160,7 @@ impl Drop for Mounted<'_> {
 }
 
 /// Returns whether something is mounted on `directory`.
-pub fn is_mounted(directory: &Path) -> bool {
+pub(crate) fn is_mounted(directory: &Path) -> bool {
     let mounts = std::fs::read_to_string("/proc/self/mounts").expect("the kernel tells of mounts");
     mounts.lines().any(|line| line.split(' ').nth(1) == Some(word(directory)))
 }

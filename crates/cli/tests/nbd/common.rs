@@ -8,11 +8,11 @@ use std::process::{Command, Output, Stdio};
 
 use imbrex_layer::LayerInfo;
 use imbrex_testkit::Program;
-pub use imbrex_testkit::nbd_client::*;
-pub use imbrex_testkit::patience::until;
+pub(crate) use imbrex_testkit::nbd_client::*;
+pub(crate) use imbrex_testkit::patience::until;
 
 /// Returns whether every program is installed; if not, prints that `what` is skipped.
-pub fn has(programs: &[&str], what: &str) -> bool {
+pub(crate) fn has(programs: &[&str], what: &str) -> bool {
     let folders: Vec<PathBuf> =
         std::env::var_os("PATH").iter().flat_map(std::env::split_paths).chain([PathBuf::from("/usr/sbin")]).collect();
     let missing = programs.iter().find(|program| !folders.iter().any(|folder| folder.join(program).is_file()));
@@ -23,7 +23,7 @@ pub fn has(programs: &[&str], what: &str) -> bool {
 }
 
 /// Runs a program, which must succeed, and returns its output.
-pub fn run(program: &str, words: &[&str]) -> String {
+pub(crate) fn run(program: &str, words: &[&str]) -> String {
     let output = output(program, words);
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{program} {words:?}: {}\n{text}", output.status);
@@ -31,7 +31,7 @@ pub fn run(program: &str, words: &[&str]) -> String {
 }
 
 /// Runs a program to its end.
-pub fn output(program: &str, words: &[&str]) -> Output {
+pub(crate) fn output(program: &str, words: &[&str]) -> Output {
     Command::new(program)
         .args(words)
         .stdin(Stdio::null())
@@ -41,21 +41,21 @@ pub fn output(program: &str, words: &[&str]) -> Output {
 }
 
 /// Runs the built program to its end.
-pub fn imbrex(words: &[&str]) -> Output {
+pub(crate) fn imbrex(words: &[&str]) -> Output {
     output(env!("CARGO_BIN_EXE_imbrex"), words)
 }
 
 /// `imbrex serve` at a Unix socket in a folder.
-pub struct Server(imbrex_testkit::Server);
+pub(crate) struct Server(imbrex_testkit::Server);
 
 impl Server {
     /// Starts `imbrex serve` with `words`, and waits until it listens.
-    pub fn start(folder: &Path, words: &[&str]) -> Server {
+    pub(crate) fn start(folder: &Path, words: &[&str]) -> Server {
         Server(imbrex_testkit::Server::start(&Program::new(env!("CARGO_BIN_EXE_imbrex")), folder, words))
     }
 
     /// Ends the server by Ctrl-C and returns its messages.
-    pub fn stop(self) -> String {
+    pub(crate) fn stop(self) -> String {
         self.0.stop().unwrap_or_else(|said| panic!("{said}"))
     }
 }
@@ -76,7 +76,7 @@ impl DerefMut for Server {
 
 /// Writes a profile of a small drive for `layer` into `folder`: some 50 MB, so that caches fill and are cleaned.
 /// Returns the drive as `--drive` takes it.
-pub fn small_drive(folder: &Path, layer: &LayerInfo) -> String {
+pub(crate) fn small_drive(folder: &Path, layer: &LayerInfo) -> String {
     let recording = layer.recordings[0];
     let (geometry, section) = match recording {
         "interlaced" => (
@@ -123,7 +123,7 @@ fn parameters(layer: &LayerInfo) -> &str {
 }
 
 /// Creates the image of a small drive and returns its path.
-pub fn image(folder: &Path, drive: &str) -> String {
+pub(crate) fn image(folder: &Path, drive: &str) -> String {
     let path = folder.join("image").display().to_string();
     let made = imbrex(&["drive", "create", &path, "--drive", drive]);
     assert!(made.status.success(), "{drive}: {}", String::from_utf8_lossy(&made.stderr));

@@ -16,7 +16,7 @@ use crate::common::*;
 use crate::snapshots::{check_is_whole, files_in, imbrex_in, said};
 
 /// Returns the control socket of the server that was started in `folder`.
-pub fn control_of(folder: &Path) -> Option<PathBuf> {
+pub(crate) fn control_of(folder: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(folder.join("imbrex")).ok()?;
     entries.flatten().map(|entry| entry.path()).find(|path| UnixStream::connect(path).is_ok())
 }
@@ -41,7 +41,7 @@ fn answer_of(mut stream: UnixStream) -> Option<String> {
 }
 
 /// Sends a line to the server that was started in `folder`.
-pub fn ask(folder: &Path, line: &str) -> Option<Value> {
+pub(crate) fn ask(folder: &Path, line: &str) -> Option<Value> {
     send(&control_of(folder)?, format!("{line}\n").as_bytes())
 }
 

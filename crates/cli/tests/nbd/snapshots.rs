@@ -22,12 +22,12 @@ const SECTOR: usize = 512;
 const WRITERS: u64 = 3;
 
 /// Runs `imbrex` in `folder`, where it finds the control sockets of servers that were started there.
-pub fn imbrex_in(folder: &Path, words: &[&str]) -> Output {
+pub(crate) fn imbrex_in(folder: &Path, words: &[&str]) -> Output {
     start_in(folder, words).wait_with_output().expect("it ends")
 }
 
 /// Starts `imbrex` like [`imbrex_in`], and does not wait for its end.
-pub fn start_in(folder: &Path, words: &[&str]) -> Child {
+pub(crate) fn start_in(folder: &Path, words: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_imbrex"))
         .args(words)
         .current_dir(folder)
@@ -39,12 +39,12 @@ pub fn start_in(folder: &Path, words: &[&str]) -> Child {
         .expect("the program starts")
 }
 
-pub fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 /// Takes a snapshot, which must succeed, and returns its output as JSON.
-pub fn snapshot(folder: &Path, words: &[&str]) -> Value {
+pub(crate) fn snapshot(folder: &Path, words: &[&str]) -> Value {
     let output = imbrex_in(folder, &[&["drive", "snapshot"], words, &["--json"]].concat());
     assert!(output.status.success(), "{words:?}: {}", said(&output));
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -53,7 +53,7 @@ pub fn snapshot(folder: &Path, words: &[&str]) -> Value {
 }
 
 /// Returns the names in a folder, except those of a server there.
-pub fn files_in(folder: &Path) -> Vec<String> {
+pub(crate) fn files_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("it can be read");
     let mut names: Vec<String> =
         entries.map(|entry| entry.expect("read").file_name().to_string_lossy().into_owned()).collect();
@@ -63,7 +63,7 @@ pub fn files_in(folder: &Path) -> Vec<String> {
 }
 
 /// Writers at work on a served drive.
-pub struct Load {
+pub(crate) struct Load {
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     /// By block: the last stamp that was sent, and the last that was acknowledged.
@@ -81,7 +81,7 @@ fn fill(into: &mut [u8], stamp: u64, block: u64) {
 impl Load {
     /// Starts the writers. Each has its own of the first `blocks` blocks of the drive, by turns, and writes them in
     /// random order.
-    pub fn start(socket: &Path, blocks: u64) -> Load {
+    pub(crate) fn start(socket: &Path, blocks: u64) -> Load {
         let counters = || Arc::new((0..blocks).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
         let load = Load { is_over: Arc::default(), threads: Vec::new(), sent: counters(), acknowledged: counters() };
         let writer = |number: u64| {
@@ -114,16 +114,16 @@ impl Load {
     }
 
     /// Returns the last stamps that were acknowledged.
-    pub fn floor(&self) -> Vec<u64> {
+    pub(crate) fn floor(&self) -> Vec<u64> {
         Load::stamps(&self.acknowledged)
     }
 
     /// Returns the last stamps that were sent.
-    pub fn ceiling(&self) -> Vec<u64> {
+    pub(crate) fn ceiling(&self) -> Vec<u64> {
         Load::stamps(&self.sent)
     }
 
-    pub fn end(self) {
+    pub(crate) fn end(self) {
         self.is_over.store(true, Ordering::SeqCst);
         self.threads.into_iter().for_each(|writer| writer.join().expect("it writes"));
     }
@@ -157,11 +157,11 @@ fn compare_by(unit: usize, image: &Path, floor: &[u64], ceiling: &[u64]) -> usiz
 }
 
 /// Compares whole blocks, since no snapshot falls between the sectors of a block.
-pub fn compare(image: &Path, floor: &[u64], ceiling: &[u64]) -> usize {
+pub(crate) fn compare(image: &Path, floor: &[u64], ceiling: &[u64]) -> usize {
     compare_by(BLOCK, image, floor, ceiling)
 }
 
-pub fn check_is_whole(folder: &Path, image: &str) {
+pub(crate) fn check_is_whole(folder: &Path, image: &str) {
     let output = imbrex_in(folder, &["drive", "check", image]);
     assert!(output.status.success() && said(&output).contains("whole"), "{}", said(&output));
 }

@@ -8,7 +8,7 @@ use imbrex_testkit::Work;
 
 /// A drive for recordings.
 #[derive(Clone, Copy, Debug)]
-pub struct Carrier {
+pub(crate) struct Carrier {
     /// Name of the carrier.
     pub name: &'static str,
     /// Name of the layer.
@@ -42,7 +42,7 @@ const fn carrier(
 }
 
 /// All carriers.
-pub const CARRIERS: &[Carrier] = &[
+pub(crate) const CARRIERS: &[Carrier] = &[
     carrier("conventional", "conventional", "", "kind = 'conventional'", 512),
     carrier("conventional-4k", "conventional", "", "kind = 'conventional'", 4096),
     Carrier { cache_bytes: 1 << 20, ..carrier("cached", "conventional", "", "kind = 'conventional'", 512) },
@@ -72,12 +72,12 @@ pub const CARRIERS: &[Carrier] = &[
 
 impl Carrier {
     /// Returns the carrier with this name.
-    pub fn named(name: &str) -> Carrier {
+    pub(crate) fn named(name: &str) -> Carrier {
         *CARRIERS.iter().find(|carrier| carrier.name == name).unwrap_or_else(|| panic!("no carrier {name}"))
     }
 
     /// Writes the drive's profile into `folder`; returns the drive as `--drive` takes it.
-    pub fn profile(&self, folder: &Path) -> String {
+    pub(crate) fn profile(&self, folder: &Path) -> String {
         if let Some(name) = self.built_in {
             return name.into();
         }
@@ -109,17 +109,17 @@ impl Carrier {
 
     /// Returns the number of rounds, out of `rounds`, that the carrier gets. Laying out a drive of 52,000 zones takes a
     /// hundred times as long as the other drives.
-    pub fn share(&self, rounds: u64) -> u64 {
+    pub(crate) fn share(&self, rounds: u64) -> u64 {
         if self.built_in == Some("hm-zoned") { rounds / 15 } else { rounds }
     }
 
     /// Returns whether the host must write each zone at its pointer.
-    pub fn is_zoned(&self) -> bool {
+    pub(crate) fn is_zoned(&self) -> bool {
         self.layer == "zoned"
     }
 
     /// Returns work on a drive of `capacity_bytes`, for a few hundred requests.
-    pub fn work(&self, capacity_bytes: u64, depth: usize) -> Work {
+    pub(crate) fn work(&self, capacity_bytes: u64, depth: usize) -> Work {
         let sector_bytes = u64::from(self.sector_bytes);
         let place_sectors = (256 << 10) / sector_bytes;
         let work = Work {

@@ -5,13 +5,13 @@ use crate::judge::Outcome;
 use crate::rounds::{Grade, Rounds};
 
 /// Grades the outcome of a cut without a fault.
-pub fn grade(_: &Rounds<'_>, outcome: &Outcome, _: Option<&str>) -> Grade {
+pub(crate) fn grade(_: &Rounds<'_>, outcome: &Outcome, _: Option<&str>) -> Grade {
     if outcome.is_good() { Grade::Good } else { Grade::Bad }
 }
 
 /// Grades the outcome of a cut with a fault of the disk that hit `hit`. Sectors and the whole image may have become
 /// unreadable, but a sector must not read as a value that it cannot hold, and the check must report damage.
-pub fn grade_spoilt(_: &Rounds<'_>, outcome: &Outcome, hit: Option<&str>) -> Grade {
+pub(crate) fn grade_spoilt(_: &Rounds<'_>, outcome: &Outcome, hit: Option<&str>) -> Grade {
     let hit = hit.expect("a fault hit something");
     let is_lost = outcome.refused.is_some() || outcome.verdict.lost > 0;
     let is_wrong = outcome.wrong() > 0 || (is_lost && outcome.findings.is_empty());

@@ -40,7 +40,7 @@ impl Media for Replayed {
 
 /// The result of opening, checking and reading one image.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// The reason why the image does not open.
     pub refused: Option<String>,
     /// Findings of the check, or its failure.
@@ -51,12 +51,12 @@ pub struct Outcome {
 
 impl Outcome {
     /// Returns whether the image is as a cut without other faults must leave it.
-    pub fn is_good(&self) -> bool {
+    pub(crate) fn is_good(&self) -> bool {
         self.refused.is_none() && self.findings.is_empty() && self.verdict.lost == 0
     }
 
     /// Returns the number of sectors that read, without an error, as another value than they may hold.
-    pub fn wrong(&self) -> u64 {
+    pub(crate) fn wrong(&self) -> u64 {
         self.verdict.lost - self.verdict.unreadable
     }
 }
@@ -73,7 +73,7 @@ impl fmt::Display for Outcome {
 }
 
 /// Judges an image in this process.
-pub fn judge(disk: &Disk, record: &Record, contents: &Contents) -> Outcome {
+pub(crate) fn judge(disk: &Disk, record: &Record, contents: &Contents) -> Outcome {
     let Some(image) = disk.named(IMAGE) else {
         return Outcome { refused: Some("it is not there".into()), ..Outcome::default() };
     };
@@ -100,7 +100,7 @@ fn read_all(medium: Replayed, record: &Record, contents: &Contents) -> Result<Ve
 }
 
 /// Judges an image by the built program: `drive check`, then NBD.
-pub fn judge_by_program(disk: &Disk, record: &Record, contents: &Contents) -> Outcome {
+pub(crate) fn judge_by_program(disk: &Disk, record: &Record, contents: &Contents) -> Outcome {
     let folder = tempfile::tempdir().expect("a temporary folder");
     disk.save(folder.path()).expect("there is room");
     let checked = program().check(&folder.path().join(IMAGE));
@@ -123,7 +123,7 @@ pub fn judge_by_program(disk: &Disk, record: &Record, contents: &Contents) -> Ou
 }
 
 /// Returns the uses of the bytes of these blocks in the image, in words.
-pub fn hit(disk: &Disk, offsets: &[u64], block_bytes: u64) -> String {
+pub(crate) fn hit(disk: &Disk, offsets: &[u64], block_bytes: u64) -> String {
     let medium = Replayed(disk.named(IMAGE).expect("it was recorded").clone());
     let Ok((_, mut store)) = Store::open_to_look(medium, IMAGE) else { return "an image that does not open".into() };
     let mut uses = Vec::new();

@@ -13,18 +13,18 @@ use imbrex_testkit::{Client, Contents, History, Program, Random, Record, Writer,
 use crate::carriers::Carrier;
 
 /// Name of the image in its folder.
-pub const IMAGE: &str = "image";
+pub(crate) const IMAGE: &str = "image";
 /// Number of zones of a zoned drive that are written, and number of zones that are open at a time.
 const ZONES: usize = 12;
 const ZONES_OPEN: usize = 4;
 
 /// Returns the built program.
-pub fn program() -> Program {
+pub(crate) fn program() -> Program {
     Program::new(env!("CARGO_BIN_EXE_imbrex"))
 }
 
 /// The recording of a served drive, and the client's knowledge of it.
-pub struct Story {
+pub(crate) struct Story {
     pub carrier: Carrier,
     pub seed: u64,
     pub log: Log,
@@ -124,13 +124,13 @@ impl Host {
 
 /// Returns whether recordings of this seed give the same log each time, except for the image's identity: one request at
 /// a time.
-pub fn repeats_exactly(seed: u64) -> bool {
+pub(crate) fn repeats_exactly(seed: u64) -> bool {
     seed.is_multiple_of(2)
 }
 
 /// Records a new drive of `carrier` under some `requests` requests, with one or several in flight. Every third
 /// recording ends with a clean stop.
-pub fn record(carrier: Carrier, seed: u64, requests: usize) -> Story {
+pub(crate) fn record(carrier: Carrier, seed: u64, requests: usize) -> Story {
     let story = record_failing(carrier, seed, requests, None);
     let story = story.unwrap_or_else(|said| panic!("{}: {said}", carrier.name));
     assert_eq!(story.ended, None, "{}", carrier.name);
@@ -141,7 +141,7 @@ pub fn record(carrier: Carrier, seed: u64, requests: usize) -> Story {
 ///
 /// # Errors
 /// Standard error of a server that ended before it listened.
-pub fn record_failing(
+pub(crate) fn record_failing(
     carrier: Carrier,
     seed: u64,
     requests: usize,
@@ -199,7 +199,7 @@ impl Telling {
 }
 
 /// Records the opening of the image that `disk` holds, and nothing else.
-pub fn record_opening(disk: &Disk) -> Result<Log, String> {
+pub(crate) fn record_opening(disk: &Disk) -> Result<Log, String> {
     let parent = tempfile::tempdir().expect("a temporary folder");
     let folder = parent.path().join("recorded");
     std::fs::create_dir(&folder).and_then(|()| disk.save(&folder)).expect("there is room");
@@ -208,7 +208,7 @@ pub fn record_opening(disk: &Disk) -> Result<Log, String> {
 }
 
 /// Serves the image on `disk` by the built program, and reads it by `look`.
-pub fn with_served<T>(disk: &Disk, look: impl FnOnce(&mut Client) -> T) -> Result<T, String> {
+pub(crate) fn with_served<T>(disk: &Disk, look: impl FnOnce(&mut Client) -> T) -> Result<T, String> {
     let parent = tempfile::tempdir().expect("a temporary folder");
     disk.save(parent.path()).expect("there is room");
     let image = parent.path().join(IMAGE);
@@ -221,7 +221,7 @@ pub fn with_served<T>(disk: &Disk, look: impl FnOnce(&mut Client) -> T) -> Resul
 }
 
 /// Contents that every sector may hold, at a position of a story's log.
-pub struct Known<'a> {
+pub(crate) struct Known<'a> {
     story: &'a Story,
     pub record: Record,
     next: usize,
@@ -229,7 +229,7 @@ pub struct Known<'a> {
 
 impl Story {
     /// Returns the story with another log: one in which a fault was planted.
-    pub fn with_log(&self, log: Log) -> Story {
+    pub(crate) fn with_log(&self, log: Log) -> Story {
         let sends = log.sends();
         let (history, ended, base) = (self.history.clone(), self.ended.clone(), self.base.clone());
         Story { log, sends, history, ended, base, host: None, ..*self }
@@ -237,7 +237,7 @@ impl Story {
 
     /// Opens the image that a cut left, reads all of it, and continues the work. Returns `None` if the image does not
     /// hold contents that `record` allows, or if the client was used for that before.
-    pub fn go_on(&mut self, disk: &Disk, record: &Record, requests: usize) -> Option<Story> {
+    pub(crate) fn go_on(&mut self, disk: &Disk, record: &Record, requests: usize) -> Option<Story> {
         let mut host = self.host.take()?;
         let parent = tempfile::tempdir().expect("a temporary folder");
         let folder = parent.path().join("recorded");
@@ -259,14 +259,14 @@ impl Story {
     }
 
     /// Returns the contents of every sector before the first request.
-    pub fn known(&self) -> Known<'_> {
+    pub(crate) fn known(&self) -> Known<'_> {
         Known { story: self, record: self.base.clone(), next: 0 }
     }
 }
 
 impl Known<'_> {
     /// Advances to a position of the log, which is not before the last one.
-    pub fn advance(&mut self, position: usize) {
+    pub(crate) fn advance(&mut self, position: usize) {
         let before = self.story.sends.partition_point(|&(_, at)| at < position);
         let sent_bytes = before.checked_sub(1).map_or(0, |last| self.story.sends[last].0);
         self.next = self.story.history.advance(&mut self.record, self.next, sent_bytes);

@@ -14,7 +14,7 @@ use crate::judge::{Outcome, hit, judge, judge_by_program};
 use crate::recorded::{Story, record_opening, repeats_exactly};
 
 /// Sizes of the host's blocks.
-pub const BLOCK_BYTES: [u64; 2] = [512, 4096];
+pub(crate) const BLOCK_BYTES: [u64; 2] = [512, 4096];
 /// One cut of this many is judged by the built program too.
 const BY_PROGRAM_IN: u64 = 150;
 /// Number of openings of cut images that are cut in turn, for each recording and size of block.
@@ -23,18 +23,18 @@ const OPENINGS: u64 = 1;
 const TOLD: usize = 2;
 
 /// Returns a number from the environment.
-pub fn from_environment(name: &str) -> Option<u64> {
+pub(crate) fn from_environment(name: &str) -> Option<u64> {
     let words = std::env::var(name).ok()?;
     Some(words.parse().unwrap_or_else(|_| panic!("{name}={words}: not a number")))
 }
 
 /// Returns the seed of the run.
-pub fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     from_environment("IMBREX_POWERCUT_SEED").unwrap_or(1)
 }
 
 /// Returns the carriers that the environment names, or all.
-pub fn wanted() -> impl Iterator<Item = Carrier> {
+pub(crate) fn wanted() -> impl Iterator<Item = Carrier> {
     let words = std::env::var("IMBREX_POWERCUT_CARRIERS").ok();
     let is_wanted =
         move |carrier: &&Carrier| words.as_ref().is_none_or(|words| words.split(',').any(|word| word == carrier.name));
@@ -42,11 +42,11 @@ pub fn wanted() -> impl Iterator<Item = Carrier> {
 }
 
 /// A fault added to a cut, chosen by a seed.
-pub type Faulty = fn(u64) -> Fault;
+pub(crate) type Faulty = fn(u64) -> Fault;
 
 /// Counts of the outcomes of faults of one kind that hit one part of the image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Hits {
+pub(crate) struct Hits {
     rounds: u64,
     /// Rounds in which the check reports damage.
     found: u64,
@@ -80,7 +80,7 @@ impl Hits {
 
 /// Counts of the outcomes of rounds.
 #[derive(Clone, Debug, Default)]
-pub struct Count {
+pub(crate) struct Count {
     /// Rounds that were judged: all but those whose fault had nothing to hit, or whose cut was bad without the fault.
     pub rounds: u64,
     /// Rounds whose image does not open.
@@ -132,7 +132,7 @@ impl Count {
     }
 
     /// Adds other counts.
-    pub fn add(&mut self, other: Count) {
+    pub(crate) fn add(&mut self, other: Count) {
         self.rounds += other.rounds;
         self.refused += other.refused;
         self.unreadable += other.unreadable;
@@ -157,7 +157,7 @@ impl Count {
     }
 
     /// Returns the row of the table.
-    pub fn row(&self, name: impl Display) -> String {
+    pub(crate) fn row(&self, name: impl Display) -> String {
         format!(
             "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {:?} | {} |",
             self.rounds,
@@ -175,12 +175,12 @@ impl Count {
 }
 
 /// The head of the table.
-pub const HEAD: &str = "| carrier | rounds | refused | unreadable | wrong | complaints | unfound | silent | sectors | not yet | bad |\n\
+pub(crate) const HEAD: &str = "| carrier | rounds | refused | unreadable | wrong | complaints | unfound | silent | sectors | not yet | bad |\n\
                         |---|---|---|---|---|---|---|---|---|---|---|";
 
 /// Grade of an outcome.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Grade {
+pub(crate) enum Grade {
     /// The outcome is as required.
     Good,
     /// The outcome breaks a promise that is not kept yet; the names of those promises.
@@ -191,11 +191,11 @@ pub enum Grade {
 
 /// Counts of all carriers, printed at the end.
 #[derive(Default)]
-pub struct Table(BTreeMap<(String, u64), Count>);
+pub(crate) struct Table(BTreeMap<(String, u64), Count>);
 
 impl Table {
     /// Adds counts of a carrier, one for each size of block.
-    pub fn add(&mut self, carrier: Carrier, counts: Vec<Count>) {
+    pub(crate) fn add(&mut self, carrier: Carrier, counts: Vec<Count>) {
         for (block_bytes, count) in BLOCK_BYTES.into_iter().zip(counts) {
             count.told.iter().for_each(|told| eprintln!("{}: {told}", carrier.name));
             self.0.entry((carrier.name.into(), block_bytes)).or_default().add(count);
@@ -203,7 +203,7 @@ impl Table {
     }
 
     /// Prints the table; rounds that are neither good nor known are a failure.
-    pub fn end(self, test: &str) {
+    pub(crate) fn end(self, test: &str) {
         eprintln!("{test}\n{HEAD}");
         for ((name, block_bytes), count) in &self.0 {
             eprintln!("{}", count.row(format!("{name} at {block_bytes}")));
@@ -228,7 +228,7 @@ impl Table {
 
 /// Calls `once` with one seed after the other, for the time of one part of the long form. A carrier's time is divided
 /// among this part and `others` other parts.
-pub fn long(others: u64, mut once: impl FnMut(u64)) {
+pub(crate) fn long(others: u64, mut once: impl FnMut(u64)) {
     let seconds = from_environment("IMBREX_POWERCUT_SECONDS").unwrap_or(3600);
     let lasts = Duration::from_secs(seconds / (1 + others));
     let begun = Instant::now();
@@ -241,7 +241,7 @@ pub fn long(others: u64, mut once: impl FnMut(u64)) {
 }
 
 /// Rounds of one kind on one story.
-pub struct Rounds<'a> {
+pub(crate) struct Rounds<'a> {
     /// The test that makes the rounds, for the command that repeats one.
     pub test: &'static str,
     pub story: &'a Story,
@@ -260,7 +260,7 @@ pub struct Rounds<'a> {
 
 /// Returns the image after a cut of `story`, and the contents that it may hold. The position and the surviving writes
 /// follow from `seed`.
-pub fn one_cut(story: &Story, block_bytes: u64, seed: u64) -> (Disk, Record) {
+pub(crate) fn one_cut(story: &Story, block_bytes: u64, seed: u64) -> (Disk, Record) {
     let position = Random::new(seed).below(story.log.entries.len() as u64 + 1) as usize;
     let (mut replay, mut known) = (Replay::new(&story.log, block_bytes), story.known());
     replay.advance(position);
@@ -284,7 +284,7 @@ impl Rounds<'_> {
     }
 
     /// Makes all rounds.
-    pub fn run(&self) -> Count {
+    pub(crate) fn run(&self) -> Count {
         let (log, mut count) = (&self.story.log, Count::default());
         assert!(*self.positions.end() <= log.entries.len(), "{:?} lie in the log", self.positions);
         let only = from_environment("IMBREX_POWERCUT_ROUND");

@@ -6,29 +6,29 @@ use std::path::{Path, PathBuf};
 use imbrex_testkit::{Contents, Program, Work};
 
 /// Returns the built program.
-pub fn program() -> Program {
+pub(crate) fn program() -> Program {
     Program::new(env!("CARGO_BIN_EXE_imbrex"))
 }
 
 /// Returns a number from the environment.
-pub fn from_environment(name: &str, otherwise: f64) -> f64 {
+pub(crate) fn from_environment(name: &str, otherwise: f64) -> f64 {
     let Ok(words) = std::env::var(name) else { return otherwise };
     words.parse().unwrap_or_else(|_| panic!("{name}={words}: not a number"))
 }
 
 /// Returns the seed of the run.
-pub fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     from_environment("IMBREX_SOAK_SEED", 1.0) as u64
 }
 
 /// Returns whether the environment names `drive`, or no drive at all.
-pub fn is_wanted(drive: &str) -> bool {
+pub(crate) fn is_wanted(drive: &str) -> bool {
     let Ok(words) = std::env::var("IMBREX_SOAK_DRIVES") else { return true };
     words.split(',').any(|word| word == drive)
 }
 
 /// Every built-in profile that is not host-managed, with its default layer.
-pub const PROFILES: [&str; 16] = [
+pub(crate) const PROFILES: [&str; 16] = [
     "cmr-5900",
     "cmr-7200",
     "exos-x18",
@@ -48,10 +48,10 @@ pub const PROFILES: [&str; 16] = [
 ];
 
 /// Host-managed profiles.
-pub const HOST_MANAGED: [&str; 4] = ["hm-zoned", "strict-append", "caveat-1g", "caveat-1g-512"];
+pub(crate) const HOST_MANAGED: [&str; 4] = ["hm-zoned", "strict-append", "caveat-1g", "caveat-1g-512"];
 
 /// Other layers, each on the smallest profile that takes it.
-pub const LAYERS: [&str; 11] = [
+pub(crate) const LAYERS: [&str; 11] = [
     "cassuto-307g+region-rmw",
     "cassuto-307g+s-blocks",
     "cassuto-307g+log-structured",
@@ -69,7 +69,7 @@ pub const LAYERS: [&str; 11] = [
 const PADS_WRITES: &str = "placement=journal";
 
 /// An image of a drive in a folder of its own.
-pub struct Image {
+pub(crate) struct Image {
     /// The folder, removed at the end.
     pub folder: tempfile::TempDir,
     /// Path of the image.
@@ -88,7 +88,7 @@ pub struct Image {
 
 impl Image {
     /// Creates the image.
-    pub fn create(drive: &str) -> Image {
+    pub(crate) fn create(drive: &str) -> Image {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("image");
         program().create(&path, drive);
@@ -105,23 +105,23 @@ impl Image {
     }
 
     /// Returns the folder's path.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// Returns the image's path as an argument.
-    pub fn word(&self) -> &str {
+    pub(crate) fn word(&self) -> &str {
         self.path.to_str().expect("a temporary folder has a plain name")
     }
 
     /// Returns how the sectors are stamped: sparsely, where the drive gets large writes.
-    pub fn contents(&self, seed: u64) -> Contents {
+    pub(crate) fn contents(&self, seed: u64) -> Contents {
         let stamped_in = if self.pads_writes { 1 } else { 32 };
         Contents { sector_bytes: self.sector_bytes, seed, stamped_in, is_full: false }
     }
 
     /// Returns work that passes over much platter in little time.
-    pub fn work(&self) -> Work {
+    pub(crate) fn work(&self) -> Work {
         let block = 4096 / u64::from(self.sector_bytes);
         let mebibyte = (1 << 20) / u64::from(self.sector_bytes);
         let keeps_trims = ["media-cache", "fully-associative", "set-associative", "log-structured", "s-blocks"];

@@ -10,7 +10,7 @@ use rand_xoshiro::Xoshiro256StarStar;
 const RUN_MAX: u64 = 4096;
 /// A damage to an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Damage {
+pub(crate) enum Damage {
     /// Flips random bits of a run.
     Flip { offset: u64, bytes: u64, seed: u64 },
     /// Fills a run with zeros.
@@ -23,7 +23,7 @@ pub enum Damage {
 
 impl Damage {
     /// Draws a damage in a piece of kind `what`; a swap may involve pieces of any kind.
-    pub fn draw(random: &mut impl RngCore, pieces: &[Used], what: Use, number: u64) -> Damage {
+    pub(crate) fn draw(random: &mut impl RngCore, pieces: &[Used], what: Use, number: u64) -> Damage {
         let place = |random: &mut dyn RngCore, what: Option<Use>| {
             let chosen: Vec<&Used> = pieces.iter().filter(|used| what.is_none_or(|what| used.what == what)).collect();
             let piece = chosen[(random.next_u64() % chosen.len() as u64) as usize];
@@ -43,7 +43,7 @@ impl Damage {
     }
 
     /// Returns the image with this damage.
-    pub fn applied(self, whole: &[u8]) -> Memory {
+    pub(crate) fn applied(self, whole: &[u8]) -> Memory {
         let mut bytes = whole.to_vec();
         let run = |offset: u64, length: u64| offset as usize..whole.len().min((offset + length) as usize);
         match self {

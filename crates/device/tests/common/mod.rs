@@ -1,16 +1,16 @@
 //! Shared parts of the tests of this crate: every layer on every toy disk, as images of a few hundred kilobytes.
 
 #[allow(dead_code)] // each test file uses its own part of this
-pub mod damage;
+pub(crate) mod damage;
 #[allow(dead_code)]
-pub mod recorded;
+pub(crate) mod recorded;
 
 use imbrex_device::drive::{Making, header_of};
 use imbrex_device::image::Header;
 use imbrex_device::media::memory::Memory;
 /// A medium that outlives the drive that uses it, as a disk outlives a killed process.
 #[allow(unused_imports)]
-pub use imbrex_device::media::shared::Shared;
+pub(crate) use imbrex_device::media::shared::Shared;
 use imbrex_device::store::{Data, Store, Transfer};
 use imbrex_device::verify::workload::draw;
 use imbrex_disk::Operation;
@@ -19,7 +19,7 @@ use imbrex_layer::{Plan, registry};
 use imbrex_sim::{Drive, DriveSpec};
 
 /// A layer on a toy disk with toy parameters.
-pub struct Subject {
+pub(crate) struct Subject {
     /// Description for messages.
     #[allow(dead_code)]
     pub what: String,
@@ -30,13 +30,13 @@ pub struct Subject {
 impl Subject {
     /// Returns this subject with a volatile cache of `bytes`.
     #[allow(dead_code)]
-    pub fn with_cache(&self, bytes: u64) -> Subject {
+    pub(crate) fn with_cache(&self, bytes: u64) -> Subject {
         self.with("host.write_cache_bytes", &bytes.to_string())
     }
 
     /// Returns this subject with another value of the profile.
     #[allow(dead_code)]
-    pub fn with(&self, key: &str, value: &str) -> Subject {
+    pub(crate) fn with(&self, key: &str, value: &str) -> Subject {
         let mut header = self.header.clone();
         header.profile_overrides.push((key.into(), value.into()));
         Subject { what: format!("{}, {key}={value}", self.what), header }
@@ -44,14 +44,14 @@ impl Subject {
 }
 
 /// Returns parameters of small images, so that every chunk can be tried.
-pub fn making() -> Making {
+pub(crate) fn making() -> Making {
     Making { uuid: uuid::Uuid::from_u128(7), chunk_bytes: 4096, journal_bytes: 256 << 10 }
 }
 
 /// Returns every layer on every suitable toy disk, with each of its toy parameters; `IMBREX_LAYER=name` selects one
 /// layer.
 #[allow(dead_code)] // each test file uses its own part of this
-pub fn subjects() -> Vec<Subject> {
+pub(crate) fn subjects() -> Vec<Subject> {
     subjects_where(|name| std::env::var("IMBREX_LAYER").is_ok_and(|only| only != name))
 }
 
@@ -59,7 +59,7 @@ pub fn subjects() -> Vec<Subject> {
 /// So a test that writes anywhere and reads everything back is only valid for drive-managed layers; the others have
 /// tests of their own.
 #[allow(dead_code)]
-pub fn drive_managed_subjects() -> Vec<Subject> {
+pub(crate) fn drive_managed_subjects() -> Vec<Subject> {
     let skips = |name: &str| {
         let is_host_managed = registry::named(name).is_some_and(|info| info.host_managed);
         is_host_managed || std::env::var("IMBREX_LAYER").is_ok_and(|only| only != name)
@@ -69,7 +69,7 @@ pub fn drive_managed_subjects() -> Vec<Subject> {
 
 /// Returns the subjects with `layer`.
 #[allow(dead_code)]
-pub fn subjects_of(layer: &str) -> Vec<Subject> {
+pub(crate) fn subjects_of(layer: &str) -> Vec<Subject> {
     subjects_where(|name| name != layer)
 }
 
@@ -97,7 +97,7 @@ fn subjects_where(skips: impl Fn(&str) -> bool) -> Vec<Subject> {
 
 /// Performs random deeds on a new drive, and returns its image.
 #[allow(dead_code)]
-pub fn worked(subject: &Subject, seed: u64, deeds: u32) -> Memory {
+pub(crate) fn worked(subject: &Subject, seed: u64, deeds: u32) -> Memory {
     let (mut drive, mut store) = Store::create(Memory::new(), subject.header.clone()).expect("memory takes it");
     let mut plan = Plan::new();
     for deed in draw(seed, drive.layer.capacity(), 24, deeds) {
@@ -118,6 +118,6 @@ pub fn worked(subject: &Subject, seed: u64, deeds: u32) -> Memory {
 
 /// Returns the first subject with `layer`.
 #[allow(dead_code)]
-pub fn first_subject_of(layer: &str) -> Subject {
+pub(crate) fn first_subject_of(layer: &str) -> Subject {
     subjects_of(layer).swap_remove(0)
 }

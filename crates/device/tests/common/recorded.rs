@@ -15,12 +15,12 @@ use rand_xoshiro::Xoshiro256StarStar;
 use super::{Shared, Subject};
 
 /// Bytes of a sector of a toy.
-pub const SECTOR: usize = 512;
+pub(crate) const SECTOR: usize = 512;
 /// Most sectors of one write.
 const SECTORS_MAX: u64 = 20;
 
 /// An image after an orderly shutdown, and the expected contents of its sectors.
-pub struct Recorded {
+pub(crate) struct Recorded {
     /// The image.
     pub image: Memory,
     /// Version of each sector, or [`LOST`] if the host itself destroyed the sector.
@@ -28,20 +28,20 @@ pub struct Recorded {
 }
 
 /// Opens the drive on `medium`.
-pub fn open(medium: impl Media + 'static, bounds: Bounds) -> Result<EmulatedDrive, DeviceError> {
+pub(crate) fn open(medium: impl Media + 'static, bounds: Bounds) -> Result<EmulatedDrive, DeviceError> {
     let medium: Box<dyn Media> = Box::new(medium);
     Store::open_bounded(medium, "image", bounds, |_| {}).map(EmulatedDrive::new)
 }
 
 /// Returns the bytes of `medium`.
-pub fn bytes_of(mut medium: Memory) -> Vec<u8> {
+pub(crate) fn bytes_of(mut medium: Memory) -> Vec<u8> {
     let mut bytes = vec![0; medium.len() as usize];
     medium.read_at(0, &mut bytes).expect("memory reads");
     bytes
 }
 
 /// Performs `deeds` random deeds on a new drive and shuts it down.
-pub fn recorded(subject: &Subject, seed: u64, deeds: u32, bounds: Bounds) -> Recorded {
+pub(crate) fn recorded(subject: &Subject, seed: u64, deeds: u32, bounds: Bounds) -> Recorded {
     let (medium, mut drive, mut host) = begun(subject, seed, bounds);
     drive = host.work(drive, deeds);
     drive.shut_down().expect("memory takes it");
@@ -50,7 +50,7 @@ pub fn recorded(subject: &Subject, seed: u64, deeds: u32, bounds: Bounds) -> Rec
 }
 
 /// Like [`recorded`], but the process is killed after a flush and some reads.
-pub fn killed(subject: &Subject, seed: u64, deeds: u32) -> Recorded {
+pub(crate) fn killed(subject: &Subject, seed: u64, deeds: u32) -> Recorded {
     let (medium, mut drive, mut host) = begun(subject, seed, Bounds::default());
     drive = host.work(drive, deeds);
     drive.flush().expect("memory takes it");
@@ -69,7 +69,7 @@ fn begun(subject: &Subject, seed: u64, bounds: Bounds) -> (Shared<Memory>, Emula
 }
 
 /// A host that records its writes.
-pub struct Host {
+pub(crate) struct Host {
     random: Xoshiro256StarStar,
     /// Expected version of each sector, as in [`Recorded`].
     pub right: Vec<u64>,
@@ -78,7 +78,7 @@ pub struct Host {
 
 impl Host {
     /// Returns the host of a new drive.
-    pub fn new(drive: &EmulatedDrive, seed: u64) -> Host {
+    pub(crate) fn new(drive: &EmulatedDrive, seed: u64) -> Host {
         let sectors = drive.drive().layer.capacity().0 as usize;
         let is_damaged = drive.drive().disk.recording.leaves_damage_to_host();
         let right = vec![if is_damaged { LOST } else { 0 }; sectors];
@@ -86,12 +86,12 @@ impl Host {
     }
 
     /// Returns the host of a recorded drive.
-    pub fn of(right: Vec<u64>, seed: u64) -> Host {
+    pub(crate) fn of(right: Vec<u64>, seed: u64) -> Host {
         Host { random: Xoshiro256StarStar::seed_from_u64(seed), right, version: 1 << 40 }
     }
 
     /// Performs `deeds` random deeds that suit the kind of drive.
-    pub fn work(&mut self, drive: EmulatedDrive, deeds: u32) -> EmulatedDrive {
+    pub(crate) fn work(&mut self, drive: EmulatedDrive, deeds: u32) -> EmulatedDrive {
         let layer = &drive.drive().layer;
         let (is_host_managed, has_zones) = (layer.is_host_managed(), layer.zones().is_some());
         if has_zones {
@@ -185,7 +185,7 @@ impl Host {
     }
 
     /// Rewrites every sector, in a way that suits the kind of drive.
-    pub fn write_all(&mut self, drive: EmulatedDrive) -> Result<EmulatedDrive, DeviceError> {
+    pub(crate) fn write_all(&mut self, drive: EmulatedDrive) -> Result<EmulatedDrive, DeviceError> {
         let all = self.right.len() as u64;
         if drive.drive().layer.zones().is_none() {
             let mut drive = drive;
@@ -208,7 +208,7 @@ impl Host {
 
 /// Result of reading a drive.
 #[derive(Default)]
-pub struct Readings {
+pub(crate) struct Readings {
     /// Sectors that returned wrong bytes.
     pub wrong: Vec<u64>,
     /// Sectors that should be readable, but failed.
@@ -216,7 +216,7 @@ pub struct Readings {
 }
 
 /// Reads every sector of `drive`: many at once, and one by one if that fails.
-pub fn read_all(drive: &mut EmulatedDrive, right: &[u64]) -> Readings {
+pub(crate) fn read_all(drive: &mut EmulatedDrive, right: &[u64]) -> Readings {
     let (mut readings, mut bytes, window) = (Readings::default(), Vec::new(), 48);
     for first in (0..right.len()).step_by(window) {
         let end = right.len().min(first + window);
@@ -248,7 +248,7 @@ impl Readings {
 }
 
 /// Returns the pieces of an image that are in use.
-pub fn used(image: &Memory) -> Vec<Used> {
+pub(crate) fn used(image: &Memory) -> Vec<Used> {
     let (_, mut store) = Store::open_to_look(image.clone(), "image").expect("it is whole");
     let mut pieces = Vec::new();
     store.for_each_used(&mut |used| pieces.push(used)).expect("memory reads");
@@ -256,7 +256,7 @@ pub fn used(image: &Memory) -> Vec<Used> {
 }
 
 /// Returns the offsets of the two copies of every journal record.
-pub fn journal_places(image: &Memory) -> [Vec<u64>; 2] {
+pub(crate) fn journal_places(image: &Memory) -> [Vec<u64>; 2] {
     let records = used(image).into_iter().filter(|used| used.what == Use::Journal);
     let mut first: Vec<u64> = records.flat_map(|used| (used.offset..used.offset + used.bytes).step_by(64)).collect();
     let second = first.split_off(first.len() / 2);
@@ -264,7 +264,7 @@ pub fn journal_places(image: &Memory) -> [Vec<u64>; 2] {
 }
 
 /// Flips a bit of the byte at `at`.
-pub fn flip(media: &mut Memory, at: u64) {
+pub(crate) fn flip(media: &mut Memory, at: u64) {
     let mut byte = [0];
     media.read_at(at, &mut byte).expect("memory reads");
     media.write_at(at, &[byte[0] ^ 0x10]).expect("memory takes it");

@@ -21,7 +21,7 @@ const FAILURES_MAX: u32 = 3;
 
 /// Zone of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Zone {
+pub(super) struct Zone {
     /// Readable blocks from the start of the zone on, those being written included.
     pub written: u64,
     /// Whether the drive itself keeps the write pointer: then the zone must be reset before it is written again.
@@ -33,7 +33,7 @@ pub struct Zone {
 }
 
 /// Drive of an array.
-pub struct Drive {
+pub(super) struct Drive {
     /// UUID of the device.
     pub uuid: Uuid,
     /// The device, if it is present.
@@ -66,7 +66,7 @@ impl Drive {
     /// Returns the drive `uuid` with `zones` zones from number `first` on. `states` are all zones that the device
     /// reports; it is empty for a drive without zones. A missing drive gets its zones later, from the groups that name
     /// them.
-    pub fn new(
+    pub(super) fn new(
         uuid: Uuid,
         device: Option<Device>,
         zone_blocks: u64,
@@ -94,27 +94,27 @@ impl Drive {
     }
 
     /// Returns this drive with its relation to the array set to `belongs`.
-    pub fn that_belongs(self, belongs: Belongs) -> Drive {
+    pub(super) fn that_belongs(self, belongs: Belongs) -> Drive {
         Drive { belongs, ..self }
     }
 
     /// Returns whether the drive can be written: it is present, has not failed and is not being replaced.
-    pub fn is_there(&self) -> bool {
+    pub(super) fn is_there(&self) -> bool {
         self.device.is_some() && !self.is_lost() && self.belongs == Belongs::Yes
     }
 
     /// Returns whether the drive is absent or has failed, although it belongs to the array or is being replaced.
-    pub fn is_missing(&self) -> bool {
+    pub(super) fn is_missing(&self) -> bool {
         self.belongs != Belongs::No && (self.device.is_none() || self.is_lost())
     }
 
     /// Returns whether the drive belongs to the array, including a drive that is being replaced.
-    pub fn belongs_now(&self) -> bool {
+    pub(super) fn belongs_now(&self) -> bool {
         self.belongs != Belongs::No
     }
 
     /// Returns whether the drive was present at the mount and has failed since.
-    pub fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         self.is_failing || self.is_dead
     }
 
@@ -149,7 +149,7 @@ fn zone_of(state: Option<&ZoneState>, zone_blocks: u64) -> Zone {
 }
 
 /// All drives of an array.
-pub struct Drives {
+pub(super) struct Drives {
     parity: usize,
     width_max: usize,
     drives: Vec<Drive>,
@@ -158,58 +158,58 @@ pub struct Drives {
 
 impl Drives {
     /// Returns the set of `drives`, for groups of up to `width_max` data zones and `parity` parity zones.
-    pub fn new(parity: usize, width_max: usize, drives: Vec<Drive>) -> Drives {
+    pub(super) fn new(parity: usize, width_max: usize, drives: Vec<Drive>) -> Drives {
         Drives { parity, width_max, drives, losses: 0 }
     }
 
     /// Returns all drives in order of their numbers.
-    pub fn all(&self) -> &[Drive] {
+    pub(super) fn all(&self) -> &[Drive] {
         &self.drives
     }
 
     /// Returns drive `number`.
-    pub fn get(&self, number: u8) -> Option<&Drive> {
+    pub(super) fn get(&self, number: u8) -> Option<&Drive> {
         self.drives.get(usize::from(number))
     }
 
     /// Adds `drive` and returns its number.
-    pub fn add(&mut self, drive: Drive) -> u8 {
+    pub(super) fn add(&mut self, drive: Drive) -> u8 {
         self.drives.push(drive);
         (self.drives.len() - 1) as u8
     }
 
     /// Sets the relation of drive `number` to the array.
-    pub fn set_belongs(&mut self, number: u8, belongs: Belongs) {
+    pub(super) fn set_belongs(&mut self, number: u8, belongs: Belongs) {
         self.drives[usize::from(number)].belongs = belongs;
     }
 
     /// Returns the device of drive `number`, if it can be written.
-    pub fn device(&self, number: u8) -> Option<Device> {
+    pub(super) fn device(&self, number: u8) -> Option<Device> {
         self.get(number).filter(|drive| drive.is_there()).and_then(|drive| drive.device.clone())
     }
 
     /// Returns the device of drive `number`, if it can be read: also of a drive that failed only for writing.
-    pub fn reader(&self, number: u8) -> Option<Device> {
+    pub(super) fn reader(&self, number: u8) -> Option<Device> {
         self.get(number).filter(|drive| !drive.is_dead).and_then(|drive| drive.device.clone())
     }
 
     /// Returns a zone, if the drive has it.
-    pub fn zone(&self, at: ZoneOf) -> Option<&Zone> {
+    pub(super) fn zone(&self, at: ZoneOf) -> Option<&Zone> {
         self.get(at.drive)?.zone(at.zone)
     }
 
     /// Returns a zone for modification, if the drive has it.
-    pub fn zone_mut(&mut self, at: ZoneOf) -> Option<&mut Zone> {
+    pub(super) fn zone_mut(&mut self, at: ZoneOf) -> Option<&mut Zone> {
         self.drives.get_mut(usize::from(at.drive))?.zone_mut(at.zone)
     }
 
     /// Returns the number of missing drives.
-    pub fn missing(&self) -> usize {
+    pub(super) fn missing(&self) -> usize {
         self.drives.iter().filter(|drive| drive.is_missing()).count()
     }
 
     /// Returns the free zones that are neither empty nor full.
-    pub fn free_partly_written(&self, zone_blocks: u64) -> Vec<ZoneOf> {
+    pub(super) fn free_partly_written(&self, zone_blocks: u64) -> Vec<ZoneOf> {
         let mut partly = Vec::new();
         for (number, drive) in self.drives.iter().enumerate() {
             let is_partly = |zone: &Zone| zone.has_pointer && zone.written > 0 && zone.written < zone_blocks;
@@ -221,7 +221,7 @@ impl Drives {
 
     /// Takes a zone for a group. Returns whether the zone was free or bad; a zone of a missing drive must not be taken
     /// yet.
-    pub fn claim(&mut self, at: ZoneOf) -> bool {
+    pub(super) fn claim(&mut self, at: ZoneOf) -> bool {
         let Some(drive) = self.drives.get_mut(usize::from(at.drive)) else { return false };
         if drive.device.is_none() {
             return drive.name(at.zone);
@@ -231,7 +231,7 @@ impl Drives {
     }
 
     /// Frees a zone that belongs to no group any more. A bad zone does not become free.
-    pub fn give_back(&mut self, at: ZoneOf) {
+    pub(super) fn give_back(&mut self, at: ZoneOf) {
         let Some(drive) = self.drives.get_mut(usize::from(at.drive)) else { return };
         if drive.device.is_none() {
             drive.named.remove(&at.zone);
@@ -241,7 +241,7 @@ impl Drives {
     }
 
     /// Marks a zone as bad. Several failed writes to one zone count as one failure of the drive.
-    pub fn fail_zone(&mut self, at: ZoneOf) {
+    pub(super) fn fail_zone(&mut self, at: ZoneOf) {
         let Some(drive) = self.drives.get_mut(usize::from(at.drive)) else { return };
         drive.free.remove(&at.zone);
         let was_bad = drive.zone_mut(at.zone).is_some_and(|zone| std::mem::replace(&mut zone.is_bad, true));
@@ -254,7 +254,7 @@ impl Drives {
     }
 
     /// Marks drive `number` as lost for writing, and for reading too if `is_dead`.
-    pub fn lose(&mut self, number: u8, is_dead: bool) {
+    pub(super) fn lose(&mut self, number: u8, is_dead: bool) {
         let drive = &mut self.drives[usize::from(number)];
         drive.is_failing = true;
         drive.is_dead |= is_dead;
@@ -262,7 +262,7 @@ impl Drives {
     }
 
     /// Returns how often a zone or a drive was lost.
-    pub fn losses(&self) -> u64 {
+    pub(super) fn losses(&self) -> u64 {
         self.losses
     }
 
@@ -278,17 +278,17 @@ impl Drives {
     }
 
     /// Returns the number of free zones on the drives that can be written.
-    pub fn free_zones(&self) -> u64 {
+    pub(super) fn free_zones(&self) -> u64 {
         self.free_counts().into_iter().map(u64::from).sum()
     }
 
     /// Returns the number of data zones of the widest group that could be opened now.
-    pub fn widest_now(&self) -> Option<usize> {
+    pub(super) fn widest_now(&self) -> Option<usize> {
         self.widest(&self.free_counts())
     }
 
     /// Returns whether a group of `width` data zones could be opened, and after it `keep` groups of `kept_width`.
-    pub fn can_open(&self, width: usize, keep: u32, kept_width: usize) -> bool {
+    pub(super) fn can_open(&self, width: usize, keep: u32, kept_width: usize) -> bool {
         let mut counts = self.free_counts();
         take_most_free(&mut counts, width + self.parity)
             && (0..keep).all(|_| take_most_free(&mut counts, kept_width + self.parity))
@@ -296,7 +296,7 @@ impl Drives {
 
     /// Returns the widths of all groups that the writable drives could hold if they were empty, each group as wide as
     /// possible.
-    pub fn formable(&self) -> Vec<usize> {
+    pub(super) fn formable(&self) -> Vec<usize> {
         let usable = |drive: &Drive| drive.zones.iter().filter(|zone| !zone.is_bad).count() as u32;
         let mut counts: Vec<u32> =
             self.drives.iter().map(|drive| if drive.is_there() { usable(drive) } else { 0 }).collect();
@@ -309,12 +309,12 @@ impl Drives {
     }
 
     /// Returns the widths of the groups that could be opened now one after the other, each as wide as possible.
-    pub fn free_groups(&self) -> Vec<usize> {
+    pub(super) fn free_groups(&self) -> Vec<usize> {
         self.free_groups_up_to(usize::MAX)
     }
 
     /// Like [`Drives::free_groups`], but returns at most `most` widths.
-    pub fn free_groups_up_to(&self, most: usize) -> Vec<usize> {
+    pub(super) fn free_groups_up_to(&self, most: usize) -> Vec<usize> {
         let (mut counts, mut widths) = (self.free_counts(), Vec::new());
         while let Some(width) = self.widest(&counts).filter(|_| widths.len() < most) {
             take_most_free(&mut counts, width + self.parity);
@@ -325,7 +325,7 @@ impl Drives {
 
     /// Takes a free zone on each of the `columns` drives with the most free zones; `None` if too few drives have any.
     /// The order of the drives is rotated by `turn`, so that parity is spread over the drives.
-    pub fn take(&mut self, columns: usize, turn: u64) -> Option<Vec<ZoneOf>> {
+    pub(super) fn take(&mut self, columns: usize, turn: u64) -> Option<Vec<ZoneOf>> {
         let mut drives = most_free(&self.free_counts(), columns)?;
         drives.sort_unstable();
         drives.rotate_left((turn % columns as u64) as usize);
@@ -338,7 +338,7 @@ impl Drives {
     }
 
     /// Takes a free zone of drive `number`; `None` if there is none or the drive cannot be written.
-    pub fn take_on(&mut self, number: u8) -> Option<ZoneOf> {
+    pub(super) fn take_on(&mut self, number: u8) -> Option<ZoneOf> {
         let drive = self.drives.get_mut(usize::from(number)).filter(|drive| drive.is_there())?;
         drive.free.pop_first().map(|zone| ZoneOf { drive: number, zone })
     }

@@ -51,7 +51,7 @@ pub enum SetAttribute {
 
 impl Core {
     /// Returns the attributes of a file, including changes that are not written yet.
-    pub fn attr(&self, inode: Inode) -> Result<Attr, FsError> {
+    pub(crate) fn attr(&self, inode: Inode) -> Result<Attr, FsError> {
         let namespace = self.namespace.borrow();
         let node = namespace.node(inode)?;
         let mut attributes = node.attributes;

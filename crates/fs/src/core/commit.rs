@@ -21,7 +21,7 @@ const CHECKPOINT_ATTEMPTS: u32 = 8;
 
 /// State of the two slots for checkpoints.
 #[derive(Clone, Copy, Debug)]
-pub struct Checkpoints {
+pub(crate) struct Checkpoints {
     /// Number of the newest valid checkpoint.
     pub number: u64,
     /// Slot of the newest valid checkpoint: 0 or 1.

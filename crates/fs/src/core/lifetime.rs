@@ -24,7 +24,7 @@ const GENERATIONS: u64 = 64;
 
 /// Lookup counts of the kernel, by file.
 #[derive(Default, Debug)]
-pub struct Lookups {
+pub(crate) struct Lookups {
     counts: BTreeMap<Inode, u64>,
     /// Files with a lookup count that had no name at the last check.
     unnamed: BTreeSet<Inode>,
@@ -41,12 +41,12 @@ impl Lookups {
     }
 
     /// Returns whether the kernel has a lookup count for `inode`.
-    pub fn holds(&self, inode: Inode) -> bool {
+    pub(crate) fn holds(&self, inode: Inode) -> bool {
         self.counts.contains_key(&inode)
     }
 
     /// Returns the files without a name that exist only for their lookup count. Some may have been linked again since.
-    pub fn unnamed(&self) -> &BTreeSet<Inode> {
+    pub(crate) fn unnamed(&self) -> &BTreeSet<Inode> {
         &self.unnamed
     }
 

@@ -74,7 +74,7 @@ impl Members {
     /// [`FsError::Format`] if the devices belong to several file systems, two have the same UUID, one differs from its
     /// superblock, or no copy of the metadata is usable. A device that cannot be identified is also an error, unless
     /// another can hold its contents.
-    pub async fn of(devices: &[Device]) -> Result<Members, FsError> {
+    pub(super) async fn of(devices: &[Device]) -> Result<Members, FsError> {
         let (mut found, mut unknown): (Vec<Found>, Vec<FsError>) = (Vec::new(), Vec::new());
         for device in devices {
             match look(device).await {
@@ -113,13 +113,13 @@ impl Members {
     }
 
     /// Returns the names of devices whose copy of the metadata is outdated.
-    pub fn outdated_copies(&self) -> Vec<String> {
+    pub(super) fn outdated_copies(&self) -> Vec<String> {
         let outdated = self.metadata.iter().filter(|(.., is_current)| !is_current);
         outdated.map(|(_, device, _)| device.name().to_string()).collect()
     }
 
     /// Returns a description of each copy of the metadata that is missing.
-    pub fn missing_copies(&self) -> Vec<String> {
+    pub(super) fn missing_copies(&self) -> Vec<String> {
         let members = self.superblock.metadata_members();
         let is_there = |slot: &usize| self.metadata.iter().any(|(there, ..)| there == slot);
         let missing = (0..members.len()).filter(|slot| !is_there(slot));
@@ -129,7 +129,7 @@ impl Members {
     }
 
     /// Returns the spares that were given: drives that wait for a drive of the array to fail.
-    pub fn spares(&self, groups: &Groups) -> Vec<(Uuid, Device)> {
+    pub(super) fn spares(&self, groups: &Groups) -> Vec<(Uuid, Device)> {
         let drives = drives_of(&self.superblock, groups);
         let is_spare = |found: &&Found| found.superblock.own().role == Role::Spare && !drives.contains(&found.uuid());
         self.found.iter().filter(is_spare).map(|found| (found.uuid(), found.device.clone())).collect()
@@ -137,7 +137,7 @@ impl Members {
 
     /// Returns the names of missing spares. A spare that replaced a drive and was then replaced itself is no spare any
     /// more, but no record tells which one it was. So as many spares are left out of the list as later drives are gone.
-    pub fn missing_spares(&self, groups: &Groups) -> Vec<String> {
+    pub(super) fn missing_spares(&self, groups: &Groups) -> Vec<String> {
         let drives = drives_of(&self.superblock, groups);
         let is_there = |uuid: Uuid| drives.contains(&uuid) || self.found.iter().any(|found| found.uuid() == uuid);
         let members = self.superblock.members.iter();
@@ -157,7 +157,7 @@ impl Members {
     /// # Errors
     /// [`FsError::Format`] if the drive is missing, more drives of the array are missing than parity covers, or a drive
     /// does not fit.
-    pub async fn data(&self, groups: &Groups, is_read_only: bool) -> Result<(Data, Vec<String>), FsError> {
+    pub(super) async fn data(&self, groups: &Groups, is_read_only: bool) -> Result<(Data, Vec<String>), FsError> {
         let superblock = &self.superblock;
         let mut uuids = drives_of(superblock, groups);
         let find = |uuid: Uuid| self.found.iter().find(|found| found.uuid() == uuid).map(|found| found.device.clone());

@@ -332,13 +332,13 @@ pub struct Fs(pub(crate) Rc<Core>);
 
 impl Core {
     /// Returns the time of day, in nanoseconds since 1970.
-    pub fn time_ns(&self) -> i64 {
+    pub(crate) fn time_ns(&self) -> i64 {
         self.epoch_ns.saturating_add(i64::try_from(self.clock.now_ns()).unwrap_or(i64::MAX))
     }
 
     /// Applies the changes of one operation to the namespace, and appends their record to the log. Returns the record's
     /// number.
-    pub fn record(&self, changes: &[Change]) -> u64 {
+    pub(crate) fn record(&self, changes: &[Change]) -> u64 {
         // Changes of the store come first in the same record, so that a stripe group is known before an extent lies in
         // it.
         let all = [self.store.drain_changes().as_slice(), changes].concat();
@@ -349,7 +349,7 @@ impl Core {
     }
 
     /// Applies and logs the pending changes of the store, if there are any.
-    pub fn record_store(&self) {
+    pub(crate) fn record_store(&self) {
         let changes = self.store.drain_changes();
         if !changes.is_empty() {
             self.record(&changes);
@@ -358,13 +358,13 @@ impl Core {
 
     /// Returns the number of blocks that one command reads or writes where block `block` lies: [`Bounds::piece_blocks`],
     /// rounded up to whole rows.
-    pub fn piece_blocks_at(&self, block: u64) -> u64 {
+    pub(crate) fn piece_blocks_at(&self, block: u64) -> u64 {
         self.bounds.piece_blocks.next_multiple_of(self.store.row_blocks(block))
     }
 
     /// Waits until the log has room, for a background task or a long command. A full disk of the host never makes it
     /// fail.
-    pub async fn begin_task(&self) -> Result<(), FsError> {
+    pub(crate) async fn begin_task(&self) -> Result<(), FsError> {
         if self.is_read_only { Err(FsError::ReadOnly) } else { self.log.room().await }
     }
 
@@ -372,7 +372,7 @@ impl Core {
     ///
     /// # Errors
     /// [`FsError::ReadOnly`], or [`FsError::HostFull`] if the log has no room while the host's disk is full.
-    pub async fn begin(&self) -> Result<(), FsError> {
+    pub(crate) async fn begin(&self) -> Result<(), FsError> {
         if self.is_read_only {
             return Err(FsError::ReadOnly);
         }
@@ -381,7 +381,7 @@ impl Core {
 
     /// Like [`Core::begin`], for an operation that makes a checkpoint smaller. It may use reserved room of the log if no
     /// checkpoint can be taken.
-    pub async fn begin_to_free(&self) -> Result<(), FsError> {
+    pub(crate) async fn begin_to_free(&self) -> Result<(), FsError> {
         if self.is_read_only {
             return Err(FsError::ReadOnly);
         }
@@ -392,18 +392,18 @@ impl Core {
     }
 
     /// Fails if a checkpoint would have no room for `bytes` more, besides the room reserved for extents that zones cut.
-    pub fn check_metadata_room(&self, bytes: u64) -> Result<(), FsError> {
+    pub(crate) fn check_metadata_room(&self, bytes: u64) -> Result<(), FsError> {
         let kept_back = self.checkpoint_bytes_max / KEPT_BACK;
         self.fits_checkpoint(self.namespace.borrow().encoded_bytes() + bytes + kept_back)
     }
 
     /// Fails if a checkpoint would have no room for the present namespace.
-    pub fn check_checkpoint_room(&self) -> Result<(), FsError> {
+    pub(crate) fn check_checkpoint_room(&self) -> Result<(), FsError> {
         self.fits_checkpoint(self.namespace.borrow().encoded_bytes())
     }
 
     /// Fails if a checkpoint has no room for `bytes` bytes.
-    pub fn fits_checkpoint(&self, bytes: u64) -> Result<(), FsError> {
+    pub(crate) fn fits_checkpoint(&self, bytes: u64) -> Result<(), FsError> {
         if bytes > self.checkpoint_bytes_max { Err(FsError::NoMetadataSpace) } else { Ok(()) }
     }
 }

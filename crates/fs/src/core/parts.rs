@@ -99,7 +99,12 @@ fn record_of(groups: &Groups, number: usize, made: &HotPart) -> HotPartRecord {
 impl HotParts {
     /// Reads the stamps of the parts that `superblock` lists, on the drives of `data`, and determines the state of each
     /// part.
-    pub async fn look(superblock: &Superblock, groups: &Groups, data: &Data, sabotage: Option<Sabotage>) -> HotParts {
+    pub(crate) async fn look(
+        superblock: &Superblock,
+        groups: &Groups,
+        data: &Data,
+        sabotage: Option<Sabotage>,
+    ) -> HotParts {
         let (mut parts, mut first) = (Vec::new(), 0);
         for (number, made) in superblock.hot_parts.iter().enumerate() {
             let HotPartRecord { drive, has_room, generation } = record_of(groups, number, made);
@@ -137,7 +142,7 @@ impl HotParts {
 
     /// Returns the drives of doubted parts in which the metadata name copies. `is_named` returns whether they name one
     /// in a run.
-    pub fn doubted(&self, is_named: impl Fn(Run) -> bool) -> Vec<u8> {
+    pub(crate) fn doubted(&self, is_named: impl Fn(Run) -> bool) -> Vec<u8> {
         let doubted = self.0.iter().filter(|part| part.standing.get() == Standing::Doubted && is_named(part.run));
         doubted.map(|part| part.drive.get()).collect()
     }

@@ -13,7 +13,7 @@ struct Release {
 
 /// Queue of blocks to be freed.
 #[derive(Default)]
-pub struct Releases {
+pub(crate) struct Releases {
     waiting: VecDeque<Release>,
     reads_begun: u64,
     reading: BTreeSet<u64>,
@@ -21,42 +21,42 @@ pub struct Releases {
 
 impl Releases {
     /// Registers a read, and returns its number for [`Releases::end_read`].
-    pub fn begin_read(&mut self) -> u64 {
+    pub(crate) fn begin_read(&mut self) -> u64 {
         self.reads_begun += 1;
         self.reading.insert(self.reads_begun);
         self.reads_begun
     }
 
     /// Ends the read with number `read`.
-    pub fn end_read(&mut self, read: u64) {
+    pub(crate) fn end_read(&mut self, read: u64) {
         self.reading.remove(&read);
     }
 
     /// Queues `runs`, which record `record` frees.
-    pub fn add(&mut self, record: u64, runs: Vec<Run>) {
+    pub(crate) fn add(&mut self, record: u64, runs: Vec<Run>) {
         if !runs.is_empty() {
             self.waiting.push_back(Release { record, reads_before: self.reads_begun, runs });
         }
     }
 
     /// Returns the record for which the blocks wait that were queued last; `None` if no blocks wait.
-    pub fn last_record(&self) -> Option<u64> {
+    pub(crate) fn last_record(&self) -> Option<u64> {
         self.waiting.back().map(|release| release.record)
     }
 
     /// Returns whether blocks wait that records up to `record` free.
-    pub fn has_any_of(&self, record: u64) -> bool {
+    pub(crate) fn has_any_of(&self, record: u64) -> bool {
         self.waiting.front().is_some_and(|release| release.record <= record)
     }
 
     /// Returns the number of waiting blocks before block `end`. The blocks behind are those of the hot zone.
-    pub fn blocks_below(&self, end: u64) -> u64 {
+    pub(crate) fn blocks_below(&self, end: u64) -> u64 {
         let runs = self.waiting.iter().flat_map(|release| &release.runs);
         runs.filter(|run| run.start < end).map(|run| run.blocks).sum()
     }
 
     /// Removes and returns the next runs that may be freed, when records up to `durable` are durable.
-    pub fn next(&mut self, durable: u64) -> Option<Vec<Run>> {
+    pub(crate) fn next(&mut self, durable: u64) -> Option<Vec<Run>> {
         let oldest_read = self.reading.first().copied().unwrap_or(u64::MAX);
         let first = self.waiting.front()?;
         if first.record > durable || first.reads_before >= oldest_read {

@@ -10,7 +10,7 @@ use crate::store::Reservation;
 
 /// A block of a file in memory.
 #[derive(Clone, Debug)]
-pub enum Block {
+pub(crate) enum Block {
     /// Contents of the block.
     Bytes(Box<[u8; BLOCK_BYTES]>),
     /// Zeros, which need no room if the store allows holes.
@@ -19,12 +19,12 @@ pub enum Block {
 
 impl Block {
     /// Returns the bytes of a block of zeros that takes room.
-    pub fn zeros() -> Box<[u8; BLOCK_BYTES]> {
+    pub(crate) fn zeros() -> Box<[u8; BLOCK_BYTES]> {
         vec![0; BLOCK_BYTES].try_into().expect("it has the length of a block")
     }
 
     /// Returns the bytes of the block; `None` for [`Block::Zeros`].
-    pub fn bytes(&self) -> Option<&[u8; BLOCK_BYTES]> {
+    pub(crate) fn bytes(&self) -> Option<&[u8; BLOCK_BYTES]> {
         match self {
             Block::Bytes(bytes) => Some(bytes),
             Block::Zeros => None,
@@ -39,7 +39,7 @@ impl Block {
 /// Blocks of a file that are in memory, by block of the file. Counts the blocks that take room once they are written,
 /// and the runs of neighbours.
 #[derive(Debug, Default)]
-pub struct Blocks {
+pub(crate) struct Blocks {
     blocks: BTreeMap<u32, Block>,
     with_bytes: u64,
     runs: u64,
@@ -47,12 +47,12 @@ pub struct Blocks {
 
 impl Blocks {
     /// Returns the number of blocks.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.blocks.len() as u64
     }
 
     /// Returns the number of runs of neighbouring blocks.
-    pub const fn runs(&self) -> u64 {
+    pub(crate) const fn runs(&self) -> u64 {
         self.runs
     }
 
@@ -64,32 +64,32 @@ impl Blocks {
     }
 
     /// Returns the number of blocks that take room.
-    pub const fn with_bytes(&self) -> u64 {
+    pub(crate) const fn with_bytes(&self) -> u64 {
         self.with_bytes
     }
 
     /// Returns the number of blocks in `range` that take room.
-    pub fn with_bytes_in(&self, range: Range<u32>) -> u64 {
+    pub(crate) fn with_bytes_in(&self, range: Range<u32>) -> u64 {
         self.range(range).filter(|(_, block)| block.takes_room()).count() as u64
     }
 
     /// Returns the blocks in `range`, in order.
-    pub fn range(&self, range: Range<u32>) -> impl Iterator<Item = (u32, &Block)> {
+    pub(crate) fn range(&self, range: Range<u32>) -> impl Iterator<Item = (u32, &Block)> {
         self.blocks.range(range).map(|(at, block)| (*at, block))
     }
 
     /// Returns the numbers of the blocks that take room, in order.
-    pub fn taking_room(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn taking_room(&self) -> impl Iterator<Item = u32> + '_ {
         self.blocks.iter().filter(|(_, block)| block.takes_room()).map(|(at, _)| *at)
     }
 
     /// Returns the block at `at`.
-    pub fn get(&self, at: u32) -> Option<&Block> {
+    pub(crate) fn get(&self, at: u32) -> Option<&Block> {
         self.blocks.get(&at)
     }
 
     /// Puts `block` at `at`, in place of a block that is there.
-    pub fn insert(&mut self, at: u32, block: Block) {
+    pub(crate) fn insert(&mut self, at: u32, block: Block) {
         self.with_bytes += u64::from(block.takes_room());
         match self.blocks.insert(at, block) {
             Some(before) => self.with_bytes -= u64::from(before.takes_room()),
@@ -98,14 +98,14 @@ impl Blocks {
     }
 
     /// Puts `block` at `at`, unless a block is there.
-    pub fn insert_if_none(&mut self, at: u32, block: Block) {
+    pub(crate) fn insert_if_none(&mut self, at: u32, block: Block) {
         if !self.blocks.contains_key(&at) {
             self.insert(at, block);
         }
     }
 
     /// Writes `bytes` to the block at `at`, from its byte `from` on. A block that is not in memory counts as zeros.
-    pub fn write(&mut self, at: u32, from: usize, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, at: u32, from: usize, bytes: &[u8]) {
         if bytes.len() == BLOCK_BYTES && !matches!(self.get(at), Some(Block::Bytes(_))) {
             return self.insert(at, Block::Bytes(bytes.to_vec().try_into().expect("it has the length of a block")));
         }
@@ -114,7 +114,7 @@ impl Blocks {
 
     /// Returns the bytes of the block at `at`; adds a block of zeros if there is none. From then on the block takes
     /// room.
-    pub fn bytes_mut(&mut self, at: u32) -> &mut [u8; BLOCK_BYTES] {
+    pub(crate) fn bytes_mut(&mut self, at: u32) -> &mut [u8; BLOCK_BYTES] {
         self.insert_if_none(at, Block::Zeros);
         let block = self.blocks.get_mut(&at).expect("it was made to be there");
         if !block.takes_room() {
@@ -128,12 +128,12 @@ impl Blocks {
     }
 
     /// Returns all blocks, in order.
-    pub fn into_each(self) -> impl Iterator<Item = (u32, Block)> {
+    pub(crate) fn into_each(self) -> impl Iterator<Item = (u32, Block)> {
         self.blocks.into_iter()
     }
 
     /// Removes the blocks from `at` on, and returns them.
-    pub fn split_off(&mut self, at: u32) -> Blocks {
+    pub(crate) fn split_off(&mut self, at: u32) -> Blocks {
         let blocks = self.blocks.split_off(&at);
         let with_bytes = blocks.values().filter(|block| block.takes_room()).count() as u64;
         self.with_bytes -= with_bytes;
@@ -149,7 +149,7 @@ impl Blocks {
     ///
     /// # Panics
     /// If a block of `others` is here already.
-    pub fn append(&mut self, mut others: Blocks) {
+    pub(crate) fn append(&mut self, mut others: Blocks) {
         let blocks = self.blocks.len() + others.blocks.len();
         self.blocks.append(&mut others.blocks);
         self.with_bytes += others.with_bytes;
@@ -170,7 +170,7 @@ fn runs_of(blocks: &BTreeMap<u32, Block>) -> u64 {
 
 /// Staged data of a file: changes in memory that are not yet written.
 #[derive(Debug, Default)]
-pub struct Staged {
+pub(crate) struct Staged {
     /// Changed blocks.
     pub blocks: Blocks,
     /// Size of the file, in bytes.
@@ -202,7 +202,7 @@ pub struct Staged {
 impl Staged {
     /// Sets the size of the file. If all changes are appends, also notes a size in whole blocks: in place of the last
     /// one, if that is less than `apart` bytes larger than the one before it.
-    pub fn note_size(&mut self, size: u64, apart: u64) {
+    pub(crate) fn note_size(&mut self, size: u64, apart: u64) {
         self.size = size;
         if !self.is_appended {
             return self.whole_sizes.clear();
@@ -218,14 +218,14 @@ impl Staged {
     }
 
     /// Returns the last size in whole blocks that was noted, in bytes; 0 if there is none.
-    pub fn whole_size(&self) -> u64 {
+    pub(crate) fn whole_size(&self) -> u64 {
         self.whole_sizes.back().copied().unwrap_or_default()
     }
 }
 
 /// Early writes of a file: blocks that are written to its reserved room, from the first one on, while more is appended.
 #[derive(Debug, Default)]
-pub struct Ahead {
+pub(crate) struct Ahead {
     /// Block of the device where the first block of the file lies.
     pub start: u64,
     /// Number of restarts. Writes that began before the last restart do not count.
@@ -241,19 +241,19 @@ pub struct Ahead {
 impl Ahead {
     /// Restarts early writes because the file gets other room, at block `start`. They begin when the file has twice as
     /// many blocks as were begun. So at most twice as many blocks are written in vain as are written in the end.
-    pub fn move_to(&mut self, start: u64) {
+    pub(crate) fn move_to(&mut self, start: u64) {
         let not_before = self.not_before.max(2 * self.begun as u64);
         *self = Ahead { start, generation: self.generation + 1, not_before, ..Ahead::default() };
     }
 
     /// Takes the early writes out and returns them. New ones begin at the first block again, in the same reservation.
-    pub fn take(&mut self) -> Ahead {
+    pub(crate) fn take(&mut self) -> Ahead {
         let next = Ahead { start: self.start, generation: self.generation + 1, ..Ahead::default() };
         std::mem::replace(self, next)
     }
 
     /// Drops the early writes after an error. No new ones begin before the file is written back.
-    pub fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         self.take();
         self.not_before = u64::MAX;
     }
@@ -261,7 +261,7 @@ impl Ahead {
 
 /// A file that is open, or has staged data, or both.
 #[derive(Default)]
-pub struct Open {
+pub(crate) struct Open {
     /// Number of open handles.
     pub handles: Cell<u32>,
     /// Lock of the file, for one task at a time that changes the file or writes it back.
@@ -286,7 +286,7 @@ pub struct Open {
 }
 
 /// Guard of a task that waits for room, until it is dropped.
-pub struct WaitsForRoom<'a>(&'a Cell<u32>);
+pub(crate) struct WaitsForRoom<'a>(&'a Cell<u32>);
 
 impl Drop for WaitsForRoom<'_> {
     fn drop(&mut self) {
@@ -296,35 +296,35 @@ impl Drop for WaitsForRoom<'_> {
 
 impl Open {
     /// Registers that a task that changes the file waits for room, until the guard is dropped.
-    pub fn wait_for_room(&self) -> WaitsForRoom<'_> {
+    pub(crate) fn wait_for_room(&self) -> WaitsForRoom<'_> {
         self.waiting_for_room.set(self.waiting_for_room.get() + 1);
         WaitsForRoom(&self.waiting_for_room)
     }
 
     /// Returns whether a task that changes the file waits for room. Others that wait for room must not wait for the
     /// file's lock.
-    pub fn waits_for_room(&self) -> bool {
+    pub(crate) fn waits_for_room(&self) -> bool {
         self.waiting_for_room.get() > 0
     }
 
     /// Waits until no other task changes the file or writes it back, and returns the guards of both locks.
-    pub async fn enter(&self) -> (MutexGuard, MutexGuard) {
+    pub(crate) async fn enter(&self) -> (MutexGuard, MutexGuard) {
         (self.gate.enter().await, self.appends.enter().await)
     }
 
     /// Returns whether a task changes the file or writes it back, or is about to.
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.gate.is_busy() || self.appends.is_busy()
     }
 
     /// Returns the data that the holder of `gate` writes back: those in `in_flight` if there are any, else those in
     /// `staged`.
-    pub fn going(&self) -> &RefCell<Option<Staged>> {
+    pub(crate) fn going(&self) -> &RefCell<Option<Staged>> {
         if self.in_flight.borrow().is_some() { &self.in_flight } else { &self.staged }
     }
 
     /// Calls `look` with the blocks in memory from `at` on, and with the block where they end, `end` at most.
-    pub fn look_at<T>(&self, at: u64, end: u64, look: impl FnOnce(Option<&Blocks>, u64) -> T) -> T {
+    pub(crate) fn look_at<T>(&self, at: u64, end: u64, look: impl FnOnce(Option<&Blocks>, u64) -> T) -> T {
         if let Some(leaving) = self.in_flight.borrow().as_ref() {
             let leaving_end = leaving.size / BLOCK_BYTES as u64;
             if at < leaving_end {
@@ -335,14 +335,14 @@ impl Open {
     }
 
     /// Returns whether a write at byte `offset` only appends behind the data that are being written.
-    pub fn goes_on_at(&self, offset: u64) -> bool {
+    pub(crate) fn goes_on_at(&self, offset: u64) -> bool {
         let is_behind = |place: &RefCell<Option<Staged>>| place.borrow().as_ref().is_some_and(|it| offset >= it.size);
         is_behind(&self.in_flight) || (self.is_ahead.get() && is_behind(&self.staged))
     }
 
     /// Returns whether no task needs this state any more: the file has no handle and no staged data, and its locks are
     /// free.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.handles.get() == 0 && self.staged.borrow().is_none() && !self.is_busy()
     }
 }

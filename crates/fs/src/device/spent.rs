@@ -91,12 +91,12 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Returns the use so far.
-    pub fn spent(&self) -> ByCause {
+    pub(super) fn spent(&self) -> ByCause {
         self.spent
     }
 
     /// Records that operation `number` was submitted for `cause`.
-    pub fn ask(&mut self, number: u64, operation: &Operation, cause: Cause) {
+    pub(super) fn ask(&mut self, number: u64, operation: &Operation, cause: Cause) {
         let mut shares = Shares::default();
         shares[cause as usize] = 1;
         match operation {
@@ -122,7 +122,7 @@ impl Ledger {
     }
 
     /// Records that the device is given an operation.
-    pub fn begin(&mut self, now_ns: u64) {
+    pub(super) fn begin(&mut self, now_ns: u64) {
         if self.under_way == 0 {
             self.charged_ns = now_ns;
         }
@@ -130,7 +130,7 @@ impl Ledger {
     }
 
     /// Charges the time of an answered operation. `numbers` are that operation and the writes merged into it.
-    pub fn answer(&mut self, now_ns: u64, numbers: impl Iterator<Item = u64>) {
+    pub(super) fn answer(&mut self, now_ns: u64, numbers: impl Iterator<Item = u64>) {
         assert!(self.under_way > 0, "the device answered an operation while none was in flight");
         self.under_way -= 1;
         let mut shares = Shares::default();

@@ -21,7 +21,7 @@ use crate::error::FsError;
 use crate::format::change::Inode;
 
 /// Numbers that must be free before one of them is used again.
-pub const FREE_MIN: usize = 1024;
+pub(super) const FREE_MIN: usize = 1024;
 /// Ceiling of a store that recorded none. Until format 8 a generation was a count of seconds since 1970 and of files,
 /// which stays below this value until 2038.
 const CEILING_UNRECORDED: u64 = 1 << 31;
@@ -37,7 +37,7 @@ struct Free {
 
 /// Free inode numbers, and the bounds of generations.
 #[derive(Default, Debug)]
-pub struct Numbers {
+pub(super) struct Numbers {
     free: BTreeMap<Inode, Free>,
     /// Free numbers in the order in which they were freed.
     by_turn: BTreeMap<u64, Inode>,
@@ -54,12 +54,12 @@ pub struct Numbers {
 
 impl Numbers {
     /// Returns a generation above all that were ever given.
-    pub fn ceiling(&self) -> u64 {
+    pub(super) fn ceiling(&self) -> u64 {
         self.recorded.unwrap_or(CEILING_UNRECORDED).max(self.latest + 1)
     }
 
     /// Returns the recorded ceiling, if there is one.
-    pub fn recorded(&self) -> Option<u64> {
+    pub(super) fn recorded(&self) -> Option<u64> {
         self.recorded
     }
 

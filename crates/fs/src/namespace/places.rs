@@ -11,14 +11,14 @@ use super::table::Table;
 use crate::format::change::Inode;
 
 /// A name: its directory, and its cookie in that directory.
-pub type Place = (Inode, u64);
+pub(super) type Place = (Inode, u64);
 
 /// A [`Place`] as it is stored, in less memory: no directory has number 0.
 type Kept = (NonZeroU32, u64);
 
 /// Names of all files.
 #[derive(Default, Debug)]
-pub struct Places {
+pub(super) struct Places {
     /// The name given last, by inode.
     first: Table<Kept>,
     /// The other names, for the few files with several. The name given last is at the end.
@@ -27,12 +27,12 @@ pub struct Places {
 
 impl Places {
     /// Returns the name of a file that was given last.
-    pub fn get(&self, inode: Inode) -> Option<Place> {
+    pub(super) fn get(&self, inode: Inode) -> Option<Place> {
         self.first.get(inode).map(|(directory, cookie)| (directory.get(), *cookie))
     }
 
     /// Adds a name of a file.
-    pub fn add(&mut self, inode: Inode, place: Place) {
+    pub(super) fn add(&mut self, inode: Inode, place: Place) {
         let before = self.get(inode);
         self.put(inode, Some(place));
         if let Some(before) = before.filter(|before| *before != place) {
@@ -48,7 +48,7 @@ impl Places {
     }
 
     /// Removes one name of a file. The name given last becomes the most recent of those left.
-    pub fn remove(&mut self, inode: Inode, place: Place) {
+    pub(super) fn remove(&mut self, inode: Inode, place: Place) {
         let is_first = self.get(inode) == Some(place);
         let others = self.more.get_mut(&inode);
         if is_first {
@@ -63,7 +63,7 @@ impl Places {
     }
 
     /// Removes all names of a file.
-    pub fn forget(&mut self, inode: Inode) {
+    pub(super) fn forget(&mut self, inode: Inode) {
         self.first.remove(inode);
         self.more.remove(&inode);
     }

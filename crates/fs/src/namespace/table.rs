@@ -16,7 +16,7 @@ const FEW: usize = 1024;
 
 /// Table of entries by inode number.
 #[derive(Debug)]
-pub struct Table<T> {
+pub(super) struct Table<T> {
     near: Vec<Option<T>>,
     far: BTreeMap<Inode, T>,
     /// Number of entries.
@@ -31,7 +31,7 @@ impl<T> Default for Table<T> {
 
 impl<T> Table<T> {
     /// Returns the entry of number `inode`.
-    pub fn get(&self, inode: Inode) -> Option<&T> {
+    pub(super) fn get(&self, inode: Inode) -> Option<&T> {
         match self.near.get(inode as usize) {
             Some(found) => found.as_ref(),
             None => self.far.get(&inode),
@@ -39,7 +39,7 @@ impl<T> Table<T> {
     }
 
     /// Returns the entry of number `inode` for changes.
-    pub fn get_mut(&mut self, inode: Inode) -> Option<&mut T> {
+    pub(super) fn get_mut(&mut self, inode: Inode) -> Option<&mut T> {
         match self.near.get_mut(inode as usize) {
             Some(found) => found.as_mut(),
             None => self.far.get_mut(&inode),
@@ -47,17 +47,17 @@ impl<T> Table<T> {
     }
 
     /// Returns the number of entries.
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.count
     }
 
     /// Returns a free number: the one behind the numbers in the vector.
-    pub fn end(&self) -> usize {
+    pub(super) fn end(&self) -> usize {
         self.near.len()
     }
 
     /// Inserts an entry, and returns the entry that `inode` had before.
-    pub fn insert(&mut self, inode: Inode, what: T) -> Option<T> {
+    pub(super) fn insert(&mut self, inode: Inode, what: T) -> Option<T> {
         let index = inode as usize;
         if index > self.near.len() && index >= SPARSE * (self.count + 1) + FEW {
             let before = self.far.insert(inode, what);
@@ -83,7 +83,7 @@ impl<T> Table<T> {
     }
 
     /// Removes and returns the entry of number `inode`.
-    pub fn remove(&mut self, inode: Inode) -> Option<T> {
+    pub(super) fn remove(&mut self, inode: Inode) -> Option<T> {
         let found = match self.near.get_mut(inode as usize) {
             Some(found) => found.take(),
             None => self.far.remove(&inode),
@@ -93,7 +93,7 @@ impl<T> Table<T> {
     }
 
     /// Returns all entries with numbers from `first` on, in order.
-    pub fn from(&self, first: Inode) -> impl Iterator<Item = (Inode, &T)> {
+    pub(super) fn from(&self, first: Inode) -> impl Iterator<Item = (Inode, &T)> {
         let start = (first as usize).min(self.near.len());
         let near = self.near[start..].iter().enumerate();
         let near = near.filter_map(move |(at, found)| found.as_ref().map(|found| ((start + at) as Inode, found)));

@@ -10,7 +10,7 @@ use crate::format::record::FileRecord;
 
 /// A file as it is recovered.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Contents {
+pub(super) struct Contents {
     /// Record of the file at the chosen moment.
     pub record: FileRecord,
     /// Extents in the order of the file's blocks.
@@ -23,7 +23,7 @@ pub struct Contents {
 
 /// Returns the contents of a file at the newest moment of which every block was found. If there is none, the newest
 /// moment is used, with missing blocks.
-pub fn of(versions: &Versions) -> Contents {
+pub(super) fn of(versions: &Versions) -> Contents {
     let mut runs = versions.runs.clone();
     // The newest first. Any one of several copies will do.
     runs.sort_unstable_by_key(|run| (std::cmp::Reverse(run.sequence), run.at, run.start));

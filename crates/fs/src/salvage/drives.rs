@@ -20,7 +20,7 @@ use crate::journal::mirror::Mirror;
 use crate::namespace::Namespace;
 
 /// A given drive, and its UUID.
-pub struct Given {
+pub(super) struct Given {
     device: Device,
     uuid: Uuid,
     /// First zone that belongs to the array, according to the drive's own superblock.
@@ -30,7 +30,7 @@ pub struct Given {
 }
 
 /// The array, as far as its drives are given.
-pub struct Assembled {
+pub(super) struct Assembled {
     /// The array itself.
     pub array: Array,
     /// Changes for the drives that the array was not made with, and for the removed ones.
@@ -39,7 +39,7 @@ pub struct Assembled {
 
 impl Assembled {
     /// Returns the numbers of the groups, in the order in which the groups were opened.
-    pub fn in_order(&self) -> Vec<u32> {
+    pub(super) fn in_order(&self) -> Vec<u32> {
         let mut groups: Vec<(u64, u32)> =
             self.array.groups().iter().map(|(group, layout, _)| (layout.sequence, *group)).collect();
         groups.sort_unstable();
@@ -51,7 +51,11 @@ impl Assembled {
 /// data.
 ///
 /// # Errors Fails if nothing can be salvaged. Without `force` it also fails if metadata can be read.
-pub async fn look_at(drives: &[Device], metadata: &Device, force: bool) -> Result<(Superblock, Vec<Given>), FsError> {
+pub(super) async fn look_at(
+    drives: &[Device],
+    metadata: &Device,
+    force: bool,
+) -> Result<(Superblock, Vec<Given>), FsError> {
     let mut found: Vec<(Superblock, Device)> = Vec::new();
     for device in drives {
         let superblock = look(device).await?;
@@ -127,7 +131,7 @@ fn own_role(superblock: &Superblock) -> Role {
 }
 
 /// A zone with a header.
-pub struct Zone {
+pub(super) struct Zone {
     /// Header of the zone.
     pub header: ZoneHeader,
     /// UUID of the drive with the zone.
@@ -141,7 +145,7 @@ pub struct Zone {
 
 /// Assembles the array from the given drives, with the groups of which enough zones were found. The other groups are
 /// counted.
-pub async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assembled, Salvaged), FsError> {
+pub(super) async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assembled, Salvaged), FsError> {
     let shape = superblock.shape.expect("it was looked at");
     let (mut zones, mut unknown, mut salvaged) = (Vec::new(), BTreeMap::new(), Salvaged::default());
     let there: Vec<Geometry> = given.iter().map(|drive| drive.device.geometry()).collect();

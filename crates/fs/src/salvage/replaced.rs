@@ -12,13 +12,13 @@ use uuid::Uuid;
 use super::drives::Zone;
 
 /// Returns the numbers of the drives that were replaced, according to the headers of zones.
-pub fn gone(zones: &[Zone]) -> BTreeSet<u8> {
+pub(super) fn gone(zones: &[Zone]) -> BTreeSet<u8> {
     zones.iter().flat_map(|zone| zone.header.gone.iter().copied()).collect()
 }
 
 /// Removes the zones to be ignored from `zones`, and returns the replaced drives among those given. The value of a
 /// drive is true if some of its zones are needed.
-pub fn leave_out(
+pub(super) fn leave_out(
     zones: &mut Vec<Zone>,
     gone: &BTreeSet<u8>,
     numbers: &BTreeMap<Uuid, u8>,

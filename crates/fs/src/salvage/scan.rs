@@ -25,7 +25,7 @@ enum Block {
 }
 
 /// Scan of one stripe group.
-pub struct Scan<'a> {
+pub(super) struct Scan<'a> {
     array: &'a Array,
     start: u64,
     layout: GroupLayout,
@@ -37,7 +37,7 @@ pub struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     /// Returns a scan of group `group` of `array`.
-    pub fn of(array: &'a Array, group: u32) -> Scan<'a> {
+    pub(super) fn of(array: &'a Array, group: u32) -> Scan<'a> {
         let layout = array.layout(group).expect("it is one of the array's groups");
         let start = u64::from(group) * array.shape().stride();
         Scan { array, start, layout, blocks: Vec::new(), units: Vec::new(), strange: Vec::new() }
@@ -45,7 +45,7 @@ impl<'a> Scan<'a> {
 
     /// Reads the group, and adds everything found to `everything`. The checksums of valid blocks are written to
     /// `checksums`.
-    pub async fn read(
+    pub(super) async fn read(
         mut self,
         checksums: &Checksums,
         everything: &mut Everything,

@@ -33,7 +33,7 @@ struct Plant<'a> {
 }
 
 /// Adds all files and directories to `namespace`, which must be empty.
-pub fn plant(
+pub(super) fn plant(
     namespace: &mut Namespace,
     everything: &Everything,
     contents: BTreeMap<(Inode, u32), Contents>,

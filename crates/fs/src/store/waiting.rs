@@ -16,7 +16,7 @@ use crate::executor::{Signal, select};
 
 /// The queue of writers that wait for space.
 #[derive(Default)]
-pub struct Waiting {
+pub(super) struct Waiting {
     /// Signals that space was made or an allocation ended.
     pub has_room: Signal,
     needs_cleaning: Signal,
@@ -90,7 +90,7 @@ impl Waiting {
     /// # Errors
     ///
     /// [`FsError::NoSpace`] if the cleaner found nothing to gain and `has_leases` returns false.
-    pub async fn until<T>(
+    pub(super) async fn until<T>(
         &self,
         mut attempt: impl AsyncFnMut() -> Option<T>,
         is_busy: impl Fn() -> bool,
@@ -132,23 +132,23 @@ impl Waiting {
     }
 
     /// Asks the cleaner to look for a victim.
-    pub fn ask(&self) {
+    pub(super) fn ask(&self) {
         self.is_asked.set(true);
         self.needs_cleaning.give();
     }
 
     /// Returns whether the queue has a writer, which waits or is about to try again.
-    pub fn is_queued(&self) -> bool {
+    pub(super) fn is_queued(&self) -> bool {
         !self.queue.borrow().is_empty()
     }
 
     /// Returns whether any writer waits for the cleaner.
-    pub fn is_anybody(&self) -> bool {
+    pub(super) fn is_anybody(&self) -> bool {
         self.waiting.get() > 0
     }
 
     /// Waits until a writer asks for space that only cleaning can make.
-    pub async fn cleaning_needed(&self) {
+    pub(super) async fn cleaning_needed(&self) {
         loop {
             let asked = self.needs_cleaning.next();
             if self.is_asked.replace(false) {
@@ -159,7 +159,7 @@ impl Waiting {
     }
 
     /// Reports that the cleaner found nothing to gain: waiting writers must give up.
-    pub fn cleaning_failed(&self) {
+    pub(super) fn cleaning_failed(&self) {
         self.gave_up.set(self.gave_up.get() + 1);
         self.cleaning_fails.give();
     }

@@ -13,16 +13,16 @@ use super::pieces::{self, HEAD_BYTES, Kind, Piece};
 const ALTERATIONS_MAX: u64 = 4;
 
 /// Random generator for all choices.
-pub struct Chooser(Xoshiro256PlusPlus);
+pub(crate) struct Chooser(Xoshiro256PlusPlus);
 
 impl Chooser {
     /// Returns a generator with this seed.
-    pub fn new(seed: u64) -> Chooser {
+    pub(crate) fn new(seed: u64) -> Chooser {
         Chooser(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
     /// Returns a random number below `end`.
-    pub fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0.next_u64() % end.max(1)
     }
 
@@ -37,7 +37,7 @@ impl Chooser {
 }
 
 /// Alters `contents`; returns a description of each alteration.
-pub fn craft(contents: &mut [Contents], chooser: &mut Chooser) -> Vec<String> {
+pub(crate) fn craft(contents: &mut [Contents], chooser: &mut Chooser) -> Vec<String> {
     let mut done = Vec::new();
     for _ in 0..1 + chooser.below(ALTERATIONS_MAX) {
         let pieces = pieces::of(contents);

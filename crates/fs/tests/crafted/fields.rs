@@ -7,7 +7,7 @@ use super::pieces::{Kind, Piece};
 
 /// A number in a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Field {
+pub(crate) struct Field {
     /// Offset of the first byte.
     pub at: usize,
     /// Number of bytes.
@@ -16,19 +16,19 @@ pub struct Field {
 
 impl Field {
     /// Returns the value.
-    pub fn get(&self, bytes: &[u8]) -> u64 {
+    pub(crate) fn get(&self, bytes: &[u8]) -> u64 {
         bytes[self.at..self.at + self.width].iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
     /// Sets the value; one that is too large loses its high bytes.
-    pub fn set(&self, bytes: &mut [u8], value: u64) {
+    pub(crate) fn set(&self, bytes: &mut [u8], value: u64) {
         bytes[self.at..self.at + self.width].copy_from_slice(&value.to_le_bytes()[..self.width]);
     }
 }
 
 /// Contents of a piece.
 #[derive(Clone, Default, Debug)]
-pub struct Parsed {
+pub(crate) struct Parsed {
     /// Numbers.
     pub fields: Vec<Field>,
     /// Changes, or entries of a unit.
@@ -45,7 +45,7 @@ struct Walk<'a> {
 }
 
 /// Returns the contents of `piece`, as far as they are known.
-pub fn of(piece: &Piece) -> Parsed {
+pub(crate) fn of(piece: &Piece) -> Parsed {
     let body = piece.body();
     let mut walk = Walk { bytes: &piece.bytes, at: body.start, end: body.end, parsed: Parsed::default() };
     let heads: &[(usize, usize)] = match piece.kind {

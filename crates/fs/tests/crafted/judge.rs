@@ -39,7 +39,7 @@ const SALVAGE_BLOCKS: u64 = 4096;
 
 /// An action on a crafted store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Action {
+pub(crate) enum Action {
     /// Reads everything, like `imbrex fs check` and `imbrex fs dump`.
     Check,
     /// Mounts, reads, works, unmounts and mounts again.
@@ -51,11 +51,11 @@ pub enum Action {
 }
 
 /// All actions.
-pub const ACTIONS: [Action; 4] = [Action::Check, Action::Work, Action::Scrub, Action::Salvage];
+pub(crate) const ACTIONS: [Action; 4] = [Action::Check, Action::Work, Action::Scrub, Action::Salvage];
 
 /// Performs the action on devices with `contents`, which may have altered frames of the log. Returns whether it found
 /// no error; the message describes a wrong reaction.
-pub fn judge(
+pub(crate) fn judge(
     seed: u64,
     trial: &Trial,
     (contents, has_frames): (&[Contents], bool),

@@ -25,7 +25,7 @@ static ACTIONS: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// The system's allocator with a limit.
-pub struct Bounded;
+pub(crate) struct Bounded;
 
 // SAFETY: every call is passed unchanged to the system's allocator; counting touches none of its memory. No safe crate
 // limits the memory of a process and lets it print why it ended.
@@ -66,13 +66,13 @@ fn end(why: &str) -> ! {
 }
 
 /// Marks the beginning of an action of `seed`.
-pub fn begin(seed: u64) {
+pub(crate) fn begin(seed: u64) {
     SEED.store(seed, Ordering::Relaxed);
     ACTIONS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Starts a thread that checks that actions end.
-pub fn watch() {
+pub(crate) fn watch() {
     static WATCH: std::sync::Once = std::sync::Once::new();
     WATCH.call_once(|| {
         std::thread::spawn(|| {
@@ -88,19 +88,19 @@ pub fn watch() {
 }
 
 /// Marks that all actions are over.
-pub fn over() {
+pub(crate) fn over() {
     SEED.store(u64::MAX, Ordering::Relaxed);
 }
 
 /// A device that counts its operations together with those of other devices.
-pub struct Limited<B> {
+pub(crate) struct Limited<B> {
     inner: B,
     operations: Rc<Cell<u64>>,
 }
 
 impl<B> Limited<B> {
     /// Returns a counting device in front of `inner`.
-    pub fn new(inner: B, operations: &Rc<Cell<u64>>) -> Limited<B> {
+    pub(crate) fn new(inner: B, operations: &Rc<Cell<u64>>) -> Limited<B> {
         Limited { inner, operations: operations.clone() }
     }
 }

@@ -13,7 +13,7 @@ use imbrex_fs::format::superblock::{Role, Superblock};
 
 /// Kind of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// The superblock of a device.
     Superblock,
     /// The header of a checkpoint.
@@ -34,7 +34,7 @@ pub enum Kind {
 
 /// A piece and its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Piece {
+pub(crate) struct Piece {
     /// Kind.
     pub kind: Kind,
     /// Index of the device.
@@ -48,7 +48,7 @@ pub struct Piece {
 }
 
 /// Bytes before the contents of a frame or a chunk.
-pub const HEAD_BYTES: usize = 40;
+pub(crate) const HEAD_BYTES: usize = 40;
 
 fn number(bytes: &[u8], at: usize, width: usize) -> u64 {
     bytes[at..at + width].iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
@@ -56,7 +56,7 @@ fn number(bytes: &[u8], at: usize, width: usize) -> u64 {
 
 impl Piece {
     /// Returns the range of the contents, behind magic number, checksum and length.
-    pub fn body(&self) -> std::ops::Range<usize> {
+    pub(crate) fn body(&self) -> std::ops::Range<usize> {
         match self.kind {
             Kind::Superblock | Kind::ZoneHeader | Kind::Stamp => 16..BLOCK_BYTES,
             Kind::Header | Kind::Chunk | Kind::Frame => {
@@ -68,7 +68,7 @@ impl Piece {
     }
 
     /// Computes and sets the checksum.
-    pub fn seal(&mut self) {
+    pub(crate) fn seal(&mut self) {
         let (at, end) = match self.kind {
             Kind::Superblock | Kind::ZoneHeader | Kind::Stamp => (12, BLOCK_BYTES),
             Kind::Header | Kind::Chunk | Kind::Frame => (4, self.body().end),
@@ -87,7 +87,7 @@ impl Piece {
     }
 
     /// Seals the piece and writes it back.
-    pub fn put(&mut self, contents: &mut [Contents]) {
+    pub(crate) fn put(&mut self, contents: &mut [Contents]) {
         self.seal();
         for (block, bytes) in self.blocks.iter().zip(self.bytes.chunks(BLOCK_BYTES)) {
             contents[self.device].corrupt(*block, |to| to.copy_from_slice(bytes));
@@ -104,7 +104,7 @@ fn at_place(place: &Place, block: u64) -> u64 {
 }
 
 /// Returns all pieces of a store on these devices.
-pub fn of(contents: &[Contents]) -> Vec<Piece> {
+pub(crate) fn of(contents: &[Contents]) -> Vec<Piece> {
     let mut found = Vec::new();
     for (device, holds) in contents.iter().enumerate() {
         for block in holds.used_blocks() {
@@ -157,7 +157,7 @@ fn of_metadata(device: usize, holds: &Contents) -> Vec<Piece> {
 }
 
 /// Returns the indices of the pieces by kind.
-pub fn by_kind(pieces: &[Piece]) -> BTreeMap<Kind, Vec<usize>> {
+pub(crate) fn by_kind(pieces: &[Piece]) -> BTreeMap<Kind, Vec<usize>> {
     let mut kinds: BTreeMap<Kind, Vec<usize>> = BTreeMap::new();
     for (index, piece) in pieces.iter().enumerate() {
         kinds.entry(piece.kind).or_default().push(index);

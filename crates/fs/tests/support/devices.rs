@@ -9,7 +9,7 @@ use std::rc::Rc;
 use imbrex_fs::device::{BLOCK_BYTES, Backend, DeviceFault, Geometry, Operation, Outcome};
 
 /// A device that counts operations.
-pub struct Counting<B> {
+pub(crate) struct Counting<B> {
     inner: B,
     /// Sizes of all writes, blocks.
     pub operations: Rc<RefCell<Vec<u64>>>,
@@ -19,7 +19,7 @@ pub struct Counting<B> {
 
 impl<B> Counting<B> {
     /// Returns a counting device in front of `inner`.
-    pub fn new(inner: B) -> Counting<B> {
+    pub(crate) fn new(inner: B) -> Counting<B> {
         Counting { inner, operations: Rc::default(), at_once: Rc::default() }
     }
 }
@@ -55,7 +55,7 @@ impl<B: Backend> Backend for Counting<B> {
 }
 
 /// A model device with service times. It serves one operation at a time, in order.
-pub struct Late<B> {
+pub(crate) struct Late<B> {
     inner: B,
     /// Returns the service time of the next operation.
     next_ns: Box<dyn FnMut() -> u64>,
@@ -65,12 +65,12 @@ pub struct Late<B> {
 
 impl<B> Late<B> {
     /// Wraps `inner`; each operation takes `each_ns`.
-    pub fn new(inner: B, each_ns: u64) -> Late<B> {
+    pub(crate) fn new(inner: B, each_ns: u64) -> Late<B> {
         Late::with_times(inner, move || each_ns)
     }
 
     /// Wraps `inner`; `next_ns` returns the service time of each operation in turn.
-    pub fn with_times(inner: B, next_ns: impl FnMut() -> u64 + 'static) -> Late<B> {
+    pub(crate) fn with_times(inner: B, next_ns: impl FnMut() -> u64 + 'static) -> Late<B> {
         Late { inner, next_ns: Box::new(next_ns), free_at_ns: 0, answers: VecDeque::new() }
     }
 }
@@ -104,7 +104,7 @@ impl<B: Backend> Backend for Late<B> {
 }
 
 /// A device that fails writes to a range of its blocks.
-pub struct Refusing<B> {
+pub(crate) struct Refusing<B> {
     inner: B,
     /// Range of the blocks whose writes fail; a test can change it.
     pub refused: Rc<RefCell<std::ops::Range<u64>>>,
@@ -113,7 +113,7 @@ pub struct Refusing<B> {
 
 impl<B> Refusing<B> {
     /// Returns a device in front of `inner`; no write fails yet.
-    pub fn new(inner: B) -> Refusing<B> {
+    pub(crate) fn new(inner: B) -> Refusing<B> {
         Refusing { inner, refused: Rc::new(RefCell::new(0..0)), answers: Vec::new() }
     }
 }

@@ -10,12 +10,12 @@ use imbrex_fs::verify::{Toy, scripts};
 use imbrex_fs::{Bounds, Executor, Fs};
 
 /// Returns a setting `IMBREX_FS_…` for longer runs.
-pub fn setting(name: &str, usual: u64) -> u64 {
+pub(crate) fn setting(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 /// Checks a part of all sequences of three operations on each of `toys`, with the usual and with the smallest bounds.
-pub fn judge_sequences_of_three(toys: Vec<Toy>) {
+pub(crate) fn judge_sequences_of_three(toys: Vec<Toy>) {
     let every = setting("IMBREX_FS_EVERY", 397) as usize;
     for (name, usual) in toys {
         let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
@@ -31,7 +31,7 @@ pub fn judge_sequences_of_three(toys: Vec<Toy>) {
 
 /// Checks long sequences with reads, `IMBREX_FS_LONG` of them from seed `IMBREX_FS_SEED` on, on each of `toys`, with
 /// the usual and with the smallest bounds.
-pub fn judge_long_sequences_with_reads(toys: Vec<Toy>) {
+pub(crate) fn judge_long_sequences_with_reads(toys: Vec<Toy>) {
     let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_LONG", 1));
     for (name, usual) in toys {
         let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
@@ -48,7 +48,7 @@ pub fn judge_long_sequences_with_reads(toys: Vec<Toy>) {
 }
 
 /// Runs `task` with a new file system on `trial`.
-pub fn on<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Executor) -> T + 'static) -> T {
+pub(crate) fn on<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Executor) -> T + 'static) -> T {
     let (clock, trial) = (Executor::in_virtual_time(), trial.clone());
     let own = clock.clone();
     let done = clock.run(async move {

@@ -12,11 +12,11 @@ use imbrex_fs::device::{
 };
 
 /// Time of a seek with half a rotation.
-pub const SEEK_NS: u64 = 12_000_000;
+pub(crate) const SEEK_NS: u64 = 12_000_000;
 /// Time to transfer a block at 150 MB/s.
-pub const BLOCK_NS: u64 = 27_300;
+pub(crate) const BLOCK_NS: u64 = 27_300;
 /// A second.
-pub const SECOND_NS: u64 = 1_000_000_000;
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
 /// Contents of a block.
 #[derive(Clone)]
@@ -28,7 +28,7 @@ enum Block {
 }
 
 /// A zoned drive that serves one operation at a time.
-pub struct Timed {
+pub(crate) struct Timed {
     geometry: Geometry,
     zone_blocks: u64,
     blocks: Vec<Block>,
@@ -41,7 +41,7 @@ pub struct Timed {
 
 impl Timed {
     /// Returns a drive of `zones` zones.
-    pub fn new(zones: u32, zone_blocks: u64) -> Timed {
+    pub(crate) fn new(zones: u32, zone_blocks: u64) -> Timed {
         let blocks = u64::from(zones) * zone_blocks;
         let kind = Kind::Zoned { zone_blocks, zones, conventional: 0, active_max: None };
         Timed {
@@ -57,7 +57,7 @@ impl Timed {
     }
 
     /// Returns the drive with a rotation of `turn_ns`.
-    pub fn turning(self, turn_ns: u64) -> Timed {
+    pub(crate) fn turning(self, turn_ns: u64) -> Timed {
         Timed { turn_ns: Some(turn_ns), ..self }
     }
 

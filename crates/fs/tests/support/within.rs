@@ -3,7 +3,7 @@
 use imbrex_fs::{Executor, executor::SECOND_NS};
 
 /// Returns the result of `task`; panics if it takes longer than `limit_ns`.
-pub async fn within<T: 'static>(clock: &Executor, limit_ns: u64, task: impl Future<Output = T> + 'static) -> T {
+pub(crate) async fn within<T: 'static>(clock: &Executor, limit_ns: u64, task: impl Future<Output = T> + 'static) -> T {
     let (joined, until_ns) = (clock.spawn(task), clock.now_ns() + limit_ns);
     while clock.now_ns() < until_ns {
         if let Some(result) = joined.take() {

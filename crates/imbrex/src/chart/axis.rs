@@ -220,13 +220,13 @@ impl Fitted {
 
     /// Returns the position of `value`, moved to the nearer end if it lies beyond the axis. Returns `None` if the scale
     /// cannot show the value.
-    pub fn position(&self, value: f64) -> Option<f64> {
+    pub(super) fn position(&self, value: f64) -> Option<f64> {
         let is_shown = value.is_finite() && (self.scale != Scale::Log10 || value > 0.0);
         is_shown.then(|| self.free_position(value).clamp(0.0, 1.0))
     }
 
     /// Returns the name, the ends and the unit of the scale, for scripts.
-    pub fn attribute(&self, unit: Unit) -> String {
+    pub(super) fn attribute(&self, unit: Unit) -> String {
         let (name, low, high) = match self.scale {
             Scale::Linear => ("linear", self.low, self.high),
             Scale::Log10 => ("log10", self.low, self.high),

@@ -27,24 +27,24 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    pub fn x(&self, place: f64) -> f64 {
+    pub(super) fn x(&self, place: f64) -> f64 {
         self.left + place * self.width
     }
 
-    pub fn y(&self, place: f64) -> f64 {
+    pub(super) fn y(&self, place: f64) -> f64 {
         self.top + (1.0 - place) * self.height
     }
 
-    pub fn bottom(&self) -> f64 {
+    pub(super) fn bottom(&self) -> f64 {
         self.top + self.height
     }
 
-    pub fn right(&self) -> f64 {
+    pub(super) fn right(&self) -> f64 {
         self.left + self.width
     }
 
     /// Returns left, top, width and height, for scripts.
-    pub fn attribute(&self) -> String {
+    pub(super) fn attribute(&self) -> String {
         format!("{} {} {} {}", pixel(self.left), pixel(self.top), pixel(self.width), pixel(self.height))
     }
 }

@@ -87,7 +87,14 @@ pub(super) struct Canvas {
 impl Canvas {
     /// Starts a drawing of `size`, with a title and a description for readers who cannot see it. `extra` holds further
     /// attributes.
-    pub fn open(style: Style, id: &str, size: (f64, f64), title: &str, description: &str, extra: &str) -> Canvas {
+    pub(super) fn open(
+        style: Style,
+        id: &str,
+        size: (f64, f64),
+        title: &str,
+        description: &str,
+        extra: &str,
+    ) -> Canvas {
         let mut out = String::new();
         let (width, height) = (pixel(size.0), pixel(size.1));
         let described = if description.is_empty() { String::new() } else { format!(" {id}-description") };
@@ -109,12 +116,12 @@ impl Canvas {
     }
 
     /// Writes markup without escaping.
-    pub fn raw(&mut self, markup: &str) {
+    pub(super) fn raw(&mut self, markup: &str) {
         self.out.push_str(markup);
     }
 
     /// Draws a straight line.
-    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64, dashes: &str) {
+    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64, dashes: &str) {
         let colour = self.style.colour(colour);
         let dashes = if dashes.is_empty() { String::new() } else { format!(";stroke-dasharray:{dashes}") };
         let _ = write!(
@@ -128,12 +135,12 @@ impl Canvas {
     }
 
     /// Draws a line of text.
-    pub fn text(&mut self, at: (f64, f64), text: &str, font: Font<'_>) {
+    pub(super) fn text(&mut self, at: (f64, f64), text: &str, font: Font<'_>) {
         self.text_with(at, text, font, "");
     }
 
     /// Draws a line of text that reads upwards.
-    pub fn text_upwards(&mut self, at: (f64, f64), text: &str, font: Font<'_>) {
+    pub(super) fn text_upwards(&mut self, at: (f64, f64), text: &str, font: Font<'_>) {
         let turn = format!(" transform=\"rotate(-90 {} {})\"", pixel(at.0), pixel(at.1));
         self.text_with(at, text, font, &turn);
     }
@@ -153,7 +160,7 @@ impl Canvas {
     }
 
     /// Ends the drawing and returns it.
-    pub fn close(mut self) -> String {
+    pub(super) fn close(mut self) -> String {
         self.out.push_str("</svg>");
         self.out
     }

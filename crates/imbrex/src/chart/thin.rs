@@ -5,7 +5,7 @@
 
 /// Keeps at most `limit` of `points`, which must be in order of x. The intervals have equal lengths on the axis whose
 /// positions `place` returns.
-pub fn extremes(points: &mut Vec<(f64, f64)>, limit: usize, place: impl Fn(f64) -> Option<f64>) {
+pub(super) fn extremes(points: &mut Vec<(f64, f64)>, limit: usize, place: impl Fn(f64) -> Option<f64>) {
     if points.len() <= limit.max(4) {
         return;
     }

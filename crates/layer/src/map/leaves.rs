@@ -32,7 +32,7 @@ pub(super) struct Run {
 
 impl Run {
     /// Returns one past the run's last number.
-    pub fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> u64 {
         self.first + self.length as u64
     }
 }
@@ -50,12 +50,12 @@ impl Spot {
     const FIRST: Spot = Spot { branch: 0, leaf: 0, slot: 0 };
 
     /// Returns the spot after the run at this spot; both are in one leaf.
-    pub fn behind(self) -> Spot {
+    pub(super) fn behind(self) -> Spot {
         Spot { slot: self.slot + 1, ..self }
     }
 
     /// Returns the spot of the run that [`Leaves::before`] returns for this spot.
-    pub fn back(self) -> Spot {
+    pub(super) fn back(self) -> Spot {
         Spot { slot: self.slot - 1, ..self }
     }
 }
@@ -141,12 +141,12 @@ pub(super) struct Leaves {
 
 impl Leaves {
     /// Returns the number of runs.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.len
     }
 
     /// Returns the memory that leaves and branches take, in bytes.
-    pub fn measured_bytes(&self) -> u64 {
+    pub(super) fn measured_bytes(&self) -> u64 {
         let leaves: usize = self.branches.iter().map(|branch| branch.leaves.len()).sum();
         let leaf = std::mem::size_of::<Leaf>() + std::mem::size_of::<(u64, Box<Leaf>)>();
         (leaves * leaf + self.branches.len() * std::mem::size_of::<(u64, Branch)>()) as u64
@@ -154,7 +154,7 @@ impl Leaves {
 
     /// Returns the spot after the last run that begins at or before `number`.
     #[inline]
-    pub fn after(&self, number: u64) -> Spot {
+    pub(super) fn after(&self, number: u64) -> Spot {
         let index = child(&self.fences, number);
         let Some(branch) = self.branches.get(index) else { return Spot::FIRST };
         let leaf = child(&branch.fences, number);
@@ -165,7 +165,7 @@ impl Leaves {
     /// Like [`Leaves::after`], but tries the spot after the last insertion first: runs are often inserted one after the
     /// other.
     #[inline]
-    pub fn after_to_insert(&self, number: u64) -> Spot {
+    pub(super) fn after_to_insert(&self, number: u64) -> Spot {
         let follows = |&spot: &Spot| {
             self.before(spot).is_some_and(|last| last.first <= number)
                 && self.first_from(spot).is_none_or(|next| number < next)
@@ -175,7 +175,7 @@ impl Leaves {
 
     /// Prefetches the leaf that a search for `number` ends in.
     #[inline]
-    pub fn prefetch(&self, number: u64) {
+    pub(super) fn prefetch(&self, number: u64) {
         if let Some(branch) = self.branches.get(child(&self.fences, number)) {
             prefetch_all(std::slice::from_ref(&*branch.leaves[child(&branch.fences, number)]));
         }
@@ -183,7 +183,7 @@ impl Leaves {
 
     /// Returns the run before a spot that [`Leaves::after`] returned.
     #[inline]
-    pub fn before(&self, spot: Spot) -> Option<Run> {
+    pub(super) fn before(&self, spot: Spot) -> Option<Run> {
         // A leaf begins at its fence. So only the very first run has no run before it in its leaf.
         let slot = spot.slot.checked_sub(1)?;
         Some(self.branches[spot.branch].leaves[spot.leaf].run(slot))
@@ -191,7 +191,7 @@ impl Leaves {
 
     /// Returns the first number of the first run at or after a spot.
     #[inline]
-    pub fn first_from(&self, spot: Spot) -> Option<u64> {
+    pub(super) fn first_from(&self, spot: Spot) -> Option<u64> {
         let branch = self.branches.get(spot.branch)?;
         let within = branch.leaves[spot.leaf].firsts().get(spot.slot);
         let next = within.or_else(|| branch.fences.get(spot.leaf + 1)).or_else(|| self.fences.get(spot.branch + 1));
@@ -199,7 +199,7 @@ impl Leaves {
     }
 
     /// Returns the runs from a spot on.
-    pub fn iter_from(&self, mut spot: Spot) -> impl Iterator<Item = Run> + '_ {
+    pub(super) fn iter_from(&self, mut spot: Spot) -> impl Iterator<Item = Run> + '_ {
         std::iter::from_fn(move || {
             let (at, run) = self.at(spot)?;
             spot = at.behind();
@@ -208,12 +208,12 @@ impl Leaves {
     }
 
     /// Returns all runs in order.
-    pub fn iter(&self) -> impl Iterator<Item = Run> + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Run> + '_ {
         self.iter_from(Spot::FIRST)
     }
 
     /// Returns the run at a spot, and the run's spot in the leaf that contains the run.
-    pub fn at(&self, spot: Spot) -> Option<(Spot, Run)> {
+    pub(super) fn at(&self, spot: Spot) -> Option<(Spot, Run)> {
         let branch = self.branches.get(spot.branch)?;
         let spot = match () {
             () if spot.slot < branch.leaves[spot.leaf].len => spot,
@@ -225,7 +225,7 @@ impl Leaves {
     }
 
     /// Replaces the run at a spot. The spot is in the run's own leaf, and the new run keeps the order.
-    pub fn set(&mut self, spot: Spot, run: Run) {
+    pub(super) fn set(&mut self, spot: Spot, run: Run) {
         self.branches[spot.branch].leaves[spot.leaf].set(spot.slot, run);
         if spot.slot == 0 {
             self.mend_fences(spot);
@@ -233,7 +233,7 @@ impl Leaves {
     }
 
     /// Inserts a run at `spot`, which [`Leaves::after`] returned for the run's first number.
-    pub fn insert(&mut self, spot: Spot, run: Run) {
+    pub(super) fn insert(&mut self, spot: Spot, run: Run) {
         self.len += 1;
         self.behind_last = None;
         let Some(branch) = self.branches.get_mut(spot.branch) else {
@@ -256,7 +256,7 @@ impl Leaves {
 
     /// Removes the runs from `spot` on that lie in the leaf of `spot` and end at or before `end`. Calls `removed` with
     /// each of them.
-    pub fn remove_until(&mut self, spot: Spot, end: u64, mut removed: impl FnMut(Run)) {
+    pub(super) fn remove_until(&mut self, spot: Spot, end: u64, mut removed: impl FnMut(Run)) {
         let leaf = &mut self.branches[spot.branch].leaves[spot.leaf];
         let ending = (spot.slot..leaf.len).take_while(|&slot| leaf.run(slot).end() <= end);
         let count = ending.inspect(|&slot| removed(leaf.run(slot))).count();
@@ -345,7 +345,7 @@ impl Leaves {
 
     /// Returns a description of the first broken invariant.
     #[cfg(test)]
-    pub fn broken(&self) -> Option<String> {
+    pub(super) fn broken(&self) -> Option<String> {
         let mut last = None;
         for (index, branch) in self.branches.iter().enumerate() {
             if branch.leaves.is_empty() || branch.leaves.len() > BRANCH_LEAVES || self.fences[index] != branch.fences[0]

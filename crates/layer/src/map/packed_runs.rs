@@ -77,18 +77,18 @@ fn split(value: u32) -> [u16; 2] {
 
 impl PackedRuns {
     /// Returns an empty array for runs whose places are below `places`.
-    pub fn new(places: u32) -> PackedRuns {
+    pub(super) fn new(places: u32) -> PackedRuns {
         let place_bits = (u32::BITS - places.leading_zeros()) as u8;
         PackedRuns { words: Box::default(), len: 0, form: Form::Narrow, place_bits }
     }
 
     /// Empties the array and frees its memory.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         (self.words, self.len, self.form) = (Box::default(), 0, Form::Narrow);
     }
 
     /// Moves the contents out and leaves the array empty.
-    pub fn take(&mut self) -> PackedRuns {
+    pub(super) fn take(&mut self) -> PackedRuns {
         let words = std::mem::take(&mut self.words);
         let taken = PackedRuns { words, ..*self };
         (self.len, self.form) = (0, Form::Narrow);
@@ -97,18 +97,18 @@ impl PackedRuns {
 
     /// Returns the number of runs.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.len as usize
     }
 
     /// Returns the heap memory of the array, in bytes.
-    pub fn measured_bytes(&self) -> u64 {
+    pub(super) fn measured_bytes(&self) -> u64 {
         size_of_val(&*self.words) as u64
     }
 
     /// Prefetches the memory that a search reads; for a short array also all memory that a change moves.
     #[inline]
-    pub fn foresee(&self) {
+    pub(super) fn foresee(&self) {
         let (offsets, values) = (self.len() * self.form.offset_words(), self.len() * self.form.value_words());
         if self.len() <= FETCHED_MAX {
             prefetch_all(&self.words[..offsets]);
@@ -120,7 +120,7 @@ impl PackedRuns {
 
     /// Returns the offset of run number `index`.
     #[inline]
-    pub fn offset(&self, index: usize) -> u32 {
+    pub(super) fn offset(&self, index: usize) -> u32 {
         match self.form {
             Form::Narrow | Form::Middle => u32::from(self.words[index]),
             Form::Wide => joined([self.words[2 * index], self.words[2 * index + 1]]),
@@ -129,7 +129,7 @@ impl PackedRuns {
 
     /// Returns run number `index`.
     #[inline]
-    pub fn run(&self, index: usize) -> ShortRun {
+    pub(super) fn run(&self, index: usize) -> ShortRun {
         let offset = self.offset(index);
         if self.form == Form::Narrow {
             let (length, place) = self.unpacked(joined(*self.value(index)));
@@ -145,7 +145,7 @@ impl PackedRuns {
 
     /// Returns the number of runs that begin at or before `offset`.
     #[inline]
-    pub fn upper_bound(&self, offset: u32) -> usize {
+    pub(super) fn upper_bound(&self, offset: u32) -> usize {
         if self.form == Form::Wide {
             return self.wide_begun_by(offset);
         }
@@ -181,21 +181,21 @@ impl PackedRuns {
 
     /// Replaces run number `index`.
     #[inline]
-    pub fn set(&mut self, index: usize, run: ShortRun) {
+    pub(super) fn set(&mut self, index: usize, run: ShortRun) {
         self.make_room(self.len(), std::slice::from_ref(&run));
         self.put(index, run);
     }
 
     /// Inserts a run before run number `index`.
     #[inline]
-    pub fn insert(&mut self, index: usize, run: ShortRun) {
+    pub(super) fn insert(&mut self, index: usize, run: ShortRun) {
         self.make_room(self.len() + 1, std::slice::from_ref(&run));
         self.move_runs(index, index + 1);
         self.put(index, run);
     }
 
     /// Replaces `met` runs from number `first` on by `parts`.
-    pub fn splice(&mut self, first: usize, met: usize, parts: &[ShortRun]) {
+    pub(super) fn splice(&mut self, first: usize, met: usize, parts: &[ShortRun]) {
         self.make_room(self.len() - met + parts.len(), parts);
         self.move_runs(first + met, first + parts.len());
         (first..).zip(parts).for_each(|(index, &run)| self.put(index, run));

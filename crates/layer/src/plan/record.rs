@@ -233,7 +233,7 @@ pub(crate) mod testing {
     /// Asserts the invariants of the file's header for the records of one layer. It tries notes with every possible tag
     /// and with small and large words. Notes that decode give an equal note again, the errors of others say what is
     /// wrong, and each listed kind has a note that decodes.
-    pub fn assert_round_trips(known: &[RecordInfo], again: impl Fn(&Note) -> Result<Note, ReplayError>) {
+    pub(crate) fn assert_round_trips(known: &[RecordInfo], again: impl Fn(&Note) -> Result<Note, ReplayError>) {
         let words = [0, 1, 0x2_0003, 0x4_0000_0005, u64::MAX];
         for tag in 0..=u8::MAX {
             let info = known.iter().find(|info| info.tag == tag);

@@ -28,7 +28,7 @@ struct Stroke {
 }
 
 /// A cache of the sectors that regions destroy, for regions that mostly follow each other.
-pub struct Footprints<'a> {
+pub(super) struct Footprints<'a> {
     disk: &'a Disk,
     stroke: Stroke,
     /// First sector of the recording zone, and length of the regions, for which the cache is valid.
@@ -43,14 +43,14 @@ pub struct Footprints<'a> {
 
 impl<'a> Footprints<'a> {
     /// Returns an empty cache.
-    pub fn new(disk: &'a Disk) -> Footprints<'a> {
+    pub(super) fn new(disk: &'a Disk) -> Footprints<'a> {
         let stroke = Stroke { extent: Extent::new(Pba(0), Sectors::ZERO), track_sectors: 1, is_alike: false };
         let kept_for = (Pba(0), Sectors::ZERO);
         Footprints { disk, stroke, kept_for, kept: Vec::new(), guards: Vec::new(), destroyed: Vec::new() }
     }
 
     /// Returns the extents that a write of `region` destroys.
-    pub fn of(&mut self, region: Extent) -> &[Extent] {
+    pub(super) fn of(&mut self, region: Extent) -> &[Extent] {
         self.destroyed.clear();
         let Some(sector) = self.sector_among_alike(region) else {
             self.disk.recording.destroys(&self.disk.geometry, region, &mut self.destroyed);
@@ -73,14 +73,14 @@ impl<'a> Footprints<'a> {
 
     /// Returns the length of the guard behind `region`, in sectors: no sector behind the guard is destroyed, so a
     /// region of equal length may begin there. `None` if the guard is not known.
-    pub fn guard(&mut self, region: Extent) -> Option<u64> {
+    pub(super) fn guard(&mut self, region: Extent) -> Option<u64> {
         let sector = self.sector_among_alike(region)?;
         Some(self.guards[sector]).filter(|&guard| guard != NO_GUARD).map(u64::from)
     }
 
     /// Takes a row of `count` regions, the first of which is `first`; each begins `step` sectors after the one before
     /// it. Returns how many of them, from the first on, are known to have a guard that `fits`.
-    pub fn guarded(&mut self, first: Extent, step: u64, count: u64, fits: impl Fn(u64) -> bool) -> u64 {
+    pub(super) fn guarded(&mut self, first: Extent, step: u64, count: u64, fits: impl Fn(u64) -> bool) -> u64 {
         let Some(mut sector) = self.sector_among_alike(first) else { return 0 };
         let track = self.stroke.track_sectors as usize;
         let (room, ahead) = (self.alike_end() - first.end().0, (step % self.stroke.track_sectors) as usize);

@@ -30,17 +30,17 @@ pub(super) struct Row {
 impl Row {
     /// Returns the first sector of region `index` of the row.
     #[inline]
-    pub fn start(&self, index: u64) -> u64 {
+    pub(super) fn start(&self, index: u64) -> u64 {
         self.start + index * self.step
     }
 
     /// Returns the sectors from the start of one region to the start of the next.
-    pub fn step(&self) -> u64 {
+    pub(super) fn step(&self) -> u64 {
         self.step.max(self.sectors)
     }
 
     /// Returns one past the number of the row's last region.
-    pub fn end(&self) -> usize {
+    pub(super) fn end(&self) -> usize {
         self.first as usize + self.count as usize
     }
 
@@ -69,22 +69,22 @@ pub(super) struct Rows {
 
 impl Rows {
     /// Returns the number of regions.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.len
     }
 
     /// Returns the total number of sectors of all regions.
-    pub fn capacity(&self) -> u64 {
+    pub(super) fn capacity(&self) -> u64 {
         self.capacity
     }
 
     /// Returns the rows.
-    pub fn rows(&self) -> &[Row] {
+    pub(super) fn rows(&self) -> &[Row] {
         &self.rows
     }
 
     /// Appends a region behind all others.
-    pub fn push(&mut self, region: Extent) {
+    pub(super) fn push(&mut self, region: Extent) {
         let (start, sectors) = (region.start.0, region.sectors.0);
         match self.rows.last_mut() {
             Some(row) if row.goes_on_with(start, sectors) => {
@@ -101,7 +101,7 @@ impl Rows {
     }
 
     /// Appends `count` regions of the length of `first`, each beginning `step` sectors after the one before it.
-    pub fn push_many(&mut self, first: Extent, step: u64, count: u64) {
+    pub(super) fn push_many(&mut self, first: Extent, step: u64, count: u64) {
         let mut pushed = 0;
         while pushed < count {
             let next = Extent::new(first.start + Sectors(pushed * step), first.sectors);
@@ -119,7 +119,7 @@ impl Rows {
     }
 
     /// Appends the regions of `others` whose numbers lie in `range`.
-    pub fn push_slice(&mut self, others: &Rows, range: Range<usize>) {
+    pub(super) fn push_slice(&mut self, others: &Rows, range: Range<usize>) {
         let from = others.rows.partition_point(|row| row.end() <= range.start);
         for row in others.rows[from..].iter().take_while(|row| (row.first as usize) < range.end) {
             let skipped = range.start.saturating_sub(row.first as usize) as u64;
@@ -129,27 +129,27 @@ impl Rows {
     }
 
     /// Returns how many regions begin at or before `position`.
-    pub fn upper_bound(&self, position: u64) -> usize {
+    pub(super) fn upper_bound(&self, position: u64) -> usize {
         let row = self.rows.partition_point(|row| row.start <= position);
         row.checked_sub(1)
             .map_or(0, |row| self.rows[row].first as usize + self.rows[row].upper_bound(position) as usize)
     }
 
     /// Returns the place of region `index`.
-    pub fn extent(&self, index: usize) -> Extent {
+    pub(super) fn extent(&self, index: usize) -> Extent {
         let row = &self.rows[self.rows.partition_point(|row| row.end() <= index)];
         Extent::new(Pba(row.start((index - row.first as usize) as u64)), Sectors(row.sectors))
     }
 
     /// Returns the numbers of the regions that share a sector with `extent`, which is not empty.
-    pub fn overlapping(&self, extent: Extent) -> Range<usize> {
+    pub(super) fn overlapping(&self, extent: Extent) -> Range<usize> {
         let begun = self.upper_bound(extent.start.0);
         let reaches_in = begun > 0 && self.extent(begun - 1).end() > extent.start;
         begun - usize::from(reaches_in)..self.upper_bound(extent.end().0 - 1)
     }
 
     /// Returns the memory that the rows take now, in bytes.
-    pub fn measured_bytes(&self) -> u64 {
+    pub(super) fn measured_bytes(&self) -> u64 {
         (self.rows.capacity() * size_of::<Row>()) as u64
     }
 }
@@ -165,7 +165,7 @@ pub(super) struct Guesses {
 impl Guesses {
     /// Returns an index with about as many buckets as there are rows, for keys below `end`. `key` returns the key of a
     /// row's first region.
-    pub fn new(rows: &[Row], end: u64, key: impl Fn(&Row) -> u64) -> Guesses {
+    pub(super) fn new(rows: &[Row], end: u64, key: impl Fn(&Row) -> u64) -> Guesses {
         let shift = (end / (rows.len() as u64).max(1)).max(1).ilog2();
         let mut row = 0;
         let holds = |position: u64| {
@@ -180,7 +180,7 @@ impl Guesses {
 
     /// Returns the row that contains the key `position`.
     #[inline]
-    pub fn row<'a>(&self, rows: &'a [Row], position: u64, key: impl Fn(&Row) -> u64) -> &'a Row {
+    pub(super) fn row<'a>(&self, rows: &'a [Row], position: u64, key: impl Fn(&Row) -> u64) -> &'a Row {
         let bucket = (position >> self.shift) as usize;
         let (low, high) = (self.rows[bucket] as usize, self.rows[bucket + 1] as usize);
         let after = &rows[low + 1..=high];
@@ -188,7 +188,7 @@ impl Guesses {
     }
 
     /// Returns the memory that the index takes now, in bytes.
-    pub fn measured_bytes(&self) -> u64 {
+    pub(super) fn measured_bytes(&self) -> u64 {
         (self.rows.capacity() * size_of::<u32>()) as u64
     }
 }

@@ -10,7 +10,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/fig07",
     title: "internal writes grow in half tracks with the size of host writes",
     run,

@@ -11,14 +11,14 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/fig08-09",
     title: "fragmented reads at low, middle and high addresses tell where the cache lies",
     run,
 };
 
 /// Number of blocks written, every second one of a region. All blocks of the region are read: twice as many.
-pub const WRITTEN: u64 = 512;
+pub(super) const WRITTEN: u64 = 512;
 const PLACES: [&str; 3] = ["low", "middle", "high"];
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
@@ -49,7 +49,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
 }
 
 /// Returns the writes of test 2, from `lba` on.
-pub fn write_every_other(lba: u64) -> Script {
+pub(super) fn write_every_other(lba: u64) -> Script {
     let mut script = Script::default();
     script.write_blocks((0..WRITTEN).map(|index| lba + 2 * index * BLOCK_SECTORS));
     script

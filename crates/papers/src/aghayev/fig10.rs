@@ -13,7 +13,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/fig10-11",
     title: "a pause before fragmented reads tells aggressive cleaning from lazy",
     run,

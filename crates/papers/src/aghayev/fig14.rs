@@ -6,7 +6,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/fig14",
     title: "a toy drive starts cleaning when raw space, map or payload run out",
     run,

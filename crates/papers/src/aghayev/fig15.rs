@@ -11,7 +11,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment =
+pub(super) const EXPERIMENT: Experiment =
     Experiment { name: "aghayev/fig15-16", title: "consecutive reads served from their band tell its size", run };
 
 /// Offset of the test: 2.5 TB, in MiB.

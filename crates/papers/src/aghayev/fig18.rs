@@ -13,7 +13,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/fig18-19",
     title: "sequential reads show horizontal zones, and the head going to and fro with them",
     run,

@@ -22,7 +22,7 @@ mod under_test;
 use super::Experiment;
 
 /// The experiments, in the paper's order.
-pub const ALL: &[&Experiment] = &[
+pub(crate) const ALL: &[&Experiment] = &[
     &fig04::EXPERIMENT,
     &fig07::EXPERIMENT,
     &fig08::EXPERIMENT,

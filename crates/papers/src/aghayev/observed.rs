@@ -21,29 +21,29 @@ const HEAD_SAMPLES: usize = 1 << 16;
 
 /// List of requests that a test is building.
 #[derive(Default)]
-pub struct Script {
+pub(crate) struct Script {
     requests: Vec<Request>,
 }
 
 impl Script {
     /// Adds `command`, issued as soon as the queue has a free place.
-    pub fn push(&mut self, command: Command) {
+    pub(crate) fn push(&mut self, command: Command) {
         self.requests.push(Request { when: When::Free(SimDuration::ZERO), device: 0, command });
     }
 
     /// Adds `command`, issued `pause` after all earlier requests have completed.
-    pub fn after(&mut self, pause: SimDuration, command: Command) {
+    pub(crate) fn after(&mut self, pause: SimDuration, command: Command) {
         self.requests.push(Request { when: When::Drained(pause), device: 0, command });
     }
 
     /// Adds a write of one block at each of `lbas`.
-    pub fn write_blocks(&mut self, lbas: impl IntoIterator<Item = u64>) {
+    pub(crate) fn write_blocks(&mut self, lbas: impl IntoIterator<Item = u64>) {
         lbas.into_iter().for_each(|lba| self.push(Command::write(lba, BLOCK_SECTORS as u32)));
     }
 
     /// Adds reads of one block at each of `lbas`, each issued when the one before has completed. The first is issued
     /// after `pause`.
-    pub fn read_blocks(&mut self, pause: SimDuration, lbas: impl IntoIterator<Item = u64>) {
+    pub(crate) fn read_blocks(&mut self, pause: SimDuration, lbas: impl IntoIterator<Item = u64>) {
         for (index, lba) in lbas.into_iter().enumerate() {
             let pause = if index == 0 { pause } else { SimDuration::ZERO };
             self.after(pause, Command::read(lba, BLOCK_SECTORS as u32));
@@ -52,11 +52,11 @@ impl Script {
 }
 
 /// Random number generator of a script: SplitMix64.
-pub struct Dice(pub u64);
+pub(crate) struct Dice(pub u64);
 
 impl Dice {
     /// Returns a number below `bound`. Its bias is far below the resolution of a few thousand draws.
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -64,14 +64,14 @@ impl Dice {
     }
 
     /// Puts `things` into random order.
-    pub fn shuffle<T>(&mut self, things: &mut [T]) {
+    pub(crate) fn shuffle<T>(&mut self, things: &mut [T]) {
         for last in (1..things.len()).rev() {
             things.swap(last, self.below(last as u64 + 1) as usize);
         }
     }
 
     /// Returns `count` different blocks out of `blocks` in random order, as LBAs; `first` is the LBA of block 0.
-    pub fn blocks(&mut self, first: u64, blocks: u64, count: usize) -> Vec<u64> {
+    pub(crate) fn blocks(&mut self, first: u64, blocks: u64, count: usize) -> Vec<u64> {
         let mut seen = std::collections::BTreeSet::new();
         let mut chosen = Vec::with_capacity(count);
         while chosen.len() < count {
@@ -86,7 +86,7 @@ impl Dice {
 
 /// Request that has been served.
 #[derive(Clone, Copy)]
-pub struct Served {
+pub(crate) struct Served {
     /// Record of the request: its command and times.
     pub io: IoRecord,
     /// First step of the request's plan that touched a medium.
@@ -95,14 +95,14 @@ pub struct Served {
 
 impl Served {
     /// Returns the time from entry to completion, in ms.
-    pub fn latency_ms(&self) -> f64 {
+    pub(crate) fn latency_ms(&self) -> f64 {
         self.io.end.since(self.io.entry).as_millis_f64()
     }
 }
 
 /// Phase of background work.
 #[derive(Clone, Copy)]
-pub struct Background {
+pub(crate) struct Background {
     /// Time at which the phase began.
     pub start: SimTime,
     /// First step of the phase that touched a medium.
@@ -110,7 +110,7 @@ pub struct Background {
 }
 
 /// Records of a trial.
-pub struct Observed {
+pub(crate) struct Observed {
     /// Requests in the order of completion.
     pub served: Vec<Served>,
     /// Background work in the order of time.
@@ -121,7 +121,7 @@ pub struct Observed {
 
 impl Observed {
     /// Executes `script` on a fresh `drive` with a queue depth of `depth`.
-    pub fn run(drive: &str, depth: u32, script: Script, progress: &Progress) -> Result<Observed, Failure> {
+    pub(crate) fn run(drive: &str, depth: u32, script: Script, progress: &Progress) -> Result<Observed, Failure> {
         let drive = fresh(drive)?;
         let mut shadow = Timing::new(drive.disk.clone(), false);
         *shadow.actuator_mut() = Actuator::with_log(drive.disk.clone(), HeadLog::new(HEAD_SAMPLES));
@@ -134,25 +134,25 @@ impl Observed {
     }
 
     /// Returns the reads in the order of completion.
-    pub fn reads(&self) -> Vec<&Served> {
+    pub(crate) fn reads(&self) -> Vec<&Served> {
         self.served.iter().filter(|served| served.io.command.operation == imbrex_disk::Operation::Read).collect()
     }
 
     /// Returns the head's path from `from` to `to`: (seconds since `from`, tracks from the outer diameter).
-    pub fn path(&self, from: SimTime, to: SimTime) -> Vec<(f64, f64)> {
+    pub(crate) fn path(&self, from: SimTime, to: SimTime) -> Vec<(f64, f64)> {
         let within = self.head.iter().filter(|sample| sample.time >= from && sample.time <= to);
         within.map(|sample| (sample.time.since(from).as_secs_f64(), sample.radial_track as f64)).collect()
     }
 }
 
 /// Returns the number of tracks from the outer to the inner diameter of the drive with the profile `words`.
-pub fn radial_tracks(words: &str) -> f64 {
+pub(crate) fn radial_tracks(words: &str) -> f64 {
     let profile = imbrex_disk::Profile::named(words).expect("experiments name built-in profiles");
     profile.disk().geometry.radial_tracks() as f64
 }
 
 /// Returns the capacity of the drive in sectors of 512 bytes.
-pub fn capacity_sectors(drive: &Drive) -> u64 {
+pub(crate) fn capacity_sectors(drive: &Drive) -> u64 {
     drive.capacity_bytes() / 512
 }
 
@@ -189,7 +189,7 @@ impl Observer for Watch {
 
 /// Returns the number of writes of the workload `words` that a fresh `drive` serves before one has to wait for
 /// cleaning, or `None` if none has to wait.
-pub fn writes_until_cleaning(
+pub(crate) fn writes_until_cleaning(
     drive: &str,
     depth: u32,
     words: &str,
@@ -225,25 +225,25 @@ impl Observer for Wait {
 }
 
 /// Returns the median of `values`: of an even number the upper of the two in the middle, of none 0.
-pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// Returns the mean of `values`, or 0 if there are none.
-pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
+pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let (sum, count) = values.into_iter().fold((0.0, 0u64), |(sum, count), value| (sum + value, count + 1));
     sum / count.max(1) as f64
 }
 
 /// Returns the share of `values` that are near `centre`: within `tolerance`, a share of `centre`.
-pub fn share_near(values: &[f64], centre: f64, tolerance: f64) -> f64 {
+pub(crate) fn share_near(values: &[f64], centre: f64, tolerance: f64) -> f64 {
     let near = values.iter().filter(|&&value| is_near(value, centre, tolerance)).count();
     near as f64 / values.len().max(1) as f64
 }
 
 /// Returns whether `value` is within `tolerance`, a share of `centre`, of `centre`.
-pub fn is_near(value: f64, centre: f64, tolerance: f64) -> bool {
+pub(crate) fn is_near(value: f64, centre: f64, tolerance: f64) -> bool {
     (value / centre - 1.0).abs() <= tolerance
 }

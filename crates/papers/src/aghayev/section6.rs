@@ -9,7 +9,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/section6",
     title: "sequential writes without the volatile cache are slow, random writes with a deep queue fast",
     run,

@@ -7,7 +7,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/table2",
     title: "random writes until cleaning starts tell the cache's size, its raw size and its map's",
     run,

@@ -10,7 +10,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "aghayev/table3",
     title: "the probe recovers the properties of both Seagates, and of the emulated drives",
     run,

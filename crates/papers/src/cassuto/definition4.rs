@@ -13,7 +13,7 @@ use imbrex::human;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "cassuto/definition4",
     title: "write overloading by definition, and table I on a workload like its trace",
     run,

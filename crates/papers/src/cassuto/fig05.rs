@@ -8,7 +8,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "cassuto/fig05",
     title: "write overloading and slowdown fall, convex, as the cache grows from 1 to 10 %",
     run,

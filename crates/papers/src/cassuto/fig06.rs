@@ -11,7 +11,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "cassuto/fig06-08",
     title: "random 4 KiB writes: high and flat, then the cliff; small regions leave no gaps",
     run,

@@ -8,7 +8,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "cassuto/fig09",
     title: "sequential reads suffer from cached random writes, not from sequential ones",
     run,

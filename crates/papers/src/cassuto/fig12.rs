@@ -15,7 +15,7 @@ use imbrex::progress::Progress;
 use imbrex::run::many;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "cassuto/fig12-14",
     title: "S-blocks sustain random writes; the destage policy decides the longest of them",
     run,

@@ -13,5 +13,5 @@ mod under_test;
 use super::Experiment;
 
 /// The experiments, in the paper's order.
-pub const ALL: &[&Experiment] =
+pub(crate) const ALL: &[&Experiment] =
     &[&definition4::EXPERIMENT, &fig05::EXPERIMENT, &fig06::EXPERIMENT, &fig09::EXPERIMENT, &fig12::EXPERIMENT];

@@ -22,7 +22,7 @@ const READ_AHEAD_BYTES: u64 = WRITE_CACHE_BYTES / 2;
 
 /// Settings of a run.
 #[derive(Clone, Copy)]
-pub struct Case<'a> {
+pub(super) struct Case<'a> {
     /// Drive, as `PROFILE+LAYER:key=value,…`.
     pub drive: &'a str,
     /// Name of a built-in workload, or words that describe one.
@@ -35,7 +35,7 @@ pub struct Case<'a> {
 
 /// Time and number of the request at which the cliff was reached.
 #[derive(Clone, Copy, Default)]
-pub struct Cliff {
+pub(super) struct Cliff {
     /// Number of requests completed before the cliff.
     pub requests: u64,
     /// Simulated time of the cliff.
@@ -43,7 +43,7 @@ pub struct Cliff {
 }
 
 /// Results of a run.
-pub struct Cost {
+pub(super) struct Cost {
     /// Summary, as `imbrex simulate` gives it.
     pub result: DriveResult,
     /// Completions over time.
@@ -56,7 +56,7 @@ pub struct Cost {
 
 /// Part of a workload between two pauses.
 #[derive(Clone, Copy)]
-pub struct Burst {
+pub(super) struct Burst {
     /// Number of requests completed before one had to wait for cleaning: all of the burst if none had to wait.
     pub free: u64,
     /// Whether a request of the burst had to wait for cleaning.
@@ -65,12 +65,12 @@ pub struct Burst {
 
 impl<'a> Case<'a> {
     /// Returns a run of the whole `workload` on `drive` as sold.
-    pub fn new(drive: &'a str, workload: &'a str) -> Case<'a> {
+    pub(super) fn new(drive: &'a str, workload: &'a str) -> Case<'a> {
         Case { drive, workload, has_write_cache: true, past_cliff: None }
     }
 
     /// Simulates the run and returns its results.
-    pub fn make(&self, progress: &Progress) -> Result<Cost, Failure> {
+    pub(super) fn make(&self, progress: &Progress) -> Result<Cost, Failure> {
         let drive = fresh(self.drive)?;
         let (mut source, arrival) = open(self.workload, drive.capacity_bytes() / 512)?;
         let options = self.options(&drive, arrival);
@@ -111,17 +111,17 @@ fn open(text: &str, device_sectors: u64) -> Result<(Box<dyn Source>, Arrival), F
 
 impl Cost {
     /// Returns the simulated duration of the run, in seconds.
-    pub fn seconds(&self) -> f64 {
+    pub(super) fn seconds(&self) -> f64 {
         self.result.duration_ns as f64 / 1e9
     }
 
     /// Returns the number of requests a second over the whole run.
-    pub fn rate(&self) -> f64 {
+    pub(super) fn rate(&self) -> f64 {
         self.result.completed as f64 / self.seconds()
     }
 
     /// Returns the number of requests a second before the cliff, or over the whole run if there was no cliff.
-    pub fn rate_before(&self) -> f64 {
+    pub(super) fn rate_before(&self) -> f64 {
         match self.cliff {
             Some(cliff) if cliff.requests > 0 => cliff.requests as f64 / (cliff.at.0 as f64 / 1e9),
             Some(_) => 0.0,
@@ -130,20 +130,20 @@ impl Cost {
     }
 
     /// Returns the number of requests a second after the cliff, if there was one.
-    pub fn rate_after(&self) -> Option<f64> {
+    pub(super) fn rate_after(&self) -> Option<f64> {
         let cliff = self.cliff?;
         let seconds = self.seconds() - cliff.at.0 as f64 / 1e9;
         (seconds > 0.0).then(|| (self.result.completed - cliff.requests) as f64 / seconds)
     }
 
     /// Returns the number of bytes read and written a second.
-    pub fn bytes_per_second(&self) -> f64 {
+    pub(super) fn bytes_per_second(&self) -> f64 {
         let host = &self.result.host;
         (host.read_blocks + host.write_blocks) as f64 * 512.0 / self.seconds()
     }
 
     /// Returns (seconds, requests a second) for every window.
-    pub fn points(&self) -> Vec<(f64, f64)> {
+    pub(super) fn points(&self) -> Vec<(f64, f64)> {
         let width = self.series.window_ns as f64 / 1e9;
         let windows = self.series.windows.iter().enumerate();
         windows.map(|(index, window)| (index as f64 * width, (window.reads + window.writes) as f64 / width)).collect()

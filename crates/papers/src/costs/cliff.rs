@@ -10,7 +10,7 @@ use imbrex::human;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment =
+pub(super) const EXPERIMENT: Experiment =
     Experiment { name: "costs/cliff", title: "random 4 KiB writes until caches are full, and beyond", run };
 
 /// Workload like the built-in `random-4k`, but long enough to fill the largest cache.
@@ -61,7 +61,7 @@ fn measure(drive: &str, progress: &Progress) -> Result<Cost, Failure> {
 }
 
 /// Returns four cells: writes and time before the cliff, then writes a second before and after the cliff.
-pub fn before_and_after(cost: &Cost) -> [String; 4] {
+pub(super) fn before_and_after(cost: &Cost) -> [String; 4] {
     let none = || "–".to_string();
     match cost.cliff {
         None => [none(), none(), rate(cost.rate()), none()],

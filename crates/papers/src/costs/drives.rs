@@ -9,11 +9,11 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment =
+pub(super) const EXPERIMENT: Experiment =
     Experiment { name: "costs/drives", title: "mail, database, resilver and backup on every drive", run };
 
 /// Built-in workloads: (name, heading).
-pub const WORKLOADS: [(&str, &str); 5] = [
+pub(super) const WORKLOADS: [(&str, &str); 5] = [
     ("mail-server", "Mail server"),
     ("database", "Database"),
     ("resilver-source", "Resilver: a disk that stays"),
@@ -33,7 +33,12 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
 }
 
 /// Adds a table for each workload, and a chart of each drive's throughput divided by the first drive's.
-pub fn compare(report: &mut Report, id: &str, drives: &[(&str, &str)], progress: &Progress) -> Result<(), Failure> {
+pub(super) fn compare(
+    report: &mut Report,
+    id: &str,
+    drives: &[(&str, &str)],
+    progress: &Progress,
+) -> Result<(), Failure> {
     let mut relative = vec![Vec::new(); drives.len()];
     for (workload, heading) in WORKLOADS {
         let mut columns = vec!["drive", "requests/s", "MB/s"];
@@ -59,7 +64,7 @@ pub fn compare(report: &mut Report, id: &str, drives: &[(&str, &str)], progress:
 }
 
 /// Returns the row of a run: throughput, latency, cost.
-pub fn row(name: &str, cost: &Cost) -> Vec<String> {
+pub(super) fn row(name: &str, cost: &Cost) -> Vec<String> {
     let mut row = vec![name.to_string(), rate(cost.rate()), megabytes(cost.bytes_per_second())];
     row.extend(cells(cost));
     row

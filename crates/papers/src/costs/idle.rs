@@ -8,7 +8,7 @@ use imbrex::human;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment =
+pub(super) const EXPERIMENT: Experiment =
     Experiment { name: "costs/idle", title: "writes that a pause buys a drive whose cache is full", run };
 
 /// Drives: (name, profile, number of random writes). As many writes fill the cache and follow each pause.

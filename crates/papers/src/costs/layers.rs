@@ -12,11 +12,11 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const SHINGLED: Experiment =
+pub(super) const SHINGLED: Experiment =
     Experiment { name: "costs/layers-shingled", title: "the layers for shingled disks on one geometry", run: shingled };
 
 /// Registry entry of this experiment.
-pub const INTERLACED: Experiment = Experiment {
+pub(super) const INTERLACED: Experiment = Experiment {
     name: "costs/layers-interlaced",
     title: "the layers for interlaced disks on one geometry",
     run: interlaced,

@@ -15,7 +15,7 @@ mod volatile;
 use super::Experiment;
 
 /// The experiments, in the guide's order.
-pub const ALL: &[&Experiment] = &[
+pub(crate) const ALL: &[&Experiment] = &[
     &cliff::EXPERIMENT,
     &drives::EXPERIMENT,
     &idle::EXPERIMENT,

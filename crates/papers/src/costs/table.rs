@@ -5,16 +5,16 @@ use super::bench::Cost;
 use imbrex::human;
 
 /// Columns of latency and cost in every table of a workload.
-pub const COLUMNS: [&str; 7] = ["mean", "median", "99 %", "99.9 %", "longest", "longest stall", "writes ×"];
+pub(super) const COLUMNS: [&str; 7] = ["mean", "median", "99 %", "99.9 %", "longest", "longest stall", "writes ×"];
 
 /// Returns an empty table with `heading` and `columns`.
-pub fn table(heading: &str, columns: &[&str]) -> Table {
+pub(super) fn table(heading: &str, columns: &[&str]) -> Table {
     let columns = columns.iter().map(|column| column.to_string()).collect();
     Table { heading: heading.into(), columns, rows: Vec::new() }
 }
 
 /// Returns the cells under [`COLUMNS`].
-pub fn cells(cost: &Cost) -> Vec<String> {
+pub(super) fn cells(cost: &Cost) -> Vec<String> {
     let (latency, result) = (&cost.result.latency_ns.all, &cost.result);
     let times = [latency.mean, latency.p50, latency.p99, latency.p999, latency.max];
     let mut cells: Vec<_> = times.into_iter().map(human::duration_ns).collect();
@@ -28,16 +28,16 @@ fn stall(ns: u64) -> String {
 }
 
 /// Returns a rate as text, with as many digits as matter.
-pub fn rate(value: f64) -> String {
+pub(super) fn rate(value: f64) -> String {
     human::ratio(value)
 }
 
 /// Returns a rate in megabytes a second as text.
-pub fn megabytes(bytes_per_second: f64) -> String {
+pub(super) fn megabytes(bytes_per_second: f64) -> String {
     human::ratio(bytes_per_second / 1e6)
 }
 
 /// Returns a time as text with its unit.
-pub fn seconds(seconds: f64) -> String {
+pub(super) fn seconds(seconds: f64) -> String {
     human::duration_ns((seconds * 1e9) as u64)
 }

@@ -7,7 +7,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment =
+pub(super) const EXPERIMENT: Experiment =
     Experiment { name: "costs/volatile-cache", title: "the volatile cache on and off, one write at a time", run };
 
 const DRIVES: [(&str, &str); 3] =

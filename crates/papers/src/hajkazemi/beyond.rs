@@ -14,7 +14,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "hajkazemi/section6",
     title: "beyond the paper: which layer gives conventional latency on which machine",
     run,

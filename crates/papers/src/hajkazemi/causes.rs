@@ -29,7 +29,7 @@ fn numbers<const N: usize>(case: Case, labels: [&str; N], progress: &Progress) -
 
 /// Returns a table of the share of RMW's excess writes, in sectors, that remains with track-map. The rows vary where
 /// used pages lie and how long pages stay hot.
-pub fn eliminated(progress: &Progress) -> Result<Table, Failure> {
+pub(super) fn eliminated(progress: &Progress) -> Result<Table, Failure> {
     type Change = (&'static str, fn(&mut Choices));
     const CHANGES: [Change; 4] = [
         ("as above", |_| {}),
@@ -56,7 +56,7 @@ pub fn eliminated(progress: &Progress) -> Result<Table, Failure> {
 
 /// Returns a table of the tails of writes on the worst machines, with requests at shorter intervals and with a smaller
 /// cache.
-pub fn fallen_behind(progress: &Progress) -> Result<Table, Failure> {
+pub(super) fn fallen_behind(progress: &Progress) -> Result<Table, Failure> {
     let columns = [
         "",
         "mean of writes, conventional",

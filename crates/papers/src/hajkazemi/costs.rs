@@ -12,7 +12,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment =
+pub(super) const EXPERIMENT: Experiment =
     Experiment { name: "hajkazemi/section2", title: "costs in seeks and rotations, and memory", run };
 
 /// Number of writes at random places, for each cost.

@@ -21,7 +21,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "hajkazemi/fig08-09",
     title: "write amplification, mean and tail latency of fifteen machines",
     run,

@@ -12,7 +12,7 @@ use imbrex::progress::Progress;
 use imbrex_trace::generators::Arrivals;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment =
+pub(super) const EXPERIMENT: Experiment =
     Experiment { name: "hajkazemi/fig10-11", title: "how many tracks are hot, and whether their neighbours are", run };
 
 /// Number of sectors in a track of 2 MiB.

@@ -14,7 +14,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "hajkazemi/fig12-13",
     title: "distribution of latencies, and issue time disparity, on w46 and w28",
     run,

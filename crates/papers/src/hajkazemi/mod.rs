@@ -21,7 +21,7 @@ mod workloads;
 use super::Experiment;
 
 /// The experiments, in the paper's order.
-pub const ALL: &[&Experiment] = &[
+pub(crate) const ALL: &[&Experiment] = &[
     &costs::EXPERIMENT,
     &table1::EXPERIMENT,
     &fig08::EXPERIMENT,

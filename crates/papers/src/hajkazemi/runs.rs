@@ -30,11 +30,11 @@ const QUEUE: u32 = 64;
 const KEPT_FOLDER: &str = "IMBREX_KEPT_RUNS";
 
 /// Machines whose curves are kept, too (§4, figs 12 and 13).
-pub const WITH_CURVES: [&str; 3] = ["w46", "w28", "w56"];
+pub(super) const WITH_CURVES: [&str; 3] = ["w46", "w28", "w56"];
 
 /// Results of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Measured {
+pub(super) struct Measured {
     /// Numbers of the run.
     pub numbers: Numbers,
     /// Curves of the run, for the machines of [`WITH_CURVES`].
@@ -43,7 +43,7 @@ pub struct Measured {
 
 /// Numbers of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Numbers {
+pub(super) struct Numbers {
     /// Number of requests completed.
     pub requests: u64,
     /// Number of writes among the completed requests.
@@ -76,7 +76,7 @@ pub struct Numbers {
 
 /// Curves of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Curves {
+pub(super) struct Curves {
     /// Histogram of the latencies of writes: (upper bound in ns, number of writes), rising.
     pub writes: Vec<(u64, u64)>,
     /// Samples: (number of the request, time at which it entered the queue, in ns). Every drive of one workload has
@@ -85,14 +85,14 @@ pub struct Curves {
 }
 
 /// Results by workload and label of the layer.
-pub type Runs = BTreeMap<(Case, String), Arc<Measured>>;
+pub(super) type Runs = BTreeMap<(Case, String), Arc<Measured>>;
 
 /// Results of this process's runs, shared by the experiments.
 static KEPT: Mutex<Runs> = Mutex::new(BTreeMap::new());
 
 /// Returns the results of every workload in `cases` on every layer in `labels`, after making the runs that are
 /// missing.
-pub fn all(cases: &[Case], labels: &[&str], progress: &Progress) -> Result<Runs, Failure> {
+pub(super) fn all(cases: &[Case], labels: &[&str], progress: &Progress) -> Result<Runs, Failure> {
     let pairs: Vec<_> =
         cases.iter().flat_map(|case| labels.iter().map(move |label| (*case, label.to_string()))).collect();
     let mut missing: Vec<_> = pairs.iter().filter(|pair| kept(pair).is_none()).collect();

@@ -2,98 +2,98 @@
 //! gives a word a number, the predicate uses that number.
 
 /// Returns whether a count of the fifteen workloads is "about half": 6 to 9.
-pub fn is_about_half(count: usize) -> bool {
+pub(super) fn is_about_half(count: usize) -> bool {
     (6..=9).contains(&count)
 }
 
 /// Returns whether a count of the fifteen workloads is "over half", "most" or "the majority".
-pub fn is_over_half(count: usize) -> bool {
+pub(super) fn is_over_half(count: usize) -> bool {
     count >= 8
 }
 
 /// Returns whether a number of workloads is "several": at least 3.
-pub fn is_several(count: usize) -> bool {
+pub(super) fn is_several(count: usize) -> bool {
     count >= 3
 }
 
 /// Returns whether a measure falls "by a factor of 2 or more".
-pub fn is_halved(before_over_after: f64) -> bool {
+pub(super) fn is_halved(before_over_after: f64) -> bool {
     before_over_after >= 2.0
 }
 
 /// Returns whether a ratio is "significant": "more than 2x" (§4).
-pub fn is_significant(ratio: f64) -> bool {
+pub(super) fn is_significant(ratio: f64) -> bool {
     ratio > 2.0
 }
 
 /// Returns whether a ratio is a "modest" gain: over 1, and below the paper's "significant".
-pub fn is_modest(ratio: f64) -> bool {
+pub(super) fn is_modest(ratio: f64) -> bool {
     ratio > 1.0 && !is_significant(ratio)
 }
 
 /// Returns whether a ratio is "about twice": 1.5 to 2.5.
-pub fn is_about_twice(ratio: f64) -> bool {
+pub(super) fn is_about_twice(ratio: f64) -> bool {
     (1.5..=2.5).contains(&ratio)
 }
 
 /// Returns whether a ratio is "noticeably higher": at least 1.25.
-pub fn is_noticeable(ratio: f64) -> bool {
+pub(super) fn is_noticeable(ratio: f64) -> bool {
     ratio >= 1.25
 }
 
 /// Returns whether a ratio means "not affected": neither noticeably higher nor noticeably lower.
-pub fn is_unaffected(ratio: f64) -> bool {
+pub(super) fn is_unaffected(ratio: f64) -> bool {
     !is_noticeable(ratio) && !is_noticeable(1.0 / ratio)
 }
 
 /// Returns whether a ratio means "similar": not noticeably higher.
-pub fn is_similar(ratio: f64) -> bool {
+pub(super) fn is_similar(ratio: f64) -> bool {
     !is_noticeable(ratio)
 }
 
 /// Returns whether an excess is "nearly eliminated" or "virtually eliminated": at most a tenth of the excess is left.
-pub fn is_eliminated(share_left: f64) -> bool {
+pub(super) fn is_eliminated(share_left: f64) -> bool {
     share_left <= 0.1
 }
 
 /// Returns whether a ratio is "a factor of tens of thousands".
-pub fn is_tens_of_thousands(ratio: f64) -> bool {
+pub(super) fn is_tens_of_thousands(ratio: f64) -> bool {
     (10_000.0..100_000.0).contains(&ratio)
 }
 
 /// Returns whether a ratio has "double digits".
-pub fn is_double_digits(ratio: f64) -> bool {
+pub(super) fn is_double_digits(ratio: f64) -> bool {
     (10.0..100.0).contains(&ratio)
 }
 
 /// Returns whether a mean is "about 0.1 ms": that of the conventional drive in §4, on which the paper's worst cases
 /// are based.
-pub fn is_about_a_tenth_of_a_millisecond(ms: f64) -> bool {
+pub(super) fn is_about_a_tenth_of_a_millisecond(ms: f64) -> bool {
     (0.05..=0.15).contains(&ms)
 }
 
 /// Returns whether a time is "about 2.4 s": 1.8 to 3 s.
-pub fn is_about_2_4_seconds(seconds: f64) -> bool {
+pub(super) fn is_about_2_4_seconds(seconds: f64) -> bool {
     (1.8..=3.0).contains(&seconds)
 }
 
 /// Returns whether a share is "roughly 2/3", to within 0.1.
-pub fn is_roughly_two_thirds(share: f64) -> bool {
+pub(super) fn is_roughly_two_thirds(share: f64) -> bool {
     (share - 2.0 / 3.0).abs() <= 0.1
 }
 
 /// Returns whether a share is "roughly 25 %", to within 0.1.
-pub fn is_roughly_a_quarter(share: f64) -> bool {
+pub(super) fn is_roughly_a_quarter(share: f64) -> bool {
     (share - 0.25).abs() <= 0.1
 }
 
 /// Returns whether a share is "roughly 10 %", to within 0.05.
-pub fn is_roughly_a_tenth(share: f64) -> bool {
+pub(super) fn is_roughly_a_tenth(share: f64) -> bool {
     (share - 0.1).abs() <= 0.05
 }
 
 /// Returns whether `part` is "considerably" less than `whole`: at most a half.
-pub fn is_considerably_less(part: f64, whole: f64) -> bool {
+pub(super) fn is_considerably_less(part: f64, whole: f64) -> bool {
     part <= 0.5 * whole
 }
 

@@ -14,48 +14,48 @@ use super::workloads::{Case, MACHINES};
 
 /// Runs of all machines with arrivals from one source.
 #[derive(Clone, Copy)]
-pub struct View<'a> {
+pub(super) struct View<'a> {
     /// Source of the arrivals.
     pub arrivals: Arrivals,
     runs: &'a Runs,
 }
 
 /// Function that reads one measure of a run.
-pub type Measure = fn(&Numbers) -> f64;
+pub(super) type Measure = fn(&Numbers) -> f64;
 
 /// Returns the sectors written at the medium for each sector that the host wrote.
-pub fn amplification(numbers: &Numbers) -> f64 {
+pub(super) fn amplification(numbers: &Numbers) -> f64 {
     numbers.amplification
 }
 
 /// Returns the operations that write at the medium, for each write of the host.
-pub fn operations(numbers: &Numbers) -> f64 {
+pub(super) fn operations(numbers: &Numbers) -> f64 {
     numbers.operations
 }
 
 /// Returns the mean latency of writes, in milliseconds.
-pub fn write_mean_ms(numbers: &Numbers) -> f64 {
+pub(super) fn write_mean_ms(numbers: &Numbers) -> f64 {
     numbers.write_mean_ms
 }
 
 /// Returns the tail latency of writes, the 99.9th percentile, in milliseconds.
-pub fn write_tail_ms(numbers: &Numbers) -> f64 {
+pub(super) fn write_tail_ms(numbers: &Numbers) -> f64 {
     numbers.write_p999_ms
 }
 
 /// Returns the mean latency, in milliseconds.
-pub fn mean_ms(numbers: &Numbers) -> f64 {
+pub(super) fn mean_ms(numbers: &Numbers) -> f64 {
     numbers.mean_ms
 }
 
 /// Returns the tail latency, the 99.9th percentile, in milliseconds.
-pub fn tail_ms(numbers: &Numbers) -> f64 {
+pub(super) fn tail_ms(numbers: &Numbers) -> f64 {
     numbers.p999_ms
 }
 
 /// Judgement of a claim with arrivals from one source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub(super) enum Outcome {
     /// Whether the claim holds.
     Holds(bool),
     /// The conventional drive differs from the paper's, so the claim is not judged.
@@ -63,7 +63,7 @@ pub enum Outcome {
 }
 
 /// Returns the verdict on a claim from the judgements with all sources.
-pub fn together(outcomes: &[Outcome]) -> Verdict {
+pub(super) fn together(outcomes: &[Outcome]) -> Verdict {
     let all = |wanted: Outcome| outcomes.iter().all(|outcome| *outcome == wanted);
     if all(Outcome::Holds(true)) {
         Verdict::Yes
@@ -78,34 +78,34 @@ pub fn together(outcomes: &[Outcome]) -> Verdict {
 
 impl<'a> View<'a> {
     /// Returns a view of `runs` with arrivals from `arrivals`.
-    pub fn new(arrivals: Arrivals, runs: &'a Runs) -> View<'a> {
+    pub(super) fn new(arrivals: Arrivals, runs: &'a Runs) -> View<'a> {
         View { arrivals, runs }
     }
 
     /// Returns the numbers of a machine on the layer called `label`.
-    pub fn of(&self, name: &str, label: &str) -> &'a Numbers {
+    pub(super) fn of(&self, name: &str, label: &str) -> &'a Numbers {
         let name = MACHINES.iter().find(|known| **known == name).expect("only machines are asked for");
         &self.runs[&(Case::of(name, self.arrivals), label.to_string())].numbers
     }
 
     /// Returns the measure on the layer `label` divided by that on the layer `base`.
-    pub fn ratio(&self, name: &str, label: &str, base: &str, measure: Measure) -> f64 {
+    pub(super) fn ratio(&self, name: &str, label: &str, base: &str, measure: Measure) -> f64 {
         measure(self.of(name, label)) / measure(self.of(name, base))
     }
 
     /// Returns the excess of `label` over the conventional drive, as a share of the excess of `base`.
-    pub fn excess_left(&self, name: &str, label: &str, base: &str, measure: Measure) -> f64 {
+    pub(super) fn excess_left(&self, name: &str, label: &str, base: &str, measure: Measure) -> f64 {
         let excess = |label: &str| measure(self.of(name, label)) - measure(self.of(name, CONVENTIONAL));
         excess(label) / excess(base)
     }
 
     /// Returns the machines for which `holds` is true.
-    pub fn where_(&self, holds: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    pub(super) fn where_(&self, holds: impl Fn(&str) -> bool) -> Vec<&'static str> {
         MACHINES.into_iter().filter(|name| holds(name)).collect()
     }
 
     /// Returns a Markdown table of a measure: a row for each machine, a column for each layer.
-    pub fn markdown(&self, title: &str, labels: &[&str], measure: Measure) -> String {
+    pub(super) fn markdown(&self, title: &str, labels: &[&str], measure: Measure) -> String {
         let heads = labels.join(" | ");
         let mut text = format!("{title}:\n\n| | {heads} |\n|---|{}\n", "---|".repeat(labels.len()));
         for name in MACHINES {
@@ -116,18 +116,24 @@ impl<'a> View<'a> {
     }
 
     /// Returns a measure on one layer for each machine, for a chart.
-    pub fn column(&self, label: &str, measure: Measure) -> Vec<f64> {
+    pub(super) fn column(&self, label: &str, measure: Measure) -> Vec<f64> {
         MACHINES.iter().map(|name| measure(self.of(name, label))).collect()
     }
 
     /// Returns whether mean and tail latency on `label` are at most `factor` times the conventional drive's.
-    pub fn is_near_conventional(&self, name: &str, label: &str, factor: f64) -> bool {
+    pub(super) fn is_near_conventional(&self, name: &str, label: &str, factor: f64) -> bool {
         [mean_ms as Measure, tail_ms].iter().all(|measure| self.ratio(name, label, CONVENTIONAL, *measure) <= factor)
     }
 }
 
 /// Adds a claim of the paper, judged by `judge` with arrivals from each source.
-pub fn claim(report: &mut Report, runs: &Runs, claim: &str, theirs: &str, judge: impl Fn(&View) -> (String, Outcome)) {
+pub(super) fn claim(
+    report: &mut Report,
+    runs: &Runs,
+    claim: &str,
+    theirs: &str,
+    judge: impl Fn(&View) -> (String, Outcome),
+) {
     let judged = Arrivals::ALL.map(|arrivals| (arrivals, judge(&View::new(arrivals, runs))));
     let outcomes = judged.each_ref().map(|(_, (_, outcome))| *outcome);
     let told = |(arrivals, (ours, outcome)): &(Arrivals, (String, Outcome))| match outcome {
@@ -143,7 +149,7 @@ pub fn claim(report: &mut Report, runs: &Runs, claim: &str, theirs: &str, judge:
 }
 
 /// Returns a number as text with three significant digits: 142, 1.42.
-pub fn figure(value: f64) -> String {
+pub(super) fn figure(value: f64) -> String {
     let digits = match value.abs() {
         value if value >= 100.0 => 0,
         value if value >= 10.0 => 1,
@@ -154,7 +160,7 @@ pub fn figure(value: f64) -> String {
 }
 
 /// Returns names as text: `a, b and c`, or `none`.
-pub fn listed(names: &[&str]) -> String {
+pub(super) fn listed(names: &[&str]) -> String {
     match names {
         [] => "none".into(),
         [one] => (*one).to_string(),

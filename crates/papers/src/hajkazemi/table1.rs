@@ -14,7 +14,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "hajkazemi/table1",
     title: "the workloads: their size, gaps between requests, time dilation",
     run,

@@ -20,7 +20,7 @@ const SWITCH_TRACKS: u32 = 2;
 
 /// Cost of an operation.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Cost {
+pub(super) struct Cost {
     /// Duration of the operation, in ns.
     pub whole_ns: u64,
     /// Number of seeks longer than a switch.
@@ -48,7 +48,7 @@ impl std::ops::Add for Cost {
 }
 
 /// A layer, and the timing of the mechanics below it.
-pub struct TimedLayer {
+pub(super) struct TimedLayer {
     /// Disk below the layer.
     pub disk: SharedDisk,
     layer: Box<dyn Layer>,
@@ -62,7 +62,7 @@ pub struct TimedLayer {
 
 impl TimedLayer {
     /// Builds `layer`, with its parameters as `:key=value,…`, on the drive of the paper.
-    pub fn new(layer: &str) -> Result<TimedLayer, Failure> {
+    pub(super) fn new(layer: &str) -> Result<TimedLayer, Failure> {
         let drive = imbrex::drives::fresh(&format!("{PROFILE}+{layer}"))?;
         let unmoved = if drive.layer.name() == CONVENTIONAL { CONVENTIONAL } else { RMW };
         let home = registry::build(unmoved, &drive.disk, &[]).expect("each works on the disk it is for");
@@ -73,14 +73,14 @@ impl TimedLayer {
     }
 
     /// Serves `command` and returns its cost.
-    pub fn serve(&mut self, command: Command) -> Cost {
+    pub(super) fn serve(&mut self, command: Command) -> Cost {
         self.plan.clear();
         self.layer.plan(&[command], &mut self.plan);
         self.run()
     }
 
     /// Serves one phase of background work and returns its cost, or `None` if there is no work.
-    pub fn idle(&mut self) -> Option<Cost> {
+    pub(super) fn idle(&mut self) -> Option<Cost> {
         self.plan.clear();
         self.layer.idle(&mut self.plan).then(|| self.run())
     }
@@ -112,13 +112,13 @@ impl TimedLayer {
     }
 
     /// Returns the head's path during the last operation.
-    pub fn path(&self) -> &[HeadSample] {
+    pub(super) fn path(&self) -> &[HeadSample] {
         &self.head()[self.samples_seen..]
     }
 
     /// Returns the time of a seek over `distance` tracks by eq. 1, in ns: 2 ms, and up to 18 ms more in proportion to
     /// the distance.
-    pub fn seek_ns(&self, distance: u32) -> u64 {
+    pub(super) fn seek_ns(&self, distance: u32) -> u64 {
         let span = self.disk.geometry.radial_tracks() as u64 - 1;
         if distance == 0 {
             return 0;
@@ -127,17 +127,17 @@ impl TimedLayer {
     }
 
     /// Returns the capacity of the layer, in sectors.
-    pub fn capacity(&self) -> u64 {
+    pub(super) fn capacity(&self) -> u64 {
         self.layer.capacity().0
     }
 
     /// Returns the size of the mapping state, in bytes, by formula and as measured.
-    pub fn memory(&self) -> imbrex_layer::MapMemory {
+    pub(super) fn memory(&self) -> imbrex_layer::MapMemory {
         self.layer.memory()
     }
 
     /// Returns the LBA whose home is the first sector of a track, or `None` for a track that is reserved.
-    pub fn lba_of_track(&self, radial_track: u32) -> Option<u64> {
+    pub(super) fn lba_of_track(&self, radial_track: u32) -> Option<u64> {
         let wanted = self.disk.geometry.pba(radial_track, 0, 0);
         let (mut low, mut high) = (0, self.home.capacity().0);
         while low < high {
@@ -152,13 +152,13 @@ impl TimedLayer {
     }
 
     /// Returns whether the sector now lies on a bottom track.
-    pub fn is_bottom(&self, lba: u64) -> bool {
+    pub(super) fn is_bottom(&self, lba: u64) -> bool {
         let pba = place(self.layer.as_ref(), lba);
         self.disk.geometry.is_bottom(self.disk.geometry.locate(pba).radial_track)
     }
 
     /// Returns the present place of the sector: its track, and its number within the track.
-    pub fn track_of(&self, lba: u64) -> (u32, u64) {
+    pub(super) fn track_of(&self, lba: u64) -> (u32, u64) {
         let pba = place(self.layer.as_ref(), lba);
         let found = self.disk.geometry.locate(pba);
         (found.radial_track, pba.0 - found.track_start.0)

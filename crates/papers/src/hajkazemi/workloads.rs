@@ -10,11 +10,11 @@ use imbrex_trace::{Input, Source, TraceOptions};
 use imbrex::error::Failure;
 
 /// Machines of Hajkazemi 2019 table 1, in the table's order.
-pub const MACHINES: [&str; 15] =
+pub(super) const MACHINES: [&str; 15] =
     ["w08", "w09", "w17", "w24", "w28", "w31", "w35", "w39", "w43", "w46", "w56", "w61", "w84", "w87", "w106"];
 
 /// Files of real traces: a machine of the paper's collection that the paper does not name, and two servers.
-pub const REAL: [&str; 3] =
+pub(super) const REAL: [&str; 3] =
     ["cloudPhysicsIO.vscsi", "blkreplay-linux-mysql.load.gz", "blkreplay-windows-mssql.load.gz"];
 const SAMPLE_FOLDER: &str = "../shared/traces";
 
@@ -23,7 +23,7 @@ const SEED: u64 = 1;
 
 /// Workload: a machine's stand-in or a real trace.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Case {
+pub(super) struct Case {
     /// Name of the machine in the paper, or file of a real trace.
     pub name: &'static str,
     /// Options of the stand-in, ignored for a real trace.
@@ -32,12 +32,12 @@ pub struct Case {
 
 impl Case {
     /// Returns the stand-in of a machine, or a real trace, with arrivals from `arrivals`.
-    pub fn of(name: &'static str, arrivals: Arrivals) -> Case {
+    pub(super) fn of(name: &'static str, arrivals: Arrivals) -> Case {
         Case { name, choices: Choices { arrivals, ..Choices::default() } }
     }
 
     /// Returns the name of the workload in results.
-    pub fn key(&self) -> String {
+    pub(super) fn key(&self) -> String {
         let mut key = self.name.to_string();
         if !self.is_real() {
             key += &format!(" {}", self.choices.arrivals.name());
@@ -59,18 +59,18 @@ impl Case {
     }
 
     /// Returns the end of the highest sector that the workload touches, in sectors of 512 bytes, if it is known.
-    pub fn reach_sectors(&self) -> Option<u64> {
+    pub(super) fn reach_sectors(&self) -> Option<u64> {
         generators::named(&stand_in(self.name)).and_then(|entry| entry.reach_sectors)
     }
 
     /// Returns about how many requests the workload has, so that the longest runs can start first; 0 for a real trace.
-    pub fn requests(&self) -> u64 {
+    pub(super) fn requests(&self) -> u64 {
         let source = generators::stand_in(&stand_in(self.name), self.choices, SEED);
         source.and_then(|source| source.expected_requests()).unwrap_or(0)
     }
 
     /// Opens the workload and returns a source of all its requests.
-    pub fn open(&self) -> Result<Box<dyn Source>, Failure> {
+    pub(super) fn open(&self) -> Result<Box<dyn Source>, Failure> {
         if let Some(source) = generators::stand_in(&stand_in(self.name), self.choices, SEED) {
             return Ok(source);
         }
@@ -81,12 +81,12 @@ impl Case {
 }
 
 /// Returns the stand-ins of all machines, with arrivals from `arrivals`.
-pub fn machines(arrivals: Arrivals) -> Vec<Case> {
+pub(super) fn machines(arrivals: Arrivals) -> Vec<Case> {
     MACHINES.iter().map(|name| Case::of(name, arrivals)).collect()
 }
 
 /// Returns the real traces whose files exist.
-pub fn real() -> Vec<Case> {
+pub(super) fn real() -> Vec<Case> {
     let there = REAL.into_iter().filter(|name| real_path(name).exists());
     there.map(|name| Case::of(name, Arrivals::default())).collect()
 }

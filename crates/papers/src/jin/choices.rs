@@ -1,80 +1,80 @@
 //! Values that an experiment needs and the paper does not give. All were chosen once, before the first run.
 
 /// Seed of all random choices of a load.
-pub const SEED: u64 = 1;
+pub(super) const SEED: u64 = 1;
 
 /// Fig. 2: numbers of files. Jin 2014 §II.B: "ranging from 50K to 800K"; the steps are ours.
-pub const FILES: [u64; 5] = [50_000, 100_000, 200_000, 400_000, 800_000];
+pub(super) const FILES: [u64; 5] = [50_000, 100_000, 200_000, 400_000, 800_000];
 /// Fig. 2: size of a file in bytes. The paper gives none. With one block of ext4, each file is exactly one read of
 /// data.
-pub const FILE_BYTES: usize = 4096;
+pub(super) const FILE_BYTES: usize = 4096;
 /// Fig. 2: number of files and directories in a directory, `meandirwidth` in `fileserver.f` of filebench 1.4.9.
-pub const WIDTH: u64 = 20;
+pub(super) const WIDTH: u64 = 20;
 /// Fig. 2: memory of the reader in bytes, page cache and inodes included; the second is a variant. The paper gives
 /// none. A file of `fileserver.f` has 128 KiB, 32 times as much as a file here. So 128 MiB here correspond to 4 GB, the
 /// memory of table I: in both cases 800,000 files have 24 times as many bytes.
-pub const MEMORY_BYTES: [u64; 2] = [128 << 20, 256 << 20];
+pub(super) const MEMORY_BYTES: [u64; 2] = [128 << 20, 256 << 20];
 /// Fig. 2: number of files read before counting begins, so that the cache is not empty at first.
-pub const WARM_READS: usize = 10_000;
+pub(super) const WARM_READS: usize = 10_000;
 /// Fig. 2: number of files read while I/Os are counted.
-pub const READS: usize = 10_000;
+pub(super) const READS: usize = 10_000;
 /// Fig. 2: disk. The paper says "a hard disk drive"; the counts do not depend on its speed.
-pub const PC_DISK: &str = "cmr-7200";
+pub(super) const PC_DISK: &str = "cmr-7200";
 
 /// Figs 6, 7: disk. The paper's is a Seagate ST380013AS of 7200 rpm, not shingled, on which bands are only kept apart
 /// (§II.D.2). Ours is the disk of our SMRfs of Singh 2014, of 7200 rpm, with an unshingled partition. The second is a
 /// variant without a write cache.
-pub const DISKS: [&str; 2] = ["strict-append-2t", "strict-append-2t:host.write_cache_bytes=0"];
+pub(super) const DISKS: [&str; 2] = ["strict-append-2t", "strict-append-2t:host.write_cache_bytes=0"];
 /// Figs 6, 7: size of the unshingled partition in bytes: 32 bands of 1 GiB, as in the profile.
-pub const PARTITION_BYTES: u64 = 32 << 30;
+pub(super) const PARTITION_BYTES: u64 = 32 << 30;
 /// Figs 6, 7: flash for metadata. The paper's is a STEC ZeusIOPS of 73 GB (table I).
-pub const FLASH: &str = "flash-2010";
+pub(super) const FLASH: &str = "flash-2010";
 /// Figs 6, 7: size of the page cache in bytes: all of the 4 GB of table I.
-pub const PAGE_CACHE_BYTES: u64 = 4 << 30;
+pub(super) const PAGE_CACHE_BYTES: u64 = 4 << 30;
 /// Figs 6, 7: personalities of filebench with their own sizes. The paper names the first two and gives no sizes.
 /// `fileserver` belongs to fig. 9 and is a variant here.
-pub const LOADS: [&str; 3] = ["createfiles", "varmail", "fileserver"];
+pub(super) const LOADS: [&str; 3] = ["createfiles", "varmail", "fileserver"];
 
 /// Fig. 9: factor by which our run is smaller than the paper's in four numbers: files, bytes of flash, bytes of
 /// memory, bytes of ext4's journal. So memory and flash hold the same shares of the data as in the paper. The drives
 /// keep their size.
-pub const SMALLER: u64 = 40;
+pub(super) const SMALLER: u64 = 40;
 /// Fig. 9: number of files; the paper says 200K (§III.B).
-pub const SERVER_FILES: u64 = 200_000 / SMALLER;
+pub(super) const SERVER_FILES: u64 = 200_000 / SMALLER;
 /// Fig. 9: number of rounds of the load: half the number of files, so that the emulation ends in acceptable time. The
 /// paper does not give the duration of its run.
-pub const SERVER_ROUNDS: u64 = SERVER_FILES / 2;
+pub(super) const SERVER_ROUNDS: u64 = SERVER_FILES / 2;
 /// Fig. 9: flash that the cache may use, in bytes; the paper says 1 GB of 16 (§III.B).
-pub const FLASH_BYTES: u64 = (1 << 30) / SMALLER;
+pub(super) const FLASH_BYTES: u64 = (1 << 30) / SMALLER;
 /// Fig. 9: memory in bytes; table II says 2 GB.
-pub const SERVER_MEMORY_BYTES: u64 = (2 << 30) / SMALLER;
+pub(super) const SERVER_MEMORY_BYTES: u64 = (2 << 30) / SMALLER;
 /// Fig. 9: memory of the load's own process in bytes, which does not shrink with the files. A run in memory takes 82
 /// MiB, since each of 50 threads has 1 MiB to write. The rest is for the data that 50 threads wait to read.
-pub const LOAD_BYTES: u64 = 96 << 20;
+pub(super) const LOAD_BYTES: u64 = 96 << 20;
 /// Fig. 9: largest share of the memory, in percent, that holds dirty data: `vm.dirty_ratio`, with the default of
 /// Linux.
-pub const DIRTY_PERCENT: u64 = 20;
+pub(super) const DIRTY_PERCENT: u64 = 20;
 /// Fig. 9: share of the memory, in percent, in which HiSMRfs caches data that it has written. The remaining memory is
 /// the page cache in front of HiSMRfs.
-pub const WRITTEN_PERCENT: u64 = 10;
+pub(super) const WRITTEN_PERCENT: u64 = 10;
 /// Fig. 9: size of ext4's journal in bytes. `mke2fs` makes 1 GiB for a file system of 1 TB.
-pub const JOURNAL_BYTES: u64 = (1 << 30) / SMALLER;
+pub(super) const JOURNAL_BYTES: u64 = (1 << 30) / SMALLER;
 /// Fig. 9: profile of the disks, after the model in table II.
-pub const RAID_DISK: &str = "maxline-250g";
+pub(super) const RAID_DISK: &str = "maxline-250g";
 /// Fig. 9: number of disks (table II).
-pub const RAID_DISKS: usize = 5;
+pub(super) const RAID_DISKS: usize = 5;
 /// Fig. 9: number of disks that may fail: "RAID 5" (table II).
-pub const RAID_PARITY: u8 = 1;
+pub(super) const RAID_PARITY: u8 = 1;
 /// Fig. 9: flash, of 16 GB. The paper's is an MTRON MOBI 3500 of 2008 (table II), whose data sheet was not found; this
 /// profile is the closest in age and kind. Both systems use the same flash. HiSMRfs reserves a table of checksums on
 /// it for all blocks of the array.
-pub const CACHE_FLASH: &str = "flash-2010:geometry.tracks=15258";
+pub(super) const CACHE_FLASH: &str = "flash-2010:geometry.tracks=15258";
 /// Fig. 9: speed of the guest's drives, as a multiple of their own. An emulated processor is too slow for drives at
 /// full speed.
-pub const PACE: f64 = 0.1;
+pub(super) const PACE: f64 = 0.1;
 /// Fig. 9: load of the guest's processor, in percent, below which times by the guest's clock count.
-pub const PROCESSOR_PERCENT: f64 = 30.0;
+pub(super) const PROCESSOR_PERCENT: f64 = 30.0;
 /// Fig. 9: memory of the guest. The memory of the load is bounded further within the guest.
-pub const GUEST_MEMORY: &str = "1G";
+pub(super) const GUEST_MEMORY: &str = "1G";
 /// Fig. 9: longest duration of a run of the guest on the wall clock, in seconds.
-pub const GUEST_SECONDS: u64 = 5400;
+pub(super) const GUEST_SECONDS: u64 = 5400;

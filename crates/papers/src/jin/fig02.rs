@@ -20,7 +20,7 @@ use crate::report::Table;
 use crate::{ClaimKind, Experiment, Report};
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment =
+pub(super) const EXPERIMENT: Experiment =
     Experiment { name: "jin/fig02", title: "metadata I/O per file read on ext4, by the number of files", run };
 
 /// Shell script that reads a list of files one after the other. Its first argument is the `cgroup.procs` file of the

@@ -11,13 +11,13 @@ const VERSION_1: &str = "/sys/fs/cgroup/memory";
 const VERSION_2: &str = "/sys/fs/cgroup";
 
 /// Control group with bounded memory. Dropping the value removes the group.
-pub struct MemoryBound {
+pub(super) struct MemoryBound {
     folder: PathBuf,
 }
 
 impl MemoryBound {
     /// Makes a group that is bounded to `bytes`.
-    pub fn new(bytes: u64) -> Result<MemoryBound, Failure> {
+    pub(super) fn new(bytes: u64) -> Result<MemoryBound, Failure> {
         let own = std::fs::read_to_string("/proc/self/cgroup").map_err(Failure::failed)?;
         let (above, key) = place(&own, Path::new(VERSION_1).is_dir());
         let folder = above.join(format!("imbrex-{}", std::process::id()));
@@ -32,7 +32,7 @@ impl MemoryBound {
     }
 
     /// Returns the path of the file to which a process writes its process ID to join the group.
-    pub fn door(&self) -> PathBuf {
+    pub(super) fn door(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
 }

@@ -11,7 +11,7 @@ mod memory;
 use super::Experiment;
 
 /// The experiments, in the paper's order.
-pub const ALL: &[&Experiment] = &[&fig02::EXPERIMENT, &fig06::EXPERIMENT, &fig09::EXPERIMENT];
+pub(crate) const ALL: &[&Experiment] = &[&fig02::EXPERIMENT, &fig06::EXPERIMENT, &fig09::EXPERIMENT];
 
 /// Commit that has our choices, made before the first run.
 const CHOSEN: &str = "7f5c567";

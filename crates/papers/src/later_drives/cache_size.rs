@@ -8,7 +8,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "later-drives/cache-size",
     title: "the effective size of the cache is set by its map for small writes, by its space for large ones",
     run,

@@ -10,7 +10,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment =
+pub(super) const EXPERIMENT: Experiment =
     Experiment { name: "later-drives/draining", title: "a cache left alone for hours drains in hours", run };
 
 /// Time in which the drive gets no requests.

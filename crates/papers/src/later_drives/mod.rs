@@ -14,5 +14,5 @@ mod speed;
 use super::Experiment;
 
 /// The experiments.
-pub const ALL: &[&Experiment] =
+pub(crate) const ALL: &[&Experiment] =
     &[&cache_size::EXPERIMENT, &skew::EXPERIMENT, &speed::EXPERIMENT, &releasing::EXPERIMENT, &draining::EXPERIMENT];

@@ -10,13 +10,13 @@ use super::super::aghayev::observed::{Dice, capacity_sectors};
 use imbrex::drives::fresh;
 
 /// Number of sectors in a mebibyte.
-pub const MIB_SECTORS: u64 = 2048;
+pub(super) const MIB_SECTORS: u64 = 2048;
 /// Number of commands outstanding: the depth of the drive's queue.
 const DEPTH: u32 = 31;
 
 /// Measurements of a run.
 #[derive(Default)]
-pub struct Seen {
+pub(super) struct Seen {
     /// Time at which the last write completed.
     pub written: SimTime,
     /// Number of cache sectors that cleaning freed for each write, in the order of service.
@@ -26,7 +26,7 @@ pub struct Seen {
 }
 
 /// Writes `count` blocks of 1 MiB to different places of a fresh `drive`, then sends no request for `pause`.
-pub fn write_blocks(drive: &str, count: u64, pause: SimDuration, progress: &Progress) -> Result<Seen, Failure> {
+pub(super) fn write_blocks(drive: &str, count: u64, pause: SimDuration, progress: &Progress) -> Result<Seen, Failure> {
     let drive = fresh(drive)?;
     let places = capacity_sectors(&drive) / MIB_SECTORS;
     let mut requests: Vec<Request> = different(places, count).map(|place| request(place, None)).collect();

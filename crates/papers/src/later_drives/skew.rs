@@ -12,7 +12,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "later-drives/skew",
     title: "the effective size of the cache grows with skew, since blocks written again take no new entries",
     run,

@@ -10,7 +10,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "later-drives/speed",
     title: "random writes go into the cache at the rate of the medium there",
     run,

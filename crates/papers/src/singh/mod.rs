@@ -9,4 +9,4 @@ mod tables;
 use super::Experiment;
 
 /// The experiments, in the paper's order.
-pub const ALL: &[&Experiment] = &[&section3::EXPERIMENT, &performance::EXPERIMENT, &tables::NEAR, &tables::FAR];
+pub(crate) const ALL: &[&Experiment] = &[&section3::EXPERIMENT, &performance::EXPERIMENT, &tables::NEAR, &tables::FAR];

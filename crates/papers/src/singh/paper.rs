@@ -1,7 +1,7 @@
 //! Tables 5.1 and 5.2 of the paper, as printed.
 
 /// Column of a table.
-pub struct Column {
+pub(super) struct Column {
     /// Name of the allocation algorithm.
     pub fit: &'static str,
     /// Over-allocation, in percent of 262,144 blocks.
@@ -13,7 +13,7 @@ pub struct Column {
 }
 
 /// Table 5.1: DID of 16 blocks.
-pub const NEAR: [Column; 5] = [
+pub(super) const NEAR: [Column; 5] = [
     Column { fit: "best", extra_percent: 4, blocks: 272_642, unusable: 8_287 },
     Column { fit: "first", extra_percent: 5, blocks: 275_354, unusable: 8_437 },
     Column { fit: "next", extra_percent: 2, blocks: 267_399, unusable: 936 },
@@ -22,7 +22,7 @@ pub const NEAR: [Column; 5] = [
 ];
 
 /// Table 5.2: DID of 512 blocks.
-pub const FAR: [Column; 5] = [
+pub(super) const FAR: [Column; 5] = [
     Column { fit: "best", extra_percent: 25, blocks: 327_693, unusable: 61_120 },
     Column { fit: "first", extra_percent: 25, blocks: 327_693, unusable: 65_891 },
     Column { fit: "next", extra_percent: 10, blocks: 288_371, unusable: 8_651 },

@@ -12,7 +12,7 @@ use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment =
+pub(super) const EXPERIMENT: Experiment =
     Experiment { name: "singh/section3.2", title: "which sectors a write may damage, by DNOR and DID", run };
 
 /// Number of writes tried on each disk.

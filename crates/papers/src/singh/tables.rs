@@ -13,14 +13,14 @@ use super::super::{ClaimKind, Experiment, Report};
 use super::paper::{Column, FAR as TABLE_5_2, NEAR as TABLE_5_1};
 
 /// Experiment for table 5.1, with a DID of 16 blocks.
-pub const NEAR: Experiment = Experiment {
+pub(super) const NEAR: Experiment = Experiment {
     name: "singh/table5-1",
     title: "over-allocation for 1 GB at DID 16, and what is unusable",
     run: |progress| run(&Test { id: "5.8", other: "5.9", table: "5.1", isolation: 16, theirs: &TABLE_5_1 }, progress),
 };
 
 /// Experiment for table 5.2, with a DID of 512 blocks.
-pub const FAR: Experiment = Experiment {
+pub(super) const FAR: Experiment = Experiment {
     name: "singh/table5-2",
     title: "over-allocation for 1 GB at DID 512, and what is unusable",
     run: |progress| {

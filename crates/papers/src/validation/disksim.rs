@@ -15,7 +15,7 @@ use imbrex::measured::{judge, requests};
 use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "validation/real-drives",
     title: "drives imported from DiskSim's descriptions against what the real ones did",
     run,

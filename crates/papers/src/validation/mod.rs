@@ -10,4 +10,4 @@ mod two_speeds;
 use super::Experiment;
 
 /// The experiments, in the page's order.
-pub const ALL: &[&Experiment] = &[&disksim::EXPERIMENT, &two_speeds::EXPERIMENT, &sequential::EXPERIMENT];
+pub(crate) const ALL: &[&Experiment] = &[&disksim::EXPERIMENT, &two_speeds::EXPERIMENT, &sequential::EXPERIMENT];

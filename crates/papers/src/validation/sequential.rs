@@ -11,7 +11,7 @@ use super::super::{ClaimKind, Experiment, Report, Table};
 use imbrex::drives::fresh;
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "validation/as-sold",
     title: "drives as they are sold: sequential reads at the rate of the medium, random reads half a rotation late",
     run,

@@ -18,7 +18,7 @@ use crate::target::{Operation, TargetError};
 use crate::verdict::{Confidence, Value, Verdict};
 
 /// The experiment's entry in the registry.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "band-size",
     question: "how large is a band, and is the mapping static or dynamic?",
     source: "Aghayev 2015 tests 9, 10",

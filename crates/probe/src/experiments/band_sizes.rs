@@ -15,7 +15,7 @@ const MULTIPLE: f64 = 0.04;
 
 /// The band size measured at one place.
 #[derive(Clone, Copy, Debug)]
-pub struct Size {
+pub(super) struct Size {
     pub bytes: u64,
     /// Number of bands that were seen to leave the cache.
     pub bands: usize,
@@ -23,7 +23,7 @@ pub struct Size {
 
 /// Returns the confidence in `size`, measured at one of `places` places; `told` holds the results of the places
 /// measured so far.
-pub fn confidence(size: Size, told: &[Option<Size>], places: usize) -> Confidence {
+pub(super) fn confidence(size: Size, told: &[Option<Size>], places: usize) -> Confidence {
     let sizes: Vec<f64> = told.iter().flatten().map(|size| size.bytes as f64).collect();
     let (bytes, is_single) = (size.bytes as f64, size.bands < 2);
     let (least, most) = sizes.iter().fold((bytes, bytes), |(least, most), &size| (size.min(least), size.max(most)));

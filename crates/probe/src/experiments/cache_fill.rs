@@ -18,7 +18,7 @@ use crate::verdict::{Confidence, Value, Verdict};
 use crate::words;
 
 /// The experiment's entry in the registry.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "cache-size",
     question: "how much does the cache take?",
     source: "Aghayev 2015 tests 6, 7, 8",

@@ -15,7 +15,7 @@ use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value, Verdict};
 
 /// The experiment's entry in the registry.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "cache-place",
     question: "where is the cache?",
     source: "Aghayev 2015 test 2",

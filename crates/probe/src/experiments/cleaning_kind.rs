@@ -11,7 +11,7 @@ use crate::target::TargetError;
 use crate::verdict::{Confidence, Value, Verdict};
 
 /// The experiment's entry in the registry.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "cleaning",
     question: "does it clean when idle, and after how long?",
     source: "Aghayev 2015 test 3",
@@ -84,7 +84,7 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
 /// Lowers the confidence in lazy cleaning if no block was seen to leave a cache, and no write waited for cleaning. A
 /// drive that is one log has no home locations, so its blocks stay where they were written, although no cleaning is
 /// due. If the mapping was tested too, the kind of cleaning is withdrawn.
-pub fn doubt_lazy(verdict: &mut Verdict) {
+pub(crate) fn doubt_lazy(verdict: &mut Verdict) {
     let has_left = ["band_bytes_od", "band_bytes_md", "band_bytes_id", "cache_bytes"].map(|name| verdict.number(name));
     let is_seen = has_left.iter().any(Option::is_some) || verdict.word("mapping") == Some("static");
     let was_looked_for = verdict.property("mapping").is_some();

@@ -10,7 +10,7 @@ use crate::target::TargetError;
 use crate::verdict::{Confidence, Value, Verdict};
 
 /// The experiment's entry in the registry.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "cleaning-order",
     question: "in which order does it clean, and how long does a band take?",
     source: "Aghayev 2015 tests 4, 5",

@@ -22,7 +22,7 @@ use crate::verdict::{Confidence, Value};
 use crate::words::turns;
 
 /// The experiment's entry in the registry.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "type",
     question: "shingled, interlaced or neither? cache on disk or flash?",
     source: "Aghayev 2015 test 1",

@@ -7,7 +7,7 @@ use crate::target::{Operation, TargetError};
 
 /// Distribution of the writes over the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Spread {
+pub(super) enum Spread {
     /// All over the drive: every cache gets its share.
     Whole,
     /// One region after another, each block once: a single cache fills up, and few bands need cleaning afterwards.
@@ -16,7 +16,7 @@ pub enum Spread {
 
 /// Results of filling the cache.
 #[derive(Debug, Default)]
-pub struct Filled {
+pub(super) struct Filled {
     /// Number of writes before the cache was full, if it was.
     pub count: Option<u64>,
     /// Latencies of the first writes, nanoseconds, in the order of completion.
@@ -56,7 +56,7 @@ struct Places {
 }
 
 /// The golden section of 2⁶⁴.
-pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(super) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Places {
     fn new(bench: &Bench<'_>, spread: Spread, bytes: u64) -> Places {
@@ -91,7 +91,7 @@ impl Places {
 }
 
 /// Writes `bytes` at a time, `depth` at once, until the cache is full.
-pub fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usize) -> Result<Filled, TargetError> {
+pub(super) fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usize) -> Result<Filled, TargetError> {
     let mut places = Places::new(bench, spread, bytes.min(MIB));
     let mut random = bench.random.clone();
     let rotation = bench.rotation_ns();

@@ -24,7 +24,7 @@ use crate::target::TargetError;
 use crate::verdict::{Confidence, Value};
 
 /// The experiment's entry in the registry.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "hot-tracks",
     question: "does an interlaced drive move what is written often?",
     source: "our own",

@@ -10,7 +10,7 @@ use crate::verdict::{Confidence, Value, Verdict};
 use crate::words::{size, turns};
 
 /// The experiment's entry in the registry.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "journal",
     question: "in what sizes is the cache written?",
     source: "Aghayev 2015 §4.3.1",

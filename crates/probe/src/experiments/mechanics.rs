@@ -9,7 +9,7 @@ use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value};
 
 /// The experiment's entry in the registry.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "mechanics",
     question: "how long are tracks, and how long does the arm take?",
     source: "our own",

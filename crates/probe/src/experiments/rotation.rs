@@ -9,7 +9,7 @@ use crate::target::TargetError;
 use crate::verdict::{Confidence, Value};
 
 /// The experiment's entry in the registry.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "rotation",
     question: "how long is a rotation?",
     source: "our own",

@@ -42,14 +42,14 @@ struct Round {
 
 /// Description of a full cache; the fields are those of [`super::filling::Filled`].
 #[derive(Debug)]
-pub struct Full {
+pub(super) struct Full {
     pub count: u64,
     pub parts: usize,
     pub is_spread: bool,
 }
 
 /// Watches for the stall at which the cache was full. It evaluates the time from one answer to the next, at any depth.
-pub struct Watch {
+pub(super) struct Watch {
     limit: u64,
     certain: u64,
     /// Number of writes seen.
@@ -65,7 +65,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn new(rotation: f64) -> Watch {
+    pub(super) fn new(rotation: f64) -> Watch {
         Watch {
             limit: (STALL_ROTATIONS * rotation) as u64,
             certain: (CLEANING_ROTATIONS * rotation) as u64,
@@ -81,7 +81,7 @@ impl Watch {
 
     /// Returns whether enough was seen after a cache was full at `at`. If data from before counts, the parts of the
     /// cache must be full a second time. If sets are full one by one, all of them must be.
-    pub fn is_enough(&self, at: u64) -> bool {
+    pub(super) fn is_enough(&self, at: u64) -> bool {
         if at > SMALL_WRITES {
             // A single stall is that of a whole cache, or of the first of many sets; then the stalls of the others
             // follow.
@@ -135,7 +135,7 @@ impl Watch {
 
     /// Returns the conclusion from the stalls from `at` on. It is a guess if they may be a round of sets that implies
     /// another size.
-    pub fn full(&self, at: u64) -> Full {
+    pub(super) fn full(&self, at: u64) -> Full {
         let count = self.full_in_the_middle(at);
         let is_spread = self.is_spread(at, count);
         let round = self.round(at);
@@ -167,7 +167,7 @@ impl Watch {
     }
 
     /// Records a write that completed at `end`; if the cache was full, returns the number of writes before that.
-    pub fn see(&mut self, end: u64) -> Option<u64> {
+    pub(super) fn see(&mut self, end: u64) -> Option<u64> {
         let before = self.count;
         self.count += 1;
         let gap = if before == 0 { 0 } else { end.saturating_sub(self.last_end) };

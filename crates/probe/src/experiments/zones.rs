@@ -11,7 +11,7 @@ use crate::target::{Operation, TargetError};
 use crate::verdict::{Confidence, Value};
 
 /// The experiment's entry in the registry.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "zones",
     question: "which zones are there, how fast, and how do they lie?",
     source: "Aghayev 2015 test 11",

@@ -9,7 +9,7 @@ pub(super) struct Filler(Vec<u8>);
 
 impl Filler {
     /// Returns the first `count` bytes of the data.
-    pub fn bytes(&mut self, count: usize) -> &[u8] {
+    pub(super) fn bytes(&mut self, count: usize) -> &[u8] {
         if self.0.len() < count {
             self.0.resize(count, 0);
             fill(&mut self.0);

@@ -24,7 +24,7 @@ pub(super) struct NbdUrl {
 
 impl NbdUrl {
     /// Parses `text`; the error describes the expected form.
-    pub fn parse(text: &str) -> Result<NbdUrl, String> {
+    pub(super) fn parse(text: &str) -> Result<NbdUrl, String> {
         let wrong = || "expected nbd://HOST[:PORT]/EXPORT or nbd+unix:///EXPORT?socket=PATH".to_string();
         let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));

@@ -37,12 +37,12 @@ pub(super) struct RealTime {
 
 impl RealTime {
     /// Returns a clock that begins now.
-    pub fn new() -> RealTime {
+    pub(super) fn new() -> RealTime {
         RealTime { begun: Instant::now(), under_way: Vec::new() }
     }
 
     /// Returns the time now, nanoseconds since the clock began.
-    pub fn now_ns(&self) -> u64 {
+    pub(super) fn now_ns(&self) -> u64 {
         self.ns(Instant::now())
     }
 
@@ -51,7 +51,7 @@ impl RealTime {
     }
 
     /// Implements [`crate::Target::perform`]; `place` names the target in errors.
-    pub fn perform(
+    pub(super) fn perform(
         &mut self,
         channel: &mut dyn Channel,
         place: &str,

@@ -31,7 +31,7 @@ pub(super) struct Ring {
 
 impl Ring {
     /// Creates a ring over `file`, which must have been opened with `O_DIRECT`.
-    pub fn new(file: File, may_write: bool) -> io::Result<Ring> {
+    pub(super) fn new(file: File, may_write: bool) -> io::Result<Ring> {
         let ring = IoUring::new(ENTRIES).map_err(|error| no_ring(&error))?;
         // Anonymous maps begin at a page, as direct access demands.
         let sink = MmapMut::map_anon(OPERATION_BYTES_MAX as usize)?;

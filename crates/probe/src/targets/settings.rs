@@ -32,7 +32,7 @@ pub(super) struct Settings {
 
 impl Settings {
     /// Writes `text` into the file `path`, if the file exists, has another text, and accepts the write.
-    pub fn set(&mut self, path: &Path, text: &str) {
+    pub(super) fn set(&mut self, path: &Path, text: &str) {
         let Ok(former) = std::fs::read_to_string(path) else { return };
         let former = former.trim().to_string();
         if former == text {
@@ -47,7 +47,7 @@ impl Settings {
     }
 
     /// Returns a description of each changed setting.
-    pub fn told(&self) -> Vec<String> {
+    pub(super) fn told(&self) -> Vec<String> {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         self.changed.iter().map(|(path, former, now)| format!("{}: {now} (it was {former})", name(path))).collect()
     }

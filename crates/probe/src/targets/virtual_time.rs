@@ -54,7 +54,7 @@ pub(super) struct VirtualTime<M> {
 
 impl<M: Machine> VirtualTime<M> {
     /// Returns `machine` with a host's clock, which begins at the drive's time.
-    pub fn new(mut machine: M) -> VirtualTime<M> {
+    pub(super) fn new(mut machine: M) -> VirtualTime<M> {
         // Drops the path so far: the first path begins here.
         machine.take_head_path();
         let now_ns = machine.now().0;
@@ -62,12 +62,17 @@ impl<M: Machine> VirtualTime<M> {
     }
 
     /// Returns the time now, nanoseconds.
-    pub fn now_ns(&self) -> u64 {
+    pub(super) fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
     /// Implements [`crate::Target::perform`].
-    pub fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError> {
+    pub(super) fn perform(
+        &mut self,
+        depth: usize,
+        next: &mut Next<'_>,
+        done: &mut Done<'_>,
+    ) -> Result<(), TargetError> {
         // Reads of the drive outside this function, such as a survey, may have advanced its clock.
         self.now_ns = self.now_ns.max(self.machine.now().0);
         let mut goes_on = true;
@@ -107,7 +112,7 @@ impl<M: Machine> VirtualTime<M> {
     }
 
     /// Implements [`crate::Target::sleep`].
-    pub fn sleep(&mut self, ns: u64) {
+    pub(super) fn sleep(&mut self, ns: u64) {
         self.now_ns = self.now_ns.saturating_add(ns);
         while self.machine.step(SimTime(self.now_ns)) == Stepped::Worked {}
         self.now_ns = self.now_ns.max(self.machine.now().0);

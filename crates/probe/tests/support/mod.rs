@@ -6,7 +6,7 @@
 
 #![allow(dead_code)] // Each test uses a part.
 
-pub mod noisy;
+pub(crate) mod noisy;
 
 use std::fmt::Write;
 
@@ -16,12 +16,12 @@ use imbrex_sim::{Drive, DriveSpec};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 
-pub const MIB: u64 = 1 << 20;
+pub(crate) const MIB: u64 = 1 << 20;
 const SECTOR: u64 = 512;
 
 /// Range of the sizes of drives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Size {
+pub(crate) enum Size {
     /// Like [`Size::Small`], but with caches of 16 to 64 MiB or of 90 to 300 packets. The drives clean within seconds
     /// or never when idle, so that they can be probed in real time.
     Tiny,
@@ -35,7 +35,7 @@ pub enum Size {
 
 /// A number that a probe should find, exactly or as a lower bound.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Limit {
+pub(crate) enum Limit {
     /// The limit ends a test, and is found exactly.
     Binds(f64),
     /// No test reaches the limit, and the probe finds a lower bound.
@@ -44,7 +44,7 @@ pub enum Limit {
 
 /// The true properties of a drive.
 #[derive(Clone, Debug, Default)]
-pub struct Truth {
+pub(crate) struct Truth {
     pub kind: &'static str,
     pub medium: Option<&'static str>,
     pub place: Option<&'static str>,
@@ -67,7 +67,7 @@ pub struct Truth {
 }
 
 /// A random drive.
-pub struct Drawn {
+pub(crate) struct Drawn {
     pub seed: u64,
     pub text: String,
     pub truth: Truth,
@@ -234,7 +234,7 @@ impl Platters {
 }
 
 /// Returns the random drive with this seed.
-pub fn draw(seed: u64, size: Size) -> Drawn {
+pub(crate) fn draw(seed: u64, size: Size) -> Drawn {
     let mut dice = Dice(Xoshiro256StarStar::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     let bytes = match size {
         Size::Tiny | Size::Small | Size::Fine => dice.broadly(24e9, 190e9),
@@ -252,7 +252,7 @@ pub fn draw(seed: u64, size: Size) -> Drawn {
 
 /// Returns the random drive with this layer and seed. For layers with few known properties, the truth holds only the
 /// kind.
-pub fn draw_with(layer: &str, seed: u64, size: Size) -> Drawn {
+pub(crate) fn draw_with(layer: &str, seed: u64, size: Size) -> Drawn {
     let mut dice = Dice(Xoshiro256StarStar::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     let bytes = dice.broadly(24e9, 190e9);
     let (text, truth) = match layer {
@@ -587,14 +587,14 @@ fn fully_associative(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth)
 }
 
 /// Builds the drive that the text of a profile describes.
-pub fn build(text: &str) -> Drive {
+pub(crate) fn build(text: &str) -> Drive {
     let profile = Profile::parse("drawn.toml", text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let spec = DriveSpec::parse("drawn").expect("the words are right");
     Drive::build(&spec, &profile).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// Probes `target` with all tests.
-pub fn probed(target: &mut dyn Target) -> Verdict {
+pub(crate) fn probed(target: &mut dyn Target) -> Verdict {
     probed_with(target, &[])
 }
 
@@ -605,17 +605,17 @@ fn probed_with(target: &mut dyn Target, only: &[&str]) -> Verdict {
 }
 
 /// Probes the drive of a profile's text with these tests and those that they need; with all tests if `only` is empty.
-pub fn probed_only(text: &str, only: &[&str]) -> Verdict {
+pub(crate) fn probed_only(text: &str, only: &[&str]) -> Verdict {
     probed_with(&mut Simulated::new(build(text)), only)
 }
 
 /// Probes the drive of a profile's text with all tests.
-pub fn probed_text(text: &str) -> Verdict {
+pub(crate) fn probed_text(text: &str) -> Verdict {
     probed(&mut Simulated::new(build(text)))
 }
 
 /// The answer to a question about a drive, compared with the truth.
-pub struct Answer {
+pub(crate) struct Answer {
     pub question: &'static str,
     pub is_right: bool,
     /// Whether the answer has high confidence.
@@ -625,7 +625,7 @@ pub struct Answer {
 }
 
 /// Returns the answer to each question with a known truth.
-pub fn answers(truth: &Truth, verdict: &Verdict) -> Vec<Answer> {
+pub(crate) fn answers(truth: &Truth, verdict: &Verdict) -> Vec<Answer> {
     let mut answers = words(truth, verdict);
     answers.extend(numbers(truth, verdict));
     answers.extend(limits(truth, verdict));
@@ -712,6 +712,6 @@ fn limits(truth: &Truth, verdict: &Verdict) -> Vec<Answer> {
 
 /// Returns the wrong answers of `verdict`. Properties that the drive does not have, such as an order of cleaning or
 /// bottom tracks, are not checked.
-pub fn faults(truth: &Truth, verdict: &Verdict) -> Vec<String> {
+pub(crate) fn faults(truth: &Truth, verdict: &Verdict) -> Vec<String> {
     answers(truth, verdict).into_iter().filter(|answer| !answer.is_right).map(|answer| answer.text).collect()
 }

@@ -2,10 +2,10 @@
 
 use imbrex_probe::{About, Done, Next, Simulated, Target, TargetError, Timed};
 
-pub struct Lcg(pub u64);
+pub(crate) struct Lcg(pub u64);
 
 impl Lcg {
-    pub fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -13,7 +13,7 @@ impl Lcg {
 
 /// Distribution of the delays.
 #[derive(Clone, Copy, Debug)]
-pub struct Noise {
+pub(crate) struct Noise {
     /// Largest delay of an operation, as a share of its latency.
     pub share: f64,
     /// Share of the operations with a long delay, and the longest such delay, nanoseconds.
@@ -33,7 +33,7 @@ impl Noise {
 }
 
 /// A target with delayed answers.
-pub struct Noisy {
+pub(crate) struct Noisy {
     inner: Simulated,
     noise: Noise,
     dice: Lcg,
@@ -41,14 +41,14 @@ pub struct Noisy {
 }
 
 impl Noisy {
-    pub fn new(inner: Simulated, noise: Noise, seed: u64) -> Noisy {
+    pub(crate) fn new(inner: Simulated, noise: Noise, seed: u64) -> Noisy {
         let about = inner.about().clone();
         Noisy { inner, noise, dice: Lcg(seed), about }
     }
 
     /// Returns the target with a clock that claims to be the wall clock, so that the probe waits no longer than a user
     /// would.
-    pub fn in_real_time(mut self) -> Noisy {
+    pub(crate) fn in_real_time(mut self) -> Noisy {
         self.about.is_virtual = false;
         self
     }

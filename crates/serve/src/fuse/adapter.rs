@@ -48,11 +48,11 @@ const WANTED: [InitFlags; 10] = [
 ];
 
 /// The FUSE adapter of a file system.
-pub struct FuseAdapter(Arc<Core<Context>>);
+pub(super) struct FuseAdapter(Arc<Core<Context>>);
 
 impl FuseAdapter {
     /// Creates an adapter that passes its requests to `core`.
-    pub fn new(core: Arc<Core<Context>>) -> FuseAdapter {
+    pub(super) fn new(core: Arc<Core<Context>>) -> FuseAdapter {
         FuseAdapter(core)
     }
 

@@ -38,7 +38,7 @@ const WAKE: u64 = u64::MAX;
 
 /// Sizes and opcodes agreed on with the driver.
 #[derive(Clone, Copy, Debug)]
-pub struct Agreed {
+pub(super) struct Agreed {
     /// Maximum number of requests in flight.
     pub depth: u16,
     /// Maximum number of bytes of a request with data.
@@ -51,7 +51,7 @@ pub struct Agreed {
 
 impl Agreed {
     /// Creates the agreement; `opcode` returns the opcode that the driver uses for a command.
-    pub fn new(depth: u16, request_bytes_max: usize, opcode: impl Fn(u32) -> u32) -> Agreed {
+    pub(super) fn new(depth: u16, request_bytes_max: usize, opcode: impl Fn(u32) -> u32) -> Agreed {
         Agreed {
             depth,
             request_bytes_max,
@@ -87,7 +87,7 @@ enum Room {
 }
 
 /// The queue of a device.
-pub struct Queue {
+pub(super) struct Queue {
     front: Arc<DriveServer>,
     agreed: Agreed,
     device: File,
@@ -109,7 +109,7 @@ pub struct Queue {
 
 impl Queue {
     /// Creates the queue of the device behind the character device `device`. Must be called in the thread that runs the queue.
-    pub fn new(front: Arc<DriveServer>, device: File, agreed: Agreed) -> io::Result<Queue> {
+    pub(super) fn new(front: Arc<DriveServer>, device: File, agreed: Agreed) -> io::Result<Queue> {
         assert!(usize::from(agreed.depth) <= QUEUE_DEPTH_MAX, "the driver has no deeper queues");
         let depth = usize::from(agreed.depth);
         // One entry for each tag and one for the socket: such a ring is never full.
@@ -148,7 +148,7 @@ impl Queue {
     }
 
     /// Serves requests until the device is removed.
-    pub fn run(mut self) -> io::Result<()> {
+    pub(super) fn run(mut self) -> io::Result<()> {
         for tag in 0..self.agreed.depth {
             self.tell_driver(self.agreed.fetch, tag, 0);
         }

@@ -26,7 +26,7 @@ const ZONE_BYTES: usize = size_of::<KernelZone>();
 
 /// The zones with a request at the drive, and the requests that wait for them.
 #[derive(Debug)]
-pub struct Zones {
+pub(super) struct Zones {
     mode: ZonedMode,
     /// Zones with a request at the drive, each with the tags of the requests that wait for the zone.
     at_work: BTreeMap<u32, VecDeque<u16>>,
@@ -36,7 +36,7 @@ pub struct Zones {
 
 /// The next step for a request.
 #[derive(Debug)]
-pub enum Ruling {
+pub(super) enum Ruling {
     /// Send the request to the drive with this range.
     Serve {
         /// First byte.
@@ -58,7 +58,7 @@ enum Wanted {
 
 impl Zones {
     /// Creates a table in which no zone has a request.
-    pub fn new(mode: ZonedMode) -> Zones {
+    pub(super) fn new(mode: ZonedMode) -> Zones {
         Zones { mode, at_work: BTreeMap::new(), waiting_for_all: VecDeque::new() }
     }
 
@@ -77,7 +77,7 @@ impl Zones {
     }
 
     /// Returns whether the request with `tag` may proceed. Otherwise a later call of [`Zones::leave`] returns its tag.
-    pub fn enter(&mut self, tag: u16, asked: &Descriptor) -> bool {
+    pub(super) fn enter(&mut self, tag: u16, asked: &Descriptor) -> bool {
         match self.wanted(asked) {
             Wanted::Nothing => true,
             Wanted::All if self.at_work.is_empty() => true,
@@ -99,7 +99,7 @@ impl Zones {
     }
 
     /// Releases the zone of an answered request. Returns the tag of the waiting request that may now proceed, if there is one.
-    pub fn leave(&mut self, asked: &Descriptor) -> Option<u16> {
+    pub(super) fn leave(&mut self, asked: &Descriptor) -> Option<u16> {
         if let Wanted::Zone(zone) = self.wanted(asked) {
             let waiting = self.at_work.get_mut(&zone).expect("it has entered");
             if let Some(next) = waiting.pop_front() {
@@ -115,7 +115,7 @@ impl Zones {
 
     /// Returns the next step for a request that has entered, after zone management is carried out. `request_bytes_max`
     /// limits the size of a report.
-    pub fn rule(
+    pub(super) fn rule(
         &self,
         asked: &Descriptor,
         drive: &mut EmulatedDrive,
@@ -167,7 +167,7 @@ impl Zones {
 }
 
 /// Returns whether [`Zones::rule`] handles this operation.
-pub fn is_known(operation_and_flags: u32) -> bool {
+pub(super) fn is_known(operation_and_flags: u32) -> bool {
     use operation::*;
     matches!(
         operation_and_flags & 0xff,

@@ -8,7 +8,7 @@ use super::reading::{Reading, Spent};
 
 /// Data on their way to the host.
 #[derive(Clone, Copy, Debug)]
-pub struct Outgoing {
+pub(super) struct Outgoing {
     /// First LBA of the read.
     pub start: u64,
     /// One past the last LBA of the read.
@@ -25,7 +25,7 @@ pub struct Outgoing {
 }
 
 /// Source of the data that are not in the buffer yet.
-pub struct Medium<'a> {
+pub(super) struct Medium<'a> {
     /// The actuator.
     pub actuator: &'a mut Actuator,
     /// The reading in progress, if any sector is missing.
@@ -52,7 +52,12 @@ impl Medium<'_> {
 }
 
 /// Sends the data over the bus, and returns when the last sector is sent.
-pub fn carry(controller: &Controller, medium: &mut Medium<'_>, outgoing: &Outgoing, segment_sectors: u64) -> SimTime {
+pub(super) fn carry(
+    controller: &Controller,
+    medium: &mut Medium<'_>,
+    outgoing: &Outgoing,
+    segment_sectors: u64,
+) -> SimTime {
     let sector_ns = controller.bus_read_sector_ns;
     let watermark = watermark(controller, outgoing, segment_sectors);
     let take_ns = controller.reselect_ns + controller.data_prepare_ns;

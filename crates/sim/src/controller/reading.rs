@@ -9,7 +9,7 @@ use imbrex_disk::{Actuator, Direction, Extent, Pass, Passing, Pba, Sectors, SimD
 
 /// A run of sectors being read.
 #[derive(Clone, Copy, Debug)]
-pub struct Reading {
+pub(super) struct Reading {
     /// Segment into which the sectors are read.
     pub segment: usize,
     /// LBA minus PBA, wrapping: constant, because the sectors are one run on the medium.
@@ -24,7 +24,7 @@ pub struct Reading {
 
 /// Time of arm and platter, by part.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Spent {
+pub(super) struct Spent {
     /// Time of moving the arm.
     pub seek: SimDuration,
     /// Time of waiting until a sector passes.
@@ -44,7 +44,7 @@ impl Spent {
 impl Reading {
     /// Begins to read at LBA `start` at time `now`, up to `limit`. Returns the reading and the times of its first
     /// track.
-    pub fn begin(
+    pub(super) fn begin(
         actuator: &mut Actuator,
         now: SimTime,
         segment: usize,
@@ -76,7 +76,7 @@ impl Reading {
 
     /// Returns when all sectors before LBA `end` have been read; `end` is not past the limit. Adds the times of further
     /// tracks to `spent`.
-    pub fn time_of(&mut self, actuator: &mut Actuator, end: u64, spent: &mut Spent) -> SimTime {
+    pub(super) fn time_of(&mut self, actuator: &mut Actuator, end: u64, spent: &mut Spent) -> SimTime {
         while self.pass_end() < end {
             let more = self.go_on(actuator);
             spent.seek += more.seek;
@@ -87,12 +87,12 @@ impl Reading {
     }
 
     /// Returns the LBA before which all sectors have been read at `time`, as far as passes have begun.
-    pub fn reached(&self, time: SimTime) -> u64 {
+    pub(super) fn reached(&self, time: SimTime) -> u64 {
         self.pass_start + self.pass.passed_by(time)
     }
 
     /// Continues undisturbed until `time`, and returns the LBA before which all sectors have been read.
-    pub fn until(&mut self, actuator: &mut Actuator, time: SimTime) -> u64 {
+    pub(super) fn until(&mut self, actuator: &mut Actuator, time: SimTime) -> u64 {
         while self.pass_end() < self.limit && self.pass.ends < time {
             self.go_on(actuator);
         }
@@ -100,13 +100,13 @@ impl Reading {
     }
 
     /// Returns whether the reading has reached its limit at `time`.
-    pub fn is_over(&self, time: SimTime) -> bool {
+    pub(super) fn is_over(&self, time: SimTime) -> bool {
         self.reached(time) >= self.limit
     }
 
     /// Extends the reading to a farther limit. If the current track was to end at the old limit, its pass is extended
     /// too.
-    pub fn extend(&mut self, actuator: &Actuator, limit: u64) {
+    pub(super) fn extend(&mut self, actuator: &Actuator, limit: u64) {
         if limit <= self.limit {
             return;
         }
@@ -120,7 +120,7 @@ impl Reading {
     }
 
     /// Returns when the arm is free for another command that needs it at `time`.
-    pub fn stopped_at(&self, time: SimTime, within_sector: bool) -> SimTime {
+    pub(super) fn stopped_at(&self, time: SimTime, within_sector: bool) -> SimTime {
         if time < self.pass.on_track {
             return self.pass.on_track;
         }

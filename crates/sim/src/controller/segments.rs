@@ -31,7 +31,7 @@ impl Segment {
 
 /// The part of a read that the buffer holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hit {
+pub(super) enum Hit {
     /// All sectors, in this segment.
     Whole(usize),
     /// The first sectors are in this segment, or the first sector is being read into it.
@@ -42,7 +42,7 @@ pub enum Hit {
 
 /// The buffer of a drive, in segments.
 #[derive(Clone, Debug)]
-pub struct Segments {
+pub(super) struct Segments {
     segments: Vec<Segment>,
     size: u64,
     /// Index of the segment that is reserved for writes.
@@ -54,7 +54,7 @@ pub struct Segments {
 
 impl Segments {
     /// Creates the empty buffer of `controller`.
-    pub fn new(controller: &Controller) -> Segments {
+    pub(super) fn new(controller: &Controller) -> Segments {
         let empty = Segment { start: 0, end: 0, used: 0, written: false };
         Segments {
             segments: vec![empty; controller.segments as usize],
@@ -67,13 +67,13 @@ impl Segments {
     }
 
     /// Returns the number of sectors of a segment.
-    pub fn size(&self) -> u64 {
+    pub(super) fn size(&self) -> u64 {
         self.size
     }
 
     /// Returns the part of `sectors` that the buffer holds. `being_read` is the segment that the drive reads into: a
     /// request that begins at the end of that segment counts as found in part. `None` if no such request counts.
-    pub fn find(&self, sectors: &Range<u64>, being_read: Option<usize>) -> Hit {
+    pub(super) fn find(&self, sectors: &Range<u64>, being_read: Option<usize>) -> Hit {
         if !self.caches {
             return Hit::Miss;
         }
@@ -95,13 +95,13 @@ impl Segments {
 
     /// Assigns a segment to a read that found nothing: an empty one, or else the one unused for longest. The segment
     /// that is being read into is the last choice.
-    pub fn take_for_read(&mut self, start: u64, being_read: Option<usize>) -> usize {
+    pub(super) fn take_for_read(&mut self, start: u64, being_read: Option<usize>) -> usize {
         let index = self.oldest(being_read, |_| false);
         self.reset(index, start, false)
     }
 
     /// Assigns a segment to a write of `sectors`, and drops these sectors from other segments.
-    pub fn take_for_write(&mut self, sectors: &Range<u64>, being_read: Option<usize>) -> usize {
+    pub(super) fn take_for_write(&mut self, sectors: &Range<u64>, being_read: Option<usize>) -> usize {
         let index = self.for_writes.unwrap_or_else(|| self.oldest(being_read, |segment| segment.overlaps(sectors)));
         for segment in &mut self.segments {
             if segment.overlaps(sectors) {
@@ -134,13 +134,13 @@ impl Segments {
     }
 
     /// Records that a read found sectors in segment `index`.
-    pub fn use_again(&mut self, index: usize) {
+    pub(super) fn use_again(&mut self, index: usize) {
         self.clock += 1;
         self.segments[index].used = self.clock;
     }
 
     /// Extends segment `index` to `end`, and drops sectors at its start that no longer fit.
-    pub fn reach(&mut self, index: usize, end: u64) {
+    pub(super) fn reach(&mut self, index: usize, end: u64) {
         let size = self.size;
         let segment = &mut self.segments[index];
         segment.end = segment.end.max(end);
@@ -148,12 +148,12 @@ impl Segments {
     }
 
     /// Returns the sectors in segment `index`.
-    pub fn sectors(&self, index: usize) -> Range<u64> {
+    pub(super) fn sectors(&self, index: usize) -> Range<u64> {
         self.segments[index].start..self.segments[index].end
     }
 
     /// Drops `sectors` from the buffer, because they change on the medium without the buffer.
-    pub fn forget(&mut self, sectors: &Range<u64>) {
+    pub(super) fn forget(&mut self, sectors: &Range<u64>) {
         for segment in self.segments.iter_mut().filter(|segment| segment.overlaps(sectors)) {
             segment.end = segment.start;
         }

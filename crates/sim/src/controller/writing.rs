@@ -7,7 +7,7 @@ use super::reading::Spent;
 
 /// Arrival of the data of a write over the bus.
 #[derive(Clone, Copy, Debug)]
-pub struct Incoming {
+pub(super) struct Incoming {
     /// Time at which the first sector begins to arrive.
     pub from: SimTime,
     /// Time of a sector on the bus.
@@ -18,7 +18,7 @@ pub struct Incoming {
 
 impl Incoming {
     /// Returns when the first `sectors` sectors have arrived.
-    pub fn come(&self, sectors: u64) -> SimTime {
+    pub(super) fn come(&self, sectors: u64) -> SimTime {
         self.from + SimDuration(self.sector.0 * sectors)
     }
 
@@ -30,7 +30,7 @@ impl Incoming {
 
 /// A run to be written.
 #[derive(Clone, Copy, Debug)]
-pub struct Put {
+pub(super) struct Put {
     /// Sectors of the run.
     pub extent: Extent,
     /// The earliest time at which the arm may begin.
@@ -42,7 +42,7 @@ pub struct Put {
 }
 
 /// Writes a run. Returns when its last sector is written, and the times of arm and platter until then.
-pub fn write(actuator: &mut Actuator, put: &Put, incoming: &Incoming) -> (SimTime, Spent) {
+pub(super) fn write(actuator: &mut Actuator, put: &Put, incoming: &Incoming) -> (SimTime, Spent) {
     let (mut now, mut done, mut spent) = (put.from, 0, Spent::default());
     let mut seek_min = put.seek_min;
     while done < put.extent.sectors.0 {

@@ -3,6 +3,6 @@
 use crate::queue::{Queue, Slot};
 
 /// Returns the oldest command.
-pub fn choose(queue: &Queue) -> Option<Slot> {
+pub(super) fn choose(queue: &Queue) -> Option<Slot> {
     queue.oldest()
 }

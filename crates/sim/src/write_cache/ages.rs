@@ -9,7 +9,7 @@ const NONE: u32 = u32::MAX;
 
 /// A dirty range.
 #[derive(Clone, Copy, Debug)]
-pub struct Dirty {
+pub(super) struct Dirty {
     pub start: u64,
     pub end: u64,
     /// Number of the oldest write in the range.
@@ -24,7 +24,7 @@ struct Link {
 
 /// All dirty ranges, linked in order of age.
 #[derive(Clone, Debug)]
-pub struct Ages {
+pub(super) struct Ages {
     ranges: Vec<Dirty>,
     links: Vec<Link>,
     free: Vec<u32>,
@@ -41,18 +41,18 @@ impl Default for Ages {
 impl Ages {
     /// Returns the range in `slot`.
     #[inline]
-    pub fn get(&self, slot: u32) -> Dirty {
+    pub(super) fn get(&self, slot: u32) -> Dirty {
         self.ranges[slot as usize]
     }
 
     /// Returns the oldest range.
     #[inline]
-    pub fn oldest(&self) -> Option<Dirty> {
+    pub(super) fn oldest(&self) -> Option<Dirty> {
         self.ranges.get(self.oldest as usize).copied()
     }
 
     /// Adds `dirty`, and returns its slot.
-    pub fn add(&mut self, dirty: Dirty) -> u32 {
+    pub(super) fn add(&mut self, dirty: Dirty) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.ranges.push(dirty);
             self.links.push(Link { older: NONE, newer: NONE });
@@ -65,7 +65,7 @@ impl Ages {
 
     /// Replaces the range in `slot`.
     #[inline]
-    pub fn set(&mut self, slot: u32, dirty: Dirty) {
+    pub(super) fn set(&mut self, slot: u32, dirty: Dirty) {
         let was = std::mem::replace(&mut self.ranges[slot as usize], dirty);
         if was.sequence != dirty.sequence {
             self.unlink(slot);
@@ -74,7 +74,7 @@ impl Ages {
     }
 
     /// Frees `slot`.
-    pub fn remove(&mut self, slot: u32) {
+    pub(super) fn remove(&mut self, slot: u32) {
         self.unlink(slot);
         self.free.push(slot);
     }

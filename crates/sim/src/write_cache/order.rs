@@ -10,21 +10,21 @@ const CHUNK_ENTRIES: usize = 64;
 
 /// Start of a range, and the slot that holds the whole range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub(super) struct Entry {
     pub start: u64,
     pub slot: u32,
 }
 
 /// A position in the list: that of an entry, or the end.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Cursor {
+pub(super) struct Cursor {
     chunk: usize,
     index: usize,
 }
 
 /// The list of ranges in order of address.
 #[derive(Clone, Default, Debug)]
-pub struct Order {
+pub(super) struct Order {
     firsts: Vec<u64>,
     chunks: Vec<Vec<Entry>>,
     /// Chunks that became empty, for reuse.
@@ -34,13 +34,13 @@ pub struct Order {
 impl Order {
     /// Returns the position of the first entry that starts at or after `start`, or the end.
     #[inline]
-    pub fn find(&self, start: u64) -> Cursor {
+    pub(super) fn find(&self, start: u64) -> Cursor {
         self.find_before(self.firsts.partition_point(|&first| first < start), start)
     }
 
     /// Like [`Order::find`]; faster if the entry is in the chunk of `near`.
     #[inline]
-    pub fn find_near(&self, start: u64, near: Cursor) -> Cursor {
+    pub(super) fn find_near(&self, start: u64, near: Cursor) -> Cursor {
         let begins_before = |chunk: usize| self.firsts.get(chunk).is_some_and(|&first| first < start);
         if begins_before(near.chunk) && !begins_before(near.chunk + 1) {
             return self.find_before(near.chunk + 1, start);
@@ -63,13 +63,13 @@ impl Order {
 
     /// Returns the entry at `cursor`, or `None` at the end.
     #[inline]
-    pub fn at(&self, cursor: Cursor) -> Option<Entry> {
+    pub(super) fn at(&self, cursor: Cursor) -> Option<Entry> {
         self.chunks.get(cursor.chunk)?.get(cursor.index).copied()
     }
 
     /// Returns the position before `cursor`.
     #[inline]
-    pub fn before(&self, cursor: Cursor) -> Option<Cursor> {
+    pub(super) fn before(&self, cursor: Cursor) -> Option<Cursor> {
         if cursor.index > 0 {
             return Some(Cursor { index: cursor.index - 1, ..cursor });
         }
@@ -78,7 +78,7 @@ impl Order {
     }
 
     /// Inserts `entry` before the one at `cursor`.
-    pub fn insert(&mut self, cursor: Cursor, entry: Entry) {
+    pub(super) fn insert(&mut self, cursor: Cursor, entry: Entry) {
         // Inserting at the end of a chunk is equivalent to inserting at the start of the next, and moves no entry.
         let (chunk, index) = match cursor {
             Cursor { chunk: 0, index: 0 } if self.chunks.is_empty() => {
@@ -113,7 +113,7 @@ impl Order {
     }
 
     /// Removes the entry at `cursor`, and returns the position of the entry after it.
-    pub fn remove(&mut self, cursor: Cursor) -> Cursor {
+    pub(super) fn remove(&mut self, cursor: Cursor) -> Cursor {
         let entries = &mut self.chunks[cursor.chunk];
         entries.remove(cursor.index);
         if entries.is_empty() {

@@ -17,7 +17,7 @@ const SECTOR: usize = 512;
 
 /// A fault of the drive. It occurs once, except for [`Fault::ForgetTrim`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// Acknowledges a flush without executing it, and loses the cache.
     LieAboutFlush,
     /// Puts a write with FUA only into the cache, and loses it.
@@ -44,7 +44,7 @@ pub enum Fault {
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Fault; 11] = [
+    pub(crate) const ALL: [Fault; 11] = [
         Fault::LieAboutFlush,
         Fault::LieAboutFua,
         Fault::SwapSectors,
@@ -60,7 +60,7 @@ impl Fault {
 }
 
 /// A drive in memory.
-pub struct Toy {
+pub(crate) struct Toy {
     sectors: u64,
     is_volatile: bool,
     medium: BTreeMap<u64, Vec<u8>>,
@@ -76,7 +76,7 @@ pub struct Toy {
 }
 
 /// A toy with a running server.
-pub struct Running {
+pub(crate) struct Running {
     toy: Arc<Mutex<Toy>>,
     stream: Arc<Mutex<Option<UnixStream>>>,
     thread: JoinHandle<()>,
@@ -85,7 +85,7 @@ pub struct Running {
 
 impl Toy {
     /// Returns a new drive.
-    pub fn new(sectors: u64, is_volatile: bool) -> Toy {
+    pub(crate) fn new(sectors: u64, is_volatile: bool) -> Toy {
         Toy {
             sectors,
             is_volatile,
@@ -100,7 +100,7 @@ impl Toy {
     }
 
     /// Serves one client at `socket`.
-    pub fn serve(self, socket: &Path) -> Running {
+    pub(crate) fn serve(self, socket: &Path) -> Running {
         let _ = std::fs::remove_file(socket);
         let listener = UnixListener::bind(socket).unwrap();
         let (toy, stream) = (Arc::new(Mutex::new(self)), Arc::new(Mutex::new(None)));
@@ -115,7 +115,7 @@ impl Toy {
     }
 
     /// Injects the faults that change the medium while the server is not running.
-    pub fn fault_after_kill(&mut self) {
+    pub(crate) fn fault_after_kill(&mut self) {
         let keys: Vec<u64> = self.medium.keys().copied().collect();
         let fault = self.fault.take();
         let one = keys[self.random.below(keys.len() as u64) as usize];
@@ -243,7 +243,7 @@ impl Toy {
 
 impl Running {
     /// Kills the server and returns the drive, whose medium is kept.
-    pub fn kill(self) -> Toy {
+    pub(crate) fn kill(self) -> Toy {
         if let Some(stream) = self.stream.lock().unwrap().as_ref() {
             let _ = stream.shutdown(std::net::Shutdown::Both);
         }

@@ -19,7 +19,7 @@ use crate::options::TimeUnit;
 use super::format::{Confidence, Format, Head};
 
 /// Entry of this format in the registry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "blkparse",
     summary: "text of blkparse, one action of it",
     detect: |head| {

@@ -14,7 +14,7 @@ use crate::options::TimeUnit;
 use super::format::{Confidence, Format, Head};
 
 /// Entry of Alibaba's traces in the registry.
-pub const ALIBABA: Format = Format {
+pub(super) const ALIBABA: Format = Format {
     name: "alibaba",
     summary: "Alibaba cloud block traces",
     detect: |head| if alibaba(head.first_line()).is_some() { Confidence::Yes } else { Confidence::No },
@@ -22,7 +22,7 @@ pub const ALIBABA: Format = Format {
 };
 
 /// Entry of Tencent's traces in the registry.
-pub const TENCENT: Format = Format {
+pub(super) const TENCENT: Format = Format {
     name: "tencent",
     summary: "Tencent cloud block traces",
     detect: detect_tencent,

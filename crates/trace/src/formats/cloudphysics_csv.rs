@@ -16,7 +16,7 @@ use super::format::{Confidence, Format, Head};
 use super::vscsi::operation_of;
 
 /// Entry of this format in the registry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "cloudphysics-csv",
     summary: "CloudPhysics traces as CSV (version,time,op,size,lbn)",
     detect: |head| if is_header(head.first_line()) { Confidence::Yes } else { Confidence::No },

@@ -28,7 +28,7 @@ use super::wpa::{international, international_time_ns};
 
 /// Entry of this format in the registry. The format is never recognised by contents: only the caller can know the
 /// meaning of the columns.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "csv",
     summary: "any table in text, with --columns and --units",
     detect: |_| Confidence::No,

@@ -15,7 +15,7 @@ use crate::options::TimeUnit;
 use super::format::{Confidence, Format, Head};
 
 /// Entry of this format in the registry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "disksim",
     summary: "ASCII traces of DiskSim, MQSim, SSDsim",
     detect,

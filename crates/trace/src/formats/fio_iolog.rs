@@ -16,7 +16,7 @@ use crate::options::TimeUnit;
 use super::format::{Confidence, Format, Head};
 
 /// Entry of this format in the registry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "fio-iolog",
     summary: "iologs of fio, versions 2 and 3",
     detect: |head| if version_of(head.first_line()).is_some() { Confidence::Yes } else { Confidence::No },

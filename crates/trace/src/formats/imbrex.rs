@@ -24,7 +24,7 @@ use crate::request::{Request, Source, TraceError};
 use super::format::{Confidence, Format, OpenResult};
 
 /// Entry of this format in the registry.
-pub const FORMAT: Format = Format {
+pub(crate) const FORMAT: Format = Format {
     name: "imbrex",
     summary: "Parquet: time_ns, op, lba, sectors, device",
     detect: |head| if head.bytes.starts_with(b"PAR1") { Confidence::Yes } else { Confidence::No },
@@ -32,10 +32,10 @@ pub const FORMAT: Format = Format {
 };
 
 /// Names of the columns, in the order in which they are written.
-pub const COLUMNS: [&str; 5] = ["time_ns", "op", "lba", "sectors", "device"];
+pub(crate) const COLUMNS: [&str; 5] = ["time_ns", "op", "lba", "sectors", "device"];
 
 /// Number added to the operation of a request with forced unit access.
-pub const FUA: i32 = 128;
+pub(crate) const FUA: i32 = 128;
 
 /// Maximum number of rows decoded at once.
 const BLOCK_ROWS: usize = 32 * 1024;

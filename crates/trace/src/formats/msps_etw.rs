@@ -19,7 +19,7 @@ use crate::options::TimeUnit;
 use super::format::{Confidence, Format};
 
 /// Entry of this format in the registry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "msps-etw",
     summary: "Microsoft production server traces: events of Windows as text",
     detect: |head| match head.first_line().trim_ascii() {

@@ -17,7 +17,7 @@ use crate::options::TimeUnit;
 use super::format::{Confidence, Format, Head};
 
 /// Entry of this format in the registry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "msr",
     summary: "CSV of the MSR Cambridge traces",
     detect,

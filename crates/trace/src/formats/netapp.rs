@@ -15,7 +15,7 @@ use super::format::{Confidence, Format};
 use super::headed::{Headed, Header};
 
 /// Entry of this format in the registry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "netapp",
     summary: "CSV of NetApp's hfplayer",
     detect: |head| match Columns::of(head.first_line()) {

@@ -22,7 +22,7 @@ const MAGIC: [(&[u8], &str); 13] = [
 
 /// Returns the reason why no format recognises a trace with this head, and a remedy. `names` lists the names of all
 /// formats.
-pub fn reason(head: &Head<'_>, names: &str) -> String {
+pub(super) fn reason(head: &Head<'_>, names: &str) -> String {
     let bytes = head.bytes;
     if bytes.is_empty() {
         return "the file is empty".into();

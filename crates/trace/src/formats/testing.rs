@@ -16,26 +16,26 @@ fn read(trace: impl AsRef<[u8]>, options: &TraceOptions) -> Result<Recorded, Tra
 }
 
 /// Returns all requests of `trace`, whose name in messages is `t`.
-pub fn requests_of(trace: impl AsRef<[u8]>, options: &TraceOptions) -> Vec<Request> {
+pub(crate) fn requests_of(trace: impl AsRef<[u8]>, options: &TraceOptions) -> Vec<Request> {
     read(trace, options).expect("a sound trace").requests().to_vec()
 }
 
 /// Returns the facts after `trace` was read to its end.
-pub fn facts_of(trace: impl AsRef<[u8]>, options: &TraceOptions) -> Facts {
+pub(crate) fn facts_of(trace: impl AsRef<[u8]>, options: &TraceOptions) -> Facts {
     read(trace, options).expect("a sound trace").facts()
 }
 
 /// Returns the error with which reading `trace` ends.
-pub fn error_of(trace: impl AsRef<[u8]>, options: &TraceOptions) -> String {
+pub(crate) fn error_of(trace: impl AsRef<[u8]>, options: &TraceOptions) -> String {
     read(trace, options).map(|recorded| recorded.requests().len()).expect_err("a broken trace").to_string()
 }
 
 /// Returns the name of the format recognised for `trace`.
-pub fn format_of(trace: &[u8]) -> Option<&'static str> {
+pub(crate) fn format_of(trace: &[u8]) -> Option<&'static str> {
     recognise(&Head { bytes: trace, whole: true }).map(|format| format.name)
 }
 
 /// Returns a request at `time_ns`.
-pub fn timed(time_ns: u64, device: u32, command: Command) -> Request {
+pub(crate) fn timed(time_ns: u64, device: u32, command: Command) -> Request {
     Request { when: When::At(SimTime(time_ns)), device, command }
 }

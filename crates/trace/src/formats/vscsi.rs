@@ -13,7 +13,7 @@ use crate::records::{RecordFormat, RecordReader};
 use super::format::{Confidence, Format, Head};
 
 /// Entry of version 1 in the registry.
-pub const VSCSI1: Format = Format {
+pub(super) const VSCSI1: Format = Format {
     name: "vscsi1",
     summary: "VMware vscsiStats records, version 1 (CloudPhysics)",
     detect: detect::<Version1>,
@@ -21,7 +21,7 @@ pub const VSCSI1: Format = Format {
 };
 
 /// Entry of version 2 in the registry.
-pub const VSCSI2: Format = Format {
+pub(super) const VSCSI2: Format = Format {
     name: "vscsi2",
     summary: "VMware vscsiStats records, version 2 (CloudPhysics)",
     detect: detect::<Version2>,
@@ -91,7 +91,7 @@ impl RecordFormat for Version2 {
 }
 
 /// Returns the operation for a SCSI operation code, or `None` for commands that move no sectors of the medium.
-pub fn operation_of(code: u64) -> Option<Operation> {
+pub(super) fn operation_of(code: u64) -> Option<Operation> {
     match code {
         0x08 | 0x28 | 0x88 | 0xa8 => Some(Operation::Read),
         0x0a | 0x2a | 0x8a | 0xaa => Some(Operation::Write),

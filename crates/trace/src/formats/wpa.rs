@@ -16,7 +16,7 @@ use super::headed::{Headed, Header};
 use super::msps_etw::hexadecimal;
 
 /// Entry of this format in the registry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "wpa",
     summary: "disk table of the Windows Performance Analyzer, as CSV",
     detect: |head| match Columns::of(head.first_line()) {

@@ -43,7 +43,7 @@ impl TargetFigure {
 
 /// A function that generates the requests of a program. It takes the size of the drive in sectors of 512 bytes, and a
 /// seed.
-pub type Build = fn(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError>;
+pub(super) type Build = fn(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError>;
 
 /// How the requests of a built-in workload are generated.
 #[derive(Clone, Copy)]

@@ -16,7 +16,7 @@ use super::random::Stream;
 
 /// The value of `random_distribution`.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Distribution {
+pub(super) enum Distribution {
     /// `random`: every block is equally likely.
     Uniform,
     /// `zipf:θ`: the probability of the block of rank k is proportional to k^-θ.
@@ -42,7 +42,7 @@ pub enum Distribution {
 
 /// A zone of a `zoned` distribution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AccessZone {
+pub(super) struct AccessZone {
     /// Share of the requests that go to the zone.
     pub requests: Share,
     /// Share of the region that the zone occupies.
@@ -69,7 +69,7 @@ pub(super) struct ZoneBlocks {
 
 impl Sampler {
     /// Returns a sampler of `distribution` over `blocks` blocks. `scatter_seed` determines which blocks are hot.
-    pub fn new(distribution: &Distribution, blocks: u64, scatter_seed: u64) -> Sampler {
+    pub(super) fn new(distribution: &Distribution, blocks: u64, scatter_seed: u64) -> Sampler {
         assert!(blocks > 0, "a region of no blocks");
         match distribution {
             Distribution::Uniform => Sampler::Uniform { blocks },
@@ -89,7 +89,7 @@ impl Sampler {
 
     /// Draws a block.
     #[inline]
-    pub fn sample(&self, stream: &mut Stream) -> u64 {
+    pub(super) fn sample(&self, stream: &mut Stream) -> u64 {
         match self {
             Sampler::Uniform { blocks } => stream.below(*blocks),
             Sampler::Zipf { ranks, scatter } => scatter.apply(ranks.sample(stream) - 1),

@@ -60,11 +60,11 @@ pub(super) struct WordError {
 }
 
 impl WordError {
-    pub fn new(problem: impl Into<String>, remedy: impl Into<String>) -> WordError {
+    pub(super) fn new(problem: impl Into<String>, remedy: impl Into<String>) -> WordError {
         WordError { problem: problem.into(), remedy: remedy.into() }
     }
 
-    pub fn at(self, place: WordPlace) -> WorkloadError {
+    pub(super) fn at(self, place: WordPlace) -> WorkloadError {
         WorkloadError { place, problem: self.problem, remedy: self.remedy }
     }
 }

@@ -49,7 +49,7 @@ pub(super) struct Pace {
 impl Pace {
     /// Returns the pace of a phase of `job` that begins in a call at `now`, after `idle`. `line` is the end of the time
     /// line of the previous phases.
-    pub fn new(job: &Job, now: SimTime, line: SimTime, idle: Option<SimDuration>, stream: Stream) -> Pace {
+    pub(super) fn new(job: &Job, now: SimTime, line: SimTime, idle: Option<SimDuration>, stream: Stream) -> Pace {
         let timed = job.rate_thousandths > 0;
         let start = match idle {
             None if timed => line,
@@ -65,7 +65,7 @@ impl Pace {
     }
 
     /// Returns the time of the next request, or `None` once the `runtime` of the phase is over.
-    pub fn next(&mut self, now: SimTime) -> Option<When> {
+    pub(super) fn next(&mut self, now: SimTime) -> Option<When> {
         if let Some(idle) = self.idle.take() {
             self.made = 1;
             return Some(When::Drained(idle));
@@ -110,7 +110,7 @@ impl Pace {
     }
 
     /// Returns the time of a flush that immediately follows the last request.
-    pub fn with_last(&self) -> When {
+    pub(super) fn with_last(&self) -> When {
         match self.process {
             Process::Linear { .. } | Process::Poisson { .. } if !self.unsettled => When::At(self.line()),
             _ => When::Free(SimDuration::ZERO),
@@ -118,7 +118,7 @@ impl Pace {
     }
 
     /// Returns the current end of the time line: the time of the last request, or the end of the phase by `runtime`.
-    pub fn line(&self) -> SimTime {
+    pub(super) fn line(&self) -> SimTime {
         let last = match &self.process {
             Process::Closed { .. } => SimTime::ZERO,
             Process::Linear { rate_thousandths } => {

@@ -25,7 +25,7 @@ pub(super) struct Permutation {
 
 impl Permutation {
     /// Returns the bijection of `0..count` that belongs to `seed`.
-    pub fn new(count: u64, seed: u64) -> Permutation {
+    pub(super) fn new(count: u64, seed: u64) -> Permutation {
         assert!(count > 0, "a permutation of nothing");
         let bits = u64::BITS - (count - 1).leading_zeros();
         let keys = std::array::from_fn(|round| mix(seed ^ mix(round as u64)));
@@ -33,13 +33,13 @@ impl Permutation {
     }
 
     /// Returns the number of values that are permuted.
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         self.count
     }
 
     /// Returns the image of `index`.
     #[inline]
-    pub fn apply(&self, index: u64) -> u64 {
+    pub(super) fn apply(&self, index: u64) -> u64 {
         debug_assert!(index < self.count, "index {index} of a permutation of {}", self.count);
         let mut value = index;
         loop {

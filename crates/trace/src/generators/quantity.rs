@@ -12,43 +12,43 @@ use super::error::WordError;
 
 /// A share of a whole, in millionths.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Share(u32);
+pub(super) struct Share(u32);
 
 impl Share {
     /// The empty share, 0 %.
-    pub const NONE: Share = Share(0);
+    pub(super) const NONE: Share = Share(0);
     /// The whole, 100 %.
-    pub const ALL: Share = Share(Share::MILLIONTHS);
+    pub(super) const ALL: Share = Share(Share::MILLIONTHS);
     /// Number of millionths in the whole.
-    pub const MILLIONTHS: u32 = 1_000_000;
+    pub(super) const MILLIONTHS: u32 = 1_000_000;
 
     /// Returns a share of `millionths`.
     ///
     /// # Panics
     ///
     /// If the share exceeds the whole.
-    pub const fn from_millionths(millionths: u32) -> Share {
+    pub(super) const fn from_millionths(millionths: u32) -> Share {
         assert!(millionths <= Share::MILLIONTHS);
         Share(millionths)
     }
 
     /// Returns the share in millionths.
-    pub const fn millionths(self) -> u32 {
+    pub(super) const fn millionths(self) -> u32 {
         self.0
     }
 
     /// Returns the rest of the whole.
-    pub const fn rest(self) -> Share {
+    pub(super) const fn rest(self) -> Share {
         Share(Share::MILLIONTHS - self.0)
     }
 
     /// Returns this share of `whole`, rounded down.
-    pub fn of(self, whole: u64) -> u64 {
+    pub(super) fn of(self, whole: u64) -> u64 {
         (whole as u128 * self.0 as u128 / Share::MILLIONTHS as u128) as u64
     }
 
     /// Returns the share as a number between 0 and 1.
-    pub fn as_f64(self) -> f64 {
+    pub(super) fn as_f64(self) -> f64 {
         self.0 as f64 / Share::MILLIONTHS as f64
     }
 }
@@ -62,7 +62,7 @@ impl fmt::Display for Share {
 
 /// A size or position on the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Span {
+pub(super) enum Span {
     /// A number of bytes.
     Bytes(u64),
     /// A share of the drive.
@@ -71,7 +71,7 @@ pub enum Span {
 
 impl Span {
     /// Returns the size in sectors of 512 bytes, rounded down, on a drive of `device_sectors` sectors.
-    pub fn sectors(self, device_sectors: u64) -> u64 {
+    pub(super) fn sectors(self, device_sectors: u64) -> u64 {
         match self {
             Span::Bytes(bytes) => bytes / 512,
             Span::Share(share) => share.of(device_sectors),

@@ -26,37 +26,37 @@ pub(super) const fn mix(value: u64) -> u64 {
 
 impl Stream {
     /// Returns stream number `ordinal` of `seed`.
-    pub fn new(seed: u64, ordinal: u64) -> Stream {
+    pub(super) fn new(seed: u64, ordinal: u64) -> Stream {
         Stream(Xoshiro256PlusPlus::seed_from_u64(mix(seed).wrapping_add(ordinal)))
     }
 
     /// Draws a number in `0..bound`.
     #[inline]
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         ((self.0.next_u64() as u128 * bound as u128) >> 64) as u64
     }
 
     /// Draws a number in `[0, 1)`, with 53 bits.
     #[inline]
-    pub fn unit(&mut self) -> f64 {
+    pub(super) fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Draws whether an event of this probability happens. Probabilities 0 and 1 consume no random number.
     #[inline]
-    pub fn chance(&mut self, share: Share) -> bool {
+    pub(super) fn chance(&mut self, share: Share) -> bool {
         share == Share::ALL
             || (share != Share::NONE && self.below(Share::MILLIONTHS as u64) < share.millionths() as u64)
     }
 
     /// Draws an exponentially distributed waiting time with this mean, in whole nanoseconds.
-    pub fn exponential_ns(&mut self, mean_ns: f64) -> u64 {
+    pub(super) fn exponential_ns(&mut self, mean_ns: f64) -> u64 {
         (-(1.0 - self.unit()).ln() * mean_ns).round() as u64
     }
 
     /// Draws a standard normal deviate. The method is Marsaglia's polar method; the second number of each pair is
     /// discarded.
-    pub fn normal(&mut self) -> f64 {
+    pub(super) fn normal(&mut self) -> f64 {
         loop {
             let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
             let square = x * x + y * y;

@@ -30,7 +30,7 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    pub const DEFAULT: Whole = Whole { seed: 1, loops: 1, iodepth: 1 };
+    pub(super) const DEFAULT: Whole = Whole { seed: 1, loops: 1, iodepth: 1 };
 }
 
 /// A phase of a workload.
@@ -85,11 +85,11 @@ pub(super) struct PerOperation<T> {
 }
 
 impl<T: Clone + PartialEq> PerOperation<T> {
-    pub fn all(value: T) -> PerOperation<T> {
+    pub(super) fn all(value: T) -> PerOperation<T> {
         PerOperation { read: value.clone(), write: value.clone(), trim: value }
     }
 
-    pub fn get(&self, operation: Operation) -> &T {
+    pub(super) fn get(&self, operation: Operation) -> &T {
         match operation {
             Operation::Read => &self.read,
             Operation::Write => &self.write,
@@ -100,7 +100,7 @@ impl<T: Clone + PartialEq> PerOperation<T> {
 
     /// Builds the values from a list: one value for all, two for reads and the rest, or three. Returns `None` for other
     /// lengths.
-    pub fn from_list(values: Vec<T>) -> Option<PerOperation<T>> {
+    pub(super) fn from_list(values: Vec<T>) -> Option<PerOperation<T>> {
         let mut values = values.into_iter();
         let read = values.next()?;
         let write = values.next().unwrap_or_else(|| read.clone());
@@ -109,7 +109,7 @@ impl<T: Clone + PartialEq> PerOperation<T> {
     }
 
     /// Returns the shortest list from which [`PerOperation::from_list`] builds these values.
-    pub fn to_list(&self) -> Vec<&T> {
+    pub(super) fn to_list(&self) -> Vec<&T> {
         let mut list = vec![&self.read, &self.write, &self.trim];
         if list[2] == list[1] {
             list.pop();
@@ -184,7 +184,7 @@ impl Default for Job {
 
 impl Job {
     /// Returns the operations of the pattern.
-    pub fn operations(&self) -> &'static [Operation] {
+    pub(super) fn operations(&self) -> &'static [Operation] {
         match self.pattern.mode {
             Mode::Read => &[Operation::Read],
             Mode::Write => &[Operation::Write],
@@ -194,19 +194,19 @@ impl Job {
     }
 
     /// Returns whether only the region's size ends the phase.
-    pub fn ends_with_region(&self) -> bool {
+    pub(super) fn ends_with_region(&self) -> bool {
         self.number_ios == 0 && self.runtime.is_zero() && self.io_bytes == 0
     }
 
     /// Returns the block size if all operations of the phase have the same single block size.
-    pub fn single_size(&self) -> Option<u64> {
+    pub(super) fn single_size(&self) -> Option<u64> {
         let first = self.sizes.get(self.operations()[0]);
         let alike = self.operations().iter().all(|&operation| self.sizes.get(operation) == first);
         (alike && first.len() == 1).then(|| first[0].bytes)
     }
 
     /// Checks that the words do not contradict each other.
-    pub fn check(&self) -> Result<(), WordError> {
+    pub(super) fn check(&self) -> Result<(), WordError> {
         if self.ends_with_region() && self.size.is_none() {
             return Err(WordError::new(
                 "it never ends",

@@ -86,7 +86,7 @@ impl Walk {
     /// # Errors
     ///
     /// If the region does not fit on the drive, or a block does not fit in the region.
-    pub fn new(job: &Job, device_sectors: u64, seed: u64, ordinal: u64) -> Result<Walk, WordError> {
+    pub(super) fn new(job: &Job, device_sectors: u64, seed: u64, ordinal: u64) -> Result<Walk, WordError> {
         let (region_first, region_sectors) = region(job, device_sectors)?;
         let blocks = |bytes: u64| region_sectors / (bytes / SECTOR_BYTES);
         let map = match job.single_size() {
@@ -121,13 +121,13 @@ impl Walk {
     }
 
     /// Returns whether a flush comes next. A due flush is made even if the phase is over.
-    pub fn flush_is_due(&self) -> bool {
+    pub(super) fn flush_is_due(&self) -> bool {
         self.flush_due
     }
 
     /// Returns the next command, or `None` at the end of the phase.
     #[inline]
-    pub fn next(&mut self) -> Option<Command> {
+    pub(super) fn next(&mut self) -> Option<Command> {
         if self.flush_due {
             self.flush_due = false;
             return Some(Command::flush());
@@ -183,7 +183,7 @@ impl Walk {
 
     /// Returns the total number of requests, including flushes. Returns `None` where it is not known in advance.
     /// Ignores `runtime`.
-    pub fn expected_requests(&self) -> Option<u64> {
+    pub(super) fn expected_requests(&self) -> Option<u64> {
         let requests = self.expected_transfers()?;
         let flushes = match (self.flush_every, self.lanes.as_slice()) {
             (0, _) => 0,

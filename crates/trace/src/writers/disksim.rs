@@ -12,7 +12,7 @@ use super::fields::{failed, time_ns};
 use super::writer::{Output, Writer, WriterInfo, Written};
 
 /// Entry of this format in the registry of writers.
-pub const WRITER: WriterInfo = WriterInfo {
+pub(super) const WRITER: WriterInfo = WriterInfo {
     name: "disksim",
     summary: "ASCII traces of DiskSim",
     extension: "trace",

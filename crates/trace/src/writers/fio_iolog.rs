@@ -13,7 +13,7 @@ use super::fields::{bytes_of, failed, time_ns};
 use super::writer::{Output, Writer, WriterInfo, Written};
 
 /// Entry of this format in the registry of writers.
-pub const WRITER: WriterInfo = WriterInfo {
+pub(super) const WRITER: WriterInfo = WriterInfo {
     name: "fio-iolog",
     summary: "iolog of fio, version 3, for --read_iolog",
     extension: "iolog",

@@ -18,7 +18,7 @@ use super::fields::time_ns;
 use super::writer::{Output, Writer, WriterInfo, Written};
 
 /// Entry of this format in the registry of writers.
-pub const WRITER: WriterInfo = WriterInfo {
+pub(super) const WRITER: WriterInfo = WriterInfo {
     name: "imbrex",
     summary: "Parquet: time_ns, op, lba, sectors, device",
     extension: "parquet",

@@ -19,10 +19,10 @@ use super::page::in_words;
 const SIZE: (f64, f64) = (580.0, 330.0);
 
 /// Text in place of the charts of cleaning if nothing was cleaned.
-pub const NO_CLEANING: &str = "Nothing was cleaned.";
+pub(super) const NO_CLEANING: &str = "Nothing was cleaned.";
 
 /// Returns whether zones were cleaned.
-pub fn has_cleaning(ran: &BenchOutput) -> bool {
+pub(super) fn has_cleaning(ran: &BenchOutput) -> bool {
     ran.stretches().iter().any(|stretch| stretch.grew(|state| state.zones_cleaned + state.blocks_cleaned) > Some(0))
 }
 
@@ -42,7 +42,7 @@ fn a_second(stretch: &Stretch<'_>, amount: u64) -> f64 {
 }
 
 /// Returns all figures that have data.
-pub fn all(ran: &BenchOutput) -> Vec<Figure> {
+pub(super) fn all(ran: &BenchOutput) -> Vec<Figure> {
     let figures =
         [rate(ran), latency(ran), busy(ran), totals(ran), written(ran), cleaning(ran), held_back(ran), fill(ran)];
     figures.into_iter().flatten().collect()

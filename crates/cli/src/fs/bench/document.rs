@@ -13,7 +13,7 @@ use crate::simulate::command_line;
 const BYTES: u64 = BLOCK_BYTES as u64;
 
 /// Returns the result as JSON.
-pub fn of(args: &BenchArgs, benchmark: &Benchmark, sizes: Sizes, ran: &BenchOutput) -> Value {
+pub(super) fn of(args: &BenchArgs, benchmark: &Benchmark, sizes: Sizes, ran: &BenchOutput) -> Value {
     let on_devices = ran.on_devices.as_ref();
     json!({
         "schema": "imbrex.fs-bench/1",
@@ -102,7 +102,7 @@ fn by_cause(spent: &ByCause) -> serde_json::Map<String, Value> {
 
 /// A part of the run, with the state of the file system before and after it, where that is known.
 #[derive(Clone, Copy)]
-pub struct Stretch<'a> {
+pub(super) struct Stretch<'a> {
     /// Operations of the part, with its start and end.
     pub row: &'a Row,
     /// State of the file system at the start and at the end of the part; `None` for a run in a directory.
@@ -131,29 +131,29 @@ impl BenchOutput {
 
 impl Stretch<'_> {
     /// Returns the latency figures of operations of all kinds together, except the syncs that end phases.
-    pub fn pace(&self) -> Pace {
+    pub(super) fn pace(&self) -> Pace {
         let mut all = Pace::default();
         self.row.done.iter().filter(|(kind, _)| **kind != Kind::SyncAll).for_each(|(_, pace)| all.add(pace));
         all
     }
 
     /// Returns the latency figures of operations of one kind.
-    pub fn pace_of(&self, kind: Kind) -> Pace {
+    pub(super) fn pace_of(&self, kind: Kind) -> Pace {
         self.row.done.get(&kind).cloned().unwrap_or_default()
     }
 
     /// Returns the increase of a counter of the state.
-    pub fn grew(&self, of: impl Fn(&State) -> u64) -> Option<u64> {
+    pub(super) fn grew(&self, of: impl Fn(&State) -> u64) -> Option<u64> {
         self.states.as_ref().map(|(before, after)| of(after) - of(before))
     }
 
     /// Returns the device time and traffic, by cause.
-    pub fn spent(&self) -> Option<ByCause> {
+    pub(super) fn spent(&self) -> Option<ByCause> {
         self.states.as_ref().map(|(before, after)| after.spent.since(&before.spent))
     }
 
     /// Returns a value of the state at the end of the part.
-    pub fn stands(&self, of: impl Fn(&State) -> u64) -> Option<u64> {
+    pub(super) fn stands(&self, of: impl Fn(&State) -> u64) -> Option<u64> {
         self.states.as_ref().map(|(_, after)| of(after))
     }
 }

@@ -37,7 +37,7 @@ use crate::json;
 use crate::output;
 
 /// Executes the benchmark, or lists all benchmarks if none is named.
-pub fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let Some(name) = &args.name else { return list() };
     let benchmark = bench::named(name).ok_or_else(|| {
         let known: Vec<&str> = bench::ALL.iter().map(|benchmark| benchmark.name).collect();
@@ -116,7 +116,7 @@ fn sizes(args: &BenchArgs, benchmark: &Benchmark) -> Result<Sizes, Failure> {
 }
 
 /// Result of a run.
-pub struct BenchOutput {
+pub(super) struct BenchOutput {
     /// Phases of the run.
     phases: Vec<Timed>,
     /// Start of the run, by the clock of the file system.

@@ -18,7 +18,7 @@ use super::table::rate;
 use super::{BenchOutput, OnDevices, Used};
 
 /// Returns the page for the document `summary`.
-pub fn html(summary: &Value, ran: &BenchOutput) -> String {
+pub(super) fn html(summary: &Value, ran: &BenchOutput) -> String {
     let figures = all(ran);
     let mut body = masthead(summary, ran);
     body += "<main>";
@@ -196,7 +196,7 @@ fn without_time(on_devices: &OnDevices) -> String {
 }
 
 /// Returns the name of a cause of device work on the page.
-pub fn in_words(cause: Cause) -> &'static str {
+pub(super) fn in_words(cause: Cause) -> &'static str {
     match cause {
         Cause::Data => "files",
         Cause::Hot => "hot copies",

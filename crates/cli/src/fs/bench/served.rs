@@ -10,7 +10,7 @@ use imbrex::Failure;
 const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the simulated time, in nanoseconds, of the served drive whose live page is at `address`.
-pub fn simulated_ns(address: &str) -> Result<u64, Failure> {
+pub(super) fn simulated_ns(address: &str) -> Result<u64, Failure> {
     let failed = |error: std::io::Error| {
         Failure::failed(format!("--served {address}: {error}"))
             .or_try("the address that `imbrex serve --window ADDRESS` printed")

@@ -6,12 +6,12 @@ use imbrex::human;
 use super::{BenchOutput, Timed};
 
 /// Returns `amount` per second, for a time in nanoseconds.
-pub fn rate(amount: u64, ns: u64) -> f64 {
+pub(super) fn rate(amount: u64, ns: u64) -> f64 {
     amount as f64 * 1e9 / ns.max(1) as f64
 }
 
 /// Returns the table, and a line that says which clock measured the times.
-pub fn text(ran: &BenchOutput) -> String {
+pub(super) fn text(ran: &BenchOutput) -> String {
     let (is_virtual, phases): (bool, &[Timed]) = (ran.is_virtual(), &ran.phases);
     let has_disk = !is_virtual && phases.iter().any(|(_, disk_ns, _)| disk_ns.is_some());
     let costs = || phases.iter().filter_map(|(.., costs)| *costs);

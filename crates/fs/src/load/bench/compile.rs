@@ -10,7 +10,7 @@ use super::sizes::gamma;
 use super::{Benchmark, Meter, Phase, Run, Sizes, tree_directories, tree_path};
 
 /// Registry entry of `compile`.
-pub const COMPILE: Benchmark = Benchmark {
+pub(super) const COMPILE: Benchmark = Benchmark {
     name: "compile",
     about: "a source tree unpacked, a part of it compiled, the objects linked: a model of it, without the processor",
     source: "ours, after Singh 2014 §5.2.4 (Linux 2.6.31)",

@@ -15,7 +15,7 @@ use super::sizes::gamma;
 use super::{Benchmark, Meter, Phase, Run, Sizes, tree_directories, tree_path};
 
 /// `createfiles.f`: 16 threads create files.
-pub const CREATE_FILES: Benchmark = Benchmark {
+pub(super) const CREATE_FILES: Benchmark = Benchmark {
     name: "createfiles",
     about: "16 threads make files of 16 KiB on average, 100 in a directory",
     source: "filebench 1.4.9, createfiles.f; Jin 2014 fig. 6",
@@ -23,7 +23,7 @@ pub const CREATE_FILES: Benchmark = Benchmark {
 };
 
 /// `varmail.f`: a mail server in one directory.
-pub const VARMAIL: Benchmark = Benchmark {
+pub(super) const VARMAIL: Benchmark = Benchmark {
     name: "varmail",
     about: "16 threads of a mail server: remove; make, append, fsync; read, append, fsync; read",
     source: "filebench 1.4.9, varmail.f; Jin 2014 fig. 7",
@@ -31,7 +31,7 @@ pub const VARMAIL: Benchmark = Benchmark {
 };
 
 /// `fileserver.f`: a server of home directories.
-pub const FILE_SERVER: Benchmark = Benchmark {
+pub(super) const FILE_SERVER: Benchmark = Benchmark {
     name: "fileserver",
     about: "50 threads of a file server: make; append; read; remove; stat",
     source: "filebench 1.4.9, fileserver.f; Jin 2014 fig. 9 (200,000 files)",

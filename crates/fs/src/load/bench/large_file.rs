@@ -8,7 +8,7 @@ use super::super::{Files, LoadError};
 use super::{Benchmark, Meter, Phase, Run, Sizes};
 
 /// Registry entry of `lfs`.
-pub const LFS: Benchmark = Benchmark {
+pub(super) const LFS: Benchmark = Benchmark {
     name: "lfs",
     about: "a large file written and read in order, then in random order, in units of 8 KiB",
     source: "Rosenblum and Ousterhout 1992 §5.1, fig. 9; Singh 2014 figs 5.1 to 5.4",

@@ -7,7 +7,7 @@ use super::super::{Files, LoadError};
 use super::{Benchmark, Meter, Phase, Run, Sizes};
 
 /// Registry entry of `postmark`.
-pub const POSTMARK: Benchmark = Benchmark {
+pub(super) const POSTMARK: Benchmark = Benchmark {
     name: "postmark",
     about: "a mail server: small files made, read, appended to and removed in transactions",
     source: "Katcher 1997 (TR3022), its set of 20,000 files and 50,000 transactions; Singh 2014 §5.2.3",

@@ -6,7 +6,7 @@ use super::super::{Files, LoadError};
 use super::{Benchmark, Phase, Run, Sizes};
 
 /// Registry entry of `smallfiles`.
-pub const SMALL_FILES: Benchmark = Benchmark {
+pub(super) const SMALL_FILES: Benchmark = Benchmark {
     name: "smallfiles",
     about: "small files in 110 directories: made, read in random order, removed",
     source: "Singh 2014 §5.2.2 (vdbench: 110 directories, 10,000 files, 1.2 GB)",

@@ -18,7 +18,7 @@ pub struct FreeList {
 }
 
 /// Returns the class of a run of `blocks` blocks.
-pub fn class_of(blocks: u64) -> u32 {
+pub(super) fn class_of(blocks: u64) -> u32 {
     if blocks < CLASS_BLOCKS { 0 } else { 1 + (blocks / CLASS_BLOCKS).ilog2() }
 }
 

@@ -31,7 +31,7 @@ const ROOM_MIN: usize = 128;
 
 /// The layout of a planned append.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub(super) struct Plan {
     /// Number of blocks of data.
     pub blocks: u64,
     /// Number of blocks after the data: records, and zeros at the end of the group.
@@ -48,14 +48,14 @@ pub struct Plan {
 
 impl Plan {
     /// Returns the number of units that the append writes.
-    pub fn units(&self) -> u64 {
+    pub(super) fn units(&self) -> u64 {
         u64::from(self.seals_before) + u64::from(self.seals_after)
     }
 }
 
 /// Pending and known records of the appends to a group.
 #[derive(Default, Debug)]
-pub struct GroupRecords {
+pub(super) struct GroupRecords {
     filling: Filling,
     /// Runs of data whose records are only in `filling`.
     waiting: Vec<Run>,
@@ -67,18 +67,18 @@ pub struct GroupRecords {
 
 impl GroupRecords {
     /// Returns whether any records wait to be written.
-    pub fn is_waiting(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         self.filling.bytes() > 0
     }
 
     /// Returns whether an append is in flight.
-    pub fn is_under_way(&self) -> bool {
+    pub(super) fn is_under_way(&self) -> bool {
         !self.planned.is_empty()
     }
 
     /// Returns the layout of an append of up to `want` blocks to a group with `room` blocks left, in rows of `row`
     /// blocks. Returns `None` if too little space is left.
-    pub fn plan(&self, (room, row): (u64, u64), want: u64, told: &RecordContext) -> Option<Plan> {
+    pub(super) fn plan(&self, (room, row): (u64, u64), want: u64, told: &RecordContext) -> Option<Plan> {
         let directories = self.unknown(told).map(DirectoryRecord::bytes).sum();
         let with = (directories > 0).then(|| self.plan_with((room, row), want, (&told.pieces, directories)));
         // If the directories do not fit into a unit, the files are recorded without them.
@@ -138,14 +138,14 @@ impl GroupRecords {
     }
 
     /// Marks the append of `plan` as in flight, after earlier ones. No other task writes to the group.
-    pub fn begin(&mut self, plan: Plan, told: &RecordContext) {
+    pub(super) fn begin(&mut self, plan: Plan, told: &RecordContext) {
         let directories = if plan.has_directories { self.unknown(told).cloned().collect() } else { Vec::new() };
         let told = RecordContext { pieces: first_of(&told.pieces, plan.blocks), directories };
         self.planned.push_back((plan, told));
     }
 
     /// Returns the bytes behind the data of the append that was planned last. The data begin at block `place` of the group.
-    pub fn bytes(&mut self, place: u64, sums: &[u32], (file_system, sequence): (u128, u64)) -> Vec<u8> {
+    pub(super) fn bytes(&mut self, place: u64, sums: &[u32], (file_system, sequence): (u128, u64)) -> Vec<u8> {
         let Some((plan, told)) = self.planned.back() else { return Vec::new() };
         let (mut bytes, behind) = (Vec::new(), place + plan.blocks);
         if plan.seals_before {
@@ -163,7 +163,7 @@ impl GroupRecords {
     }
 
     /// Completes the oldest append in flight, which wrote `run`.
-    pub fn commit(&mut self, run: Run) {
+    pub(super) fn commit(&mut self, run: Run) {
         let Some((plan, told)) = self.planned.pop_front() else { return };
         assert_eq!(plan.blocks, run.blocks, "appends are over in order: invariant 2");
         if plan.seals_before {
@@ -177,13 +177,13 @@ impl GroupRecords {
 
     /// Ends the records of a group that takes no more writes, or whose written extent is unknown. Returns the data
     /// without records.
-    pub fn give_up(self) -> Vec<Run> {
+    pub(super) fn give_up(self) -> Vec<Run> {
         self.waiting
     }
 
     /// Returns the layout of an append of the waiting records alone, to a group with `room` blocks left in rows of
     /// `row` blocks. Returns `None` if none wait and the group has space for an append of data.
-    pub fn plan_alone(&self, (room, row): (u64, u64)) -> Option<Plan> {
+    pub(super) fn plan_alone(&self, (room, row): (u64, u64)) -> Option<Plan> {
         let is_at_end = room < 2 * row;
         let total = if self.is_waiting() { row } else { 0 };
         (total > 0 || is_at_end).then(|| plan_of(0, (room, row), total.min(room), (self.is_waiting(), false), false))
@@ -222,7 +222,7 @@ fn fitting(pieces: &[Piece], want: u64, bytes: usize) -> u64 {
 }
 
 /// Returns the first `blocks` blocks of `pieces`.
-pub fn first_of(pieces: &[Piece], blocks: u64) -> Vec<Piece> {
+pub(super) fn first_of(pieces: &[Piece], blocks: u64) -> Vec<Piece> {
     let (mut taken, mut left) = (Vec::new(), blocks);
     for piece in pieces {
         if left == 0 {
@@ -236,7 +236,7 @@ pub fn first_of(pieces: &[Piece], blocks: u64) -> Vec<Piece> {
 }
 
 /// Returns the maximum number of blocks of records for copying `live` blocks. The longest names are left out to stay below it.
-pub fn blocks_for_copies(live: u64) -> u64 {
+pub(super) fn blocks_for_copies(live: u64) -> u64 {
     live / 32 + 2
 }
 

@@ -47,7 +47,7 @@ struct Sizes {
 }
 
 impl State {
-    pub fn new(disk: &Disk, parameters: &Parameters) -> Result<State, ConfigError> {
+    pub(super) fn new(disk: &Disk, parameters: &Parameters) -> Result<State, ConfigError> {
         let sector_bytes = disk.sector_bytes as u64;
         let band_sectors = parameters.bytes("band_size") / sector_bytes;
         if band_sectors == 0 || band_sectors > u32::MAX as u64 / 2 {
@@ -85,7 +85,7 @@ impl State {
 
     /// Returns the part of the LBAs `lba..end` that lies in the logical band of `lba`.
     #[inline]
-    pub fn part(&self, lba: u64, end: u64) -> Part {
+    pub(super) fn part(&self, lba: u64, end: u64) -> Part {
         let (band, offset) = (lba / self.band_sectors, lba % self.band_sectors);
         let zone = band as usize / self.zone_data;
         let logical = (band as usize - zone * self.zone_data) as u32;
@@ -94,28 +94,28 @@ impl State {
     }
 
     /// Returns the number over the drive of logical band `logical` of `zone`.
-    pub fn logical_number(&self, zone: usize, logical: u32) -> u64 {
+    pub(super) fn logical_number(&self, zone: usize, logical: u32) -> u64 {
         (zone * self.zone_data) as u64 + logical as u64
     }
 
     /// Returns the number over the drive of band `band` of `zone`.
-    pub fn band_number(&self, zone: usize, band: u32) -> u64 {
+    pub(super) fn band_number(&self, zone: usize, band: u32) -> u64 {
         (zone * self.zone_bands) as u64 + band as u64
     }
 
     /// Returns the first LBA of logical band `logical` of `zone`.
-    pub fn first_lba(&self, zone: usize, logical: u32) -> u64 {
+    pub(super) fn first_lba(&self, zone: usize, logical: u32) -> u64 {
         self.logical_number(zone, logical) * self.band_sectors
     }
 
     /// Returns the physical sector at `place` in `zone`; a place is band · band sectors + offset.
-    pub fn pba(&self, zone: usize, place: u32) -> Pba {
+    pub(super) fn pba(&self, zone: usize, place: u32) -> Pba {
         let (band, offset) = (place as u64 / self.band_sectors, place as u64 % self.band_sectors);
         self.bands.extent(zone * self.zone_bands + band as usize).start + Sectors(offset)
     }
 
     /// Calls `visit` with the location of each part of a run of LBAs, in order: a physical sector, or `None` if trimmed.
-    pub fn for_each_piece(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Pba>)) {
+    pub(super) fn for_each_piece(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Pba>)) {
         let (mut next, end) = (lba.0, lba.0 + sectors.0);
         while next < end {
             let part = self.part(next, end);
@@ -134,7 +134,7 @@ impl State {
     /// # Errors
     ///
     /// Returns the reason why the record cannot follow those before it.
-    pub fn apply(&mut self, record: Record) -> Result<(), &'static str> {
+    pub(super) fn apply(&mut self, record: Record) -> Result<(), &'static str> {
         match record {
             Record::Logged { lba, sectors, band, offset } => {
                 let part = self.whole_part(lba.0, sectors.0)?;
@@ -202,7 +202,7 @@ impl State {
     }
 
     /// Appends the records that describe every zone that has changed since it was created.
-    pub fn checkpoint(&self, notes: &mut Vec<Note>) {
+    pub(super) fn checkpoint(&self, notes: &mut Vec<Note>) {
         for (index, zone) in self.zones.iter().enumerate() {
             let is_fresh = zone.homes.iter().enumerate().all(|(logical, &home)| home == logical as u32)
                 && zone.streams.is_empty()

@@ -51,7 +51,7 @@ pub(super) struct BandZone {
 
 impl BandZone {
     /// Creates a fresh zone: the home of each logical band is the band of the same number, and the other bands are free.
-    pub fn new(data: usize, free: usize, band_sectors: u32) -> BandZone {
+    pub(super) fn new(data: usize, free: usize, band_sectors: u32) -> BandZone {
         BandZone {
             band_sectors,
             homes: (0..data as u32).collect(),
@@ -65,18 +65,25 @@ impl BandZone {
         }
     }
 
-    pub fn stream_of(&self, logical: u32) -> Option<&Stream> {
+    pub(super) fn stream_of(&self, logical: u32) -> Option<&Stream> {
         self.streams.iter().find(|stream| stream.logical == logical)
     }
 
     /// Returns the number of sectors left in the newest log band.
-    pub fn log_room(&self) -> u32 {
+    pub(super) fn log_room(&self) -> u32 {
         self.band_sectors - self.head
     }
 
     /// Applies an append: sectors `offset..offset + length` of a logical band lie at offset `at`, the head of log band
     /// `band`. Returns whether a band became free.
-    pub fn logged(&mut self, logical: u32, offset: u32, length: u32, band: u32, at: u32) -> Result<bool, &'static str> {
+    pub(super) fn logged(
+        &mut self,
+        logical: u32,
+        offset: u32,
+        length: u32,
+        band: u32,
+        at: u32,
+    ) -> Result<bool, &'static str> {
         let head = if self.logs.back() == Some(&band) { self.head } else { 0 };
         if at < head || at + length > self.band_sectors {
             return Err("the run does not lie at the head of its log band");
@@ -96,7 +103,7 @@ impl BandZone {
     }
 
     /// Marks `length` sectors of a logical band as absent, from `offset` on. Returns whether a band became free.
-    pub fn trimmed(&mut self, logical: u32, offset: u32, length: u32) -> bool {
+    pub(super) fn trimmed(&mut self, logical: u32, offset: u32, length: u32) -> bool {
         self.overlay(logical, ShortRun { offset, length, place: ABSENT }, true)
     }
 
@@ -143,7 +150,7 @@ impl BandZone {
 
     /// Makes `band` the home of a logical band, whose logged sectors have been merged into it. Returns whether a band
     /// became free.
-    pub fn placed(&mut self, logical: u32, band: u32) -> Result<bool, &'static str> {
+    pub(super) fn placed(&mut self, logical: u32, band: u32) -> Result<bool, &'static str> {
         if self.stream_of(logical).is_some() {
             return Err("a stream is open there");
         }
@@ -154,7 +161,7 @@ impl BandZone {
 
     /// Applies a write of a stream: the first `filled` sectors of a logical band lie in `band`. Returns whether a band
     /// became free.
-    pub fn streamed(&mut self, logical: u32, band: u32, filled: u32) -> Result<bool, &'static str> {
+    pub(super) fn streamed(&mut self, logical: u32, band: u32, filled: u32) -> Result<bool, &'static str> {
         if filled == 0 || filled > self.band_sectors {
             return Err("a stream fills more than its band, or nothing");
         }
@@ -181,7 +188,7 @@ impl BandZone {
 
     /// Makes a stream's band the home of the logical band: the rest of the band was copied from the old home and the
     /// log. Returns whether a band became free.
-    pub fn completed(&mut self, logical: u32) -> Result<bool, &'static str> {
+    pub(super) fn completed(&mut self, logical: u32) -> Result<bool, &'static str> {
         let index =
             self.streams.iter().position(|stream| stream.logical == logical).ok_or("no stream is open there")?;
         let stream = self.streams.remove(index);
@@ -190,7 +197,7 @@ impl BandZone {
     }
 
     /// Sets the number of sectors filled in the newest log band.
-    pub fn filled(&mut self, head: u32) -> Result<(), &'static str> {
+    pub(super) fn filled(&mut self, head: u32) -> Result<(), &'static str> {
         if self.logs.is_empty() || head > self.band_sectors || head < self.head {
             return Err("the newest log band cannot be filled up to there");
         }
@@ -199,7 +206,7 @@ impl BandZone {
     }
 
     /// Resets the zone to one without homes and logs, because the records that follow describe the zone completely.
-    pub fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         let (data, bands) = (self.homes.len(), self.live.len());
         *self = BandZone { homes: vec![NOWHERE; data], ..BandZone::new(data, bands - data, self.band_sectors) };
         self.free = (0..bands as u32).collect();
@@ -225,7 +232,7 @@ impl BandZone {
     /// # Panics
     ///
     /// Panics if there is no log band, or the oldest has no live sectors.
-    pub fn find_merge(&mut self) -> u32 {
+    pub(super) fn find_merge(&mut self) -> u32 {
         let oldest = self.logs[0];
         let in_oldest = |run: ShortRun| !run.is_absent() && run.place / self.band_sectors == oldest;
         let candidates = &self.runs[self.next_merge as usize..];
@@ -236,7 +243,13 @@ impl BandZone {
 
     /// Calls `visit(offset, length, place)` with the place of each part of `from..to` of a logical band, in order;
     /// `None` if trimmed.
-    pub fn for_each_place(&self, logical: u32, from: u32, to: u32, mut visit: impl FnMut(u32, u32, Option<u32>)) {
+    pub(super) fn for_each_place(
+        &self,
+        logical: u32,
+        from: u32,
+        to: u32,
+        mut visit: impl FnMut(u32, u32, Option<u32>),
+    ) {
         let stream = self.stream_of(logical);
         let home = self.homes[logical as usize] * self.band_sectors;
         self.runs[logical as usize].cover(from, to, |offset, length, place| match (place, stream) {
@@ -253,7 +266,7 @@ impl BandZone {
         });
     }
 
-    pub fn measured_bytes(&self) -> u64 {
+    pub(super) fn measured_bytes(&self) -> u64 {
         let lists: u64 = self.runs.iter().map(RunList::measured_bytes).sum();
         let words = self.homes.len() + self.free.capacity() + self.logs.capacity() + self.live.len();
         let headers = self.runs.len() * std::mem::size_of::<RunList>();

@@ -122,13 +122,13 @@ impl TrackRun {
 /// Returns whether a track lies on top of its neighbours, so that writing it destroys nothing. Tops and bottoms
 /// alternate; the outermost track is a bottom.
 #[inline]
-pub fn is_top(radial_track: u32) -> bool {
+pub(super) fn is_top(radial_track: u32) -> bool {
     radial_track % 2 == 1
 }
 
 /// Plans writes of copies of `runs`, one after the other, from `backup` on.
 #[inline]
-pub fn write_copies(runs: &[TrackRun], backup: Pba, plan: &mut Plan) {
+pub(super) fn write_copies(runs: &[TrackRun], backup: Pba, plan: &mut Plan) {
     let mut at = backup;
     for run in runs {
         let sectors = Sectors(run.sectors as u64);

@@ -109,7 +109,7 @@ impl State {
     }
 
     /// Appends the records of a checkpoint.
-    pub fn checkpoint(&self, notes: &mut Vec<Note>) {
+    pub(super) fn checkpoint(&self, notes: &mut Vec<Note>) {
         notes.push(Record::Restart { first: self.clock }.encode());
         for (index, zone) in self.zones.iter().enumerate().filter(|(_, zone)| !zone.factory && zone.holds != Use::Free)
         {

@@ -29,19 +29,19 @@ pub(super) enum Chunk {
 
 impl Chunk {
     /// Creates a chunk without runs, of blocks that lie at places below `places`.
-    pub fn new(places: u32) -> Chunk {
+    pub(super) fn new(places: u32) -> Chunk {
         Chunk::Runs(RunList::new(places))
     }
 
     /// Takes the chunk out to be changed, and leaves an empty array in its place.
-    pub fn take(&mut self) -> Chunk {
+    pub(super) fn take(&mut self) -> Chunk {
         std::mem::replace(self, Chunk::Places(Box::default()))
     }
 
     /// Calls `visit(offset, length, place)` with every part of `from..to` in order; the place of a part in no run is
     /// `None`. A zone has `zone_blocks` blocks, and no part crosses the end of a zone.
     #[inline]
-    pub fn cover(&self, zone_blocks: u32, from: u32, to: u32, visit: impl FnMut(u32, u32, Option<u32>)) {
+    pub(super) fn cover(&self, zone_blocks: u32, from: u32, to: u32, visit: impl FnMut(u32, u32, Option<u32>)) {
         match self {
             Chunk::Runs(list) => list.cover(from, to, visit),
             Chunk::Places(places) => cover(places, zone_blocks, from, to, visit),
@@ -49,7 +49,7 @@ impl Chunk {
     }
 
     /// Inserts `run` over the runs that it hides. Calls `hidden` with the hidden parts, as [`Chunk::cover`] does.
-    pub fn overlay(&mut self, zone_blocks: u32, run: ShortRun, hidden: impl FnMut(u32, u32, Option<u32>)) {
+    pub(super) fn overlay(&mut self, zone_blocks: u32, run: ShortRun, hidden: impl FnMut(u32, u32, Option<u32>)) {
         match self {
             Chunk::Runs(list) => {
                 // Runs never join across the end of a zone: a guard may lie there.
@@ -67,7 +67,7 @@ impl Chunk {
 
     /// Prefetches the memory that a look-up of the block at `offset` reads.
     #[inline]
-    pub fn prefetch(&self, offset: u32, coming: PrefetchHint) {
+    pub(super) fn prefetch(&self, offset: u32, coming: PrefetchHint) {
         match (self, coming) {
             (_, PrefetchHint::Later) => prefetch(self),
             (Chunk::Runs(list), PrefetchHint::Next) => list.foresee(PrefetchHint::Next),
@@ -76,7 +76,7 @@ impl Chunk {
     }
 
     /// Returns the bytes of memory that the chunk takes besides its own size.
-    pub fn measured_bytes(&self) -> u64 {
+    pub(super) fn measured_bytes(&self) -> u64 {
         match self {
             Chunk::Runs(list) => list.measured_bytes(),
             Chunk::Places(places) => size_of_val(&**places) as u64,

@@ -66,7 +66,7 @@ pub(super) struct LogZone {
 }
 
 impl LogZone {
-    pub fn free() -> LogZone {
+    pub(super) fn free() -> LogZone {
         LogZone {
             holds: Use::Free,
             factory: false,
@@ -131,7 +131,7 @@ pub(super) struct State {
 
 impl State {
     /// Creates the state of a new drive whose clock begins at `clock`.
-    pub fn new(regions: Regions, block_sectors: u64, data_zones: usize, full: bool, clock: u64) -> State {
+    pub(super) fn new(regions: Regions, block_sectors: u64, data_zones: usize, full: bool, clock: u64) -> State {
         let zone_blocks = (regions.sectors(0).0 / block_sectors) as u32;
         let blocks = data_zones as u32 * zone_blocks;
         let mut state = State {
@@ -155,26 +155,26 @@ impl State {
     }
 
     /// Returns the first physical sector of a place.
-    pub fn pba(&self, place: u32) -> Pba {
+    pub(super) fn pba(&self, place: u32) -> Pba {
         let start = self.regions.extent((place / self.zone_blocks) as usize).start;
         start + Sectors((place % self.zone_blocks) as u64 * self.block_sectors)
     }
 
     /// Returns the place of the head of a stream's open zone, and the number of blocks that fit there; `None` if no zone is open.
-    pub fn head(&self, stream: Stream) -> Option<(u32, u32)> {
+    pub(super) fn head(&self, stream: Stream) -> Option<(u32, u32)> {
         let zone = self.open[stream as usize]?;
         let fill = self.zones[zone].fill;
         Some((self.first_place(zone) + fill, self.zone_blocks - fill))
     }
 
     /// Returns the first place of a zone.
-    pub fn first_place(&self, zone: usize) -> u32 {
+    pub(super) fn first_place(&self, zone: usize) -> u32 {
         zone as u32 * self.zone_blocks
     }
 
     /// Calls `visit(block, blocks, place)` with the place of each part of a run of blocks, in order, `None` if absent.
     /// No part crosses the end of a zone.
-    pub fn cover(&self, block: u32, blocks: u32, mut visit: impl FnMut(u32, u32, Option<u32>)) {
+    pub(super) fn cover(&self, block: u32, blocks: u32, mut visit: impl FnMut(u32, u32, Option<u32>)) {
         let (mut next, end) = (block, block + blocks);
         while next < end {
             let (chunk, offset) = (next / CHUNK_BLOCKS, next % CHUNK_BLOCKS);
@@ -194,7 +194,7 @@ impl State {
     }
 
     /// Calls `visit` with the location of each part of a run of sectors, in order: a physical sector, or `None` if absent.
-    pub fn for_each_piece(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Pba>)) {
+    pub(super) fn for_each_piece(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Pba>)) {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         let first = (start / self.block_sectors) as u32;
         let last = end.div_ceil(self.block_sectors) as u32;
@@ -211,7 +211,7 @@ impl State {
     /// # Errors
     ///
     /// Returns the reason why the record cannot follow those before it.
-    pub fn apply(&mut self, record: Record) -> Result<(), &'static str> {
+    pub(super) fn apply(&mut self, record: Record) -> Result<(), &'static str> {
         match record {
             Record::Written { block, blocks, place, stream } => {
                 let placed = self.placed(block, blocks, place)?;
@@ -311,7 +311,7 @@ impl State {
 
     /// Returns chunk number `index` for a change.
     #[inline]
-    pub fn chunk_mut(&mut self, index: usize) -> &mut Chunk {
+    pub(super) fn chunk_mut(&mut self, index: usize) -> &mut Chunk {
         self.chunks.change(index, |_| self.no_chunk.clone())
     }
 
@@ -347,7 +347,7 @@ impl State {
     }
 
     /// Calls `visit` with the live blocks of an entry that begins at `place`: those that the map still has there.
-    pub fn for_each_live(&self, entry: Entry, place: u32, mut visit: impl FnMut(Placed)) {
+    pub(super) fn for_each_live(&self, entry: Entry, place: u32, mut visit: impl FnMut(Placed)) {
         if entry.block == ABSENT {
             return;
         }
@@ -359,7 +359,7 @@ impl State {
         });
     }
 
-    pub fn measured_bytes(&self) -> u64 {
+    pub(super) fn measured_bytes(&self) -> u64 {
         let chunks: u64 = self.chunks.iter().map(|(_, chunk)| chunk.measured_bytes()).sum();
         let summaries: u64 = self.zones.iter().map(|zone| zone.summary.measured_bytes()).sum();
         let headers = self.zones.len() * std::mem::size_of::<LogZone>();

@@ -29,14 +29,14 @@ pub(super) struct Summary {
 
 impl Summary {
     /// Returns entry number `index`.
-    pub fn get(&self, index: usize) -> Option<Entry> {
+    pub(super) fn get(&self, index: usize) -> Option<Entry> {
         let block = *self.firsts.get(index)?;
         let at = self.longer.binary_search_by_key(&index, |longer| longer.index as usize);
         Some(Entry { block, blocks: at.map_or(1, |at| self.longer[at].blocks) })
     }
 
     /// Returns all entries, in order.
-    pub fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
         let mut longer = self.longer.iter().peekable();
         (0..).zip(&self.firsts).map(move |(index, &block)| {
             let blocks = longer.next_if(|longer| longer.index == index).map_or(1, |longer| longer.blocks);
@@ -45,7 +45,7 @@ impl Summary {
     }
 
     /// Adds an entry.
-    pub fn push(&mut self, entry: Entry) {
+    pub(super) fn push(&mut self, entry: Entry) {
         if entry.blocks > 1 {
             self.longer.push(Longer { index: self.firsts.len() as u32, blocks: entry.blocks });
         }
@@ -53,7 +53,7 @@ impl Summary {
     }
 
     /// Adds blocks that were written; they extend the last entry if they follow its blocks.
-    pub fn append(&mut self, block: u32, blocks: u32) {
+    pub(super) fn append(&mut self, block: u32, blocks: u32) {
         let last_index = self.firsts.len().wrapping_sub(1);
         let is_longer = self.longer.last().is_some_and(|longer| longer.index as usize == last_index);
         match (self.firsts.last(), self.longer.last_mut().filter(|_| is_longer)) {
@@ -66,13 +66,13 @@ impl Summary {
     }
 
     /// Frees unused capacity, because no more entries will be added.
-    pub fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.firsts.shrink_to_fit();
         self.longer.shrink_to_fit();
     }
 
     /// Returns the bytes of memory that the summary takes besides its own size.
-    pub fn measured_bytes(&self) -> u64 {
+    pub(super) fn measured_bytes(&self) -> u64 {
         (self.firsts.capacity() * size_of::<u32>() + self.longer.capacity() * size_of::<Longer>()) as u64
     }
 }

@@ -40,12 +40,12 @@ pub(super) struct CachedRun {
 
 impl CachedRun {
     /// Returns the sector after the last of the run, counted within the S-block.
-    pub fn end(&self) -> u32 {
+    pub(super) fn end(&self) -> u32 {
         self.offset + self.sectors
     }
 
     /// Returns whether the run is trimmed rather than cached.
-    pub fn is_absent(&self) -> bool {
+    pub(super) fn is_absent(&self) -> bool {
         self.position == Position::NOWHERE
     }
 }
@@ -65,7 +65,7 @@ pub(super) struct CachedRuns {
 
 impl CachedRuns {
     /// Creates a map without runs.
-    pub fn new(shape: &Shape) -> CachedRuns {
+    pub(super) fn new(shape: &Shape) -> CachedRuns {
         let list_bits = (LIST_SECTORS / shape.sblock_sectors).clamp(1, LIST_SBLOCKS).ilog2();
         let ring = shape.cache_sectors + shape.guard_sectors;
         assert!(ring <= CACHE_RING_SECTORS_MAX, "invariant 2: a cache buffer of {ring} sectors");
@@ -81,21 +81,21 @@ impl CachedRuns {
 
     /// Returns the runs of an S-block whose section's cache buffer has its tail at `tail`.
     #[inline]
-    pub fn of(&self, sblock: u64, tail: Position) -> Cached<'_> {
+    pub(super) fn of(&self, sblock: u64, tail: Position) -> Cached<'_> {
         let (list, first) = self.place(sblock);
         let list = self.lists.get(list).unwrap_or(&self.no_runs);
         Cached { list, first, end: first + self.sblock_sectors, kept: self.kept, tail }
     }
 
     /// Returns the mask of the bits of a position that are stored.
-    pub fn kept(&self) -> u32 {
+    pub(super) fn kept(&self) -> u32 {
         self.kept
     }
 
     /// Inserts `run` and removes the parts of older runs that it covers. Calls `hidden` for each removed part that lay
     /// in the cache, with the stored bits of its position and its length in sectors.
     #[inline]
-    pub fn overlay(&mut self, sblock: u64, run: CachedRun, mut hidden: impl FnMut(u32, u32)) {
+    pub(super) fn overlay(&mut self, sblock: u64, run: CachedRun, mut hidden: impl FnMut(u32, u32)) {
         let (list, first) = self.place(sblock);
         let place = if run.is_absent() { ABSENT } else { run.position.0 as u32 & self.kept };
         let run = ShortRun { offset: first + run.offset, length: run.sectors, place };
@@ -106,7 +106,7 @@ impl CachedRuns {
 
     /// Removes the runs within `from..to` of an S-block. Calls `removed` for each removed part that lay in the cache,
     /// with the stored bits of its position and its length in sectors.
-    pub fn remove(&mut self, sblock: u64, from: u32, to: u32, mut removed: impl FnMut(u32, u32)) {
+    pub(super) fn remove(&mut self, sblock: u64, from: u32, to: u32, mut removed: impl FnMut(u32, u32)) {
         let (list, first) = self.place(sblock);
         if self.lists.get(list).is_none_or(RunList::is_empty) {
             return;
@@ -120,12 +120,12 @@ impl CachedRuns {
 
     /// Prefetches the memory that a search for the runs of an S-block reads.
     #[inline]
-    pub fn foresee(&self, sblock: u64, coming: PrefetchHint) {
+    pub(super) fn foresee(&self, sblock: u64, coming: PrefetchHint) {
         self.lists.get(self.place(sblock).0).into_iter().for_each(|list| list.foresee(coming));
     }
 
     /// Returns the heap bytes of the map.
-    pub fn measured_bytes(&self) -> u64 {
+    pub(super) fn measured_bytes(&self) -> u64 {
         self.lists.measured_bytes() + self.lists.iter().map(|(_, list)| list.measured_bytes()).sum::<u64>()
     }
 
@@ -150,18 +150,18 @@ pub(super) struct Cached<'a> {
 
 impl<'a> Cached<'a> {
     /// Returns the number of the S-block's sectors in the cache. Trimmed runs do not count: they take no cache space.
-    pub fn sectors(self) -> u32 {
+    pub(super) fn sectors(self) -> u32 {
         let cached = self.list.within(self.first, self.end).filter(|run| !run.is_absent());
         cached.map(|run| run.length).sum()
     }
 
     /// Returns all runs, in order.
-    pub fn runs(self) -> impl Iterator<Item = CachedRun> + 'a {
+    pub(super) fn runs(self) -> impl Iterator<Item = CachedRun> + 'a {
         self.list.within(self.first, self.end).map(move |run| self.unpacked(run))
     }
 
     /// Returns the parts of the runs within `from..to`, in order.
-    pub fn within(self, from: u32, to: u32) -> impl Iterator<Item = CachedRun> + 'a {
+    pub(super) fn within(self, from: u32, to: u32) -> impl Iterator<Item = CachedRun> + 'a {
         self.list.within(self.first + from, self.first + to).map(move |run| self.unpacked(run))
     }
 

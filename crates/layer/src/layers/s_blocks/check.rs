@@ -125,7 +125,7 @@ fn check_open(state: &State, number: usize) -> Result<(), Violation> {
 impl Shape {
     /// Returns the bytes of map that a controller needs, with fields of whole bits. Each S-block has its position in
     /// the ring; each 4 KiB of cache has its block number and its position in the ring.
-    pub fn formula_bytes(&self) -> u64 {
+    pub(super) fn formula_bytes(&self) -> u64 {
         let sblock_bits = bits_for(self.native_sblocks + self.spare_sblocks);
         let blocks = (self.cache_sectors / CACHED_BLOCK_SECTORS).max(1);
         let cached_bits = bits_for(self.section_sectors().div_ceil(CACHED_BLOCK_SECTORS)) + bits_for(blocks);
@@ -140,7 +140,7 @@ fn bits_for(count: u64) -> u64 {
 
 impl State {
     /// Returns the bytes that the structures of the map take now.
-    pub fn measured_bytes(&self) -> u64 {
+    pub(super) fn measured_bytes(&self) -> u64 {
         let queues = |section: &Section| {
             section.slots.measured_bytes() + section.entries.measured_bytes() + section.live.measured_bytes()
         };

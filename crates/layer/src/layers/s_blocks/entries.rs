@@ -41,17 +41,17 @@ pub(super) struct Entries {
 
 impl Entries {
     /// Spot of the oldest entry.
-    pub const OLDEST: Spot = Spot(0);
+    pub(super) const OLDEST: Spot = Spot(0);
 
     /// Creates an empty log for a section of `section_sectors` LBAs that begins at `first_lba`.
-    pub fn new(first_lba: u64, section_sectors: u64) -> Entries {
+    pub(super) fn new(first_lba: u64, section_sectors: u64) -> Entries {
         let lba_bits = u64::BITS - section_sectors.saturating_sub(1).leading_zeros();
         let sectors_bits = u32::BITS.saturating_sub(lba_bits).min(SECTORS_BITS_MAX);
         Entries { words: VecDeque::new(), first_lba, sectors_bits }
     }
 
     /// Returns all entries with their spots, the oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = (Spot, Entry)> + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Spot, Entry)> + '_ {
         let mut spot = Entries::OLDEST;
         std::iter::from_fn(move || {
             let entry = self.get(spot)?;
@@ -63,7 +63,7 @@ impl Entries {
 
     /// Returns the entry at a spot.
     #[inline]
-    pub fn get(&self, Spot(at): Spot) -> Option<Entry> {
+    pub(super) fn get(&self, Spot(at): Spot) -> Option<Entry> {
         let word = *self.words.get(at)?;
         Some(match self.short_sectors(word) {
             0 => Entry {
@@ -78,18 +78,18 @@ impl Entries {
 
     /// Returns the spot of the entry after the one at the given spot.
     #[inline]
-    pub fn behind(&self, Spot(at): Spot) -> Spot {
+    pub(super) fn behind(&self, Spot(at): Spot) -> Spot {
         Spot(at + self.words_of(self.words[at]))
     }
 
     /// Returns the last word of the queue. Its memory is prefetched, because the next entry is written after it.
     #[inline]
-    pub fn end(&self) -> Option<&u32> {
+    pub(super) fn end(&self) -> Option<&u32> {
         self.words.back()
     }
 
     /// Adds an entry at the newest end.
-    pub fn push(&mut self, entry: Entry) {
+    pub(super) fn push(&mut self, entry: Entry) {
         match self.short(entry) {
             Some(word) => {
                 grow(&mut self.words, 1);
@@ -103,7 +103,7 @@ impl Entries {
     }
 
     /// Removes `sectors` from the oldest entry on.
-    pub fn release(&mut self, mut sectors: u64) {
+    pub(super) fn release(&mut self, mut sectors: u64) {
         while sectors > 0 {
             let oldest = self.get(Entries::OLDEST).expect("entries cover the buffer: invariant 5");
             if oldest.sectors > sectors {
@@ -115,12 +115,12 @@ impl Entries {
     }
 
     /// Removes all entries.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.words.clear();
     }
 
     /// Returns the heap bytes of the queue.
-    pub fn measured_bytes(&self) -> u64 {
+    pub(super) fn measured_bytes(&self) -> u64 {
         (self.words.capacity() * size_of::<u32>()) as u64
     }
 

@@ -24,7 +24,7 @@ const ATTEMPTS: usize = 64;
 
 impl Shape {
     /// Returns the shape that `parameters` request on `disk`, and the places of its rings.
-    pub fn of(disk: &Disk, parameters: &Parameters) -> Result<(Shape, Vec<RingStarts>), ConfigError> {
+    pub(super) fn of(disk: &Disk, parameters: &Parameters) -> Result<(Shape, Vec<RingStarts>), ConfigError> {
         let mut asked = GeometryRequest::new(disk, parameters);
         for _ in 0..ATTEMPTS {
             let shape = asked.shape()?;

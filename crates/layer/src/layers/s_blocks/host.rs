@@ -24,7 +24,7 @@ pub(super) struct RecentEnds {
 
 impl RecentEnds {
     /// Remembers the end of a write from `lba` to `end`. Returns whether the write begins where an earlier one ended.
-    pub fn note(&mut self, lba: u64, end: u64) -> bool {
+    pub(super) fn note(&mut self, lba: u64, end: u64) -> bool {
         // An end of 0 is an empty entry: no write ends there.
         let known = self.ends.iter().position(|&known| known == lba && known != 0);
         self.ends[known.unwrap_or(self.oldest)] = end;

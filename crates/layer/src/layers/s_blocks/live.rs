@@ -22,13 +22,13 @@ pub(super) struct LiveSectors {
 
 impl LiveSectors {
     /// Creates a bitmap without live sectors. `kept` is the mask of the stored bits of a position.
-    pub fn new(kept: u32) -> LiveSectors {
+    pub(super) fn new(kept: u32) -> LiveSectors {
         LiveSectors { words: Box::default(), bits: u64::from(kept) + 1 }
     }
 
     /// Sets the bits of `sectors` sectors from `position` on.
     #[inline]
-    pub fn set(&mut self, position: Position, sectors: u64) {
+    pub(super) fn set(&mut self, position: Position, sectors: u64) {
         if self.words.is_empty() {
             self.words = vec![0; self.bits.div_ceil(WORD_BITS) as usize].into();
         }
@@ -37,14 +37,14 @@ impl LiveSectors {
 
     /// Clears the bits of `sectors` sectors. `place` holds the stored bits of the position of the first.
     #[inline]
-    pub fn clear(&mut self, place: u32, sectors: u32) {
+    pub(super) fn clear(&mut self, place: u32, sectors: u32) {
         self.change(u64::from(place), u64::from(sectors), |word, mask| *word &= !mask);
     }
 
     /// Returns whether the sector at `position` is live, and the number of consecutive sectors from there on that are
     /// equally live or dead, at most `most`.
     #[inline]
-    pub fn run_at(&self, position: Position, most: u64) -> (bool, u64) {
+    pub(super) fn run_at(&self, position: Position, most: u64) -> (bool, u64) {
         if self.words.is_empty() {
             return (false, most);
         }
@@ -64,12 +64,12 @@ impl LiveSectors {
     }
 
     /// Returns the number of live sectors.
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
     /// Returns the heap bytes of the bitmap.
-    pub fn measured_bytes(&self) -> u64 {
+    pub(super) fn measured_bytes(&self) -> u64 {
         size_of_val(&*self.words) as u64
     }
 

@@ -25,7 +25,7 @@ pub(super) struct RingStarts {
 
 impl RingStarts {
     /// Returns empty rings at these places: the S-block buffer and the cache buffer.
-    pub fn rings(&self, shape: &Shape) -> (Ring, Ring) {
+    pub(super) fn rings(&self, shape: &Shape) -> (Ring, Ring) {
         let guard = Sectors(shape.guard_sectors);
         let sblocks = Ring::new(self.sblocks, Sectors(shape.sblock_payload()), guard);
         (sblocks, Ring::new(self.cache, Sectors(shape.cache_sectors), guard))

@@ -19,10 +19,10 @@ pub(super) enum Policy {
 
 impl Policy {
     /// Names of the policies, in the order of the variants.
-    pub const NAMES: &'static [&'static str] = &["closest-to-tail", "most-cached-blocks", "cache-tail"];
+    pub(super) const NAMES: &'static [&'static str] = &["closest-to-tail", "most-cached-blocks", "cache-tail"];
 
     /// Returns the policy called `name`, which is one of [`Policy::NAMES`].
-    pub fn named(name: &str) -> Policy {
+    pub(super) fn named(name: &str) -> Policy {
         match name {
             "most-cached-blocks" => Policy::MostCachedBlocks,
             "cache-tail" => Policy::CacheTail,
@@ -35,7 +35,7 @@ impl Policy {
     /// # Panics
     ///
     /// If the section has no live sectors in the cache.
-    pub fn choose(self, state: &State, section: usize) -> u64 {
+    pub(super) fn choose(self, state: &State, section: usize) -> u64 {
         let chosen = match self {
             Policy::ClosestToTail => in_order_of_slots(state, section).next(),
             Policy::MostCachedBlocks => {

@@ -26,10 +26,10 @@ pub(super) struct Position(pub u64);
 
 impl Position {
     /// Position of trimmed sectors, which lie in no ring.
-    pub const NOWHERE: Position = Position(u64::MAX);
+    pub(super) const NOWHERE: Position = Position(u64::MAX);
 
     /// Returns the position `sectors` further on.
-    pub fn plus(self, sectors: u64) -> Position {
+    pub(super) fn plus(self, sectors: u64) -> Position {
         Position(self.0 + sectors)
     }
 }
@@ -46,43 +46,43 @@ pub(super) struct Ring {
 
 impl Ring {
     /// Creates an empty ring of `payload` sectors and a guard, at `start`.
-    pub fn new(start: Pba, payload: Sectors, guard: Sectors) -> Ring {
+    pub(super) fn new(start: Pba, payload: Sectors, guard: Sectors) -> Ring {
         Ring { start, length: payload.0 + guard.0, payload: payload.0, tail: Position(0), head: Position(0) }
     }
 
     /// Returns the position at which the next claim begins.
-    pub fn head(&self) -> Position {
+    pub(super) fn head(&self) -> Position {
         self.head
     }
 
     /// Returns the position of the oldest sector in use.
-    pub fn tail(&self) -> Position {
+    pub(super) fn tail(&self) -> Position {
         self.tail
     }
 
     /// Returns the number of sectors between tail and head, live or dead.
-    pub fn used(&self) -> u64 {
+    pub(super) fn used(&self) -> u64 {
         self.head.0 - self.tail.0
     }
 
     /// Returns the most sectors that may be in use at rest.
-    pub fn payload(&self) -> u64 {
+    pub(super) fn payload(&self) -> u64 {
         self.payload
     }
 
     /// Returns the ring as a [`Cache`], which describes its place on the disk and how full it is.
-    pub fn as_cache(&self) -> Cache {
+    pub(super) fn as_cache(&self) -> Cache {
         let (used, size) = (Sectors(self.used()), Sectors(self.payload));
         Cache { medium: Medium::Disk, start: self.start, end: self.start + Sectors(self.length), used, size }
     }
 
     /// Returns whether `sectors` more can be claimed without entering the guard.
-    pub fn fits(&self, sectors: u64) -> bool {
+    pub(super) fn fits(&self, sectors: u64) -> bool {
         self.used() + sectors <= self.payload
     }
 
     /// Returns whether the sector at `position` is in use.
-    pub fn holds(&self, position: Position) -> bool {
+    pub(super) fn holds(&self, position: Position) -> bool {
         self.tail <= position && position < self.head
     }
 
@@ -91,7 +91,7 @@ impl Ring {
     /// # Errors
     ///
     /// If the head would reach the tail. Planning never causes this; a damaged journal can.
-    pub fn claim(&mut self, sectors: u64) -> Result<(), &'static str> {
+    pub(super) fn claim(&mut self, sectors: u64) -> Result<(), &'static str> {
         if sectors >= self.length - self.used() {
             return Err("the head would run into the tail");
         }
@@ -100,20 +100,20 @@ impl Ring {
     }
 
     /// Moves the tail forward by `sectors`.
-    pub fn release(&mut self, sectors: u64) {
+    pub(super) fn release(&mut self, sectors: u64) {
         assert!(sectors <= self.used(), "release of {sectors} sectors where {} are in use", self.used());
         self.tail.0 += sectors;
     }
 
     /// Empties the ring and sets head and tail to `position`. Only replay uses this.
-    pub fn restart(&mut self, position: Position) {
+    pub(super) fn restart(&mut self, position: Position) {
         self.tail = position;
         self.head = position;
     }
 
     /// Returns the one or two runs of physical sectors that hold `sectors` from `position` on, each with its offset
     /// from `position`.
-    pub fn pieces(&self, position: Position, sectors: u64) -> impl Iterator<Item = (u64, Extent)> {
+    pub(super) fn pieces(&self, position: Position, sectors: u64) -> impl Iterator<Item = (u64, Extent)> {
         let offset = position.0 % self.length;
         let before_end = sectors.min(self.length - offset);
         let first = (0, Extent::new(Pba(self.start.0 + offset), Sectors(before_end)));

@@ -35,37 +35,37 @@ pub(super) struct Shape {
 
 impl Shape {
     /// Returns the number of LBAs of a section.
-    pub fn section_sectors(&self) -> u64 {
+    pub(super) fn section_sectors(&self) -> u64 {
         self.native_sblocks * self.sblock_sectors
     }
 
     /// Returns the number of LBAs of the drive.
-    pub fn capacity(&self) -> Sectors {
+    pub(super) fn capacity(&self) -> Sectors {
         Sectors(self.sections * self.section_sectors())
     }
 
     /// Returns the number of native S-blocks of the drive.
-    pub fn sblocks(&self) -> u64 {
+    pub(super) fn sblocks(&self) -> u64 {
         self.sections * self.native_sblocks
     }
 
     /// Returns the slot of an S-block on a fresh drive.
-    pub fn first_slot(&self, sblock: u64) -> u32 {
+    pub(super) fn first_slot(&self, sblock: u64) -> u32 {
         (sblock % self.native_sblocks) as u32
     }
 
     /// Returns the most live sectors that a defrag may copy at once: the part of the guard that the head may enter.
-    pub fn copy_sectors(&self) -> u64 {
+    pub(super) fn copy_sectors(&self) -> u64 {
         self.guard_sectors - self.interference_sectors
     }
 
     /// Returns the payload of an S-block buffer in sectors.
-    pub fn sblock_payload(&self) -> u64 {
+    pub(super) fn sblock_payload(&self) -> u64 {
         (self.native_sblocks + self.spare_sblocks) * self.sblock_sectors
     }
 
     /// Returns the physical sectors of a section, guards included.
-    pub fn physical_sectors(&self) -> u64 {
+    pub(super) fn physical_sectors(&self) -> u64 {
         self.sblock_payload() + self.cache_sectors + 2 * (self.guard_sectors + self.interference_sectors)
     }
 }

@@ -29,27 +29,27 @@ pub(super) struct Slots {
 
 impl Slots {
     /// Returns the slots of a fresh buffer that holds `sblocks`.
-    pub fn native(sblocks: Range<u64>) -> Slots {
+    pub(super) fn native(sblocks: Range<u64>) -> Slots {
         Slots { native: sblocks, later: VecDeque::new() }
     }
 
     /// Returns the number of slots.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         (self.native.end - self.native.start) as usize + self.later.len()
     }
 
     /// Returns whether there are no slots.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Returns the S-blocks of all slots, the oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         self.native.clone().chain(self.later.iter().copied().map(unpacked))
     }
 
     /// Returns the S-block of slot `index`, counted from the oldest.
-    pub fn get(&self, index: usize) -> Option<u64> {
+    pub(super) fn get(&self, index: usize) -> Option<u64> {
         let native = (self.native.end - self.native.start) as usize;
         match index.checked_sub(native) {
             None => Some(self.native.start + index as u64),
@@ -58,39 +58,39 @@ impl Slots {
     }
 
     /// Returns the S-block of the oldest slot.
-    pub fn front(&self) -> Option<u64> {
+    pub(super) fn front(&self) -> Option<u64> {
         self.get(0)
     }
 
     /// Returns the S-block of the newest slot.
-    pub fn back(&self) -> Option<u64> {
+    pub(super) fn back(&self) -> Option<u64> {
         self.len().checked_sub(1).and_then(|last| self.get(last))
     }
 
     /// Adds a slot at the newest end.
-    pub fn push_back(&mut self, sblock: u64) {
+    pub(super) fn push_back(&mut self, sblock: u64) {
         grow(&mut self.later, 1);
         self.later.push_back(packed(sblock));
     }
 
     /// Adds several slots at the newest end.
-    pub fn extend(&mut self, sblocks: impl Iterator<Item = u64>) {
+    pub(super) fn extend(&mut self, sblocks: impl Iterator<Item = u64>) {
         self.later.extend(sblocks.map(packed));
     }
 
     /// Removes the oldest slot and returns its S-block.
-    pub fn pop_front(&mut self) -> Option<u64> {
+    pub(super) fn pop_front(&mut self) -> Option<u64> {
         self.native.next().or_else(|| self.later.pop_front().map(unpacked))
     }
 
     /// Removes all slots.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.native = 0..0;
         self.later.clear();
     }
 
     /// Returns the heap bytes of the slots.
-    pub fn measured_bytes(&self) -> u64 {
+    pub(super) fn measured_bytes(&self) -> u64 {
         (self.later.capacity() * size_of::<u32>()) as u64
     }
 }

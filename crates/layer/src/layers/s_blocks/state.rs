@@ -75,7 +75,7 @@ pub(super) struct State {
 impl State {
     /// Creates the map of a fresh drive: all S-blocks in the order of their LBAs from the start of their buffers, and
     /// empty caches.
-    pub fn new(shape: Shape, starts: &[RingStarts]) -> State {
+    pub(super) fn new(shape: Shape, starts: &[RingStarts]) -> State {
         let cached = CachedRuns::new(&shape);
         let section = |(number, starts): (u64, &RingStarts)| {
             let (mut sblock_ring, cache_ring) = starts.rings(&shape);
@@ -92,7 +92,7 @@ impl State {
 
     /// Returns the position at which the copy of an S-block begins.
     #[inline]
-    pub fn position(&self, sblock: u64) -> Position {
+    pub(super) fn position(&self, sblock: u64) -> Position {
         let section = &self.sections[self.section_of_sblock(sblock)];
         let slots = self.slot(sblock).wrapping_sub(section.oldest_slot);
         Position(section.sblock_ring.tail().0.wrapping_add(u64::from(slots) * self.shape.sblock_sectors))
@@ -100,7 +100,7 @@ impl State {
 
     /// Returns whether the copy of an S-block lies in slot `index` of its section, counted from the oldest.
     #[inline]
-    pub fn is_in_slot(&self, sblock: u64, section: usize, index: usize) -> bool {
+    pub(super) fn is_in_slot(&self, sblock: u64, section: usize, index: usize) -> bool {
         self.slot(sblock) == self.sections[section].oldest_slot.wrapping_add(index as u32)
     }
 
@@ -116,7 +116,7 @@ impl State {
 
     /// Returns the cached and trimmed runs of an S-block of `section`.
     #[inline]
-    pub fn cached(&self, section: usize, sblock: u64) -> Cached<'_> {
+    pub(super) fn cached(&self, section: usize, sblock: u64) -> Cached<'_> {
         self.cached.of(sblock, self.sections[section].cache_ring.tail())
     }
 
@@ -128,12 +128,12 @@ impl State {
     }
 
     /// Returns the heap bytes of the slot numbers and of the cached runs.
-    pub fn sblocks_bytes(&self) -> u64 {
+    pub(super) fn sblocks_bytes(&self) -> u64 {
         self.slots.measured_bytes() + self.cached.measured_bytes()
     }
 
     /// Prefetches the memory that a command at `lba` will read.
-    pub fn foresee(&self, lba: u64, coming: PrefetchHint) {
+    pub(super) fn foresee(&self, lba: u64, coming: PrefetchHint) {
         let sblock = lba / self.shape.sblock_sectors;
         if sblock >= self.shape.sblocks() {
             return;
@@ -147,33 +147,33 @@ impl State {
     }
 
     /// Returns the section of an LBA.
-    pub fn section_of(&self, lba: u64) -> usize {
+    pub(super) fn section_of(&self, lba: u64) -> usize {
         (lba / self.shape.section_sectors()) as usize
     }
 
     /// Returns the section of an S-block.
-    pub fn section_of_sblock(&self, sblock: u64) -> usize {
+    pub(super) fn section_of_sblock(&self, sblock: u64) -> usize {
         (sblock / self.shape.native_sblocks) as usize
     }
 
     /// Returns the first LBA of an S-block.
-    pub fn first_lba(&self, sblock: u64) -> u64 {
+    pub(super) fn first_lba(&self, sblock: u64) -> u64 {
         sblock * self.shape.sblock_sectors
     }
 
     /// Returns the position at which the slot that a stream is filling begins.
-    pub fn open_position(&self, section: usize) -> Position {
+    pub(super) fn open_position(&self, section: usize) -> Position {
         Position(self.sections[section].sblock_ring.head().0 - self.shape.sblock_sectors)
     }
 
     /// Returns whether the oldest slot of a section holds the copy in use of its S-block.
-    pub fn oldest_slot_is_live(&self, section: usize) -> bool {
+    pub(super) fn oldest_slot_is_live(&self, section: usize) -> bool {
         let holds = |sblock: u64| sblock != DEAD && self.is_in_slot(sblock, section, 0);
         self.sections[section].slots.front().is_some_and(holds)
     }
 
     /// Splits a run of LBAs at the bounds of S-blocks: calls `visit` with (S-block, first offset, sectors).
-    pub fn split(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(u64, u32, u32)) {
+    pub(super) fn split(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(u64, u32, u32)) {
         let (mut next, end) = (lba.0, lba.0 + sectors.0);
         while next < end {
             let (sblock, offset) = (next / self.shape.sblock_sectors, next % self.shape.sblock_sectors);
@@ -186,7 +186,7 @@ impl State {
     /// Returns the piece of the cache buffer of `section` that begins `skip` sectors into the entry at `spot`, at
     /// `position`. The piece is as long as it is all live or all dead, within its entry and its S-block. Returns `None`
     /// if there is no such entry.
-    pub fn entry_piece(&self, section: usize, spot: Spot, skip: u64, position: Position) -> Option<EntryPiece> {
+    pub(super) fn entry_piece(&self, section: usize, spot: Spot, skip: u64, position: Position) -> Option<EntryPiece> {
         let entry = self.sections[section].entries.get(spot)?;
         let rest = entry.sectors - skip;
         if entry.lba == DEAD {
@@ -199,14 +199,14 @@ impl State {
     }
 
     /// Moves the tail of a section's cache buffer forward by `sectors`.
-    pub fn release_cache(&mut self, section: usize, sectors: u64) {
+    pub(super) fn release_cache(&mut self, section: usize, sectors: u64) {
         let section = &mut self.sections[section];
         section.cache_ring.release(sectors);
         section.entries.release(sectors);
     }
 
     /// Moves the tail of a section's S-block buffer forward by one slot.
-    pub fn release_slot(&mut self, section: usize) {
+    pub(super) fn release_slot(&mut self, section: usize) {
         let section = &mut self.sections[section];
         section.sblock_ring.release(self.shape.sblock_sectors);
         section.slots.pop_front().expect("slots cover the buffer: invariant 5");
@@ -218,7 +218,7 @@ impl State {
     /// # Errors
     ///
     /// If the record cannot follow the records before it; the error is the reason.
-    pub fn apply(&mut self, record: Record) -> Result<(), &'static str> {
+    pub(super) fn apply(&mut self, record: Record) -> Result<(), &'static str> {
         match record {
             Record::Cached { lba, sectors, position, tail } => self.apply_cached(lba.0, sectors.0, position, tail),
             Record::Trimmed { lba, sectors } => self.apply_trimmed(lba.0, sectors.0),

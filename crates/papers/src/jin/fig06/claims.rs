@@ -12,7 +12,7 @@ const PRE_ALLOCATE: usize = 0;
 const RUN: usize = 1;
 
 /// Returns a figure of the system `one` divided by that of `other`, or `None` if one of them was not run.
-pub fn over(row: &Row, phase: usize, one: usize, other: usize, value: fn(&Measured) -> f64) -> Option<f64> {
+pub(super) fn over(row: &Row, phase: usize, one: usize, other: usize, value: fn(&Measured) -> f64) -> Option<f64> {
     let of = |system: usize| row[system].as_ref().map(|phases| value(&phases[phase]));
     Some(of(one)? / of(other)?)
 }
@@ -44,7 +44,7 @@ fn all(ratios: &[Option<f64>], holds: impl Fn(f64) -> bool) -> Option<bool> {
     known.map(|ratios| ratios.into_iter().all(holds))
 }
 
-pub fn judge(report: &mut Report, rows: &[Row]) {
+pub(super) fn judge(report: &mut Report, rows: &[Row]) {
     let [create, mail] = [&rows[0], &rows[1]];
     for (smrfs, place) in [(SMRFS_ON_DISK, "on the disk"), (SMRFS_ON_FLASH, "on flash")] {
         let rate = |row| over(row, RUN, HISMRFS, smrfs, Measured::rate);
@@ -87,7 +87,7 @@ pub fn judge(report: &mut Report, rows: &[Row]) {
 }
 
 /// Adds remarks on the causes of the ratios, and on the effect of the disk's write cache.
-pub fn explain(report: &mut Report, rows_of_disks: &[Vec<Row>]) {
+pub(super) fn explain(report: &mut Report, rows_of_disks: &[Vec<Row>]) {
     let ratios = |disk: usize, one: usize, other: usize| {
         let each = rows_of_disks[disk].iter().map(|row| shown(over(row, RUN, one, other, Measured::rate)));
         each.collect::<Vec<_>>().join(", ")

@@ -16,7 +16,7 @@ use crate::report::Table;
 use crate::{Experiment, Report};
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment =
+pub(super) const EXPERIMENT: Experiment =
     Experiment { name: "jin/fig06-07", title: "HiSMRfs against SMRfs, in time of the disk", run };
 
 /// System: its name, and the parts whose times are added, since they run one after the other.

@@ -30,7 +30,7 @@ const FREE_METADATA_BYTES: u64 = 4 << 30;
 
 /// Part of a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
+pub(super) enum Part {
     LogOnFlash,
     LogOnDisk,
     StrictOnFlash,
@@ -53,7 +53,7 @@ enum Metadata {
 
 /// Measurements of a phase on one part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Measured {
+pub(super) struct Measured {
     /// Number of operations of the file system.
     pub operations: u64,
     /// Number of bytes read and written.
@@ -66,15 +66,15 @@ pub struct Measured {
 
 impl Measured {
     /// Returns the number of operations a second.
-    pub fn rate(&self) -> f64 {
+    pub(super) fn rate(&self) -> f64 {
         self.operations as f64 * 1e9 / self.elapsed_ns.max(1) as f64
     }
 
-    pub fn mb_per_s(&self) -> f64 {
+    pub(super) fn mb_per_s(&self) -> f64 {
         self.bytes as f64 * 1e3 / self.elapsed_ns.max(1) as f64
     }
 
-    pub fn seconds(&self) -> f64 {
+    pub(super) fn seconds(&self) -> f64 {
         self.elapsed_ns as f64 / 1e9
     }
 
@@ -94,7 +94,7 @@ fn latency_ns(phase: &Phase) -> u64 {
 }
 
 /// Adds the times of parts that run one after the other, or returns `None` if one was not run.
-pub fn added<'a>(parts: impl Iterator<Item = Option<&'a Vec<Measured>>>) -> Option<Vec<Measured>> {
+pub(super) fn added<'a>(parts: impl Iterator<Item = Option<&'a Vec<Measured>>>) -> Option<Vec<Measured>> {
     let all: Option<Vec<&Vec<Measured>>> = parts.collect();
     let mut all = all?.into_iter();
     let mut sum = all.next().expect("a system has a part").clone();
@@ -110,7 +110,7 @@ pub fn added<'a>(parts: impl Iterator<Item = Option<&'a Vec<Measured>>>) -> Opti
 }
 
 impl Part {
-    pub const ALL: [Part; 7] = [
+    pub(super) const ALL: [Part; 7] = [
         Part::LogOnFlash,
         Part::LogOnDisk,
         Part::StrictOnFlash,
@@ -120,7 +120,7 @@ impl Part {
         Part::Ext4OnFlash,
     ];
 
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Part::LogOnFlash => "log, metadata on flash",
             Part::LogOnDisk => "log, metadata on the disk",
@@ -133,12 +133,12 @@ impl Part {
     }
 
     /// Returns whether the part needs ext4 of the kernel.
-    pub fn is_kernel(self) -> bool {
+    pub(super) fn is_kernel(self) -> bool {
         matches!(self, Part::Ext4OnDisk | Part::Ext4OnFlash)
     }
 
     /// Measures the phases of `load` on a new file system.
-    pub fn run(self, disk: &str, load: &str, bar: &ProgressBar) -> Result<Vec<Measured>, Failure> {
+    pub(super) fn run(self, disk: &str, load: &str, bar: &ProgressBar) -> Result<Vec<Measured>, Failure> {
         let benchmark = bench::named(load).expect("each is a line of the registry of benchmarks");
         let own = bar.clone();
         let watch: bench::Watch = Arc::new(move |_| {

@@ -24,13 +24,13 @@ const TARGET: &str = "data";
 
 /// Directory of ext4 that holds files as SMRfs does.
 #[derive(Clone)]
-pub struct Symlinks {
+pub(super) struct Symlinks {
     base: PathBuf,
     began: Instant,
 }
 
 /// Open file.
-pub struct OpenLink {
+pub(super) struct OpenLink {
     link: PathBuf,
     size: Cell<u64>,
     is_changed: Cell<bool>,
@@ -47,7 +47,7 @@ fn failed<E: Into<io::Error>>(operation: &'static str, path: &Path) -> impl FnOn
 
 impl Symlinks {
     /// Makes the directory `name` in `directory` and keeps its files there.
-    pub fn new(directory: &Path, name: &str) -> Result<Symlinks, LoadError> {
+    pub(super) fn new(directory: &Path, name: &str) -> Result<Symlinks, LoadError> {
         let base = directory.join(name);
         std::fs::create_dir(&base).map_err(failed("mkdir", &base))?;
         Ok(Symlinks { base, began: Instant::now() })

@@ -14,22 +14,22 @@ use super::{CACHED, HISMRFS, Outcome, Row, UNCACHED, WRITE_CACHED};
 const BETTER: f64 = 1.11;
 
 /// Returns the disk time of pre-allocation, in seconds.
-pub fn pre_allocation(outcome: &Outcome) -> f64 {
+pub(super) fn pre_allocation(outcome: &Outcome) -> f64 {
     outcome.phases[0].disk_seconds()
 }
 
 /// Returns the number of operations a second of disk time in the run.
-pub fn rate(outcome: &Outcome) -> f64 {
+pub(super) fn rate(outcome: &Outcome) -> f64 {
     outcome.phases[1].rate()
 }
 
 /// Returns the throughput of the run, in MB a second of disk time.
-pub fn bytes(outcome: &Outcome) -> f64 {
+pub(super) fn bytes(outcome: &Outcome) -> f64 {
     outcome.phases[1].mb_per_s()
 }
 
 /// Returns the mean latency of the run, in ns.
-pub fn latency(outcome: &Outcome) -> f64 {
+pub(super) fn latency(outcome: &Outcome) -> f64 {
     outcome.phases[1].latency_ns as f64
 }
 
@@ -39,7 +39,7 @@ fn elapsed(outcome: &Outcome) -> f64 {
 }
 
 /// Returns a figure of the system `one` divided by that of `other`, or `None` if one of them was not run.
-pub fn over(row: &Row, one: usize, other: usize, value: fn(&Outcome) -> f64) -> Option<f64> {
+pub(super) fn over(row: &Row, one: usize, other: usize, value: fn(&Outcome) -> f64) -> Option<f64> {
     Some(value(row[one].as_ref()?) / value(row[other].as_ref()?))
 }
 
@@ -60,7 +60,7 @@ fn is_idle_enough(outcome: &Outcome) -> bool {
     outcome.processor_percent.is_none_or(|percent| percent < PROCESSOR_PERCENT)
 }
 
-pub fn judge(report: &mut Report, row: &Row) {
+pub(super) fn judge(report: &mut Report, row: &Row) {
     let allocation = over(row, CACHED, HISMRFS, pre_allocation);
     report.claim(
         ClaimKind::Shape,
@@ -127,7 +127,7 @@ fn judge_flash(report: &mut Report, row: &Row) {
 }
 
 /// Adds remarks on the causes of the ratios.
-pub fn explain(report: &mut Report, row: &Row) {
+pub(super) fn explain(report: &mut Report, row: &Row) {
     let variant = |system: usize| {
         let figures = [
             over(row, system, HISMRFS, pre_allocation),
@@ -152,7 +152,7 @@ pub fn explain(report: &mut Report, row: &Row) {
 }
 
 /// Adds a remark on the contents of HiSMRfs's flash.
-pub fn explain_flash(report: &mut Report, flash: OnFlash) {
+pub(super) fn explain_flash(report: &mut Report, flash: OnFlash) {
     let parts = [flash.checkpoints, flash.log, flash.checksums];
     let [checkpoints, log, checksums] = parts.map(|bytes| format!("{:.0} MB", (bytes * SMALLER) as f64 / 1e6));
     report.remarks.push(format!(

@@ -28,7 +28,7 @@ const CHECKSUMS: u64 = 1020;
 
 /// Space on the flash that the metadata use, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OnFlash {
+pub(super) struct OnFlash {
     /// Size of both checkpoints.
     pub checkpoints: u64,
     /// Size of the part of the log that a replay needs.
@@ -44,7 +44,7 @@ impl OnFlash {
 }
 
 /// Measures the load on HiSMRfs and the use of its flash.
-pub fn run(bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
+pub(super) fn run(bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
     let clock = Executor::in_virtual_time();
     let disks = (0..RAID_DISKS).map(|_| device(&clock, RAID_DISK)).collect::<Result<Vec<_>, _>>()?;
     let flash = device(&clock, CACHE_FLASH)?;

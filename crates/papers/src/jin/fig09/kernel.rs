@@ -31,7 +31,7 @@ const CLOCK_PERCENT: u64 = 5;
 
 /// Cache in front of RAID 5.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cache {
+pub(super) enum Cache {
     /// dm-cache in write-back mode with its policy smq.
     Smq,
     /// No cache.
@@ -59,7 +59,7 @@ impl Cache {
 }
 
 /// Measures the load on ext4 in the guest, or returns the kept results of an earlier run.
-pub fn run(cache: Cache, progress: &Progress, tell: &dyn Fn(&str)) -> Result<Outcome, Failure> {
+pub(super) fn run(cache: Cache, progress: &Progress, tell: &dyn Fn(&str)) -> Result<Outcome, Failure> {
     let disks = std::iter::repeat_n(RAID_DISK.to_string(), RAID_DISKS);
     let drives: Vec<String> = disks.chain([CACHE_FLASH.to_string()]).collect();
     let asked = GuestOptions {

@@ -23,7 +23,7 @@ use crate::report::Table;
 use crate::{Experiment, Report};
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment =
+pub(super) const EXPERIMENT: Experiment =
     Experiment { name: "jin/fig09", title: "HiSMRfs against ext4 with a flash cache, in time of the disks", run };
 
 /// Name of the load.

@@ -13,7 +13,7 @@ use super::super::{Experiment, Report};
 use systems::{ALL as SYSTEMS, COMPARED, System};
 
 /// Registry entry of this experiment.
-pub const EXPERIMENT: Experiment =
+pub(super) const EXPERIMENT: Experiment =
     Experiment { name: "singh/fig5-1", title: "files read and written beside ext4, in time of the disk", run };
 
 /// Benchmark of the paper, with the numbers of its figures.

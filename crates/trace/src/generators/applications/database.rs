@@ -31,7 +31,7 @@ struct Database {
 }
 
 /// Returns the workload on a drive of `device_sectors` sectors.
-pub fn build(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
+pub(crate) fn build(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
     check_room("database", device_sectors)?;
     let pages = device_sectors / 10 / PAGE_SECTORS as u64;
     let database = Database {

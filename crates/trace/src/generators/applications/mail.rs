@@ -47,7 +47,7 @@ struct Mail {
 }
 
 /// Returns the workload on a drive of `device_sectors` sectors.
-pub fn build(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
+pub(crate) fn build(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
     check_room("mail-server", device_sectors)?;
     let empty = Mailbox { cursor: INDEX_SECTORS as u64, newest: Vec::new(), next: 0 };
     let mail = Mail {

@@ -71,7 +71,7 @@ const fn hot(tracks: u64, percent: u64) -> Told {
 
 impl Machine {
     /// Returns the number of reads and writes.
-    pub fn requests(&self) -> u64 {
+    pub(super) fn requests(&self) -> u64 {
         self.reads + self.writes
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct Lottery {
 }
 
 impl Lottery {
-    pub fn new(counts: impl ExactSizeIterator<Item = u64>) -> Lottery {
+    pub(super) fn new(counts: impl ExactSizeIterator<Item = u64>) -> Lottery {
         let leaves = counts.len().next_power_of_two();
         let mut nodes = vec![0; 2 * leaves];
         counts.enumerate().for_each(|(kind, count)| nodes[leaves + kind] = count);
@@ -26,7 +26,7 @@ impl Lottery {
 
     /// Draws one of the remaining kinds and decrements its count. Returns `None` if no draws remain.
     #[inline]
-    pub fn draw(&mut self, stream: &mut Stream) -> Option<usize> {
+    pub(super) fn draw(&mut self, stream: &mut Stream) -> Option<usize> {
         let leaves = self.nodes.len() / 2;
         let mut ticket = stream.below(self.nodes[1]);
         if self.nodes[1] == 0 {

@@ -135,7 +135,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// Returns the pace of `requests` requests over `days` days.
-    pub fn new(arrivals: Arrivals, requests: u64, days: u32) -> Pace {
+    pub(super) fn new(arrivals: Arrivals, requests: u64, days: u32) -> Pace {
         let span_ns = days as f64 * DAY_NS;
         let bursts = Bursts::of(arrivals, requests, span_ns);
         let count = requests as f64 / bursts.mean_requests();
@@ -147,7 +147,7 @@ impl Pace {
 
     /// Returns the time of the next request.
     #[inline]
-    pub fn next(&mut self, stream: &mut Stream) -> SimTime {
+    pub(super) fn next(&mut self, stream: &mut Stream) -> SimTime {
         let wait_ns = if self.burst_left == 0 {
             self.burst_left = self.bursts.requests(stream);
             (self.bursts.pause_ns(stream) * self.scale) as u64

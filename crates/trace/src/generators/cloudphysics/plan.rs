@@ -136,7 +136,7 @@ pub(super) fn cell_tracks(machine: &Machine) -> u64 {
 }
 
 impl Plan {
-    pub fn of(machine: &Machine, choices: Choices) -> Plan {
+    pub(super) fn of(machine: &Machine, choices: Choices) -> Plan {
         let cell_pages = cell_tracks(machine) * TRACK_PAGES;
         let cells = machine.range_bytes / PAGE_BYTES / cell_pages;
         let density = machine.either_set_bytes as f64 / machine.range_bytes as f64;

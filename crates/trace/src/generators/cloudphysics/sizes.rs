@@ -26,12 +26,12 @@ pub(super) struct SizeCount {
 
 impl SizeCount {
     /// Returns whether the request is smaller than a page, like writes to a log.
-    pub fn is_partial(self) -> bool {
+    pub(super) fn is_partial(self) -> bool {
         self.sectors < PAGE_SECTORS
     }
 
     /// Returns the number of pages that a request touches if it is aligned to pages.
-    pub fn pages(self) -> u64 {
+    pub(super) fn pages(self) -> u64 {
         self.sectors.div_ceil(PAGE_SECTORS)
     }
 }

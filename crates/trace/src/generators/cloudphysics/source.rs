@@ -133,7 +133,7 @@ pub(super) struct StandIn {
 }
 
 impl StandIn {
-    pub fn new(machine: &Machine, choices: Choices, seed: u64) -> StandIn {
+    pub(super) fn new(machine: &Machine, choices: Choices, seed: u64) -> StandIn {
         let plan = Plan::of(machine, choices);
         let places = Permutation::new(plan.cells, mix(seed ^ GOLDEN));
         let shift = plan.cells - 1 - places.apply(plan.used_cells - 1);

@@ -40,7 +40,7 @@ const HOTTEST_RATIO: f64 = 1.5;
 impl Tiers {
     /// Returns the tiers of a machine. At a `spread` of 1, the pages of the lower tiers may be written as often as the
     /// percentile above them says. With a smaller spread, more writes remain for the hottest tier.
-    pub fn of(machine: &Machine, spread: f64) -> Tiers {
+    pub(super) fn of(machine: &Machine, spread: f64) -> Tiers {
         let pages = (machine.write_set_bytes / PAGE_BYTES) as f64;
         let page_writes = (machine.write_bytes + machine.unaligned_bytes) as f64 / PAGE_BYTES as f64;
         let [half, three_quarters, nine_tenths, most_but_5, hottest_page_writes] = machine.page_writes;

@@ -3,7 +3,7 @@
 use super::{Fit, FreeList, Run};
 
 /// Best fit.
-pub struct Best;
+pub(super) struct Best;
 
 impl Fit for Best {
     fn choose(&mut self, free: &FreeList, need: u64, _last: u64, _head: &dyn Fn() -> u64) -> Option<Run> {

@@ -3,7 +3,7 @@
 use super::{Fit, FreeList, Run};
 
 /// First fit.
-pub struct First;
+pub(super) struct First;
 
 impl Fit for First {
     fn choose(&mut self, free: &FreeList, need: u64, _last: u64, _head: &dyn Fn() -> u64) -> Option<Run> {

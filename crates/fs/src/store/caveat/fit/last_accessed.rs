@@ -4,7 +4,7 @@
 use super::{Fit, FreeList, Run, behind};
 
 /// Last accessed position fit.
-pub struct LastAccessed;
+pub(super) struct LastAccessed;
 
 impl Fit for LastAccessed {
     fn choose(&mut self, free: &FreeList, need: u64, _last: u64, head: &dyn Fn() -> u64) -> Option<Run> {

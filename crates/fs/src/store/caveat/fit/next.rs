@@ -4,7 +4,7 @@
 use super::{Fit, FreeList, Run, behind};
 
 /// Next fit.
-pub struct Next;
+pub(super) struct Next;
 
 impl Fit for Next {
     fn choose(&mut self, free: &FreeList, need: u64, last: u64, _head: &dyn Fn() -> u64) -> Option<Run> {

@@ -5,7 +5,7 @@ use super::super::free_list::class_of;
 use super::{Fit, FreeList, Run};
 
 /// Worst fit.
-pub struct Worst;
+pub(super) struct Worst;
 
 impl Fit for Worst {
     fn choose(&mut self, free: &FreeList, need: u64, _last: u64, _head: &dyn Fn() -> u64) -> Option<Run> {

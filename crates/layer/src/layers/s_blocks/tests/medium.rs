@@ -31,14 +31,14 @@ pub(super) struct Medium {
 }
 
 impl Medium {
-    pub fn new(sectors: u64, interference: u64) -> Medium {
+    pub(super) fn new(sectors: u64, interference: u64) -> Medium {
         let cells = vec![Cell::Never; sectors as usize];
         Medium { cells, interference, staged: BTreeMap::new(), durable: Vec::new(), pending: Vec::new() }
     }
 
     /// Executes `plan`, in which the host writes `version` of the LBAs `host`. Calls `between` before each step, with
     /// the medium and that step.
-    pub fn run(&mut self, plan: &Plan, host: &[u64], version: u64, mut between: impl FnMut(&Medium, &Step)) {
+    pub(super) fn run(&mut self, plan: &Plan, host: &[u64], version: u64, mut between: impl FnMut(&Medium, &Step)) {
         for (index, phase) in plan.phases.iter().enumerate() {
             if phase.opens_group {
                 self.staged.clear();
@@ -85,7 +85,7 @@ impl Medium {
 
     /// Returns the worst medium that a power cut in the middle of `step` can leave: the sectors that the step writes,
     /// and those that the write destroys, are lost.
-    pub fn torn(&self, step: &Step) -> Medium {
+    pub(super) fn torn(&self, step: &Step) -> Medium {
         let mut torn = self.clone();
         if step.op == StepOp::Write {
             torn.destroy(step.pba.0, step.sectors as u64 + self.interference);
