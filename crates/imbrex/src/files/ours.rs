@@ -37,24 +37,33 @@ pub fn refuse_foreign(folder: &Path, names: &[&str]) -> Result<(), FilesError> {
     Ok(())
 }
 
-/// Returns whether the file counts as written by this program: it is empty, begins like `plan.jsonl`, or contains the
-/// word `imbrex` near its beginning or end.
+/// Returns whether the file counts as written by this program: it is empty, or has the [`mark`] of its kind near its beginning or end.
 fn is_ours(path: &Path) -> io::Result<bool> {
+    let mark = mark(path);
+    let has_mark = |bytes: &[u8]| bytes.windows(mark.len()).any(|window| window.eq_ignore_ascii_case(mark));
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     let mut begin = Vec::new();
     file.by_ref().take(SEARCHED_BYTES).read_to_end(&mut begin)?;
-    if begin.is_empty() || names_us(&begin) || begin.starts_with(PLAN_LINE) {
+    if begin.is_empty() || has_mark(&begin) {
         return Ok(true);
     }
     let mut end = Vec::new();
     file.seek(SeekFrom::Start(length.saturating_sub(SEARCHED_BYTES)))?;
     file.take(SEARCHED_BYTES).read_to_end(&mut end)?;
-    Ok(names_us(&end))
+    Ok(has_mark(&end))
 }
 
-fn names_us(bytes: &[u8]) -> bool {
-    bytes.windows(6).any(|window| window.eq_ignore_ascii_case(b"imbrex"))
+/// Returns the bytes that this program writes into every file of this kind. A page or a document of another author may well name Imbrex,
+/// so the name alone is a mark only where nothing else is.
+fn mark(path: &Path) -> &'static [u8] {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("html") => b"<p class=\"kind\">imbrex ",
+        Some("json") => b"\"imbrex.",
+        Some("jsonl") => PLAN_LINE,
+        Some("md") => b"`imbrex reproduce`",
+        _ => b"imbrex",
+    }
 }
 
 #[cfg(test)]
@@ -72,6 +81,13 @@ mod tests {
         write("latency.parquet", &format!("PAR1{}created by imbrex 0.1.0 PAR1", "x".repeat(100_000)));
         write("timeline.parquet", "");
         write("notes.txt", "mine");
+        assert_eq!(refused(), None);
+        for theirs in ["<h1>My report</h1>", "<title>Imbrex and others</title><p>What imbrex simulate gave</p>"] {
+            write("report.html", theirs);
+            let text = refused().expect("it is somebody's");
+            assert!(text.contains("report.html"), "{text}");
+        }
+        write("report.html", "<header><p class=\"kind\">imbrex simulate</p>");
         assert_eq!(refused(), None);
         write("report.html", "<h1>My report</h1>");
         let text = refused().expect("it is somebody's");

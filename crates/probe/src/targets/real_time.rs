@@ -3,6 +3,7 @@
 //! Invariants:
 //! 1. The time of an operation begins just before its submission, and ends when its answer arrives.
 //! 2. If one operation fails, the others in flight are awaited before the failure is returned.
+//! 3. If the connection itself fails, no operation is submitted any more: late answers would be taken for those of later operations.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -33,12 +34,14 @@ pub(super) struct RealTime {
     begun: Instant,
     /// Operations in flight with their start times, by slot.
     under_way: Vec<Option<(Operation, Instant)>>,
+    /// Whether the connection to the target has failed.
+    is_broken: bool,
 }
 
 impl RealTime {
     /// Returns a clock that begins now.
     pub(super) fn new() -> RealTime {
-        RealTime { begun: Instant::now(), under_way: Vec::new() }
+        RealTime { begun: Instant::now(), under_way: Vec::new(), is_broken: false }
     }
 
     /// Returns the time now, nanoseconds since the clock began.
@@ -59,6 +62,9 @@ impl RealTime {
         next: &mut Next<'_>,
         done: &mut Done<'_>,
     ) -> Result<(), TargetError> {
+        if self.is_broken {
+            return Err(TargetError::failed(place, "the connection to the target has failed before"));
+        }
         let depth = depth.max(1);
         self.under_way.clear();
         self.under_way.resize(depth, None);
@@ -72,13 +78,21 @@ impl RealTime {
                     free.push(slot);
                     break;
                 };
-                self.submit(channel, slot, operation).map_err(|error| failed(place, &operation, &error))?;
+                if let Err(error) = self.submit(channel, slot, operation) {
+                    self.under_way[slot] = None;
+                    free.push(slot);
+                    failure = Some(failed(place, &operation, &error));
+                }
             }
             if free.len() == depth {
                 return failure.map_or(Ok(()), Err);
             }
-            let answer = channel.answer().map_err(|error| TargetError::failed(place, error.to_string()))?;
+            let answer = channel.answer().map_err(|error| {
+                self.is_broken = true;
+                failure.take().unwrap_or_else(|| TargetError::failed(place, error.to_string()))
+            })?;
             let Some((operation, begun)) = self.under_way.get_mut(answer.slot).and_then(Option::take) else {
+                self.is_broken = true;
                 return Err(TargetError::failed(place, "the target answered an operation that was not submitted"));
             };
             free.push(answer.slot);
@@ -118,11 +132,17 @@ fn failed(place: &str, operation: &Operation, error: &io::Error) -> TargetError 
 mod tests {
     use super::*;
 
-    /// A channel that answers the latest operation first, and fails the one at byte offset `self.1`.
+    /// A channel that answers the latest operation first, and fails the one at byte offset `self.1`. It refuses the operation at byte
+    /// offset [`REFUSED`].
     struct Stack(Vec<(usize, u64)>, u64, usize);
+
+    const REFUSED: u64 = 1 << 40;
 
     impl Channel for Stack {
         fn submit(&mut self, slot: usize, operation: &Operation) -> io::Result<()> {
+            if operation.offset == REFUSED {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
             self.0.push((slot, operation.offset));
             self.2 = self.2.max(self.0.len());
             Ok(())
@@ -166,5 +186,41 @@ mod tests {
         let (outcome, _, _, left) = run(3, 5 * 4096, usize::MAX);
         let words = outcome.expect_err("one fails").to_string();
         assert!(words.contains("stack: reading 4096 bytes at byte 20480") && left == 0, "{words}");
+    }
+
+    #[test]
+    fn operations_in_flight_are_awaited_when_another_is_refused() {
+        let (mut channel, mut clock) = (Stack(Vec::new(), u64::MAX, 0), RealTime::new());
+        let mut offsets = [0, 4096, REFUSED, 8192].into_iter().map(|offset| Operation::read(offset, 4096));
+        let outcome = clock.perform(&mut channel, "stack", 3, &mut || offsets.next(), &mut |_: &Timed| true);
+        let words = outcome.expect_err("one is refused").to_string();
+        assert!(words.contains(&format!("at byte {REFUSED}")) && channel.0.is_empty(), "{words}, {:?}", channel.0);
+    }
+
+    /// A channel that takes operations, which it counts, and fails instead of answering.
+    struct Broken(usize);
+
+    impl Channel for Broken {
+        fn submit(&mut self, _slot: usize, _operation: &Operation) -> io::Result<()> {
+            self.0 += 1;
+            Ok(())
+        }
+
+        fn answer(&mut self) -> io::Result<Answer> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+    }
+
+    #[test]
+    fn a_broken_connection_is_not_used_again() {
+        let (mut channel, mut clock) = (Broken(0), RealTime::new());
+        let mut read = || {
+            let mut offsets = (0..2u64).map(|index| Operation::read(index * 4096, 4096));
+            let outcome = clock.perform(&mut channel, "pipe", 2, &mut || offsets.next(), &mut |_: &Timed| true);
+            outcome.expect_err("it is broken").to_string()
+        };
+        assert!(read().contains("broken pipe"));
+        assert!(read().contains("has failed before"));
+        assert_eq!(channel.0, 2, "the second call submits nothing");
     }
 }

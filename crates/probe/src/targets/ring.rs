@@ -2,11 +2,13 @@
 //! and all writes come from another.
 //!
 //! Invariants:
-//! 1. The buffers live as long as the ring, and no operation is in flight when the ring is dropped.
+//! 1. The buffers live as long as the ring. When the ring is dropped, operations in flight are awaited. If that fails, the buffers are
+//!    leaked, because the kernel may still use them.
 //! 2. A write is durable when it is answered.
 
 use std::fs::File;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 
@@ -19,13 +21,15 @@ use crate::target::{Direction, OPERATION_BYTES_MAX, Operation};
 
 /// Entries of the ring: the most operations in flight.
 const ENTRIES: u32 = 256;
+/// Bits of an operation's user data that hold its slot. The bits above hold its length in bytes.
+const SLOT_BITS: u32 = 32;
 
 /// A ring over a file.
 pub(super) struct Ring {
     ring: IoUring,
     file: File,
-    sink: MmapMut,
-    source: MmapMut,
+    sink: ManuallyDrop<MmapMut>,
+    source: ManuallyDrop<MmapMut>,
     under_way: usize,
 }
 
@@ -39,6 +43,7 @@ impl Ring {
         if may_write {
             fill(&mut source);
         }
+        let (sink, source) = (ManuallyDrop::new(sink), ManuallyDrop::new(source));
         Ok(Ring { ring, file, sink, source, under_way: 0 })
     }
 }
@@ -72,26 +77,34 @@ impl Channel for Ring {
         // SAFETY: the file and the buffers belong to `self` and outlive the operation, by invariant 1. The bytes of the
         // read buffer are never examined, so that reads may overwrite each other's data.
         #[expect(unsafe_code, reason = "a request to io_uring is one by its nature")]
-        let pushed = unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) };
+        let pushed =
+            unsafe { self.ring.submission().push(&entry.user_data(slot as u64 | operation.bytes << SLOT_BITS)) };
         pushed.map_err(|_| io::Error::other("the ring is full"))?;
-        self.ring.submit()?;
+        // The operation counts as in flight even if the kernel does not take it now: `answer` submits it again.
         self.under_way += 1;
-        Ok(())
+        match self.ring.submit() {
+            Err(error) if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY | libc::EINTR)) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     fn answer(&mut self) -> io::Result<Answer> {
         loop {
             if let Some(entry) = self.ring.completion().next() {
                 self.under_way -= 1;
+                let (slot, bytes) = (entry.user_data() & ((1 << SLOT_BITS) - 1), entry.user_data() >> SLOT_BITS);
                 let outcome = match entry.result() {
                     error if error < 0 => Err(io::Error::from_raw_os_error(-error)),
                     0 => Err(io::Error::other("the drive ends before this place")),
-                    _ => Ok(()),
+                    done if done as u64 == bytes => Ok(()),
+                    done => Err(io::Error::other(format!("only {done} of {bytes} bytes were transferred"))),
                 };
-                return Ok(Answer { slot: entry.user_data() as usize, at: Instant::now(), outcome });
+                return Ok(Answer { slot: slot as usize, at: Instant::now(), outcome });
             }
             match self.ring.submit_and_wait(1) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                Err(error) if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY | libc::EINTR)) => {
+                    return Err(error);
+                }
                 _ => {}
             }
         }
@@ -101,5 +114,13 @@ impl Channel for Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         while self.under_way > 0 && self.answer().is_ok() {}
+        if self.under_way == 0 {
+            // SAFETY: no operation uses the buffers, and this is the only place that drops them.
+            #[expect(unsafe_code, reason = "buffers that the kernel may still write must not be unmapped")]
+            unsafe {
+                ManuallyDrop::drop(&mut self.sink);
+                ManuallyDrop::drop(&mut self.source);
+            }
+        }
     }
 }
