@@ -7,8 +7,10 @@
 //!    are one point.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use imbrex_sim::DriveSpec;
+use imbrex_trace::rows::Rows;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -63,6 +65,8 @@ pub struct Task {
 pub struct Found {
     /// Word passed to [`Workload::find`]; `None` for requests that the caller holds in memory.
     pub word: Option<String>,
+    /// Requests that the caller holds in memory.
+    rows: Option<Arc<dyn Rows>>,
     /// Options with which the workload was read.
     pub options: Vec<(String, String)>,
     /// The workload.
@@ -84,7 +88,7 @@ pub struct InMemory {
     /// Name of the workload.
     pub name: String,
     /// Requests.
-    pub rows: std::sync::Arc<dyn imbrex_trace::rows::Rows>,
+    pub rows: Arc<dyn Rows>,
 }
 
 impl Grid {
@@ -139,18 +143,21 @@ impl Grid {
             return Ok(index);
         }
         let workload = Workload::find(word, &reading(&options)?, progress)?;
-        self.found.push(Found { word: Some(word.to_string()), options, workload });
+        self.found.push(Found { word: Some(word.to_string()), rows: None, options, workload });
         Ok(self.found.len() - 1)
     }
 
     fn take(&mut self, held: &InMemory, options: Vec<(String, String)>, progress: &Progress) -> Result<usize, Failure> {
-        let is_it =
-            |found: &Found| found.word.is_none() && found.workload.name == held.name && found.options == options;
+        // Two workloads may have one name.
+        let has_rows = |rows: &Arc<dyn Rows>| std::ptr::addr_eq(Arc::as_ptr(rows), Arc::as_ptr(&held.rows));
+        let is_it = |found: &Found| {
+            found.rows.as_ref().is_some_and(has_rows) && found.workload.name == held.name && found.options == options
+        };
         if let Some(index) = self.found.iter().position(is_it) {
             return Ok(index);
         }
         let workload = Workload::of_rows(&held.name, held.rows.clone(), &reading(&options)?, progress)?;
-        self.found.push(Found { word: None, options, workload });
+        self.found.push(Found { word: None, rows: Some(held.rows.clone()), options, workload });
         Ok(self.found.len() - 1)
     }
 
@@ -242,6 +249,8 @@ impl Task {
 
 #[cfg(test)]
 mod tests {
+    use imbrex_trace::rows::Row;
+
     use super::*;
 
     fn several(name: &str, values: &[&str]) -> Several {
@@ -290,6 +299,30 @@ mod tests {
         other.options[1].1[0] = "6".into();
         assert!(keys(&other).is_disjoint(&before));
         assert!(before.iter().all(|key| key.len() == KEY_DIGITS));
+    }
+
+    /// A table of one write at sector `.0`.
+    struct OneWrite(u64);
+
+    impl Rows for OneWrite {
+        fn rows(&self) -> u64 {
+            1
+        }
+
+        fn read(&self, _first: u64, _rows_max: usize, block: &mut Vec<Row>) -> Result<(), String> {
+            block.push(Row { op: 1, lba: self.0, sectors: 8, ..Row::default() });
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn tables_of_one_name_are_workloads_of_their_own() {
+        let table = |lba| InMemory { name: "table".into(), rows: Arc::new(OneWrite(lba)) };
+        let spec = Spec { workloads: Vec::new(), ..spec() };
+        let grid =
+            Grid::of(&spec, &[table(0), table(800)], &Progress::silent()).unwrap_or_else(|failure| panic!("{failure}"));
+        let hashes: BTreeSet<_> = grid.points.iter().map(|point| point.task.workload_sha256.clone()).collect();
+        assert_eq!((grid.found.len(), hashes.len()), (2, 2), "each is read once, for all its points");
     }
 
     #[test]
