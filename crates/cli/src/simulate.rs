@@ -1,7 +1,6 @@
 //! `imbrex simulate`: runs one workload on several drives and prints the results side by side.
 
-use imbrex::simulate_options::BadWord;
-use imbrex::{Failure, Progress, SimulateOptions, Simulated, Simulation, Workload, human};
+use imbrex::{Baseline, Failure, Progress, SimulateOptions, Simulated, Simulation, SimulationOptions, Workload, human};
 
 use crate::args::SimulateArgs;
 use crate::error::ExitCode;
@@ -28,32 +27,27 @@ pub(crate) fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure>
 }
 
 fn asked(args: &SimulateArgs) -> Result<SimulateOptions, Failure> {
-    let mut asked = SimulateOptions { workload: args.workload.options()?, ..SimulateOptions::default() };
-    let flag = |given: bool| given.then(|| "true".to_string());
-    let number = |given: Option<u32>| given.map(|number| number.to_string());
-    let words = [
-        ("baseline", args.baseline.clone()),
-        ("no-baseline", flag(args.no_baseline)),
-        ("fit", Some(args.fit.word().to_string())),
-        ("arrival", args.arrival.clone()),
-        ("queue", number(args.queue)),
-        ("schedule", args.schedule.clone()),
-        ("write-cache", args.write_cache.clone()),
-        ("read-ahead", args.read_ahead.clone()),
-        ("warmup", Some(args.warmup.to_string())),
-        ("window", Some(args.window.clone())),
-        ("check", flag(args.check)),
-        ("per-io", flag(args.per_io)),
-        ("plans", flag(args.plans)),
-        ("jobs", number(args.jobs)),
-    ];
-    for (name, word) in words {
-        if let Some(word) = word {
-            asked.set(name, &word).map_err(BadWord::on_command_line)?;
-        }
-    }
-    asked.simulation.out = args.out.clone();
-    Ok(asked)
+    let baseline = match &args.baseline {
+        Some(drive) => Baseline::Drive(drive.clone()),
+        None if args.no_baseline => Baseline::None,
+        None => Baseline::default(),
+    };
+    let simulation = SimulationOptions {
+        fit: args.fit,
+        arrival: args.arrival.clone(),
+        queue: args.queue,
+        schedule: args.schedule.clone(),
+        write_cache_bytes: args.write_cache,
+        read_ahead_bytes: args.read_ahead,
+        warmup_requests: args.warmup,
+        window: args.window,
+        check: args.check,
+        out: args.out.clone(),
+        per_io: args.per_io,
+        plans: args.plans,
+        jobs: args.jobs,
+    };
+    Ok(SimulateOptions { workload: args.workload.options()?, baseline, simulation })
 }
 
 /// Returns the command line of this process, with the program as `imbrex`, without its path.

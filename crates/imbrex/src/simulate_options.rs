@@ -39,11 +39,6 @@ pub struct BadWord {
 }
 
 impl BadWord {
-    /// Returns the failure, with the option written as `--name value`.
-    pub fn on_command_line(self) -> Failure {
-        Failure::usage(format!("--{} {}: expected {}", self.name, self.value, self.expected))
-    }
-
     /// Returns the failure, with the option written as `name = value`.
     pub fn in_assignment(self) -> Failure {
         Failure::usage(format!("{} = {}: expected {}", self.name, self.value, self.expected))
@@ -106,13 +101,14 @@ const OPTIONS: &[Settable] = &[
         let known = ["fifo", "elevator", "sptf"].contains(&word);
         set(&mut asked.simulation.schedule, known.then(|| Some(word.into())))
     }),
-    ("write-cache", SIZE_OR_OFF, |asked, word| set(&mut asked.simulation.write_cache_bytes, size(word).map(Some))),
-    ("read-ahead", SIZE_OR_OFF, |asked, word| set(&mut asked.simulation.read_ahead_bytes, size(word).map(Some))),
-    ("warmup", "a number of requests", |asked, word| set(&mut asked.simulation.warmup_requests, word.parse().ok())),
-    ("window", "a time such as 1s or 100ms", |asked, word| {
-        let ns = quantity::duration_ns(word, quantity::SECOND_NS).filter(|&ns| ns > 0);
-        set(&mut asked.simulation.window, ns.map(SimDuration))
+    ("write-cache", SIZE_OR_OFF, |asked, word| {
+        set(&mut asked.simulation.write_cache_bytes, size_or_off(word).ok().map(Some))
     }),
+    ("read-ahead", SIZE_OR_OFF, |asked, word| {
+        set(&mut asked.simulation.read_ahead_bytes, size_or_off(word).ok().map(Some))
+    }),
+    ("warmup", "a number of requests", |asked, word| set(&mut asked.simulation.warmup_requests, word.parse().ok())),
+    ("window", WINDOW, |asked, word| set(&mut asked.simulation.window, window(word).ok())),
     ("check", YES_OR_NO, |asked, word| set(&mut asked.simulation.check, yes_or_no(word))),
     ("out", "a folder", |asked, word| set(&mut asked.simulation.out, Some(Some(PathBuf::from(word))))),
     ("per-io", YES_OR_NO, |asked, word| set(&mut asked.simulation.per_io, yes_or_no(word))),
@@ -124,6 +120,7 @@ const OPTIONS: &[Settable] = &[
 
 const YES_OR_NO: &str = "true or false";
 const SIZE_OR_OFF: &str = "a size such as 64MiB, or off";
+const WINDOW: &str = "a time such as 1s or 100ms";
 
 /// Stores `value` in `place`. Returns `None`, and leaves `place` unchanged, if there is no value.
 fn set<T>(place: &mut T, value: Option<T>) -> Option<()> {
@@ -139,11 +136,26 @@ fn yes_or_no(word: &str) -> Option<bool> {
     }
 }
 
-fn size(word: &str) -> Option<u64> {
+/// Returns the size in bytes that `word` spells; 0 for `off`.
+///
+/// # Errors
+///
+/// `word` is no size; the text says what is expected.
+pub fn size_or_off(word: &str) -> Result<u64, String> {
     match word {
-        "off" => Some(0),
-        _ => quantity::bytes(word),
+        "off" => Ok(0),
+        _ => quantity::bytes(word).ok_or_else(|| format!("expected {SIZE_OR_OFF}")),
     }
+}
+
+/// Returns the width of a window that `word` spells.
+///
+/// # Errors
+///
+/// `word` is no time, or 0; the text says what is expected.
+pub fn window(word: &str) -> Result<SimDuration, String> {
+    let ns = quantity::duration_ns(word, quantity::SECOND_NS).filter(|&ns| ns > 0);
+    ns.map(SimDuration).ok_or_else(|| format!("expected {WINDOW}"))
 }
 
 impl SimulateOptions {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use imbrex::FitChoice;
+use imbrex::simulate_options::{size_or_off, window};
+use imbrex_disk::SimDuration;
 
 use super::WorkloadArgs;
 
@@ -45,20 +47,20 @@ pub(crate) struct SimulateArgs {
     pub schedule: Option<String>,
 
     /// Volatile write cache: a size, or off [default: the profile's].
-    #[arg(long, value_name = "SIZE")]
-    pub write_cache: Option<String>,
+    #[arg(long, value_name = "SIZE", value_parser = size_or_off)]
+    pub write_cache: Option<u64>,
 
     /// Read look-ahead: a size, or off [default: the profile's].
-    #[arg(long, value_name = "SIZE")]
-    pub read_ahead: Option<String>,
+    #[arg(long, value_name = "SIZE", value_parser = size_or_off)]
+    pub read_ahead: Option<u64>,
 
     /// Requests served before measuring begins.
     #[arg(long, value_name = "REQUESTS", default_value_t = 0)]
     pub warmup: u64,
 
     /// Width of the windows in which completions are counted.
-    #[arg(long, value_name = "TIME", default_value = "1s")]
-    pub window: String,
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = window)]
+    pub window: SimDuration,
 
     /// Track the contents of every physical sector, and prove that no live sector is lost.
     #[arg(long)]
