@@ -7,8 +7,9 @@ use std::path::Path;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex_sim::{Engine, Unobserved};
 
+use crate::cases::open;
 use crate::checkpoints::{Checkpoint, CheckpointedSource};
-use crate::steady::{open, set_up};
+use crate::steady::set_up;
 
 /// Drives: (name, number of requests in millions). Each run takes minutes.
 const DRIVES: [(&str, u64); 6] = [

@@ -6,6 +6,7 @@
 //! - `fuse OURS THEIRS` compares two mounted directories ([`fuse`]);
 //! - `growth FOLDER` measures processor time and memory by number of requests ([`growth`]).
 
+mod cases;
 mod checkpoints;
 mod files;
 mod fuse;

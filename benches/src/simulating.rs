@@ -2,12 +2,13 @@
 //!
 //! Seconds are processor time of this thread, so that other work of the machine does not count.
 
-use imbrex_disk::{Profile, SimDuration, SimTime};
+use imbrex_disk::{SimDuration, SimTime};
 use imbrex_sim::schedule::Schedule;
-use imbrex_sim::{Arrival, Drive, DriveSpec, Engine, Fit, Options, Unobserved};
+use imbrex_sim::{Arrival, Engine, Fit, Options, Unobserved};
 use imbrex_trace::{Recorded, Request};
 
 use crate::Row;
+use crate::cases::{build, open};
 use crate::machine::ProcessorTime;
 
 /// Row to measure.
@@ -118,15 +119,8 @@ pub(crate) fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     }
 }
 
-/// Builds the drive that `text` names.
-pub(crate) fn build(text: &str) -> Drive {
-    let spec = DriveSpec::parse(text).expect("the cases are right");
-    let profile = Profile::named(&spec.profile).expect("the cases name built-in profiles");
-    Drive::build(&spec, &profile).expect("the cases are right")
-}
-
 fn record(words: &str, device_sectors: u64) -> Vec<Request> {
-    let mut source = crate::steady::open(words, device_sectors);
+    let mut source = open(words, device_sectors);
     let mut requests = Vec::new();
     while let Some(request) = source.next(SimTime::ZERO).expect("generators do not fail") {
         requests.push(request);

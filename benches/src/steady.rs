@@ -12,17 +12,13 @@
 //! persistent cache gets a hundred thousand requests or more first. The two halves of the measured requests must then
 //! take equal simulated times, within a tenth. The benchmark names the drives whose halves differ by more.
 
-use std::fs::File;
-
 use imbrex_disk::SimDuration;
 use imbrex_sim::schedule::Schedule;
 use imbrex_sim::{Arrival, Drive, Engine, Fit, Options, Unobserved};
-use imbrex_trace::generators::{self, Generator, WorkloadSpec};
-use imbrex_trace::{Input, Source, TraceOptions};
 
 use crate::Row;
+use crate::cases::{TRACE_VARIABLE, build, open};
 use crate::checkpoints::CheckpointedSource;
-use crate::simulating::build;
 
 /// A drive, the random writes until it is steady, and the requests measured after them, both in millions.
 struct Case {
@@ -65,9 +61,6 @@ const PLAINEST: Case = case("cmr-7200", 0.2, 2.0);
 /// Stand-in of 3.3 million requests for a CloudPhysics machine, and the drives on which it is run.
 const W106: &str = "cloudphysics-w106";
 const W106_DRIVES: [&str; 4] = ["cmr-7200", "seagate-st8000as0022", "cassuto-307g+s-blocks", "imr-1t+track-map"];
-
-/// Environment variable that names another trace to measure, as for `imbrex simulate`.
-const TRACE_VARIABLE: &str = "IMBREX_BENCH_TRACE";
 
 /// Target: physical accesses a second, as a share of the plainest row's.
 const SHARE: f64 = 0.5;
@@ -198,19 +191,4 @@ pub(crate) fn set_up(drive: &str, as_sold: bool, warmup_requests: u64) -> (Drive
         check: false,
     };
     (drive, options)
-}
-
-/// Opens a generator, a stand-in for a trace, or the file of a trace.
-pub(crate) fn open(words: &str, device_sectors: u64) -> Box<dyn Source> {
-    if let Some(built_in) = generators::named(words) {
-        return built_in.open(device_sectors, None).expect("the cases are right").source;
-    }
-    match WorkloadSpec::parse(words) {
-        Ok(spec) => Box::new(Generator::new(spec, device_sectors).expect("the cases are right")),
-        Err(_) => {
-            let file = File::open(words).unwrap_or_else(|error| panic!("{TRACE_VARIABLE}={words}: {error}"));
-            let opened = imbrex_trace::open(Input::file(words, file), &TraceOptions::default());
-            opened.unwrap_or_else(|error| panic!("{TRACE_VARIABLE}={words}: {error}")).source
-        }
-    }
 }

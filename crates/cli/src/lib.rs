@@ -44,7 +44,7 @@ pub fn main() -> std::process::ExitCode {
     file_limit::report_as_error();
     let cli = Cli::try_parse_from(fs::helper::arguments()).unwrap_or_else(|error| usage::leave(&error));
     if let Command::Fs(fs::args::FsCommand::Mount(_)) = &cli.command {
-        imbrex_serve::fuse::share_memory();
+        imbrex_fuse::share_memory();
     }
     interrupt::listen();
     let code = run(&cli).unwrap_or_else(|failure| {

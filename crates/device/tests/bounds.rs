@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-const CRATES: [&str; 4] = ["device", "serve", "sim", "fs"];
+const CRATES: [&str; 5] = ["device", "serve", "sim", "fuse", "fs"];
 /// Suffixes of the names of constants that are bounds.
 const ENDS: [&str; 12] = [
     "_MAX",

@@ -84,7 +84,7 @@ pub struct Profile {
     pub default_layer: String,
     /// Parameters of the default layer and of others, as set by the profile: `[layer.NAME] key = value`.
     pub layer_parameters: toml::Table,
-    /// Host side of the drive.
+    /// Interface of the drive to its host: queue, scheduler, volatile caches, and the controller's times.
     pub host: Host,
     /// Areal density divided by that of a conventional disk of the same technology; 1 for a conventional disk. It is
     /// the profile's figure for full tracks times the fullness of the tracks: tops that hold less reduce it.

@@ -11,8 +11,8 @@
 //!                                     strict-append | caveat | log          (log alone)         emulated · real · model
 //! ```
 //!
-//! The core is deterministic code without threads of its own. Each operation is a task of the executor in [`clock`]; so
-//! are the cleaner, the checkpoint and the commit timer. Tests, power cuts, figures and benchmarks run the core in
+//! The core is deterministic code without threads of its own. Each operation is a task of the executor in [`executor`];
+//! so are the cleaner, the checkpoint and the commit timer. Tests, power cuts, figures and benchmarks run the core in
 //! virtual time, on emulated drives with their latencies: the same seed gives the same run, to the byte. Behind FUSE
 //! the core runs on the wall clock.
 //!
@@ -20,6 +20,7 @@
 //! media.
 
 pub mod array;
+pub mod block_run;
 pub mod core;
 pub mod device;
 pub mod error;

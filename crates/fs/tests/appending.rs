@@ -6,7 +6,8 @@
 use imbrex_fs::core::{Caller, MakeOptions, MountOptions, make};
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{Geometry, Kind};
-use imbrex_fs::namespace::{REGULAR, ROOT};
+use imbrex_fs::format::file_type::REGULAR;
+use imbrex_fs::namespace::ROOT;
 use imbrex_fs::{Bounds, Device, Executor, Fs};
 
 /// Returns the number of blocks read while a file of 10,000 bytes gets `rounds` appends of 1,000 bytes, each closed.

@@ -19,7 +19,8 @@ use imbrex_fs::core::{Allocate, Caller, MakeOptions, MountOptions, Parts, make_o
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::model::Model;
 use imbrex_fs::device::{BLOCK_BYTES, Backend, Geometry, Kind};
-use imbrex_fs::namespace::{REGULAR, ROOT};
+use imbrex_fs::format::file_type::REGULAR;
+use imbrex_fs::namespace::ROOT;
 use imbrex_fs::verify::cuts::{compare_all, judge};
 use imbrex_fs::verify::naive::Naive;
 use imbrex_fs::verify::operation::find;

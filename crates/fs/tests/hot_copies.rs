@@ -12,9 +12,10 @@ use imbrex_fs::core::{Caller, MakeOptions, MountOptions, Parts, SetAttr, SetAttr
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::format::change::Inode;
+use imbrex_fs::format::file_type::REGULAR;
 use imbrex_fs::hot::HINT_ATTRIBUTE;
 use imbrex_fs::journal::Checksums;
-use imbrex_fs::namespace::{REGULAR, ROOT};
+use imbrex_fs::namespace::ROOT;
 use imbrex_fs::{Bounds, Device, Executor, Fs};
 use timed::{BLOCK_NS, SECOND_NS, SEEK_NS, Timed};
 

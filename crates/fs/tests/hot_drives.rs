@@ -14,7 +14,7 @@ use imbrex_fs::core::{HotOn, MountOptions, PartStatus, Sabotage, Standing};
 use imbrex_fs::device::model::{Contents, Model};
 use imbrex_fs::device::{BLOCK_BYTES, Device, Geometry, Kind};
 use imbrex_fs::format::change::Inode;
-use imbrex_fs::hot::PART_FIRST;
+use imbrex_fs::format::hot_part::PART_FIRST;
 use imbrex_fs::salvage::{SalvageOptions, salvage};
 use imbrex_fs::verify::cuts::{fresh, judge};
 use imbrex_fs::verify::operation::{find, pattern};

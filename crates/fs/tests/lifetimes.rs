@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use imbrex_fs::core::{Caller, MountOptions, Rename};
 use imbrex_fs::format::change::Inode;
-use imbrex_fs::namespace::{REGULAR, ROOT};
+use imbrex_fs::format::file_type::REGULAR;
+use imbrex_fs::namespace::ROOT;
 use imbrex_fs::verify::cuts::fresh;
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::toys;

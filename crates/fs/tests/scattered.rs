@@ -11,8 +11,9 @@ use imbrex_fs::core::{Allocate, Caller, MakeOptions, MountOptions, SetAttr, make
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::format::change::Inode;
+use imbrex_fs::format::file_type::REGULAR;
 use imbrex_fs::journal::Checksums;
-use imbrex_fs::namespace::{REGULAR, ROOT};
+use imbrex_fs::namespace::ROOT;
 use imbrex_fs::{Bounds, Device, Executor, Fs, FsError};
 
 #[path = "support/devices.rs"]

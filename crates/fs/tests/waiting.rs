@@ -6,7 +6,8 @@
 use imbrex_fs::core::{Caller, MakeOptions, MountOptions, make};
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{Device, Geometry, Kind};
-use imbrex_fs::namespace::{REGULAR, ROOT};
+use imbrex_fs::format::file_type::REGULAR;
+use imbrex_fs::namespace::ROOT;
 use imbrex_fs::{Bounds, Executor, Fs, FsError, executor::SECOND_NS};
 
 #[path = "support/devices.rs"]

@@ -4,9 +4,9 @@
 //! change the list with a new mode, and give a new file a list derived from the default list of its directory.
 
 /// Extended attribute with the list that decides about access.
-pub(super) const ACCESS: &[u8] = b"system.posix_acl_access";
+pub(crate) const ACCESS: &[u8] = b"system.posix_acl_access";
 /// Extended attribute of a directory with the list from which new files get theirs.
-pub(super) const DEFAULT: &[u8] = b"system.posix_acl_default";
+pub(crate) const DEFAULT: &[u8] = b"system.posix_acl_default";
 
 const VERSION: u32 = 2;
 const USER_OBJECT: u16 = 0x01;
@@ -23,11 +23,11 @@ struct Entry {
 
 /// An access control list.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct AccessList(Vec<Entry>);
+pub(crate) struct AccessList(Vec<Entry>);
 
 impl AccessList {
     /// Decodes a list in the kernel's format; `None` if the bytes are not a list.
-    pub(super) fn decode(bytes: &[u8]) -> Option<AccessList> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<AccessList> {
         let (version, entries) = bytes.split_first_chunk::<4>()?;
         if u32::from_le_bytes(*version) != VERSION || !entries.len().is_multiple_of(8) {
             return None;
@@ -41,7 +41,7 @@ impl AccessList {
     }
 
     /// Returns the list in the kernel's format.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = VERSION.to_le_bytes().to_vec();
         for entry in &self.0 {
             bytes.extend_from_slice(&entry.tag.to_le_bytes());
@@ -52,7 +52,7 @@ impl AccessList {
     }
 
     /// Returns whether the list has no more information than a mode.
-    pub(super) fn is_minimal(&self) -> bool {
+    pub(crate) fn is_minimal(&self) -> bool {
         self.0.iter().all(|entry| matches!(entry.tag, USER_OBJECT | GROUP_OBJECT | OTHER))
     }
 
@@ -67,13 +67,13 @@ impl AccessList {
     }
 
     /// Returns the nine permission bits of a mode that correspond to the list.
-    pub(super) fn mode(&self) -> u32 {
+    pub(crate) fn mode(&self) -> u32 {
         let of = |tag| self.0.iter().find(|entry| entry.tag == tag).map_or(0, |entry| u32::from(entry.permissions & 7));
         of(USER_OBJECT) << 6 | of(self.group_tag()) << 3 | of(OTHER)
     }
 
     /// Returns the list after chmod(2) to `mode`.
-    pub(super) fn with_mode(mut self, mode: u32) -> AccessList {
+    pub(crate) fn with_mode(mut self, mode: u32) -> AccessList {
         let group = self.group_tag();
         for (tag, shift) in [(USER_OBJECT, 6), (group, 3), (OTHER, 0)] {
             if let Some(entry) = self.find(tag) {
@@ -84,7 +84,7 @@ impl AccessList {
     }
 
     /// Returns the list and the mode of a file that is created with `mode` in a directory with this default list.
-    pub(super) fn for_new(self, mode: u32) -> (AccessList, u32) {
+    pub(crate) fn for_new(self, mode: u32) -> (AccessList, u32) {
         let allowed = self.mode() & mode & 0o777;
         (self.with_mode(allowed), mode & !0o777 | allowed)
     }

@@ -18,14 +18,15 @@ use imbrex_fs::FsError;
 use imbrex_fs::core::{Attr, Caller, Contents, Listed, Rename, Seek, SetAttr, SetAttribute};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::change::Inode;
-use imbrex_fs::namespace::{NAME_BYTES_MAX, ROOT};
+use imbrex_fs::format::name::NAME_BYTES_MAX;
+use imbrex_fs::namespace::ROOT;
 
-use super::attribute_name;
-use super::convert::{errno, file_attr, file_type, generation, kept, kept_name, nanoseconds, number};
-use super::groups::Asker;
-use super::operations::{self, New};
-use super::requests::Core;
-use super::{Context, ORDER_ATTRIBUTE, STATUS_ATTRIBUTE, SYNC_ATTRIBUTE};
+use crate::attribute_name;
+use crate::context::{Context, ORDER_ATTRIBUTE, STATUS_ATTRIBUTE, SYNC_ATTRIBUTE};
+use crate::convert::{errno, file_attr, file_type, generation, kept, kept_name, nanoseconds, number};
+use crate::groups::Asker;
+use crate::operations::{self, New};
+use crate::requests::Core;
 
 /// Maximum number of bytes of a request.
 const REQUEST_BYTES: u32 = 1 << 20;
@@ -48,11 +49,11 @@ const WANTED: [InitFlags; 10] = [
 ];
 
 /// The FUSE adapter of a file system.
-pub(super) struct FuseAdapter(Arc<Core<Context>>);
+pub(crate) struct FuseAdapter(Arc<Core<Context>>);
 
 impl FuseAdapter {
     /// Creates an adapter that passes its requests to `core`.
-    pub(super) fn new(core: Arc<Core<Context>>) -> FuseAdapter {
+    pub(crate) fn new(core: Arc<Core<Context>>) -> FuseAdapter {
         FuseAdapter(core)
     }
 

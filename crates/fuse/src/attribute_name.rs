@@ -6,7 +6,7 @@
 
 use imbrex_fs::FsError;
 
-use super::access_list::{ACCESS, DEFAULT};
+use crate::access_list::{ACCESS, DEFAULT};
 
 const FORMAT: u32 = 0o170_000;
 const DIRECTORY: u32 = 0o040_000;
@@ -16,7 +16,7 @@ const REGULAR: u32 = 0o100_000;
 ///
 /// # Errors
 /// `EOPNOTSUPP` for a name outside the supported namespaces; `EINVAL` for a namespace without a name after it.
-pub(super) fn check(name: &[u8]) -> Result<(), FsError> {
+pub(crate) fn check(name: &[u8]) -> Result<(), FsError> {
     if name == ACCESS || name == DEFAULT {
         return Ok(());
     }
@@ -34,7 +34,7 @@ pub(super) fn check(name: &[u8]) -> Result<(), FsError> {
 ///
 /// # Errors
 /// As [`check`]; `EPERM` for `user.*` on a file of another type, `EACCES` for a default access list without a directory.
-pub(super) fn check_change(name: &[u8], mode: u32) -> Result<(), FsError> {
+pub(crate) fn check_change(name: &[u8], mode: u32) -> Result<(), FsError> {
     check(name)?;
     let kind = mode & FORMAT;
     if name.starts_with(b"user.") && kind != DIRECTORY && kind != REGULAR {
@@ -47,7 +47,7 @@ pub(super) fn check_change(name: &[u8], mode: u32) -> Result<(), FsError> {
 }
 
 /// Returns whether a listing for user `uid` contains this name: `trusted.*` is for root.
-pub(super) fn is_listed(name: &[u8], uid: u32) -> bool {
+pub(crate) fn is_listed(name: &[u8], uid: u32) -> bool {
     check(name).is_ok() && (uid == 0 || !name.starts_with(b"trusted."))
 }
 

@@ -14,7 +14,7 @@ const FORMAT: u32 = 0o170_000;
 
 /// Returns how long the kernel may cache the attributes of a file. Zero for a file with set-id bits, because a write by
 /// another user removes these bits without the kernel's knowledge.
-pub(super) fn kept(attr: &Attr) -> Duration {
+pub(crate) fn kept(attr: &Attr) -> Duration {
     let is_regular = attr.attributes.mode & FORMAT == 0o100_000;
     if is_regular && attr.attributes.mode & SET_IDS != 0 {
         return Duration::ZERO;
@@ -23,22 +23,22 @@ pub(super) fn kept(attr: &Attr) -> Duration {
 }
 
 /// Returns how long the kernel may cache a name.
-pub(super) fn kept_name() -> Duration {
+pub(crate) fn kept_name() -> Duration {
     KEPT
 }
 
 /// Returns the error number for the kernel.
-pub(super) fn errno(error: &FsError) -> Errno {
+pub(crate) fn errno(error: &FsError) -> Errno {
     Errno::from_i32(error.errno())
 }
 
 /// Returns the core's inode number. A number that the core cannot have issued becomes one that no file has.
-pub(super) fn number(inode: INodeNo) -> Inode {
+pub(crate) fn number(inode: INodeNo) -> Inode {
     Inode::try_from(inode.0).unwrap_or(Inode::MAX)
 }
 
 /// Returns the file type in a mode.
-pub(super) fn file_type(mode: u32) -> FileType {
+pub(crate) fn file_type(mode: u32) -> FileType {
     match mode & FORMAT {
         0o010_000 => FileType::NamedPipe,
         0o020_000 => FileType::CharDevice,
@@ -51,7 +51,7 @@ pub(super) fn file_type(mode: u32) -> FileType {
 }
 
 /// Returns the attributes of a file for the kernel.
-pub(super) fn file_attr(attr: &Attr) -> FileAttr {
+pub(crate) fn file_attr(attr: &Attr) -> FileAttr {
     let attributes = &attr.attributes;
     FileAttr {
         ino: INodeNo(u64::from(attr.inode)),
@@ -73,12 +73,12 @@ pub(super) fn file_attr(attr: &Attr) -> FileAttr {
 }
 
 /// Returns the generation: which of the files that had this inode number it is.
-pub(super) fn generation(attr: &Attr) -> Generation {
+pub(crate) fn generation(attr: &Attr) -> Generation {
     Generation(u64::from(attr.attributes.generation))
 }
 
 /// Returns the time that is `ns` nanoseconds after 1970.
-pub(super) fn time(ns: i64) -> SystemTime {
+pub(crate) fn time(ns: i64) -> SystemTime {
     let distance = Duration::from_nanos(ns.unsigned_abs());
     if ns >= 0 { UNIX_EPOCH + distance } else { UNIX_EPOCH - distance }
 }
@@ -87,7 +87,7 @@ pub(super) fn time(ns: i64) -> SystemTime {
 ///
 /// The kernel sends whole seconds, rounded down, and nanoseconds after them. Before 1970 `fuser` subtracts both from 1970; the
 /// nanoseconds must be added. A test with a real mount fails if `fuser` changes that.
-pub(super) fn nanoseconds(time: SystemTime) -> i64 {
+pub(crate) fn nanoseconds(time: SystemTime) -> i64 {
     let clamp = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => clamp(since),

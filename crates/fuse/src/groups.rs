@@ -6,7 +6,7 @@ const ROOT: u32 = 0;
 
 /// The process that sent a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asker {
+pub(crate) struct Asker {
     uid: u32,
     gid: u32,
     process: u32,
@@ -14,12 +14,12 @@ pub(super) struct Asker {
 
 impl Asker {
     /// Returns the sender of `request`.
-    pub(super) fn of(request: &Request) -> Asker {
+    pub(crate) fn of(request: &Request) -> Asker {
         Asker { uid: request.uid(), gid: request.gid(), process: request.pid() }
     }
 
     /// Returns whether the asker is a user other than root.
-    pub(super) fn is_stranger(&self) -> bool {
+    pub(crate) fn is_stranger(&self) -> bool {
         self.uid != ROOT
     }
 
@@ -27,7 +27,7 @@ impl Asker {
     /// members of the group.
     ///
     /// Supplementary groups are read from `/proc`; if that fails, they count as none.
-    pub(super) fn keeps_group_id(&self, gid: u32) -> bool {
+    pub(crate) fn keeps_group_id(&self, gid: u32) -> bool {
         self.uid == ROOT || self.gid == gid || supplementary(self.process).is_some_and(|all| all.contains(&gid))
     }
 }

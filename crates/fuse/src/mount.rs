@@ -1,25 +1,4 @@
-//! An Imbrex file system served to the kernel over FUSE.
-//!
-//! ```text
-//!   kernel ─► session's thread ─► a task of the core ─► reply
-//!              [`front`]           run there where the core is free, otherwise by the thread that mounted: [`requests`]
-//! ```
-//!
-//! Invariants:
-//! 1. Requests become tasks in the order in which the kernel sent them. Each is answered once.
-//! 2. Only this server changes the file system, so the kernel's caches (names, attributes, contents) stay valid.
-//!    Attributes that the core changes by itself are excluded: the kernel must not cache them (set-id bits removed by a
-//!    write).
-//! 3. When the kernel unmounts the directory, or a stop is requested, all data are written before the program ends.
-
-mod access_list;
-mod adapter;
-mod attribute_name;
-mod convert;
-mod groups;
-mod operations;
-mod read_ahead;
-mod requests;
+//! A mounted directory: its options, and serving it until it is unmounted.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,33 +7,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use imbrex_fs::Fs;
 use imbrex_fs::executor::Executor;
-use imbrex_fs::{Fs, FsError};
 
-use self::adapter::FuseAdapter;
-use self::requests::Core;
+use crate::adapter::FuseAdapter;
+use crate::context::{Answers, Context};
+use crate::read_ahead;
+use crate::requests::Core;
 
 /// Interval at which a stop request is looked for.
 const LOOK: Duration = Duration::from_millis(50);
 /// Time that the kernel may take to unmount the directory.
 const LET_GO: Duration = Duration::from_secs(5);
-
-/// Extended attribute of the root directory that returns the status of the file system; not listed.
-pub const STATUS_ATTRIBUTE: &str = "user.imbrex.status";
-/// Extended attribute of the root directory that makes all data durable when it is read; not listed.
-pub const SYNC_ATTRIBUTE: &str = "user.imbrex.sync";
-/// Extended attribute of the root directory for commands to the server by root or the user who runs it. A value written
-/// to the attribute is passed to [`Answers::order`].
-pub const ORDER_ATTRIBUTE: &str = "user.imbrex.order";
-
-/// Answers of a served directory about itself.
-pub trait Answers {
-    /// Returns the value of [`STATUS_ATTRIBUTE`].
-    fn status(&self, fs: &Fs) -> String;
-
-    /// Starts a command written to [`ORDER_ATTRIBUTE`], as a task of the core, and does not wait for its end.
-    fn order(&self, fs: &Fs, words: &[u8]) -> Result<(), FsError>;
-}
 
 /// Options of a mount.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -69,26 +33,6 @@ pub struct MountWords {
     pub sync: bool,
     /// Other options of mount(8), such as `dev`, `suid`, `noexec`.
     pub flags: Vec<String>,
-}
-
-/// The data with which a task of the core works.
-struct Context {
-    /// The file system.
-    fs: Fs,
-    /// Answers about the file system.
-    answers: Rc<dyn Answers>,
-    /// Whether every change is durable before it is answered.
-    is_sync: bool,
-}
-
-impl Context {
-    /// Makes all changes durable after a successful operation, if mounted with `-o sync`.
-    async fn settle<T>(&self, done: Result<T, FsError>) -> Result<T, FsError> {
-        if done.is_ok() && self.is_sync {
-            self.fs.sync().await?;
-        }
-        done
-    }
 }
 
 /// A mounted directory.

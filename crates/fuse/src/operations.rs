@@ -4,9 +4,9 @@ use imbrex_fs::core::{Allocate, Attr, Caller, SetAttr, SetAttribute};
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::{Fs, FsError};
 
-use super::access_list::{ACCESS, AccessList, DEFAULT};
-use super::attribute_name;
-use super::groups::Asker;
+use crate::access_list::{ACCESS, AccessList, DEFAULT};
+use crate::attribute_name;
+use crate::groups::Asker;
 
 const FORMAT: u32 = 0o170_000;
 const DIRECTORY: u32 = 0o040_000;
@@ -20,7 +20,7 @@ const COPY_BYTES_MAX: u64 = 16 << 20;
 const CAPABILITY: &[u8] = b"security.capability";
 
 /// A file to be created.
-pub(super) struct New {
+pub(crate) struct New {
     /// Parent directory.
     pub parent: Inode,
     /// Name.
@@ -36,7 +36,7 @@ pub(super) struct New {
 }
 
 /// Creates a file of any kind but a symbolic link, with the access list that follows from its directory's default list.
-pub(super) async fn make(fs: &Fs, new: &New) -> Result<Attr, FsError> {
+pub(crate) async fn make(fs: &Fs, new: &New) -> Result<Attr, FsError> {
     let default = fs.attribute(new.parent, DEFAULT).ok();
     let (list, mode) = match default.as_deref().and_then(AccessList::decode) {
         Some(list) => {
@@ -62,7 +62,7 @@ pub(super) async fn make(fs: &Fs, new: &New) -> Result<Attr, FsError> {
 
 /// Changes attributes for `asker`. A change of owner removes the set-id bits; so does a change of size by a user other
 /// than root.
-pub(super) async fn set_attributes(fs: &Fs, inode: Inode, mut set: SetAttr, asker: Asker) -> Result<Attr, FsError> {
+pub(crate) async fn set_attributes(fs: &Fs, inode: Inode, mut set: SetAttr, asker: Asker) -> Result<Attr, FsError> {
     let is_directory = fs.attr(inode)?.attributes.mode & FORMAT == DIRECTORY;
     let changes_owner = set.uid.is_some() || set.gid.is_some();
     set.drops_set_id = changes_owner && !is_directory;
@@ -84,7 +84,7 @@ pub(super) async fn set_attributes(fs: &Fs, inode: Inode, mut set: SetAttr, aske
 
 /// Performs a later step of a request that has begun. If the host's disk has no space, waits, where the first step
 /// would be refused: a delayed request is better than half a request.
-pub(super) async fn later<T>(fs: &Fs, mut step: impl AsyncFnMut() -> Result<T, FsError>) -> Result<T, FsError> {
+pub(crate) async fn later<T>(fs: &Fs, mut step: impl AsyncFnMut() -> Result<T, FsError>) -> Result<T, FsError> {
     loop {
         match step().await {
             Err(FsError::HostFull(_)) => fs.wait_for_space().await,
@@ -107,7 +107,7 @@ async fn drop_capability(fs: &Fs, inode: Inode) -> Result<(), FsError> {
 /// Removes privileges from a file after a change of its contents, by Linux's rules. Capabilities are always removed. If
 /// `stranger`, a user without root's rights, made the change, set-user-id is removed too. So is set-group-id if the
 /// group may execute the file or the stranger is not in the group.
-pub(super) async fn drop_privileges(fs: &Fs, inode: Inode, stranger: Option<Asker>) -> Result<(), FsError> {
+pub(crate) async fn drop_privileges(fs: &Fs, inode: Inode, stranger: Option<Asker>) -> Result<(), FsError> {
     drop_capability(fs, inode).await?;
     let (Some(stranger), before) = (stranger, fs.attr(inode)?.attributes) else { return Ok(()) };
     if before.mode & SET_IDS == 0 {
@@ -124,7 +124,7 @@ pub(super) async fn drop_privileges(fs: &Fs, inode: Inode, stranger: Option<Aske
 /// Sets an extended attribute. An access list also changes the mode; a list with no more information than a mode is not
 /// stored. An access list removes set-group-id unless `keeps_group_id` returns true for the file's group, like
 /// chmod(2).
-pub(super) async fn set_attribute(
+pub(crate) async fn set_attribute(
     fs: &Fs,
     inode: Inode,
     (name, value): (&[u8], &[u8]),
@@ -150,13 +150,13 @@ pub(super) async fn set_attribute(
 }
 
 /// Removes an extended attribute.
-pub(super) async fn remove_attribute(fs: &Fs, inode: Inode, name: &[u8]) -> Result<(), FsError> {
+pub(crate) async fn remove_attribute(fs: &Fs, inode: Inode, name: &[u8]) -> Result<(), FsError> {
     attribute_name::check_change(name, fs.attr(inode)?.attributes.mode)?;
     fs.remove_attribute(inode, name).await
 }
 
 /// Returns the allocation that a `mode` of fallocate(2) requests.
-pub(super) fn allocation(mode: i32) -> Result<Allocate, FsError> {
+pub(crate) fn allocation(mode: i32) -> Result<Allocate, FsError> {
     const KEEP: i32 = libc::FALLOC_FL_KEEP_SIZE;
     const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | KEEP;
     const ZERO: i32 = libc::FALLOC_FL_ZERO_RANGE;
@@ -172,7 +172,7 @@ pub(super) fn allocation(mode: i32) -> Result<Allocate, FsError> {
 }
 
 /// Copies up to `length` bytes from one place to another. Returns the number of bytes copied.
-pub(super) async fn copy(fs: &Fs, from: (Inode, u64), to: (Inode, u64), length: u64) -> Result<u64, FsError> {
+pub(crate) async fn copy(fs: &Fs, from: (Inode, u64), to: (Inode, u64), length: u64) -> Result<u64, FsError> {
     let mut done = 0;
     while done < length.min(COPY_BYTES_MAX) {
         let count = (length.min(COPY_BYTES_MAX) - done).min(COPY_PIECE_BYTES);

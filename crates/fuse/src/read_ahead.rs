@@ -16,7 +16,7 @@ const DRIVE_BYTES: u64 = 2 << 20;
 const BYTES_MAX: u64 = 32 << 20;
 
 /// Returns the number of the device of a directory.
-pub(super) fn device(directory: &Path) -> Option<u64> {
+pub(crate) fn device(directory: &Path) -> Option<u64> {
     std::fs::metadata(directory).ok().map(|about| about.dev())
 }
 
@@ -24,7 +24,7 @@ pub(super) fn device(directory: &Path) -> Option<u64> {
 /// requests the directory's attributes: when they arrive, the kernel has its first answer. A larger value stays, and so
 /// does any value that this user may not change. `below` is the device of the directory when nothing is mounted there;
 /// its read-ahead is not changed.
-pub(super) fn set(directory: &Path, below: Option<u64>, drives: usize) {
+pub(crate) fn set(directory: &Path, below: Option<u64>, drives: usize) {
     let directory = directory.to_owned();
     let kib = bytes(drives) / 1024;
     let ask = move || {

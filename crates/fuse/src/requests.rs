@@ -44,7 +44,7 @@ struct CoreCell<C> {
 unsafe impl<C> Send for CoreCell<C> {}
 
 /// The core, as both threads see it. Its tasks work with a `C`.
-pub(super) struct Core<C> {
+pub(crate) struct Core<C> {
     /// Present only while [`Core::work`] runs.
     island: Mutex<Option<CoreCell<C>>>,
     queue: Mutex<VecDeque<Request<C>>>,
@@ -58,7 +58,7 @@ pub(super) struct Core<C> {
 
 impl<C> Core<C> {
     /// Creates a core that runs the executor `clock`.
-    pub(super) fn new(clock: &Executor) -> Core<C> {
+    pub(crate) fn new(clock: &Executor) -> Core<C> {
         Core {
             island: Mutex::new(None),
             queue: Mutex::default(),
@@ -73,7 +73,7 @@ impl<C> Core<C> {
 impl<C: 'static> Core<C> {
     /// Queues a request, and runs it at once if no other thread runs the core. `begin` creates the request's task, on
     /// the thread that runs the core. While [`Core::work`] does not run, the request waits.
-    pub(super) fn give<T: Future<Output = ()> + 'static>(&self, begin: impl FnOnce(Rc<C>) -> T + Send + 'static) {
+    pub(crate) fn give<T: Future<Output = ()> + 'static>(&self, begin: impl FnOnce(Rc<C>) -> T + Send + 'static) {
         let request: Request<C> = Box::new(move |context| Box::pin(begin(context)));
         self.locked_queue().push_back(request);
         match self.island.try_lock() {
@@ -88,24 +88,24 @@ impl<C: 'static> Core<C> {
     }
 
     /// Drops all waiting and future requests, because no thread will run them. A dropped request is answered with an error.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         self.locked_queue().clear();
     }
 
     /// Marks that no more requests will come.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
         self.notify.notify();
     }
 
     /// Returns whether no more requests will come.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Relaxed)
     }
 
     /// Executes the core's tasks until `is_over` returns true; calls `is_over` at least once per `look`.
-    pub(super) fn work(&self, clock: &Executor, context: &Rc<C>, look: Duration, is_over: impl Fn() -> bool + Send) {
+    pub(crate) fn work(&self, clock: &Executor, context: &Rc<C>, look: Duration, is_over: impl Fn() -> bool + Send) {
         *self.locked_island() = Some(CoreCell { clock: clock.clone(), context: context.clone() });
         let taken_back = TakenBack(self);
         while !is_over() {

@@ -27,7 +27,7 @@ use crate::options::SimulationOptions;
 use crate::progress::Progress;
 use crate::run::sinks::{Sinks, Spools};
 use crate::run::{Run, many};
-use crate::sweep;
+use crate::sweep::texts;
 use crate::table;
 use crate::workload::{Counted, Workload, WorkloadCounts};
 
@@ -87,7 +87,7 @@ impl Simulation {
     /// Adds the drive that `text` names: `PROFILE[+LAYER][:key=value,…]` or a TOML file. If a parameter lists several
     /// values ([`crate::sweep`]), adds one drive for each.
     pub fn drive(mut self, text: &str) -> Result<Simulation, Failure> {
-        for text in sweep::expand(text)? {
+        for text in texts::expand(text)? {
             self.drives.push(DrivePlan::parse(&text)?);
         }
         Ok(self)

@@ -104,19 +104,19 @@ impl Origin {
 /// Numbers of requests and bytes of a workload.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct WorkloadCounts {
-    /// Requests in all.
+    /// Number of all requests.
     pub requests: u64,
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
-    /// Flushes.
+    /// Number of flushes.
     pub flushes: u64,
-    /// Trims.
+    /// Number of trims.
     pub trims: u64,
-    /// Bytes requested by the reads.
+    /// Number of bytes that the reads request.
     pub read_bytes: u64,
-    /// Bytes of the writes.
+    /// Number of bytes that the writes write.
     pub write_bytes: u64,
     /// Time from the first request to the last in ns; 0 if the workload has no times.
     pub span_ns: u64,
@@ -152,12 +152,16 @@ impl WorkloadCounts {
 
 impl Workload {
     /// Finds the workload called `word`: a trace file, `-` for standard input, a built-in workload, a generator in
-    /// fio's words, or a TOML file with such words. A trace is read through once.
+    /// fio's words, or a TOML file with such words. A trace is read through once, and `progress` shows how far.
+    ///
+    /// # Errors
+    ///
+    /// If no workload has this name, or it cannot be read.
     pub fn named(word: &str, progress: &Progress) -> Result<Workload, Failure> {
         Workload::find(word, &WorkloadOptions::default(), progress)
     }
 
-    /// Finds the workload called `word`, like [`Workload::named`], with the options `args`.
+    /// Finds the workload called `word`, like [`Workload::named`], and reads it with the options `args`.
     pub fn find(word: &str, args: &WorkloadOptions, progress: &Progress) -> Result<Workload, Failure> {
         let mut found = Workload::find_without_inputs(word, args, progress)?;
         found.inputs = inputs_of(word);

@@ -1,11 +1,12 @@
 //! Faults of the host's disk in addition to a power cut: the disk holds an older version of something that was synced.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use imbrex_testkit::Random;
 
 use crate::log::{Disk, FileId};
-use crate::replay::{Replay, read_block};
+use crate::versions::{State, read_block};
 
 /// A fault of the disk. The number is the seed that selects the position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,14 +34,15 @@ pub struct Done {
 const TRIES: u32 = 100;
 
 impl Fault {
-    /// Applies the fault to `disk`, which holds the durable contents. Returns the affected blocks.
-    pub(crate) fn apply(self, replay: &Replay<'_>, disk: &mut Disk) -> Option<Done> {
+    /// Applies the fault to `disk`, which holds the durable contents of `files` in blocks of `block_bytes` bytes. Returns
+    /// the affected blocks.
+    pub(crate) fn apply(self, files: &BTreeMap<FileId, State>, block_bytes: u64, disk: &mut Disk) -> Option<Done> {
         let (Fault::DropWrite(seed) | Fault::DropBlock(seed) | Fault::RollBack(seed)) = self;
         let mut random = Random::new(seed ^ 0xfa17);
-        let places = Places::of(replay);
+        let places = Places::of(files);
         (0..TRIES).find_map(|_| {
             let (file, block) = places.pick(&mut random)?;
-            let state = &replay.files[&file];
+            let state = &files[&file];
             let older = &state.older[&block];
             let age = match self {
                 Fault::RollBack(_) => random.below(older.len() as u64) as usize,
@@ -53,15 +55,14 @@ impl Fault {
                 hit = state.older.keys().copied().filter(same).collect();
             }
             let contents = disk.files.get_mut(&file).expect("all are there");
-            let bytes = replay.block_bytes();
             let mut is_changed = false;
             for &hit_block in &hit {
                 let versions = &state.older[&hit_block];
                 let version = versions.get(if hit_block == block { age } else { versions.len() - 1 })?;
-                is_changed |= read_block(contents, hit_block, bytes) != *version;
-                contents.put(hit_block * bytes, version);
+                is_changed |= read_block(contents, hit_block, block_bytes) != *version;
+                contents.put(hit_block * block_bytes, version);
             }
-            let offsets = hit.iter().map(|block| block * bytes).collect();
+            let offsets = hit.iter().map(|block| block * block_bytes).collect();
             is_changed.then_some(Done { file, offsets, ages: older.len() - age })
         })
     }
@@ -75,9 +76,9 @@ struct Places {
 }
 
 impl Places {
-    fn of(replay: &Replay<'_>) -> Places {
+    fn of(files: &BTreeMap<FileId, State>) -> Places {
         let mut places = Places { all: Vec::new(), often: Vec::new() };
-        for (&file, state) in &replay.files {
+        for (&file, state) in files {
             for (&block, older) in state.older.iter().filter(|(block, _)| !state.is_pending(**block)) {
                 places.all.push((file, block));
                 if older.len() > 1 {

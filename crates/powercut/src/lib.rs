@@ -22,6 +22,7 @@ pub mod recorder;
 pub mod replay;
 pub mod sparse;
 pub mod survival;
+mod versions;
 
 pub use fault::Fault;
 pub use log::{Disk, Event, FileId, Log};

@@ -19,96 +19,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::fault::{Done, Fault};
 use crate::log::{Disk, Event, FileId, Log};
 use crate::sparse::Sparse;
-use crate::survival::Survival;
-
-/// Maximum number of older versions kept of a block: the first, and the latest of the others.
-const OLDER_MAX: usize = 32;
-
-/// A version of a block.
-#[derive(Clone, Debug)]
-pub(crate) struct Version {
-    pub(crate) bytes: Arc<[u8]>,
-    /// Position of the event that made the version.
-    pub(crate) position: usize,
-}
-
-/// The versions of a block that are not durable.
-#[derive(Clone, Debug, Default)]
-struct Pending {
-    versions: Vec<Version>,
-    /// Whether a failed sync left the block clean, so that a later sync does not write it.
-    is_clean: bool,
-}
-
-/// The versions of a file's blocks and length.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct State {
-    pub(crate) durable: Sparse,
-    pending: BTreeMap<u64, Pending>,
-    /// Lengths since the durable one, oldest first.
-    lens: Vec<u64>,
-    /// Former durable versions of each block, oldest first.
-    pub(crate) older: BTreeMap<u64, Vec<Arc<[u8]>>>,
-    /// Position of the event that made a block's durable version. A block of the first contents has none.
-    pub(crate) origins: BTreeMap<u64, usize>,
-}
-
-impl State {
-    pub(crate) fn is_pending(&self, block: u64) -> bool {
-        self.pending.contains_key(&block)
-    }
-
-    /// Makes the latest version of a block the durable one.
-    fn settle(&mut self, block: u64, pending: Pending, block_bytes: u64) {
-        let Some(Version { bytes, position }) = pending.versions.into_iter().next_back() else { return };
-        let older = self.older.entry(block).or_default();
-        older.push(read_block(&self.durable, block, block_bytes));
-        if older.len() > OLDER_MAX {
-            older.remove(1);
-        }
-        self.durable.put(block * block_bytes, &bytes);
-        self.origins.insert(block, position);
-    }
-
-    /// Makes every block that `range` touches durable. Makes the length durable too if `range` is `None`, the whole
-    /// file.
-    fn sync(&mut self, range: Option<Range<u64>>, block_bytes: u64) {
-        let blocks =
-            range.clone().map_or(0..u64::MAX, |range| range.start / block_bytes..range.end.div_ceil(block_bytes));
-        let dirty = self.pending.range(blocks).filter(|(_, pending)| !pending.is_clean);
-        let dirty: Vec<u64> = dirty.map(|(&block, _)| block).collect();
-        for block in dirty {
-            let pending = self.pending.remove(&block).expect("it was just listed");
-            self.settle(block, pending, block_bytes);
-        }
-        if range.is_none()
-            && let Some(len) = std::mem::take(&mut self.lens).pop()
-        {
-            self.durable.set_len(len);
-        }
-    }
-
-    fn fail_sync(&mut self, range: Option<Range<u64>>, block_bytes: u64) {
-        let blocks = range.map_or(0..u64::MAX, |range| range.start / block_bytes..range.end.div_ceil(block_bytes));
-        self.pending.range_mut(blocks).for_each(|(_, pending)| pending.is_clean = true);
-    }
-}
-
-/// A unit of which a cut leaves one of several versions: the durable one, number 0, or a later one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unit {
-    /// A block of a file.
-    Block(FileId, u64),
-    /// The length of a file.
-    Len(FileId),
-    /// A change of names.
-    Names(usize),
-}
+use crate::survival::{Survival, Unit};
+use crate::versions::{State, Version, read_block};
 
 /// A log replayed to a position.
 #[derive(Clone, Debug)]
@@ -116,18 +32,12 @@ pub struct Replay<'a> {
     log: &'a Log,
     block_bytes: u64,
     position: usize,
-    pub(crate) files: BTreeMap<FileId, State>,
+    files: BTreeMap<FileId, State>,
     /// The files as the host sees them.
     now: Disk,
     names: BTreeMap<String, FileId>,
     /// Changes of names that are not durable, oldest first.
     changes: Vec<Vec<(String, Option<FileId>)>>,
-}
-
-pub(crate) fn read_block(contents: &Sparse, block: u64, block_bytes: u64) -> Arc<[u8]> {
-    let mut bytes = vec![0; block_bytes as usize];
-    contents.read(block * block_bytes, &mut bytes);
-    bytes.into()
 }
 
 impl<'a> Replay<'a> {
@@ -148,11 +58,6 @@ impl<'a> Replay<'a> {
     /// Returns the position: the number of events before the cut.
     pub fn position(&self) -> usize {
         self.position
-    }
-
-    /// Returns the size of a block in bytes.
-    pub(crate) fn block_bytes(&self) -> u64 {
-        self.block_bytes
     }
 
     /// Replays the log up to `position`.
@@ -268,7 +173,7 @@ impl<'a> Replay<'a> {
         for (&file, state) in &self.files {
             disk.files.insert(file, state.durable.clone());
         }
-        let done = fault.and_then(|fault| fault.apply(self, &mut disk));
+        let done = fault.and_then(|fault| fault.apply(&self.files, self.block_bytes, &mut disk));
         for (&(unit, _), &version) in units.iter().zip(&picked) {
             if version == 0 {
                 continue;

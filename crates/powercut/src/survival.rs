@@ -4,7 +4,18 @@ use std::fmt;
 
 use imbrex_testkit::Random;
 
-use crate::replay::Unit;
+use crate::log::FileId;
+
+/// A unit of which a cut leaves one of several versions: the durable one, number 0, or a later one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// A block of a file.
+    Block(FileId, u64),
+    /// The length of a file.
+    Len(FileId),
+    /// A change of names.
+    Names(usize),
+}
 
 /// A choice of versions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -27,7 +27,8 @@ pub struct Bench<'a> {
     pub random: Xoshiro256StarStar,
     /// The properties known so far.
     pub verdict: &'a mut Verdict,
-    /// Number of repeats of a measurement, because single measurements vary.
+    /// Number of times that each single measurement is made; the median counts. 1 as long as the target's times are
+    /// exact; the test `rotation` sets 3 or 7 if they vary.
     pub repeats: usize,
     /// Largest difference between two measurements of one quantity, as a share of a rotation.
     pub tolerance: f64,

@@ -40,7 +40,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Makes a table of `bytes`, the contents of a Parquet file.
+    /// Makes a table of `bytes`, the contents of a Parquet file. They are first decoded when the table is read.
     pub fn of_bytes(bytes: Vec<u8>) -> Table {
         Table { held: Held::Bytes(Arc::new(bytes)) }
     }
@@ -67,7 +67,8 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// Returns the Arrow C stream of all rows (the Arrow PyCapsule interface): polars, pandas, pyarrow and DuckDB call this.
+    /// Returns the Arrow C stream of all rows (the Arrow PyCapsule interface): polars, pandas, pyarrow and DuckDB call
+    /// this.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

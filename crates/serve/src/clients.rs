@@ -1,4 +1,5 @@
-//! The connected clients of a server: admission, the choice of a client to disconnect when all places are taken, and deadlines.
+//! The connected clients of a server: admission, the choice of a client to disconnect when all places are taken, and
+//! deadlines.
 //!
 //! ```text
 //!   admitted ──► finished (its handshake) ──► served (one request, answered without an error)
@@ -25,7 +26,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// The owner of a connection, as far as known: limits per peer count by this value.
+/// The remote side of a connection: a user, an IPv4 address or an IPv6 network. Each limit per peer applies to all
+/// connections with equal values of this type together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Peer {
     /// A user of this machine, by user ID.
@@ -34,7 +36,7 @@ pub enum Peer {
     V4([u8; 4]),
     /// An IPv6 /64 network: a single customer has 2⁶⁴ addresses.
     V6([u8; 8]),
-    /// An unknown owner.
+    /// A remote side that the kernel does not report.
     Unknown,
 }
 
@@ -107,7 +109,7 @@ impl Client {
         self.number
     }
 
-    /// Returns the owner of the connection.
+    /// Returns the remote side of the connection, to which the limits per peer apply: a user or a network address.
     pub fn peer(&self) -> Peer {
         self.peer
     }
@@ -213,7 +215,7 @@ impl Client {
 pub struct Counts {
     /// Present connections, without those that were cut off.
     pub connections: u64,
-    /// Connections accepted or turned away so far.
+    /// Number of connections so far, both accepted and turned away.
     pub came: u64,
     /// Connections of `came` that were turned away because there was no place.
     pub turned_away: u64,
@@ -282,7 +284,8 @@ impl Clients {
         Some(client)
     }
 
-    /// Returns whether there is a place for another client of `peer`. Cuts off a client if that is necessary and possible.
+    /// Returns whether there is a place for another client of `peer`. Cuts off a client if that is necessary and
+    /// possible.
     fn make_room(&self, list: &mut List, peer: Peer) -> bool {
         let staying: Vec<&Arc<Client>> = list.clients.iter().filter(|client| !client.is_cut()).collect();
         let own = staying.iter().filter(|client| client.peer == peer).count();

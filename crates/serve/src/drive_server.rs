@@ -157,7 +157,7 @@ pub struct Facts {
 }
 
 impl DriveServer {
-    /// Starts to serve `drive` at `pace`. The returned thread ends when the front is [stopped](Front::stop).
+    /// Starts to serve `drive` at `pace`. The returned thread ends when the front is [stopped](DriveServer::stop).
     pub fn start(drive: EmulatedDrive, pace: Pace, read_only: bool) -> (Arc<DriveServer>, JoinHandle<()>) {
         let facts = Facts {
             label: drive.drive().label.clone(),
@@ -292,7 +292,7 @@ impl DriveServer {
         }
     }
 
-    /// Serves a request and waits for its answer, at any pace. Must not be called after [`Front::stop`] began: no
+    /// Serves a request and waits for its answer, at any pace. Must not be called after [`DriveServer::stop`] began: no
     /// answer would come.
     pub fn ask(&self, io: Io) -> Answer {
         if self.is_unpaced() {

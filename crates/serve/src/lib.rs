@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  NBD connection ─┐                   ┌─ Mutex<EmulatedDrive>
-//!  NBD connection ─┼─► Front ──────────┤
+//!  NBD connection ─┼─► DriveServer ────┤
 //!  ublk queue ─────┘    ▲              └─ pacer thread: lets the drive work, answers when the drive would
 //!                       └── statistics, live page
 //! ```
@@ -10,13 +10,13 @@
 //! A drive in memory, served until a stop is requested:
 //!
 //! ```
-//! use imbrex_serve::{Address, Front, Limits, Server};
+//! use imbrex_serve::{Address, DriveServer, Limits, Server};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # let address = format!("unix:{}", folder.path().join("drive.sock").display());
 //! let drive = imbrex::drives::emulated("imr-1t+track-map")?;
-//! let (front, pacer) = Front::start(drive, "none".parse()?, false);
+//! let (front, pacer) = DriveServer::start(drive, "none".parse()?, false);
 //! let server = Server::bind(&address.parse::<Address>()?, front.clone(), None, Limits::default())?;
 //! let should_stop = || true; // a program asks whether Ctrl-C was pressed
 //! server.run(&should_stop)?;
@@ -29,8 +29,6 @@ pub mod busy;
 pub mod clients;
 pub mod control;
 pub mod drive_server;
-#[cfg(target_os = "linux")]
-pub mod fuse;
 pub mod http;
 pub mod limits;
 pub mod listen;

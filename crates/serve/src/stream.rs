@@ -1,4 +1,4 @@
-//! A connected socket of either kind.
+//! A connected socket, of Unix or TCP.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use crate::clients::Peer;
 
-/// A connected socket of either kind.
+/// A connected socket, of Unix or TCP.
 #[derive(Debug)]
 pub enum Stream {
     /// Unix socket.
@@ -24,7 +24,7 @@ impl Stream {
         })
     }
 
-    /// Returns the owner of the connection.
+    /// Returns the remote side of the connection: the user of a Unix socket, or the address of a TCP socket.
     pub fn peer(&self) -> Peer {
         match self {
             Stream::Unix(stream) => rustix::net::sockopt::socket_peercred(stream)

@@ -49,7 +49,7 @@ pub struct DriveSpec {
     pub layer: Option<String>,
     /// Overrides of the profile (keys with a dot).
     pub profile_overrides: Vec<(String, String)>,
-    /// Parameters of the layer.
+    /// Parameters of the layer that the text sets (keys without a dot).
     pub parameters: Vec<(String, String)>,
 }
 
@@ -111,7 +111,7 @@ pub struct Drive {
     pub disk: SharedDisk,
     /// Layer of the drive.
     pub layer: Box<dyn Layer>,
-    /// Parameters of the layer, as text.
+    /// All parameters of the layer, as (key, value): those that the user set, and those with default values.
     pub parameters: Vec<(String, String)>,
     /// Host side of the drive: controller, caches, interface.
     pub host: Host,

@@ -28,12 +28,13 @@ const LOOK_BYTES: u64 = 1 << 20;
 /// Maximum number of failed reads that are repeated in halves: if everything fails, that is enough.
 const SPLITS_MAX: u32 = 2000;
 
-/// The work of the writer. A share such as `flush_in` means one command in this many; 0 means never.
+/// The random work of the writer. A field whose name ends in `_in` is a share: each command is drawn at random, and on
+/// average one in this many is of that kind. 0 means never.
 #[derive(Clone, Debug)]
 pub struct Work {
     /// Minimum and maximum number of sectors of a command.
     pub sectors: (u64, u64),
-    /// One command in this many writes a whole place instead; 0 for never.
+    /// On average, one command in this many writes a whole place instead; 0 for never.
     pub whole_in: u64,
     /// Alignment of commands, in sectors.
     pub align_sectors: u64,
@@ -43,15 +44,15 @@ pub struct Work {
     pub place_sectors: u64,
     /// Number of requests in flight.
     pub depth: usize,
-    /// One command in this many is a flush; 0 for never.
+    /// On average, one command in this many is a flush; 0 for never.
     pub flush_in: u64,
-    /// One write in this many has FUA; 0 for never.
+    /// On average, one write in this many has FUA; 0 for never.
     pub fua_in: u64,
-    /// One command in this many is a trim; 0 for never. Only for layers that keep trims.
+    /// On average, one command in this many is a trim; 0 for never. Only for layers that keep trims.
     pub trim_in: u64,
-    /// One command in this many writes zeros by WRITE_ZEROES; 0 for never.
+    /// On average, one command in this many writes zeros by WRITE_ZEROES; 0 for never.
     pub zeroes_in: u64,
-    /// One command in this many is a read; 0 for never.
+    /// On average, one command in this many is a read; 0 for never.
     pub read_in: u64,
     /// Whether the drive has a volatile cache, so that acknowledged writes are durable only after a flush.
     pub is_volatile: bool,

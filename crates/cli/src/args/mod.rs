@@ -9,6 +9,7 @@ mod measured;
 mod probe;
 mod serve;
 mod simulate;
+pub(crate) mod size;
 mod trace;
 mod workload;
 
@@ -91,9 +92,4 @@ pub(crate) struct ReproduceArgs {
     /// Print the claims as JSON.
     #[arg(long)]
     pub json: bool,
-}
-
-/// Returns the number of bytes that `text`, such as 64MiB, stands for.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
-    imbrex_units::quantity::bytes(text).ok_or_else(|| format!("expected a size such as 64MiB, not '{text}'"))
 }

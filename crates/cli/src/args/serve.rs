@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::size;
+use super::size::size;
 
 /// `imbrex serve`.
 #[derive(Args, Debug)]

@@ -32,7 +32,7 @@ pub(crate) struct WorkloadArgs {
     #[arg(long, value_name = "LETTER")]
     pub action: Option<char>,
 
-    /// `disksim`: the value of the lowest flag bit that means a read.
+    /// `disksim`: the value of the lowest bit of the flags that means a read [default: 1].
     #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u8).range(0..=1))]
     pub read_flag: Option<u8>,
 

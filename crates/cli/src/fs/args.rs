@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::args::size;
+use crate::args::size::size;
 
 /// `imbrex fs`.
 #[derive(Subcommand, Debug)]
@@ -408,7 +408,7 @@ pub(crate) struct SalvageArgs {
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "meta")]
     pub meta_size: Option<u64>,
 
-    /// A directory that files are copied to: a new one, or an empty one.
+    /// Instead of --meta: copy the files to this directory, which must be new or empty.
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
 

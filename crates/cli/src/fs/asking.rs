@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use imbrex::{Failure, Progress};
-use imbrex_serve::fuse::ORDER_ATTRIBUTE;
+use imbrex_fuse::ORDER_ATTRIBUTE;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use serde_json::{Value, json};

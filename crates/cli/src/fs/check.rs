@@ -13,7 +13,6 @@ use imbrex_fs::{Executor, Fs, FsError};
 use serde_json::{Value, json};
 
 use super::devices::{self, Devices, Purpose};
-use super::scrub::held_by_copy;
 use super::{Offline, print, stored_pieces, tell_missing, walk};
 use crate::error::ExitCode;
 use crate::output;
@@ -281,6 +280,13 @@ fn damaged_ranges(offline: &Offline, inode: Inode, pieces: &[(u64, u64)]) -> Res
         Some(error) => format!("bytes {from} to {to}: {error}"),
     };
     Ok(wrong.into_iter().map(message).collect())
+}
+
+/// Returns the message about bytes that neither the drives nor parity give, but a copy in the hot zone does.
+pub(super) fn held_by_copy(from: u64, to: u64) -> String {
+    format!(
+        "bytes {from} to {to} are damaged beyond parity, and whole in the hot zone: `imbrex fs scrub --repair` writes them anew from it"
+    )
 }
 
 fn read(offline: &Offline, inode: Inode, offset: u64, bytes: u64) -> Result<Result<(), FsError>, Failure> {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use imbrex::Failure;
 use imbrex::human;
 use imbrex_fs::format::change::Extent;
+use imbrex_fs::format::hot_part::{HotPart, PART_FIRST};
 use imbrex_fs::format::superblock::Superblock;
-use imbrex_fs::hot::{HotPart, PART_FIRST};
 use serde_json::{Value, json};
 
 use super::devices::Purpose;

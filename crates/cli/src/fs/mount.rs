@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use imbrex::Failure;
 use imbrex_fs::device::queue::QueueLimits;
 use imbrex_fs::{Bounds, Executor, Fs, MountOptions};
-use imbrex_serve::fuse::{Mount, MountWords};
+use imbrex_fuse::{Mount, MountWords};
 
 use super::args::MountArgs;
 use super::devices::{self, Devices, Purpose};

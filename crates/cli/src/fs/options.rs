@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use imbrex::Failure;
-use imbrex_serve::fuse;
+use imbrex_fuse::FLAGS;
 
-use crate::args::size;
+use crate::args::size::size;
 
 /// Names of the options that are passed to the store.
 const STORE: [&str; 7] = ["fit", "extents", "cleaner", "clean_below", "open_groups", "kept_back", "hot_files"];
@@ -86,7 +86,7 @@ fn take(options: &mut Options, key: &str, value: Option<&str>, word: &str) -> Re
         ("window", Some(address)) => options.window = Some(address.into()),
         ("stats", Some(path)) => options.stats = Some(path.into()),
         (key, Some(value)) if STORE.contains(&key) => options.store.push((key.into(), value.into())),
-        (key, None) if fuse::FLAGS.contains(&key) => options.flags.push(key.into()),
+        (key, None) if FLAGS.contains(&key) => options.flags.push(key.into()),
         (key, None) if IGNORED.contains(&key) => {}
         (key, Some(_)) if TOLD.contains(&key) => {}
         (key, _) if key.starts_with("x-") => {}
@@ -95,7 +95,7 @@ fn take(options: &mut Options, key: &str, value: Option<&str>, word: &str) -> Re
             return Err(wrong(format!(
                 "there is no such option; there are {known}, {}=, {}",
                 STORE.join("=, "),
-                fuse::FLAGS.join(", ")
+                FLAGS.join(", ")
             )));
         }
     }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use imbrex::Failure;
 use imbrex_fs::{Device, Executor, Fs, FsError};
-use imbrex_serve::fuse::Answers;
+use imbrex_fuse::Answers;
 use serde_json::{Value, json};
 use uuid::Uuid;
 

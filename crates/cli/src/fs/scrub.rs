@@ -15,7 +15,7 @@ use imbrex_fs::format::change::Inode;
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
 
-use super::check::{self, Checked, Finding};
+use super::check::{self, Checked, Finding, held_by_copy};
 use super::devices::{self, Purpose};
 use super::{Offline, asking, scrubs, stat, walk};
 use crate::error::ExitCode;
@@ -135,13 +135,6 @@ fn tell(found: &Value, as_json: bool) -> Result<ExitCode, Failure> {
         ))?;
     }
     Ok(if found["is_whole"] == true { ExitCode::Done } else { ExitCode::Damage })
-}
-
-/// Returns the message about bytes that neither the drives nor parity give, but a copy in the hot zone does.
-pub(super) fn held_by_copy(from: u64, to: u64) -> String {
-    format!(
-        "bytes {from} to {to} are damaged beyond parity, and whole in the hot zone: `imbrex fs scrub --repair` writes them anew from it"
-    )
 }
 
 /// Returns the ranges in a list as (path, offset, end, number of ranges). Many ranges of one file are merged into one

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use imbrex::Failure;
-use imbrex_serve::fuse::STATUS_ATTRIBUTE;
+use imbrex_fuse::STATUS_ATTRIBUTE;
 use serde_json::{Value, json};
 
 use super::devices::Purpose;

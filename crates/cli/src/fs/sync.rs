@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use imbrex::Failure;
-use imbrex_serve::fuse::SYNC_ATTRIBUTE;
+use imbrex_fuse::SYNC_ATTRIBUTE;
 
 use super::stat;
 use crate::error::ExitCode;

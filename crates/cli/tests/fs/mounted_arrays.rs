@@ -181,7 +181,7 @@ fn drives_and_copies_are_replaced_and_added_and_damage_is_repaired_beside_a_writ
             .unwrap();
     }
     let said = bench.mount(&[]);
-    for part in ["drive1 is no part", "meta0 is no part", "copy 1 of the metadata", "drive 0"] {
+    for part in ["drive1 is no longer part", "meta0 is no longer part", "copy 1 of the metadata", "drive 0"] {
         assert!(said.contains(part), "'{part}' is not in: {said}");
     }
     compare(directory, 20..end);

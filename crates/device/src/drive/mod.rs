@@ -60,7 +60,7 @@ use crate::media::host_file::HostFile;
 use crate::media::memory::Memory;
 use crate::media::overlay::Overlay;
 use crate::store::{Opened, Store};
-use crate::zoned::ZoneCounters;
+use crate::zoned::counters::ZoneCounters;
 
 /// An idle threshold that is never reached: more than a hundred years, in nanoseconds.
 const NEVER_NS: u64 = 1 << 62;

@@ -17,9 +17,10 @@ use imbrex_layer::map::run_map::RunMap;
 use imbrex_layer::{Note, ReplayError};
 use imbrex_sim::Slow;
 
-use super::SLOW_MAX;
 use crate::image::journal::STORE_TAGS;
 
+/// Longest delay of a command by slow sectors.
+pub const SLOW_MAX: SimDuration = SimDuration::from_secs(3600);
 const TAG_UNREADABLE: u8 = STORE_TAGS;
 const TAG_SLOW: u8 = STORE_TAGS + 1;
 

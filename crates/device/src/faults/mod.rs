@@ -29,13 +29,11 @@ use imbrex_layer::{Condition, GroupKind, Plan, ZoneError, Zones};
 use imbrex_sim::Drive;
 
 pub use self::known::Known;
+use self::known::SLOW_MAX;
 pub use self::schedule::{Schedule, ScheduleError};
 use crate::error::DeviceError;
 use crate::media::Media;
 use crate::store::Store;
-
-/// Longest delay of a command by slow sectors.
-pub const SLOW_MAX: SimDuration = SimDuration::from_secs(3600);
 
 /// Kind of a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +70,7 @@ pub enum FaultKind {
     },
 }
 
-/// Time at which a fault occurs.
+/// Moment at which a fault occurs: at once, at a simulated time, or after a number of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due {
     /// At once.
@@ -83,12 +81,12 @@ pub enum Due {
     AfterRequests(u64),
 }
 
-/// A fault and its time.
+/// A fault, and the moment at which it occurs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// Kind of the fault.
     pub kind: FaultKind,
-    /// Time at which the fault occurs.
+    /// Moment at which the fault occurs: a simulated time or a number of requests.
     pub due: Due,
 }
 

@@ -47,7 +47,7 @@ pub struct Header {
     pub profile_overrides: Vec<(String, String)>,
     /// Name of the translation layer.
     pub layer: String,
-    /// All parameters of the layer, as (name, value).
+    /// All parameters of the layer, as (name, value): those that the user set, and those with default values.
     pub parameters: Vec<(String, String)>,
     /// Size of a sector in bytes.
     pub sector_bytes: u32,

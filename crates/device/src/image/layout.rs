@@ -78,7 +78,7 @@ pub struct Sizes {
     pub sector_bytes: u64,
     /// Size of a chunk's contents in bytes.
     pub chunk_bytes: u64,
-    /// Number of sectors of the platters.
+    /// Number of physical sectors of the platters.
     pub disk_sectors: u64,
     /// Number of sectors of the flash.
     pub flash_sectors: u64,

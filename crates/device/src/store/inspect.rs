@@ -21,8 +21,8 @@ impl<M: Media> Store<M> {
         self.space.notices()
     }
 
-    /// Calls `each`, in order, with every run of unreadable physical sectors of `extent`: destroyed, lost by damage to
-    /// the image, or, on a caveat disk, never written.
+    /// Calls `each`, in order, with every run of physical sectors of `extent` that the tables of the image mark as
+    /// unreadable: destroyed, lost by damage to the image, or, on a caveat disk, never written.
     pub fn for_each_damage(&mut self, extent: Extent, mut each: impl FnMut(Extent)) -> Result<(), DeviceError> {
         let absent_is_damage = self.disk.recording.leaves_damage_to_host();
         let mut run: Option<Extent> = None;
@@ -42,7 +42,8 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
-    /// Returns the first unreadable physical sector of `extent`, if any.
+    /// Returns the first physical sector of `extent` that the tables of the image mark as unreadable, if any (see
+    /// [`Store::for_each_damage`]). The contents of the sectors are not read.
     pub fn first_damaged(&mut self, extent: Extent) -> Result<Option<Pba>, DeviceError> {
         let mut first = None;
         self.for_each_damage(extent, |run| {

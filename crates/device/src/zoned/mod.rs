@@ -16,17 +16,19 @@
 //! 3. After a power cut, the data covered by a flush is present, and no pointer lies before its end. No pointer lies
 //!    past the end of the durable data.
 
+pub(crate) mod counters;
 mod emulated;
 #[cfg(target_os = "linux")]
 mod linux;
 pub mod trial;
 mod zones;
 
+pub use counters::ZoneCounters;
 pub use emulated::EmulatedZoned;
 pub use imbrex_layer::{Condition, Zone, ZoneError};
 #[cfg(target_os = "linux")]
 pub use linux::LinuxZoned;
-pub use zones::{ZoneAction, ZoneCounters};
+pub use zones::ZoneAction;
 
 use imbrex_disk::{Lba, Sectors};
 use imbrex_layer::Zones;

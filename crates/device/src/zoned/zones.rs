@@ -22,6 +22,7 @@ use std::ops::Range;
 use imbrex_disk::{Lba, Sectors};
 use imbrex_layer::{GroupKind, Plan, ZoneError, Zones};
 
+use super::counters::ZoneCounters;
 use super::{Condition, Zone, ZonedMode};
 use crate::drive::{EmulatedDrive, Io, IoKind};
 use crate::error::DeviceError;
@@ -43,15 +44,6 @@ pub enum ZoneAction {
     SetPointer(u32, Sectors),
     /// Makes the zone read-only or offline, as after a fault of the medium. For tests of hosts that must handle this.
     Fail(u32, Condition),
-}
-
-/// Counts of effects of TRIMs on zones. Refused commands are not counted, because their senders get an error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ZoneCounters {
-    /// Zones emptied by a TRIM that covers them whole.
-    pub zones_reset_by_trim: u64,
-    /// TRIMs of which a part was ignored, because it covers only part of a zone, or a zone that cannot be reset.
-    pub trims_ignored: u64,
 }
 
 impl EmulatedDrive {

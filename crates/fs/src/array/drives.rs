@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 use super::Belongs;
-use crate::device::{Device, Geometry, Kind, ZoneCondition, ZoneState};
+use crate::device::{Device, ZoneCondition, ZoneState};
 use crate::format::change::ZoneOf;
 
 /// Failed zones up to which a drive is still written; it is lost for writing after one more.
@@ -50,16 +50,6 @@ pub(super) struct Drive {
     /// Whether the drive does not answer at all.
     is_dead: bool,
     belongs: Belongs,
-}
-
-/// Returns how many zones a drive of `geometry` has for an array with zones of `zone_blocks`, without its first `first`
-/// zones.
-pub fn zones_of(geometry: &Geometry, zone_blocks: u64, first: u32) -> u32 {
-    let zones = match geometry.kind {
-        Kind::Zoned { zones, .. } => u64::from(zones),
-        _ => geometry.blocks / zone_blocks,
-    };
-    u32::try_from(zones).unwrap_or(u32::MAX).saturating_sub(first)
 }
 
 impl Drive {
@@ -361,6 +351,7 @@ fn take_most_free(counts: &mut [u32], columns: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::{Geometry, Kind};
 
     fn drives(zones: &[u32], parity: usize, width: usize) -> Drives {
         let clock = crate::Executor::in_virtual_time();

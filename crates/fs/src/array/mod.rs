@@ -46,7 +46,6 @@ use std::rc::Rc;
 use uuid::Uuid;
 
 pub use self::data::Data;
-pub use self::drives::zones_of;
 use self::drives::{Drive, Drives};
 pub use self::rebuild::Moving;
 use self::zone_header::ZoneHeader;
@@ -54,13 +53,9 @@ use crate::device::{Device, DeviceFault, Geometry, Kind, Traffic, ZoneCondition,
 use crate::error::FsError;
 use crate::executor::{Signal, Waiting, join_all};
 use crate::format::change::{GroupLayout, ZoneOf};
-use crate::format::superblock::Shape;
+use crate::format::shape::{Shape, zones_of};
 use crate::namespace::Groups;
 
-/// Largest number of drives of an array.
-pub const DRIVES_MAX: usize = 16;
-/// Largest number of parity columns: so many drives of an array may be lost.
-pub const PARITY_MAX: u8 = 3;
 /// How often opening a group is tried, each time on other zones.
 const ATTEMPTS: u32 = 8;
 

@@ -4,8 +4,8 @@
 use uuid::Uuid;
 
 use crate::format::change::GroupLayout;
-use crate::format::check_superblock::COUNT_FAR;
 use crate::format::coding::{Decoder, Malformed, seal, unseal};
+use crate::format::limits::COUNT_FAR;
 
 const MAGIC: &[u8; 8] = b"imbrexzn";
 const VERSION: u32 = 1;

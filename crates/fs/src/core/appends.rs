@@ -23,11 +23,12 @@ use super::pieces::{place, take_first};
 use super::staged::Open;
 use super::write_back::WrittenPiece;
 use super::{Fs, Sabotage};
+use crate::block_run::BlockRun;
 use crate::error::FsError;
 use crate::executor::BoundedOrdered;
 use crate::format::change::{Extent, Inode};
 use crate::format::record::FileRecord;
-use crate::store::{Allocation, RecordContext, Reservation, Run};
+use crate::store::{Allocation, RecordContext, Reservation};
 
 /// An append in flight.
 struct Append {
@@ -41,7 +42,7 @@ struct Append {
 /// not cleaned.
 #[derive(Default)]
 pub(super) struct Stored {
-    pub runs: Vec<Run>,
+    pub runs: Vec<BlockRun>,
     pub extents: Vec<Extent>,
 }
 

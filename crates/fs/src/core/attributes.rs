@@ -3,7 +3,7 @@
 use super::{Core, Fs};
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Inode, LIST_BYTES};
-use crate::namespace::NAME_BYTES_MAX;
+use crate::format::name::NAME_BYTES_MAX;
 
 /// Largest value of an extended attribute, in bytes.
 const VALUE_BYTES_MAX: usize = 64 << 10;

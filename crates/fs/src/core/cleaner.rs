@@ -19,12 +19,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::pieces::joined;
 use super::{Core, Fs, Owner, Sabotage};
+use crate::block_run::BlockRun;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::executor::{Cause, select};
 use crate::format::change::{Extent, Inode};
 use crate::format::record::Piece;
-use crate::store::{Allocation, Reservation, Run, Victim};
+use crate::store::{Allocation, Reservation, Victim};
 
 /// Extents of files in the order in which they are copied, each with the inode of its file.
 pub(super) type Pieces = Vec<(Inode, Extent)>;
@@ -274,7 +275,7 @@ impl Fs {
         let Some(mut told) = self.told_of_copies(pieces).await? else {
             return Ok(Copied::Changed(pieces[0].1.start));
         };
-        let (mut written, mut done): (Vec<Run>, u64) = (Vec::new(), 0);
+        let (mut written, mut done): (Vec<BlockRun>, u64) = (Vec::new(), 0);
         while done < all {
             let lease = match &mut reserved {
                 Some(held) => core.store.allocate(held, all - done, &told).await.map(Some),
@@ -324,7 +325,7 @@ impl Fs {
 
     /// Copies the blocks of `pieces` behind the first `done` blocks to allocation `lease`. Returns the runs of the
     /// copy, which are pinned.
-    async fn copy_to(&self, pieces: &Pieces, done: u64, lease: Allocation) -> Result<Vec<Run>, FsError> {
+    async fn copy_to(&self, pieces: &Pieces, done: u64, lease: Allocation) -> Result<Vec<BlockRun>, FsError> {
         let core = &self.0;
         let mut behind = done;
         for run in &lease.runs {
@@ -343,7 +344,7 @@ impl Fs {
 
     /// Copies the blocks of `pieces` behind the first `done` blocks to run `to`, with their checksums. A damaged block
     /// that cannot be reconstructed keeps its checksum, so its copy counts as damaged too.
-    async fn copy_run(&self, pieces: &Pieces, done: u64, to: Run, lease: &Allocation) -> Result<(), FsError> {
+    async fn copy_run(&self, pieces: &Pieces, done: u64, to: BlockRun, lease: &Allocation) -> Result<(), FsError> {
         let piece_blocks = self.0.piece_blocks_at(to.start);
         let (mut next, mut all_sums) = (0, Vec::new());
         while next < to.blocks {
@@ -391,7 +392,7 @@ impl Fs {
     }
 
     fn free_copies(&self, copies: &[Extent]) {
-        let run = |copy: &Extent| Run { start: copy.start, blocks: u64::from(copy.blocks) };
+        let run = |copy: &Extent| BlockRun { start: copy.start, blocks: u64::from(copy.blocks) };
         copies.iter().for_each(|copy| self.0.store.free(run(copy)));
     }
 
@@ -436,7 +437,7 @@ pub(super) enum Copied {
 
 /// Runs that copies were written to, in the order of the copied extents.
 struct Runs<'a> {
-    runs: &'a [Run],
+    runs: &'a [BlockRun],
     /// Number of blocks of the first run that are assigned to extents already.
     skipped: u64,
 }
@@ -483,7 +484,7 @@ fn behind(pieces: &[Piece], blocks: u64) -> Vec<Piece> {
 }
 
 /// Returns the runs in which `count` blocks of `pieces` lie, behind the first `done` blocks.
-fn runs_behind(pieces: &Pieces, done: u64, count: u64) -> Vec<Run> {
+fn runs_behind(pieces: &Pieces, done: u64, count: u64) -> Vec<BlockRun> {
     let (mut runs, mut behind, mut left) = (Vec::new(), done, count);
     for (_, extent) in pieces {
         let blocks = u64::from(extent.blocks);
@@ -492,7 +493,7 @@ fn runs_behind(pieces: &Pieces, done: u64, count: u64) -> Vec<Run> {
         behind -= skipped;
         left -= taken;
         if taken > 0 {
-            runs.push(Run { start: extent.start + skipped, blocks: taken });
+            runs.push(BlockRun { start: extent.start + skipped, blocks: taken });
         }
     }
     runs
@@ -521,9 +522,13 @@ mod tests {
     fn pieces_and_their_copies_are_cut_where_runs_end() {
         let extent = |at, blocks, start| Extent { at, blocks, start };
         let pieces = vec![(1, extent(0, 3, 100)), (2, extent(7, 4, 200))];
-        assert_eq!(runs_behind(&pieces, 2, 3), [Run { start: 102, blocks: 1 }, Run { start: 200, blocks: 2 }]);
-        assert_eq!(runs_behind(&pieces, 4, 3), [Run { start: 201, blocks: 3 }]);
-        let mut copies = Runs { runs: &[Run { start: 10, blocks: 5 }, Run { start: 50, blocks: 2 }], skipped: 0 };
+        assert_eq!(
+            runs_behind(&pieces, 2, 3),
+            [BlockRun { start: 102, blocks: 1 }, BlockRun { start: 200, blocks: 2 }]
+        );
+        assert_eq!(runs_behind(&pieces, 4, 3), [BlockRun { start: 201, blocks: 3 }]);
+        let mut copies =
+            Runs { runs: &[BlockRun { start: 10, blocks: 5 }, BlockRun { start: 50, blocks: 2 }], skipped: 0 };
         assert_eq!(copies.next(pieces[0].1), [extent(0, 3, 10)]);
         assert_eq!(copies.next(pieces[1].1), [extent(7, 2, 13), extent(9, 2, 50)]);
     }

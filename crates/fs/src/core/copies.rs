@@ -7,11 +7,11 @@
 use uuid::Uuid;
 
 use super::Fs;
+use crate::block_run::BlockRun;
 use crate::device::Device;
 use crate::error::FsError;
 use crate::format::change::{Extent, Inode};
 use crate::format::superblock::{Member, Role};
-use crate::store::Run;
 
 impl Fs {
     /// Brings the copies of the metadata up to date that were absent when the file system was last in use.
@@ -46,8 +46,9 @@ impl Fs {
         let alone = self.scrub_alone(repairs).await?;
         lost.extend(alone.lost);
         let of_zone = self.scrub_hot(repairs).await? + self.scrub_stamps(repairs).await? + alone.damaged;
-        let live = |run: Run| {
-            let piece = |(_, extent): (Inode, Extent)| Run { start: extent.start, blocks: u64::from(extent.blocks) };
+        let live = |run: BlockRun| {
+            let piece =
+                |(_, extent): (Inode, Extent)| BlockRun { start: extent.start, blocks: u64::from(extent.blocks) };
             self.pieces_on(run).into_iter().map(piece).collect()
         };
         let damaged = of_labels + core.checksums.scrub(repairs, live).await? + of_zone;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::Fs;
 use super::staged::{Block, Blocks, Open, Staged};
+use crate::block_run::BlockRun;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::executor::{BoundedOrdered, MutexGuard};
@@ -13,7 +14,6 @@ use crate::format::change::{Extent, Inode};
 use crate::format::check_change::SIZE_MAX;
 use crate::journal::checksums;
 use crate::namespace::Extents;
-use crate::store::Run;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 
@@ -181,7 +181,7 @@ impl Fs {
         for extent in extents {
             let from = (u64::from(extent.at) - first) as usize * BLOCK_BYTES;
             places.push_back(from..from + extent.blocks as usize * BLOCK_BYTES);
-            let run = Run { start: extent.start, blocks: u64::from(extent.blocks) };
+            let run = BlockRun { start: extent.start, blocks: u64::from(extent.blocks) };
             if let Some(read) = reads.begin(self.read_run(run, takes_copies)).await {
                 outcome = outcome.and(put(places.pop_front(), read));
             }
@@ -197,7 +197,7 @@ impl Fs {
     ///
     /// # Errors
     /// [`FsError::Damaged`] with the first block that cannot be reconstructed.
-    async fn read_run(&self, run: Run, takes_copies: bool) -> Result<Vec<u8>, FsError> {
+    async fn read_run(&self, run: BlockRun, takes_copies: bool) -> Result<Vec<u8>, FsError> {
         let read = self.0.releases.borrow_mut().begin_read();
         let outcome = self.read_run_mended(run, takes_copies).await;
         self.0.releases.borrow_mut().end_read(read);
@@ -211,7 +211,7 @@ impl Fs {
     /// `takes_copies` is set, copies in the hot zone are used, too.
     pub(super) async fn read_run_mended(
         &self,
-        run: Run,
+        run: BlockRun,
         takes_copies: bool,
     ) -> Result<(Vec<u8>, Vec<u32>, RepairOutcome), FsError> {
         let (mut bytes, sums, read) = match self.read_run_as_it_is(run).await {
@@ -226,7 +226,7 @@ impl Fs {
 
     /// Reads a run block by block, because it cannot be read as a whole. Unreadable blocks are taken from copies in the
     /// hot zone.
-    async fn read_each(&self, run: Run) -> Result<(Vec<u8>, Vec<u32>, RepairOutcome), FsError> {
+    async fn read_each(&self, run: BlockRun) -> Result<(Vec<u8>, Vec<u32>, RepairOutcome), FsError> {
         let sums = self.0.checksums.get(run.start, run.blocks).await?;
         let (mut bytes, mut mended) = (Vec::with_capacity(run.blocks as usize * BLOCK_BYTES), RepairOutcome::default());
         for (block, sum) in (run.start..).zip(&sums) {
@@ -244,7 +244,7 @@ impl Fs {
     /// Reconstructs the blocks in `bytes` that do not match their checksums `sums`, if `are_meant` is true for them.
     pub(super) async fn repair(
         &self,
-        run: Run,
+        run: BlockRun,
         bytes: &mut [u8],
         sums: &[u32],
         are_meant: impl Fn(u64) -> bool,
@@ -272,7 +272,7 @@ impl Fs {
     }
 
     /// Returns the bytes of a run as they were read, and the checksums that they should have.
-    pub(super) async fn read_run_as_it_is(&self, run: Run) -> Result<(Vec<u8>, Vec<u32>), FsError> {
+    pub(super) async fn read_run_as_it_is(&self, run: BlockRun) -> Result<(Vec<u8>, Vec<u32>), FsError> {
         let sums = self.0.checksums.get(run.start, run.blocks).await?;
         let mut bytes = Vec::with_capacity(run.blocks as usize * BLOCK_BYTES);
         let mut next = run.start;

@@ -11,12 +11,12 @@ use std::rc::Rc;
 
 use super::Fs;
 use super::staged::{Open, Staged};
+use crate::block_run::BlockRun;
 use crate::device::{BLOCK_BYTES, DeviceFault};
 use crate::error::FsError;
 use crate::executor::BoundedOrdered;
 use crate::format::change::{Change, Extent, Inode};
 use crate::journal::checksums;
-use crate::store::Run;
 
 /// Blocks of an early write: generation of the early writes (see [`super::staged::Ahead`]), first block on the device,
 /// first block of the file, bytes.
@@ -96,7 +96,12 @@ impl Fs {
 
     /// Appends the checksum records of the blocks written early, if the file is to lie at `extents`, in `room`. Returns
     /// their checksums.
-    pub(super) async fn take_ahead(&self, open: &Open, extents: &[Extent], room: Run) -> Result<Vec<u32>, FsError> {
+    pub(super) async fn take_ahead(
+        &self,
+        open: &Open,
+        extents: &[Extent],
+        room: BlockRun,
+    ) -> Result<Vec<u32>, FsError> {
         let ahead = open.staged.borrow_mut().as_mut().map(|staged| (staged.ahead.take(), staged.is_appended));
         let (Some((ahead, true)), Some(first)) = (ahead, extents.first()) else { return Ok(Vec::new()) };
         if !self.0.store.is_contiguous() || first.at != 0 || first.start != ahead.start {

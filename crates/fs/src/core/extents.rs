@@ -12,11 +12,11 @@
 
 use super::pieces::subtract;
 use super::{Core, Fs, Owner};
+use crate::block_run::BlockRun;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, EXTENT_BYTES, Extent, Inode, LIST_BYTES, NODE_BYTES, STRETCH_BYTES};
 use crate::namespace::Node;
-use crate::store::Run;
 
 /// Blocks `from` to `to` of a file, with its extents there before and after a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,10 +49,10 @@ impl Stretch {
     }
 
     /// Returns the runs of the old extents that are in no new extent.
-    fn freed(&self) -> Vec<Run> {
+    fn freed(&self) -> Vec<BlockRun> {
         let mut freed = Vec::new();
         for old in &self.before {
-            subtract(Run { start: old.start, blocks: u64::from(old.blocks) }, &self.after, &mut freed);
+            subtract(BlockRun { start: old.start, blocks: u64::from(old.blocks) }, &self.after, &mut freed);
         }
         freed
     }
@@ -190,7 +190,7 @@ impl Fs {
                     extents: stretch.after.clone(),
                 }));
             }
-            let mut freed: Vec<Run> = stretches.iter().flat_map(Stretch::freed).collect();
+            let mut freed: Vec<BlockRun> = stretches.iter().flat_map(Stretch::freed).collect();
             if let Some((change, runs)) = copy.take() {
                 changes.push(change);
                 freed.extend(runs);

@@ -21,6 +21,7 @@ use std::collections::BTreeSet;
 use super::pieces::{joined, place};
 use super::resident::Looked;
 use super::{Core, Fs, Sabotage};
+use crate::block_run::BlockRun;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::executor::select;
@@ -28,7 +29,6 @@ use crate::format::change::{Change, EXTENT_BYTES, Extent, Inode, LIST_BYTES};
 use crate::hot::{Candidate, HotStatus, HotZone, Verdict};
 use crate::journal::checksums;
 use crate::namespace::Namespace;
-use crate::store::Run;
 
 /// Largest share of a checkpoint in use, in percent, up to which copies are made: their records must leave room for
 /// files.
@@ -41,7 +41,7 @@ const SUM_BYTES: u64 = 4;
 /// back.
 struct Made {
     inode: Inode,
-    runs: Vec<Run>,
+    runs: Vec<BlockRun>,
     copy: Vec<Extent>,
 }
 
@@ -51,10 +51,10 @@ impl Core {
     }
 
     /// Returns free blocks to the store or to the hot zone.
-    pub(super) fn free(&self, run: Run) {
+    pub(super) fn free(&self, run: BlockRun) {
         let base = self.superblock.hot_base();
         if self.has_hot_zone() && run.start >= base {
-            self.hot.borrow_mut().free(Run { start: run.start - base, blocks: run.blocks });
+            self.hot.borrow_mut().free(BlockRun { start: run.start - base, blocks: run.blocks });
         } else {
             self.store.free(run);
         }
@@ -80,7 +80,7 @@ impl Core {
 
     /// Cancels a copy of the file that is being made. If the file has a copy, returns the change that drops the copy,
     /// and the blocks that the change frees.
-    pub(super) fn copy_to_drop(&self, inode: Inode) -> Option<(Change, Vec<Run>)> {
+    pub(super) fn copy_to_drop(&self, inode: Inode) -> Option<(Change, Vec<BlockRun>)> {
         self.hot.borrow_mut().give_up_copy(inode);
         let copy = self.copy_of(inode);
         if copy.is_empty() || self.sabotage == Some(Sabotage::CopyKept) {
@@ -88,7 +88,7 @@ impl Core {
         }
         self.hot.borrow_mut().counters.went_out += 1;
         let base = self.superblock.hot_base();
-        let run = |extent: &Extent| Run { start: base + extent.start, blocks: u64::from(extent.blocks) };
+        let run = |extent: &Extent| BlockRun { start: base + extent.start, blocks: u64::from(extent.blocks) };
         Some((Change::Hot { inode, extents: Vec::new() }, copy.iter().map(run).collect()))
     }
 
@@ -371,7 +371,7 @@ impl Fs {
 
     /// Chooses the files among `inodes` that are promoted, and allocates blocks of the hot zone for each. Evicts colder
     /// files for them.
-    async fn choose(&self, inodes: Vec<Inode>) -> Result<Vec<(Inode, Vec<Run>)>, FsError> {
+    async fn choose(&self, inodes: Vec<Inode>) -> Result<Vec<(Inode, Vec<BlockRun>)>, FsError> {
         let core = &self.0;
         let (mut chosen, mut pushing) = (Vec::new(), Vec::new());
         let mut leaving = vec![0u64; core.hot.borrow().parts()];
@@ -406,7 +406,7 @@ impl Fs {
         }
         if !pushing.is_empty() {
             if let Err(error) = self.commit_all().await {
-                chosen.iter().flat_map(|(_, runs)| runs).for_each(|run: &Run| core.hot.borrow_mut().free(*run));
+                chosen.iter().flat_map(|(_, runs)| runs).for_each(|run: &BlockRun| core.hot.borrow_mut().free(*run));
                 return Err(error);
             }
             for candidate in pushing {
@@ -418,9 +418,9 @@ impl Fs {
     }
 
     /// Copies files to the blocks allocated for each, and records the copies of files that have not changed meanwhile.
-    async fn copy_in(&self, chosen: Vec<(Inode, Vec<Run>)>) -> Result<(), FsError> {
+    async fn copy_in(&self, chosen: Vec<(Inode, Vec<BlockRun>)>) -> Result<(), FsError> {
         let core = &self.0;
-        let give_back = |inode: Inode, runs: &[Run]| {
+        let give_back = |inode: Inode, runs: &[BlockRun]| {
             let mut hot = core.hot.borrow_mut();
             hot.give_up_copy(inode);
             runs.iter().for_each(|run| hot.free(*run));
@@ -470,7 +470,7 @@ impl Fs {
 
     /// Writes the stored contents of a file to `runs` of the hot zone. Returns the extents of the copy, or `None` if
     /// the file has another length by now or the copy would have too many extents.
-    async fn write_copy(&self, inode: Inode, runs: &[Run]) -> Result<Option<Vec<Extent>>, FsError> {
+    async fn write_copy(&self, inode: Inode, runs: &[BlockRun]) -> Result<Option<Vec<Extent>>, FsError> {
         let core = &self.0;
         let of = core.extents_of(inode);
         let blocks: u64 = of.iter().map(|extent| u64::from(extent.blocks)).sum();
@@ -548,7 +548,7 @@ impl Fs {
 mod tests {
     use super::*;
     use crate::format::change::Attributes;
-    use crate::namespace::REGULAR;
+    use crate::format::file_type::REGULAR;
 
     #[test]
     fn pieces_that_differ_only_in_where_they_are_cut_are_of_the_same_blocks() {

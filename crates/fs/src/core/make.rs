@@ -1,21 +1,26 @@
 //! Making a file system: the layout of its metadata, and the first blocks of its devices.
 
 use imbrex_safety::contents;
-use imbrex_units::quantity::{Rounding, said_bytes};
+use imbrex_units::quantity::Rounding;
 use uuid::Uuid;
 
-use super::make_hot::{HotOn, hot_option, hot_parts};
+use super::check_drive::check_drive;
+use super::make_hot::{hot_option, hot_parts};
+use super::make_options::{MakeOptions, Parts, size_of_blocks};
 use super::members::parts;
 use super::names::root_attributes;
-use crate::array::{Array, DRIVES_MAX, Data, PARITY_MAX, zones_of};
+use crate::array::{Array, Data};
+use crate::block_run::BlockRun;
 use crate::device::area::Place;
 use crate::device::{BLOCK_BYTES, Device, Geometry, Kind};
 use crate::error::FsError;
 use crate::format::change::{Change, NODE_BYTES};
-use crate::format::superblock::{FORMAT, Layout, MIRRORS_MAX, Member, Role, Shape, Standing, Superblock, Witness};
-use crate::hot::HotPart;
+use crate::format::hot_part::HotPart;
+use crate::format::limits::LOG_BLOCKS_MIN;
+use crate::format::shape::{DRIVES_MAX, PARITY_MAX, Shape, zones_of};
+use crate::format::superblock::{FORMAT, Layout, MIRRORS_MAX, Member, Role, Standing, Superblock, Witness};
 use crate::journal::checkpoint::{self, Writer};
-use crate::journal::log::{self, LogPlace};
+use crate::journal::log::LogPlace;
 use crate::journal::mirror::State;
 use crate::journal::{Checksums, Mirror};
 use crate::namespace::{Groups, ROOT};
@@ -33,29 +38,6 @@ const CUT_BLOCKS_MAX: u64 = 65_536;
 /// Number of blocks that one write fills with zeros.
 const BLANK_BLOCKS: u64 = 256;
 
-/// Options for making a file system.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct MakeOptions {
-    /// UUID of the file system, from which the UUIDs of its devices are derived; a random one if not given.
-    pub uuid: Option<Uuid>,
-    /// Name of the store. If not given, `log` for an array, and otherwise the default for the kind of the drive.
-    pub store: Option<String>,
-    /// Options of the store. A mount uses them unless it is given others.
-    pub options: Vec<(String, String)>,
-    /// Blocks for metadata, including the hot zone. If not given: on a zoned drive all conventional zones; on another
-    /// drive a sixty-fourth of its blocks, at least 256, plus the hot zone. Devices that hold only metadata are used
-    /// whole.
-    pub metadata_blocks: Option<u64>,
-    /// Whether to make the file system even if the devices hold one already.
-    pub overwrite: bool,
-    /// Number of drives that an array can lose without loss of data.
-    pub parity: u8,
-    /// Blocks of the hot zone, which only store `log` has; 0 for none.
-    pub hot_blocks: u64,
-    /// Place of the hot zone.
-    pub hot_on: HotOn,
-}
-
 /// Planned layout of a file system on its devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
@@ -63,27 +45,6 @@ pub struct Plan {
     pub superblock: Superblock,
     /// Approximate number of files that the metadata have room for.
     pub files: u64,
-}
-
-/// The devices on which a file system is made.
-#[derive(Clone, Copy)]
-pub struct Parts<'a> {
-    /// Drives that hold the data: one drive, or the drives of an array.
-    pub drives: &'a [Device],
-    /// Devices that hold one copy of the metadata each. If empty, the metadata are in the unshingled part of the one
-    /// drive.
-    pub metadata: &'a [Device],
-    /// Spare drives, which replace drives of the array that fail.
-    pub spares: &'a [Device],
-}
-
-impl Parts<'_> {
-    fn all(&self) -> impl Iterator<Item = (&Device, Role)> {
-        let role = if self.metadata.is_empty() { Role::Both } else { Role::Data };
-        let drives = self.drives.iter().map(move |drive| (drive, role));
-        let metadata = self.metadata.iter().map(|device| (device, Role::Metadata));
-        drives.chain(metadata).chain(self.spares.iter().map(|drive| (drive, Role::Spare)))
-    }
 }
 
 /// Plans the layout of a file system on `parts`, and writes nothing.
@@ -281,15 +242,10 @@ fn inside(device: &Device, options: &MakeOptions) -> Result<(Place, (u64, u64)),
     Ok((place, (first, geometry.blocks - first)))
 }
 
-/// Returns the size of `blocks` blocks as text for an error message.
-pub(super) fn size_of_blocks(blocks: u64, rounding: Rounding) -> String {
-    said_bytes(blocks.saturating_mul(BLOCK_BYTES as u64), rounding)
-}
-
 /// Returns the smallest number of metadata blocks for which [`lay_out`] returns a layout.
 fn least_place(data_blocks: u64, (in_place, on_drives): (u64, u64)) -> u64 {
     let blocks = data_blocks.saturating_add(in_place).saturating_add(on_drives);
-    2 + Checksums::blocks_for(blocks) + in_place + 4 * log::BLOCKS_MIN
+    2 + Checksums::blocks_for(blocks) + in_place + 4 * LOG_BLOCKS_MIN
 }
 
 /// Returns the layout of the metadata in `place`: two superblocks, checksums, log, two checkpoint slots and hot zone.
@@ -299,7 +255,7 @@ pub(crate) fn lay_out(place: Place, data_blocks: u64, (hot_blocks, on_drives): (
     let checksums = (2, Checksums::blocks_for(data_blocks.checked_add(hot_blocks)?.checked_add(on_drives)?));
     let left = place.blocks.checked_sub(2 + checksums.1)?.checked_sub(hot_blocks)?;
     let log_blocks = (left / 4).min(LOG_BLOCKS_MAX);
-    if log_blocks < log::BLOCKS_MIN {
+    if log_blocks < LOG_BLOCKS_MIN {
         return None;
     }
     let log = (checksums.0 + checksums.1, log_blocks);
@@ -398,27 +354,6 @@ pub(super) fn check_for_metadata(device: &Device, blocks: u64) -> Result<(), FsE
     ))
 }
 
-/// Fails if `device` does not suit an array with zones of `zone_blocks` blocks.
-pub(super) fn check_drive(device: &Device, zone_blocks: u64) -> Result<(), FsError> {
-    match device.geometry().kind {
-        Kind::Zoned { zone_blocks: own, .. } if own == zone_blocks => Ok(()),
-        Kind::Plain if device.geometry().blocks >= 2 * zone_blocks => Ok(()),
-        Kind::Zoned { zone_blocks: own, .. } => Err(FsError::format(
-            device.name(),
-            format!("has zones of {own} blocks, and the array of {zone_blocks}: it takes no other zoned drives"),
-        )),
-        kind => Err(FsError::format(
-            device.name(),
-            format!(
-                "is a {} drive of {} blocks: the array takes drives with zones of {zone_blocks} blocks, or drives without \
-                 zones that have at least twice that",
-                kind.name(),
-                device.geometry().blocks
-            ),
-        )),
-    }
-}
-
 /// Creates the store as a mount would, and drops it. So errors of the store are reported before anything is erased.
 async fn try_store(drives: &[Device], superblock: &Superblock) -> Result<(), FsError> {
     let data = match superblock.shape {
@@ -434,7 +369,7 @@ async fn try_store(drives: &[Device], superblock: &Superblock) -> Result<(), FsE
     let zones = data.zones().await?;
     let zones = Some(&zones[..]).filter(|zones| !zones.is_empty());
     let option = |key: &str| superblock.options.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone());
-    let run = store::Run { start: superblock.data.0, blocks: superblock.data.1 };
+    let run = BlockRun { start: superblock.data.0, blocks: superblock.data.1 };
     store::make(&superblock.store, &data, run, zones, option).map(drop)
 }
 

@@ -2,18 +2,9 @@
 
 use imbrex_units::quantity::Rounding;
 
-use super::make::{MakeOptions, Parts, size_of_blocks};
-use crate::hot::{HotPart, Keeping, room_on, split};
-
-/// Place of the hot zone.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum HotOn {
-    /// The area of the metadata.
-    #[default]
-    Metadata,
-    /// The drives that hold the data: their conventional zones, or the outer part of conventional disks.
-    Drives,
-}
+use super::make_options::{HotOn, MakeOptions, Parts, size_of_blocks};
+use crate::format::hot_part::{HotPart, room_on};
+use crate::hot::{Keeping, split};
 
 /// Returns the option to add for files in the hot zone. If the zone is mirrored with the metadata and
 /// [`Keeping::OPTION`] is not given, files in the zone are stored only there (`alone`). Fails if `alone` is given for a

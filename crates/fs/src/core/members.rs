@@ -6,10 +6,12 @@
 
 use uuid::Uuid;
 
+use super::check_drive::check_drive;
 use crate::array::{Array, Belongs, Data, Part};
 use crate::device::{Device, Geometry, Kind};
 use crate::error::FsError;
-use crate::format::superblock::{Role, Shape, Superblock};
+use crate::format::shape::Shape;
+use crate::format::superblock::{Role, Superblock};
 use crate::journal::mirror::LABELS;
 use crate::namespace::Groups;
 
@@ -174,7 +176,7 @@ impl Members {
         let stale = self.found.iter().filter(|found| !uuids.contains(&found.uuid()));
         let stale = stale.map(|found| found.device.name().to_string()).collect();
         let there = devices.iter().filter_map(|(_, device)| device.as_ref());
-        there.clone().try_for_each(|device| super::make::check_drive(device, shape.zone_blocks))?;
+        there.clone().try_for_each(|device| check_drive(device, shape.zone_blocks))?;
         let there: Vec<Geometry> = there.map(Device::geometry).collect();
         super::sound::check_groups(superblock, shape, &there, self.name())?;
         let parts = parts(superblock, shape, devices, groups);

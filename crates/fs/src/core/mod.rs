@@ -2,8 +2,8 @@
 //! operation.
 //!
 //! Invariants:
-//! 1. Only records change the namespace. Each record is applied at once, with no await in between. So every operation is
-//!    atomic for other tasks, and after a power cut.
+//! 1. Only records change the namespace. Each record is applied at once, with no await in between. So every operation
+//!    is atomic for other tasks, and after a power cut.
 //! 2. A record that names data is made after the data were written, and a commit flushes the data device first.
 //! 3. Blocks return to the store when the record that frees them is durable and no read of them is in progress.
 //! 4. Bytes in memory that are not yet written are at most [`Bounds::cache_bytes`], apart from writes in flight. Blocks
@@ -11,6 +11,7 @@
 
 mod appends;
 mod attributes;
+mod check_drive;
 mod cleaner;
 mod commit;
 mod copies;
@@ -25,6 +26,7 @@ mod inspect;
 mod lifetime;
 mod make;
 mod make_hot;
+mod make_options;
 mod members;
 mod mount;
 mod names;
@@ -63,8 +65,8 @@ use uuid::Uuid;
 pub use self::attributes::{Attr, SetAttr, SetAttribute};
 pub use self::data::{Allocate, Contents, Seek};
 use self::lifetime::Lookups;
-pub use self::make::{MakeOptions, Parts, Plan, make, make_on, plan};
-pub use self::make_hot::HotOn;
+pub use self::make::{Plan, make, make_on, plan};
+pub use self::make_options::{HotOn, MakeOptions, Parts};
 pub use self::members::look;
 pub use self::mount::{MountOptions, Mounted};
 pub use self::names::{Caller, Listed, Rename};
@@ -91,31 +93,31 @@ use crate::store::{Reservation, Store};
 /// Limits of the core: memory, sizes of commands and records, intervals. Tests set them to their smallest values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// Bytes of files that are not yet written (Singh 2014 §2.2.2: a buffer cache of 2 GB).
+    /// Maximum number of bytes in memory that are not yet written to files (Singh 2014 §2.2.2: a buffer cache of 2 GB).
     pub cache_bytes: u64,
-    /// Number of appended bytes of a file that starts their write-back, while more is appended.
+    /// Number of appended bytes of a file at which their write-back begins, while the program still appends.
     pub behind_bytes: u64,
-    /// Number of written blocks that stay in memory, so that changes of them need no read.
+    /// Maximum number of blocks that stay in memory after they were written, so that changes of them need no read.
     pub written_blocks: usize,
-    /// Number of pages of 1,020 checksums in memory.
+    /// Maximum number of pages of checksums in memory. A page has 1,020 checksums.
     pub checksum_pages: usize,
-    /// Blocks of data that one command reads or writes.
+    /// Number of blocks of data that one command reads or writes.
     pub piece_blocks: u64,
-    /// Number of commands that a write of one file has in flight on the device. With only one, the disk would lose a
+    /// Maximum number of commands in flight on the device for a write of one file. With only one, the disk would lose a
     /// rotation between commands.
     pub pieces: usize,
-    /// Number of appends of one file to a stripe group in flight, each with up to `pieces` commands.
+    /// Maximum number of appends of one file to a stripe group in flight, each with up to `pieces` commands.
     pub appends: usize,
-    /// Number of bytes of pending records that starts a commit without a request.
+    /// Number of bytes of pending records at which the core commits them without a request.
     pub pending_bytes: usize,
     /// Interval in nanoseconds at which records are committed, and files written that were changed longer ago than
     /// `dirty_ns`.
     pub commit_ns: u64,
     /// Age in nanoseconds at which a change is due to be written.
     pub dirty_ns: u64,
-    /// Nanoseconds that a write to a full drive waits for files without a name to be closed.
+    /// Maximum time in nanoseconds for which a write to a full drive waits until open files without a name are closed.
     pub closing_ns: u64,
-    /// Percentage of the log in use that starts a checkpoint.
+    /// Percentage of the log in use at which a checkpoint is taken.
     pub log_percent: u64,
     /// Limits of the hot zone, apart from its size.
     pub hot: Limits,
@@ -246,7 +248,7 @@ pub(crate) struct Core {
     pub gain_ns: Cell<u64>,
     /// Next sequence number of the records among the data.
     pub sequence: Cell<u64>,
-    /// First sequence number that may not be used before the log has durably raised this bound; 0 where none may be used
+    /// First sequence number that may not be used before the log has durably raised this bound; 0 if none may be used
     /// yet.
     pub sequence_below: Cell<u64>,
     /// Whether files in the hot zone are in the store, too.
@@ -356,8 +358,8 @@ impl Core {
         }
     }
 
-    /// Returns the number of blocks that one command reads or writes where block `block` lies: [`Bounds::piece_blocks`],
-    /// rounded up to whole rows.
+    /// Returns the number of blocks that one command reads or writes where block `block` lies:
+    /// [`Bounds::piece_blocks`], rounded up to whole rows.
     pub(crate) fn piece_blocks_at(&self, block: u64) -> u64 {
         self.bounds.piece_blocks.next_multiple_of(self.store.row_blocks(block))
     }
@@ -379,8 +381,8 @@ impl Core {
         self.wait_unless_full(self.log.room()).await?
     }
 
-    /// Like [`Core::begin`], for an operation that makes a checkpoint smaller. It may use reserved room of the log if no
-    /// checkpoint can be taken.
+    /// Like [`Core::begin`], for an operation that makes the next checkpoint smaller, such as a deletion. If no
+    /// checkpoint can be taken, the operation may use the reserved room of the log ([`Log::has_room_to_free`]).
     pub(crate) async fn begin_to_free(&self) -> Result<(), FsError> {
         if self.is_read_only {
             return Err(FsError::ReadOnly);

@@ -15,6 +15,7 @@ use super::releases::Releases;
 use super::written::Written;
 use super::{Bounds, Core, Fs, Owner, Sabotage, sound};
 use crate::array::Data;
+use crate::block_run::BlockRun;
 use crate::device::Device;
 use crate::error::FsError;
 use crate::executor::{Cause, Executor, Mutex, Signal};
@@ -26,7 +27,7 @@ use crate::journal::log::{Replayed, frame_blocks_max, replay};
 use crate::journal::mirror::Mistake;
 use crate::journal::{Checksums, Log, Mirror};
 use crate::namespace::{Namespace, ROOT};
-use crate::store::{self, Run, Store};
+use crate::store::{self, Store};
 
 /// Options of a mount.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -302,7 +303,7 @@ fn check_format(members: &Members, options: &MountOptions) -> Result<(), FsError
 async fn store_on(data: &Data, superblock: &Superblock, options: &MountOptions) -> Result<Box<dyn Store>, FsError> {
     let zones = data.zones().await?;
     let zones = Some(&zones[..]).filter(|zones| !zones.is_empty());
-    let run = Run { start: superblock.data.0, blocks: superblock.data.1 };
+    let run = BlockRun { start: superblock.data.0, blocks: superblock.data.1 };
     store::make(&superblock.store, data, run, zones, |key| option(options, superblock, key))
 }
 

@@ -6,7 +6,8 @@
 use super::{Attr, Core, Fs};
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, ENTRY_BYTES, Inode, LIST_BYTES, NODE_BYTES};
-use crate::namespace::{FORMAT, Namespace, ROOT};
+use crate::format::file_type::FORMAT;
+use crate::namespace::{Namespace, ROOT};
 
 /// Upper bound of a file's link count.
 const LINKS_MAX: u32 = 65_000;

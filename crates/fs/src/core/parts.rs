@@ -27,15 +27,15 @@ use uuid::Uuid;
 
 use super::{Core, Fs, Sabotage};
 use crate::array::Data;
+use crate::block_run::BlockRun;
 use crate::device::area::{Area, Place};
 use crate::device::{BLOCK_BYTES, Device, Geometry};
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode};
+use crate::format::hot_part::{HotPart, PART_FIRST, room_on};
 use crate::format::hot_stamp::{HotStamp, STAMP_BLOCK};
 use crate::format::superblock::Superblock;
-use crate::hot::{HotPart, PART_FIRST, room_on};
 use crate::namespace::{Groups, HotPartRecord};
-use crate::store::Run;
 
 /// State of a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +70,7 @@ pub struct PartStatus {
 /// A part of the hot zone.
 struct Part {
     /// Blocks of the part, by their numbers in the hot zone.
-    run: Run,
+    run: BlockRun,
     drive: Cell<u8>,
     standing: Cell<Standing>,
     /// Generation of the part in the log.
@@ -122,7 +122,7 @@ impl HotParts {
                 (true, false) => Standing::Doubted,
             };
             parts.push(Part {
-                run: Run { start: first, blocks: made.blocks },
+                run: BlockRun { start: first, blocks: made.blocks },
                 drive: Cell::new(drive),
                 standing: Cell::new(standing),
                 recorded: Cell::new(generation),
@@ -142,7 +142,7 @@ impl HotParts {
 
     /// Returns the drives of doubted parts in which the metadata name copies. `is_named` returns whether they name one
     /// in a run.
-    pub(crate) fn doubted(&self, is_named: impl Fn(Run) -> bool) -> Vec<u8> {
+    pub(crate) fn doubted(&self, is_named: impl Fn(BlockRun) -> bool) -> Vec<u8> {
         let doubted = self.0.iter().filter(|part| part.standing.get() == Standing::Doubted && is_named(part.run));
         doubted.map(|part| part.drive.get()).collect()
     }

@@ -1,8 +1,8 @@
 //! Arithmetic on the pieces of a file: runs of its blocks, and the extents where they lie or will lie.
 
 use super::staged::{Block, Blocks};
+use crate::block_run::BlockRun;
 use crate::format::change::Extent;
-use crate::store::Run;
 
 /// Joins neighbouring blocks to runs. Returns the first block and the count of each run.
 pub(super) fn in_pieces(blocks: &[u32]) -> Vec<(u32, u32)> {
@@ -48,9 +48,9 @@ pub(super) fn take_first(pieces: &mut Vec<(u32, u32)>, blocks: u64) -> Vec<(u32,
 ///
 /// # Panics
 /// If `runs` have too few blocks.
-pub(super) fn place(pieces: &[(u32, u32)], runs: &[Run]) -> Vec<Extent> {
+pub(super) fn place(pieces: &[(u32, u32)], runs: &[BlockRun]) -> Vec<Extent> {
     let (mut extents, mut runs) = (Vec::new(), runs.iter().copied());
-    let mut run = Run { start: 0, blocks: 0 };
+    let mut run = BlockRun { start: 0, blocks: 0 };
     for &(mut at, mut left) in pieces {
         while left > 0 {
             if run.blocks == 0 {
@@ -60,7 +60,7 @@ pub(super) fn place(pieces: &[(u32, u32)], runs: &[Run]) -> Vec<Extent> {
             let blocks = u64::from(left).min(run.blocks) as u32;
             extents.push(Extent { at, blocks, start: run.start });
             (at, left) = (at + blocks, left - blocks);
-            run = Run { start: run.start + u64::from(blocks), blocks: run.blocks - u64::from(blocks) };
+            run = BlockRun { start: run.start + u64::from(blocks), blocks: run.blocks - u64::from(blocks) };
         }
     }
     extents
@@ -102,7 +102,7 @@ pub(super) fn joined(mut extents: Vec<Extent>, band_blocks: u64) -> Vec<Extent> 
 }
 
 /// Appends the parts of `run` that are in no extent of `kept` to `left`.
-pub(super) fn subtract(run: Run, kept: &[Extent], left: &mut Vec<Run>) {
+pub(super) fn subtract(run: BlockRun, kept: &[Extent], left: &mut Vec<BlockRun>) {
     let mut inside: Vec<(u64, u64)> = kept
         .iter()
         .map(|extent| (extent.start.max(run.start), (extent.start + u64::from(extent.blocks)).min(run.end())))
@@ -112,12 +112,12 @@ pub(super) fn subtract(run: Run, kept: &[Extent], left: &mut Vec<Run>) {
     let mut from = run.start;
     for (start, end) in inside {
         if start > from {
-            left.push(Run { start: from, blocks: start - from });
+            left.push(BlockRun { start: from, blocks: start - from });
         }
         from = from.max(end);
     }
     if from < run.end() {
-        left.push(Run { start: from, blocks: run.end() - from });
+        left.push(BlockRun { start: from, blocks: run.end() - from });
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn pieces_lie_one_after_the_other() {
-        let runs = [Run { start: 100, blocks: 3 }, Run { start: 200, blocks: 4 }];
+        let runs = [BlockRun { start: 100, blocks: 3 }, BlockRun { start: 200, blocks: 4 }];
         let extents = place(&[(0, 2), (7, 5)], &runs);
         let expected = [(0, 2, 100), (7, 1, 102), (8, 4, 200)];
         assert_eq!(extents, expected.map(|(at, blocks, start)| Extent { at, blocks, start }));
@@ -147,8 +147,8 @@ mod tests {
     fn what_is_kept_is_not_freed() {
         let extent = |start, blocks| Extent { at: 0, blocks, start };
         let mut left = Vec::new();
-        subtract(Run { start: 10, blocks: 10 }, &[extent(18, 9), extent(5, 7), extent(14, 1)], &mut left);
-        assert_eq!(left, [Run { start: 12, blocks: 2 }, Run { start: 15, blocks: 3 }]);
+        subtract(BlockRun { start: 10, blocks: 10 }, &[extent(18, 9), extent(5, 7), extent(14, 1)], &mut left);
+        assert_eq!(left, [BlockRun { start: 12, blocks: 2 }, BlockRun { start: 15, blocks: 3 }]);
     }
 
     #[test]

@@ -25,10 +25,11 @@ use std::rc::Rc;
 use super::pieces::{joined, place};
 use super::staged::{Blocks, Open, Staged};
 use super::{Core, Fs};
+use crate::block_run::BlockRun;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, EXTENT_BYTES, Extent, Inode, STRETCH_BYTES};
-use crate::store::{Reservation, Run};
+use crate::store::Reservation;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 
@@ -164,8 +165,8 @@ impl Core {
         };
         for (inode, extents) in all {
             let blocks = extents.iter().map(|extent| u64::from(extent.blocks)).sum();
-            let run = |extent: &Extent| Run { start: extent.start, blocks: u64::from(extent.blocks) };
-            let runs: Vec<Run> = extents.iter().map(run).collect();
+            let run = |extent: &Extent| BlockRun { start: extent.start, blocks: u64::from(extent.blocks) };
+            let runs: Vec<BlockRun> = extents.iter().map(run).collect();
             let mut held = Reservation::default();
             if self.store.keep(&mut held, blocks, &runs) {
                 self.preallocated.borrow_mut().insert(inode, held);

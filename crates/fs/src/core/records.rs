@@ -19,13 +19,14 @@ use std::rc::Rc;
 use super::cleaner::Pieces;
 use super::{Fs, Owner, Sabotage};
 use crate::array::Array;
+use crate::block_run::BlockRun;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode};
 use crate::format::record::{DirectoryRecord, FileRecord, Piece, RANGES_MAX, UNIT_BYTES, Unit, bytes_of};
 use crate::namespace::ROOT;
+use crate::store::RecordContext;
 use crate::store::log::REACH;
-use crate::store::{RecordContext, Run};
 
 /// Count of sequence numbers that the log reserves at once.
 const NUMBERS: u64 = 1 << 20;
@@ -222,11 +223,13 @@ impl Fs {
     }
 
     /// Returns the runs `live` of a group, each with the blocks behind it that may hold records of it.
-    pub(super) fn with_records(&self, array: &Array, group: u32, live: &[Run]) -> Vec<Run> {
+    pub(super) fn with_records(&self, array: &Array, group: u32, live: &[BlockRun]) -> Vec<BlockRun> {
         let (start, width) = (u64::from(group) * array.shape().stride(), array.layout(group).map_or(1, |it| it.width));
         let end = start + array.rows_readable(group) * u64::from(width);
-        let with =
-            |run: &Run| Run { start: run.start, blocks: (run.end() + REACH).min(end).max(run.end()) - run.start };
+        let with = |run: &BlockRun| BlockRun {
+            start: run.start,
+            blocks: (run.end() + REACH).min(end).max(run.end()) - run.start,
+        };
         live.iter().map(with).collect()
     }
 
@@ -287,15 +290,15 @@ impl Fs {
     }
 
     /// Returns the live runs near the end of a group that no unit of records there describes.
-    async fn unrecorded_in(&self, array: &Array, group: u32) -> Vec<Run> {
+    async fn unrecorded_in(&self, array: &Array, group: u32) -> Vec<BlockRun> {
         let stride = array.shape().stride();
         let Some(layout) = array.layout(group) else { return Vec::new() };
         let start = u64::from(group) * stride;
         let live = self.live_runs(start, stride);
-        let Some(end) = live.iter().map(Run::end).max() else { return Vec::new() };
+        let Some(end) = live.iter().map(BlockRun::end).max() else { return Vec::new() };
         let readable = u64::from(layout.width) * array.rows_readable(group);
         let (from, to) = (end.saturating_sub(REACH).max(start), (end + REACH).min(start + readable));
-        let mut told: Vec<Run> = Vec::new();
+        let mut told: Vec<BlockRun> = Vec::new();
         let mut next = from;
         while next < to {
             let count = self.0.bounds.piece_blocks.max(1).min(to - next);
@@ -304,7 +307,7 @@ impl Fs {
             for (number, block) in (next - start..).zip(bytes.chunks(BLOCK_BYTES)) {
                 let file_system = array.file_system().as_u128();
                 if let Some(unit) = Unit::decode(block, file_system, layout.sequence, number as u32) {
-                    let run = |run: &crate::format::record::RunRecord| Run {
+                    let run = |run: &crate::format::record::RunRecord| BlockRun {
                         start: start + u64::from(run.place),
                         blocks: run.sums.len() as u64,
                     };

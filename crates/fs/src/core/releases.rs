@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::store::Run;
+use crate::block_run::BlockRun;
 
 struct Release {
     record: u64,
     reads_before: u64,
-    runs: Vec<Run>,
+    runs: Vec<BlockRun>,
 }
 
 /// Queue of blocks to be freed.
@@ -33,7 +33,7 @@ impl Releases {
     }
 
     /// Queues `runs`, which record `record` frees.
-    pub(crate) fn add(&mut self, record: u64, runs: Vec<Run>) {
+    pub(crate) fn add(&mut self, record: u64, runs: Vec<BlockRun>) {
         if !runs.is_empty() {
             self.waiting.push_back(Release { record, reads_before: self.reads_begun, runs });
         }
@@ -56,7 +56,7 @@ impl Releases {
     }
 
     /// Removes and returns the next runs that may be freed, when records up to `durable` are durable.
-    pub(crate) fn next(&mut self, durable: u64) -> Option<Vec<Run>> {
+    pub(crate) fn next(&mut self, durable: u64) -> Option<Vec<BlockRun>> {
         let oldest_read = self.reading.first().copied().unwrap_or(u64::MAX);
         let first = self.waiting.front()?;
         if first.record > durable || first.reads_before >= oldest_read {
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn blocks_wait_for_their_record_and_for_reads_before_them() {
-        let run = |start| vec![Run { start, blocks: 1 }];
+        let run = |start| vec![BlockRun { start, blocks: 1 }];
         let mut releases = Releases::default();
         let early = releases.begin_read();
         releases.add(1, run(10));

@@ -20,14 +20,15 @@ use std::rc::Rc;
 use uuid::Uuid;
 
 use super::{Fs, Owner};
-use crate::array::{Array, DRIVES_MAX, Moving};
+use crate::array::{Array, Moving};
+use crate::block_run::BlockRun;
 use crate::device::{BLOCK_BYTES, Device};
 use crate::error::FsError;
 use crate::executor::{Cause, JoinHandle};
 use crate::format::change::{Change, GroupLayout};
+use crate::format::hot_part::HotPart;
+use crate::format::shape::DRIVES_MAX;
 use crate::format::superblock::{Member, Role};
-use crate::hot::HotPart;
-use crate::store::Run;
 
 /// Upper bound of the drive numbers that are used in the life of an array.
 const NUMBERS_MAX: usize = 250;
@@ -72,9 +73,9 @@ struct Reading {
     group: u32,
     layout: GroupLayout,
     start: u64,
-    live: Rc<Vec<Run>>,
+    live: Rc<Vec<BlockRun>>,
     /// The runs of `live`, each with the blocks behind it that may hold its records.
-    used: Rc<Vec<Run>>,
+    used: Rc<Vec<BlockRun>>,
     /// Number of rows to be read. `next` is the first row whose read has not begun.
     rows: u64,
     next: u64,
@@ -408,12 +409,12 @@ impl Fs {
     /// block of these rows is used.
     async fn rows(
         &self,
-        (live, used): (&[Run], &[Run]),
+        (live, used): (&[BlockRun], &[BlockRun]),
         start: u64,
         width: u64,
         (row, count): (u64, u64),
     ) -> Result<Vec<u8>, FsError> {
-        let run = Run { start: start + row * width, blocks: count * width };
+        let run = BlockRun { start: start + row * width, blocks: count * width };
         let is_used = used.iter().any(|other| other.start < run.end() && run.start < other.end());
         if !is_used {
             return Ok(vec![0; run.blocks as usize * BLOCK_BYTES]);
@@ -427,12 +428,12 @@ impl Fs {
     }
 
     /// Returns the runs of live blocks that begin among `blocks` blocks from `start` on.
-    pub(super) fn live_runs(&self, start: u64, blocks: u64) -> Vec<Run> {
+    pub(super) fn live_runs(&self, start: u64, blocks: u64) -> Vec<BlockRun> {
         let core = &self.0;
         let owners = core.owners.borrow();
         let run = |(start, owner): (&u64, &Owner)| {
             let extent = core.extent_at(*owner, *start)?;
-            Some(Run { start: *start, blocks: u64::from(extent.blocks) })
+            Some(BlockRun { start: *start, blocks: u64::from(extent.blocks) })
         };
         owners.range(start..start + blocks).filter_map(run).collect()
     }
@@ -455,5 +456,5 @@ fn check_fits(array: &Array, device: &Device, is_replacement: bool) -> Result<()
     if array.drives_now() >= DRIVES_MAX + usize::from(is_replacement) || array.drives() >= NUMBERS_MAX {
         return wrong(format!("the array has {} drives, and had {} in all", array.drives_now(), array.drives()));
     }
-    super::make::check_drive(device, array.shape().zone_blocks)
+    super::check_drive::check_drive(device, array.shape().zone_blocks)
 }

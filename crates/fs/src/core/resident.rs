@@ -27,12 +27,13 @@ use super::pieces::{joined, place};
 use super::staged::Open;
 use super::write_back::Work;
 use super::{Core, Fs, Sabotage};
+use crate::block_run::BlockRun;
 use crate::device::{BLOCK_BYTES, DeviceFault};
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode};
 use crate::hot::{Candidate, Hint, Keeping, Verdict};
 use crate::journal::checksums;
-use crate::store::{Reservation, Run};
+use crate::store::Reservation;
 
 /// Divisor of the store's size: a file is moved out only if this share (1/32) of the store stays free for writes.
 const SPARE_SHARE: u64 = 32;
@@ -134,7 +135,7 @@ impl Core {
 impl Fs {
     /// Allocates blocks of the hot zone for a file that is about to be written as a whole, if the file is to be stored
     /// only there.
-    pub(super) fn room_alone(&self, inode: Inode, work: &Work) -> Option<Vec<Run>> {
+    pub(super) fn room_alone(&self, inode: Inode, work: &Work) -> Option<Vec<BlockRun>> {
         let core = &self.0;
         if !work.is_whole || work.pieces.is_empty() || !core.may_be_alone() || core.is_checkpoint_full() {
             return None;
@@ -152,7 +153,7 @@ impl Fs {
         inode: Inode,
         open: &Rc<Open>,
         work: &Work,
-        runs: &[Run],
+        runs: &[BlockRun],
     ) -> Result<bool, FsError> {
         let core = &self.0;
         let extents = joined(self.shifted(place(&work.pieces, runs)), core.store.band_blocks());

@@ -18,10 +18,11 @@ use super::Fs;
 use super::cleaner::{Copied, Pieces};
 use super::data::RepairOutcome;
 use crate::array::Array;
+use crate::block_run::BlockRun;
 use crate::error::FsError;
 use crate::executor::Cause;
 use crate::format::change::{Extent, Inode};
-use crate::store::{Reservation, Run};
+use crate::store::Reservation;
 
 /// Number of attempts to copy a piece elsewhere when devices fail.
 const ATTEMPTS: u32 = 16;
@@ -119,12 +120,12 @@ impl Fs {
     }
 
     /// Reads the rows of a group. Returns the rows that are wrong or incomplete.
-    async fn scrub_group(&self, array: &Array, group: u32, scrubbed: &mut Scrubbed) -> Result<Vec<Run>, FsError> {
+    async fn scrub_group(&self, array: &Array, group: u32, scrubbed: &mut Scrubbed) -> Result<Vec<BlockRun>, FsError> {
         let Some(layout) = array.layout(group) else { return Ok(Vec::new()) };
         let (width, stride) = (u64::from(layout.width), array.shape().stride());
         let start = u64::from(group) * stride;
         let live = self.live_runs(start, stride);
-        let mut wrong: Vec<Run> = Vec::new();
+        let mut wrong: Vec<BlockRun> = Vec::new();
         for run in pieces_of_rows(&live, start, width, self.0.bounds.piece_blocks.max(1)) {
             scrubbed.rows += run.blocks / width;
             if self.look_at_rows(array, run, &live, None).await? == Verdict::Right {
@@ -132,7 +133,7 @@ impl Fs {
             }
             // Some row of this run is faulty; checking each shows which one.
             for row in (run.start..run.end()).step_by(width as usize) {
-                let row = Run { start: row, blocks: width };
+                let row = BlockRun { start: row, blocks: width };
                 let is_live = live.iter().any(|other| other.start < row.end() && row.start < other.end());
                 match self.look_at_rows(array, row, &live, Some(scrubbed)).await? {
                     Verdict::Wrong if is_live => scrubbed.wrong_rows += 1,
@@ -150,8 +151,8 @@ impl Fs {
     async fn look_at_rows(
         &self,
         array: &Array,
-        rows: Run,
-        live: &[Run],
+        rows: BlockRun,
+        live: &[BlockRun],
         scrubbed: Option<&mut Scrubbed>,
     ) -> Result<Verdict, FsError> {
         let is_live = |block: u64| live.iter().any(|run| (run.start..run.end()).contains(&block));
@@ -182,7 +183,7 @@ impl Fs {
     /// neither the drives nor parity provide.
     async fn look_at_blocks(&self, blocks: impl Iterator<Item = u64>, scrubbed: &mut Scrubbed) {
         for block in blocks {
-            let read = self.read_run_mended(Run { start: block, blocks: 1 }, true).await;
+            let read = self.read_run_mended(BlockRun { start: block, blocks: 1 }, true).await;
             let lost = |_| RepairOutcome { lost: vec![block], ..RepairOutcome::default() };
             self.note(read.map_or_else(lost, |(.., mended)| mended), scrubbed);
         }
@@ -203,7 +204,7 @@ impl Fs {
     }
 
     /// Copies the blocks of files in `rows` elsewhere, but for those in `lost`. Returns how many rows are empty then.
-    async fn move_rows_away(&self, rows: &[Run], lost: &[(Inode, u64)]) -> Result<u64, FsError> {
+    async fn move_rows_away(&self, rows: &[BlockRun], lost: &[(Inode, u64)]) -> Result<u64, FsError> {
         let lost: BTreeSet<(Inode, u64)> = lost.iter().copied().collect();
         let mut moved = 0;
         for row in rows {
@@ -214,7 +215,7 @@ impl Fs {
 
     /// Moves the extents of files out of one row, and returns whether the row is empty then. Each extent is moved by
     /// itself: an unreadable one, or one without room, does not stop the others.
-    async fn move_row_away(&self, row: Run, lost: &BTreeSet<(Inode, u64)>) -> Result<bool, FsError> {
+    async fn move_row_away(&self, row: BlockRun, lost: &BTreeSet<(Inode, u64)>) -> Result<bool, FsError> {
         for (inode, extent) in self.pieces_on(row).into_iter().flat_map(|piece| self.without_lost(piece, row, lost)) {
             match self.move_piece_or_again(&vec![(inode, extent)]).await {
                 Ok(()) | Err(FsError::Device(_) | FsError::NoSpace) => {}
@@ -226,7 +227,7 @@ impl Fs {
 
     /// Returns the parts of an extent that must be moved out of `row`: the whole extent if it has no lost blocks, else
     /// the parts in the row that are not lost. The parts become extents of their own.
-    fn without_lost(&self, (inode, extent): (Inode, Extent), row: Run, lost: &BTreeSet<(Inode, u64)>) -> Pieces {
+    fn without_lost(&self, (inode, extent): (Inode, Extent), row: BlockRun, lost: &BTreeSet<(Inode, u64)>) -> Pieces {
         let lost = lost.range((inode, u64::from(extent.at))..(inode, extent.end()));
         let lost: Vec<u32> = lost.map(|(_, block)| *block as u32).collect();
         if lost.is_empty() {
@@ -294,7 +295,7 @@ impl Fs {
     }
 
     /// Returns the extents of files that overlap `row`.
-    pub(super) fn pieces_on(&self, row: Run) -> Pieces {
+    pub(super) fn pieces_on(&self, row: BlockRun) -> Pieces {
         let core = &self.0;
         let owners = core.owners.borrow();
         let before = owners.range(..row.start).next_back();
@@ -320,15 +321,15 @@ fn next_group(array: &Array, seen: &BTreeSet<(u64, u32)>, up_to: u64) -> Option<
 
 /// Returns the rows with live blocks of a group that begins at block `start`, as runs of up to `rows_max` whole rows. A
 /// row has `width` blocks of data.
-fn pieces_of_rows(live: &[Run], start: u64, width: u64, rows_max: u64) -> Vec<Run> {
-    let mut pieces: Vec<Run> = Vec::new();
+fn pieces_of_rows(live: &[BlockRun], start: u64, width: u64, rows_max: u64) -> Vec<BlockRun> {
+    let mut pieces: Vec<BlockRun> = Vec::new();
     for run in live {
         let end = (run.end() - start).div_ceil(width);
         let behind = pieces.last().map_or(0, |last| (last.end() - start) / width);
         let mut row = ((run.start - start) / width).max(behind);
         while row < end {
             let rows = (end - row).min(rows_max);
-            pieces.push(Run { start: start + row * width, blocks: rows * width });
+            pieces.push(BlockRun { start: start + row * width, blocks: rows * width });
             row += rows;
         }
     }
@@ -341,7 +342,7 @@ mod tests {
 
     #[test]
     fn rows_with_something_live_are_looked_at_once() {
-        let run = |start, blocks| Run { start, blocks };
+        let run = |start, blocks| BlockRun { start, blocks };
         let live = [run(100, 4), run(105, 2), run(120, 9)];
         let rows = pieces_of_rows(&live, 100, 3, 2);
         assert_eq!(rows, [run(100, 6), run(106, 3), run(118, 6), run(124, 6)]);

@@ -3,12 +3,12 @@
 //!
 //! Numbers that are invalid by themselves are refused where they are decoded ([`crate::format`]).
 
-use crate::array::{DRIVES_MAX, zones_of};
 use crate::device::Geometry;
 use crate::error::FsError;
 use crate::format::change::Extent;
-use crate::format::check_superblock::{COUNT_END, COUNT_FAR};
-use crate::format::superblock::{Shape, Superblock};
+use crate::format::limits::{COUNT_END, COUNT_FAR};
+use crate::format::shape::{DRIVES_MAX, Shape, zones_of};
+use crate::format::superblock::Superblock;
 use crate::journal::checkpoint::Header;
 use crate::journal::checksums::STAMP_GENERATIONS;
 use crate::namespace::{Groups, Namespace};

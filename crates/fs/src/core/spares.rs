@@ -24,7 +24,7 @@ impl Fs {
         if array.shape().parity == 0 {
             return Err(FsError::NotSupported("a spare is for an array with parity, which can reconstruct a drive"));
         }
-        super::make::check_drive(device, array.shape().zone_blocks)?;
+        super::check_drive::check_drive(device, array.shape().zone_blocks)?;
         if !overwrite {
             super::make::refuse_used(device).await?;
         }

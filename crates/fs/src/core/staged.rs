@@ -179,7 +179,7 @@ pub(crate) struct Staged {
     pub modified_ns: i64,
     /// Reservation for the changed blocks.
     pub held: Reservation,
-    /// Blocks of the reservation that preallocated blocks of the file have lent.
+    /// Number of blocks of the reservation that were moved to it from the preallocated space of the file.
     pub lent: u64,
     /// Place in the order of staged files. The smallest is the oldest, and is written first.
     pub since: u64,
@@ -190,10 +190,10 @@ pub(crate) struct Staged {
     /// Sizes in whole blocks that the file had, in bytes, some distance apart. After a power cut the file may have one
     /// of them.
     pub whole_sizes: VecDeque<u64>,
-    /// Early writes of the changed blocks to the reserved room.
+    /// Early writes of the changed blocks to the reserved room ([`super::early_write`]).
     pub ahead: Ahead,
-    /// Whether the data continue behind data that were written meanwhile. If so, they are written by themselves, and the
-    /// file is not moved.
+    /// Whether write-behind writes the file in parts ([`super::write_behind`]), and these data are one of the parts. If
+    /// so, only these data are written, and the file is not moved as a whole.
     pub goes_on: bool,
     /// Whether a first portion is written, so that more of the file is stored than its recorded size covers.
     pub is_begun: bool,
@@ -228,7 +228,7 @@ impl Staged {
 pub(crate) struct Ahead {
     /// Block of the device where the first block of the file lies.
     pub start: u64,
-    /// Number of restarts. Writes that began before the last restart do not count.
+    /// Number of restarts. Writes that began before the last restart are ignored.
     pub generation: u64,
     /// Number of blocks whose write has begun.
     pub begun: usize,
@@ -266,16 +266,18 @@ pub(crate) struct Open {
     pub handles: Cell<u32>,
     /// Lock of the file, for one task at a time that changes the file or writes it back.
     pub gate: Mutex,
-    /// Lock of tasks that change the file, acquired after `gate`. A task that appends behind data that are being written
-    /// back holds only this lock.
+    /// Lock of tasks that change the file, acquired after `gate`. A task that appends behind data that are being
+    /// written back holds only this lock.
     pub appends: Mutex,
     /// Staged data, if there are any.
     pub staged: RefCell<Option<Staged>>,
-    /// Write-back in flight while the file is appended to. The data in `staged` continue behind it.
+    /// Data whose write-back is in flight while the program still appends. The data in `staged` follow in the file.
     pub in_flight: RefCell<Option<Staged>>,
-    /// Whether a task writes appended data back, or is about to.
+    /// Whether a write-behind task of the file runs ([`super::write_behind`]): it writes data to the device while the
+    /// program still appends.
     pub is_behind: Cell<bool>,
-    /// Whether that task makes early writes to the reserved room, so that appends may come meanwhile.
+    /// Whether the write-behind task now makes early writes ([`super::early_write`]): it writes blocks of `staged` to
+    /// the space reserved for the file. Appends to the file are allowed meanwhile.
     pub is_ahead: Cell<bool>,
     /// Number of times that staged data have been written.
     pub pushes: Cell<u64>,
@@ -334,7 +336,8 @@ impl Open {
         look(self.staged.borrow().as_ref().map(|staged| &staged.blocks), end)
     }
 
-    /// Returns whether a write at byte `offset` only appends behind the data that are being written.
+    /// Returns whether a write at byte `offset` only appends behind data that are being written, in a write-back or in
+    /// early writes.
     pub(crate) fn goes_on_at(&self, offset: u64) -> bool {
         let is_behind = |place: &RefCell<Option<Staged>>| place.borrow().as_ref().is_some_and(|it| offset >= it.size);
         is_behind(&self.in_flight) || (self.is_ahead.get() && is_behind(&self.staged))

@@ -9,13 +9,14 @@ use std::rc::Rc;
 use super::pieces::{in_pieces, joined, portion_end, without};
 use super::staged::{Block, Blocks, Open, Staged};
 use super::{Fs, Sabotage};
+use crate::block_run::BlockRun;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::executor::BoundedOrdered;
 use crate::format::change::{Change, Extent, Inode};
 use crate::format::record::FileRecord;
 use crate::journal::checksums;
-use crate::store::{Allocation, Run};
+use crate::store::Allocation;
 
 /// Number of attempts to write a file elsewhere when writes fail. A few drives of an array may fail that often before
 /// each of them counts as lost.
@@ -424,12 +425,12 @@ impl Fs {
         }
         drop(owners);
         self.0.note_alone(extents, &[]);
-        let run = |extent: &Extent| Run { start: extent.start, blocks: u64::from(extent.blocks) };
+        let run = |extent: &Extent| BlockRun { start: extent.start, blocks: u64::from(extent.blocks) };
         self.release(record, extents.iter().map(run).collect());
     }
 
     /// Frees `runs`, of the data or of the hot zone, once record `record` is durable and no read of them is in progress.
-    pub(super) fn release(&self, record: u64, runs: Vec<Run>) {
+    pub(super) fn release(&self, record: u64, runs: Vec<BlockRun>) {
         let core = &self.0;
         let record = if core.sabotage == Some(Sabotage::ReuseBeforeRecord) { 0 } else { record };
         core.releases.borrow_mut().add(record, runs);

@@ -6,9 +6,10 @@
 //!                 └── the next appends
 //! ```
 //!
-//! The file is written in parts and not moved as a whole, like a file larger than the cache. [`super::ahead`] writes
-//! files that must lie in one piece. Field `in_flight` of a file holds the data whose write-back is in flight, field
-//! `staged` those that follow.
+//! The file is written in parts and not moved as a whole, like a file larger than the cache. Files that must lie in one
+//! piece are written by [`super::early_write`]. Field `in_flight` of a file holds the data whose write-back is in
+//! flight (*leaving* in the diagram), field `staged` the data that were appended later. The gate is the file's lock
+//! `gate`.
 //!
 //! Invariants:
 //! 1. The data in flight end at a length in whole blocks that the file had. While they are in flight, the file changes

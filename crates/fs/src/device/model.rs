@@ -265,7 +265,8 @@ impl Model {
         Model { state: Rc::new(RefCell::new(state)), answers: VecDeque::new(), head: 0 }
     }
 
-    /// Starts to take snapshots of all `devices` after every write, flush, reset and finish of one of them.
+    /// Starts to record snapshots: after every write, flush, reset and finish of one of `devices`, a snapshot of each
+    /// device is taken.
     pub fn keep_snapshots(devices: &[Model]) {
         let recorder = Rc::new(Recorder { devices: devices.to_vec(), taken: RefCell::default() });
         devices.iter().for_each(|device| device.state.borrow_mut().recorder = Some(recorder.clone()));

@@ -2,11 +2,12 @@
 //! `crate::core` checks the numbers against other state, such as the number of blocks of the device.
 
 use super::change::{Attributes, Change, Extent, GENERATIONS_END, GroupLayout, Inode};
-use super::check_superblock::COUNT_END;
 use super::coding::Malformed;
-use crate::array::{DRIVES_MAX, PARITY_MAX};
+use super::file_type::is_file_type;
+use super::limits::COUNT_END;
+use super::name::{COOKIES_END, FIRST_COOKIE, is_name};
+use super::shape::{DRIVES_MAX, PARITY_MAX};
 use crate::device::BLOCK_BYTES;
-use crate::namespace::{COOKIES_END, FIRST_COOKIE, is_file_type, is_name};
 
 /// Maximum size of a file in bytes: its blocks are counted in 32 bits.
 pub const SIZE_MAX: u64 = (u32::MAX as u64) * BLOCK_BYTES as u64;
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
     use crate::format::change::ZoneOf;
     use crate::format::coding::{Decoder, Encoder};
-    use crate::namespace::REGULAR;
+    use crate::format::file_type::REGULAR;
 
     /// Returns whether the encoded change is decoded without an error.
     fn is_read(change: &Change) -> bool {

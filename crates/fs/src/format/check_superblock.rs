@@ -5,19 +5,13 @@
 //! The core checks superblocks against the devices, for instance against their sizes ([`crate::core`]).
 
 use super::coding::Malformed;
-use super::superblock::{Layout, MIRRORS_MAX, Member, Role, Shape, Superblock};
-use crate::array::{DRIVES_MAX, PARITY_MAX, zones_of};
+use super::limits::{COUNT_END, LOG_BLOCKS_MIN, PAGE_SUMS};
+use super::shape::{DRIVES_MAX, PARITY_MAX, Shape, zones_of};
+use super::superblock::{Layout, MIRRORS_MAX, Member, Role, Superblock};
 use crate::device::{Geometry, Kind};
-use crate::journal::checksums::PAGE_SUMS;
-use crate::journal::log;
 
-/// Maximum number of blocks of a device: its bytes are counted in 63 bits.
+/// Maximum number of blocks of a device. Every byte of such a device has an offset below 2⁶³.
 pub const DEVICE_BLOCKS_MAX: u64 = 1 << 51;
-/// Exclusive upper bound of every lifetime counter: generations, sequences, frames, checkpoints.
-pub const COUNT_END: u64 = 1 << 63;
-/// A store with a counter of this size or more is not mounted for writing, and its records in the data are ignored. So no counter
-/// reaches [`COUNT_END`].
-pub const COUNT_FAR: u64 = 1 << 62;
 /// The two superblocks, as first block and number of blocks of the metadata area.
 const LABELS: (u64, u64) = (0, 2);
 
@@ -97,7 +91,7 @@ fn check_layout(layout: &Layout) -> Result<(), Malformed> {
     let overlaps = used().zip(used().skip(1)).any(|(one, other)| one.0 + one.1 > other.0);
     let is_beyond = used().any(|(first, blocks)| first + blocks > place.blocks);
     let least = log.1.min(checkpoints[0].1).min(checkpoints[1].1);
-    if overlaps || is_beyond || least < log::BLOCKS_MIN || checkpoints[0].1 != checkpoints[1].1 {
+    if overlaps || is_beyond || least < LOG_BLOCKS_MIN || checkpoints[0].1 != checkpoints[1].1 {
         return wrong;
     }
     Ok(())

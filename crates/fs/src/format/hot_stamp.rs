@@ -11,8 +11,8 @@
 
 use uuid::Uuid;
 
-use super::check_superblock::COUNT_FAR;
 use super::coding::{Decoder, Malformed, seal, unseal};
+use super::limits::COUNT_FAR;
 
 const MAGIC: &[u8; 8] = b"imbrexht";
 const VERSION: u32 = 1;

@@ -21,8 +21,8 @@
 use std::rc::Rc;
 
 use super::change::Inode;
-use super::check_superblock::COUNT_FAR;
 use super::coding::{Decoder, Encoder, Malformed, checksum};
+use super::limits::COUNT_FAR;
 use crate::device::BLOCK_BYTES;
 
 const MAGIC: &[u8; 8] = b"imbrexrc";
@@ -155,8 +155,8 @@ impl DirectoryRecord {
         30 + self.name.len()
     }
 
-    /// Returns whether both records have equal parents, names, modes and owners. Inode numbers and sequences are not
-    /// compared.
+    /// Returns whether both records have equal parents, names, modes, owners and groups. Inode numbers and sequences
+    /// are not compared.
     pub fn says_the_same(&self, other: &DirectoryRecord) -> bool {
         let said = |it: &DirectoryRecord| (it.parent, it.mode, it.uid, it.gid);
         said(self) == said(other) && self.name == other.name
@@ -221,7 +221,7 @@ pub struct RunRecord {
     pub sums: Vec<u32>,
 }
 
-/// Unit that is being filled with entries.
+/// Unit (a block of records) that is being filled with entries.
 #[derive(Clone, Default, Debug)]
 pub struct Filling {
     entries: Encoder,
@@ -229,18 +229,19 @@ pub struct Filling {
 }
 
 impl Filling {
-    /// Returns the bytes of the entries so far.
+    /// Returns the number of bytes of the entries so far.
     pub fn bytes(&self) -> usize {
         self.entries.bytes.len()
     }
 
-    /// Adds the record of a directory.
+    /// Adds the record of a directory to the unit.
     pub fn add_directory(&mut self, directory: &DirectoryRecord) {
         directory.encode(&mut self.entries);
     }
 
-    /// Adds the records of `pieces`, which are stored one behind the other from block `place` of the group on. `sums`
-    /// has the checksums of their blocks.
+    /// Adds the records of `pieces` to the unit: the record of each file once, and a run record for each piece. The
+    /// blocks of the pieces lie one behind the other in the stripe group, from its block `place` on. `sums` has one
+    /// checksum for each of these blocks, in order.
     pub fn add(&mut self, pieces: &[Piece], place: u32, sums: &[u32]) {
         let mut told: Vec<(Rc<FileRecord>, u16)> = Vec::new();
         let (mut place, mut left) = (place, sums);
@@ -265,7 +266,9 @@ impl Filling {
 
     /// Returns the unit as a block, and continues with an empty unit.
     ///
-    /// # Panics Panics if the entries do not fit into a block.
+    /// # Panics
+    ///
+    /// If the entries do not fit into a block.
     pub fn seal(&mut self, file_system: u128, group_sequence: u64, place: u32) -> Vec<u8> {
         let entries = std::mem::take(self).entries.bytes;
         assert!(entries.len() <= UNIT_BYTES, "a unit of records of {} bytes", entries.len());

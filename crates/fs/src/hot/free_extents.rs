@@ -6,18 +6,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::store::Run;
+use crate::block_run::BlockRun;
 
 /// Blocks of a part of the zone, with its free runs.
 pub struct FreeExtents {
-    all: Run,
+    all: BlockRun,
     free: BTreeMap<u64, u64>,
     free_blocks: u64,
 }
 
 impl FreeExtents {
     /// Returns a part of the blocks `all`, all of them free.
-    pub fn new(all: Run) -> FreeExtents {
+    pub fn new(all: BlockRun) -> FreeExtents {
         let free = (all.blocks > 0).then_some((all.start, all.blocks)).into_iter().collect();
         FreeExtents { all, free, free_blocks: all.blocks }
     }
@@ -41,7 +41,7 @@ impl FreeExtents {
     ///
     /// # Errors
     /// The run is not in the part, or not free.
-    pub fn claim(&mut self, run: Run) -> Result<(), String> {
+    pub fn claim(&mut self, run: BlockRun) -> Result<(), String> {
         let words = || format!("blocks {} to {} of the hot zone", run.start, run.start.saturating_add(run.blocks));
         let end = run.start.checked_add(run.blocks).filter(|end| *end <= self.all.end());
         if run.blocks == 0 || run.start < self.all.start || end.is_none() {
@@ -66,7 +66,7 @@ impl FreeExtents {
 
     /// Takes `blocks`: from the first run that is long enough, or else from the longest runs. `None` if too few are
     /// free.
-    pub fn take(&mut self, blocks: u64) -> Option<Vec<Run>> {
+    pub fn take(&mut self, blocks: u64) -> Option<Vec<BlockRun>> {
         if blocks == 0 || blocks > self.free_blocks {
             return None;
         }
@@ -76,7 +76,7 @@ impl FreeExtents {
         while left > 0 {
             let longest = || self.free.iter().max_by_key(|(start, length)| (**length, std::cmp::Reverse(**start)));
             let start = whole.or_else(|| longest().map(|(start, _)| *start)).expect("so many are free");
-            let run = Run { start, blocks: self.free[&start].min(left) };
+            let run = BlockRun { start, blocks: self.free[&start].min(left) };
             self.claim(run).expect("it is free");
             left -= run.blocks;
             runs.push(run);
@@ -88,7 +88,7 @@ impl FreeExtents {
     ///
     /// # Panics
     /// Blocks of the run are free already.
-    pub fn free(&mut self, run: Run) {
+    pub fn free(&mut self, run: BlockRun) {
         let (mut start, mut blocks) = (run.start, run.blocks);
         if let Some((before, length)) = self.free.range(..run.end()).next_back().map(|(at, length)| (*at, *length)) {
             assert!(before + length <= run.start, "{run:?} of the hot zone is freed twice: invariant 2");
@@ -109,15 +109,15 @@ mod tests {
     use super::*;
     use rand_core::{RngCore, SeedableRng};
 
-    fn run(start: u64, blocks: u64) -> Run {
-        Run { start, blocks }
+    fn run(start: u64, blocks: u64) -> BlockRun {
+        BlockRun { start, blocks }
     }
 
     /// Compares the free blocks with one mark per block.
     #[test]
     fn what_is_taken_is_nobody_elses() {
         let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(5);
-        let (mut room, mut marks, mut held) = (FreeExtents::new(run(0, 50)), [false; 50], Vec::<Run>::new());
+        let (mut room, mut marks, mut held) = (FreeExtents::new(run(0, 50)), [false; 50], Vec::<BlockRun>::new());
         for _ in 0..5000 {
             let (wanted, is_free) = (1 + random.next_u64() % 9, random.next_u64() % 2 == 0);
             if is_free && !held.is_empty() {

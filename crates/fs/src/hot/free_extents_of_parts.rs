@@ -4,7 +4,7 @@
 //! Invariant: no block of a closed part is allocated. Blocks allocated earlier can still be freed.
 
 use super::free_extents::FreeExtents;
-use crate::store::Run;
+use crate::block_run::BlockRun;
 
 struct Part {
     room: FreeExtents,
@@ -21,7 +21,7 @@ impl FreeExtentsOfParts {
     pub fn new(blocks: &[u64]) -> FreeExtentsOfParts {
         let mut first = 0;
         let part = |blocks: &u64| {
-            let room = FreeExtents::new(Run { start: first, blocks: *blocks });
+            let room = FreeExtents::new(BlockRun { start: first, blocks: *blocks });
             first += blocks;
             Part { room, is_open: true }
         };
@@ -70,22 +70,22 @@ impl FreeExtentsOfParts {
     ///
     /// # Errors
     /// The run is not in one part, or not free.
-    pub fn claim(&mut self, run: Run) -> Result<(), String> {
+    pub fn claim(&mut self, run: BlockRun) -> Result<(), String> {
         let number = self.part_of(run.start);
         match self.parts.get_mut(number) {
             Some(part) => part.room.claim(run),
-            None => FreeExtents::new(Run { start: 0, blocks: 0 }).claim(run),
+            None => FreeExtents::new(BlockRun { start: 0, blocks: 0 }).claim(run),
         }
     }
 
     /// Takes `blocks` of the open part with the most free blocks; `None` if that has too few.
-    pub fn take(&mut self, blocks: u64) -> Option<Vec<Run>> {
+    pub fn take(&mut self, blocks: u64) -> Option<Vec<BlockRun>> {
         let (number, ..) = self.open().max_by_key(|(number, _, free)| (*free, std::cmp::Reverse(*number)))?;
         self.parts[number].room.take(blocks)
     }
 
     /// Frees a run.
-    pub fn free(&mut self, run: Run) {
+    pub fn free(&mut self, run: BlockRun) {
         let number = self.part_of(run.start);
         self.parts[number].room.free(run);
     }
@@ -95,8 +95,8 @@ impl FreeExtentsOfParts {
 mod tests {
     use super::*;
 
-    fn run(start: u64, blocks: u64) -> Run {
-        Run { start, blocks }
+    fn run(start: u64, blocks: u64) -> BlockRun {
+        BlockRun { start, blocks }
     }
 
     #[test]

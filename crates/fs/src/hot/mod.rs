@@ -30,9 +30,9 @@ use std::collections::BTreeSet;
 pub use self::free_extents::FreeExtents;
 pub use self::free_extents_of_parts::FreeExtentsOfParts;
 pub use self::heat::{ACCESS, ACCESS_UNITS, Heat};
-pub use self::split::{HotPart, PART_FIRST, room_on, split};
+pub use self::split::split;
+use crate::block_run::BlockRun;
 use crate::format::change::{Extent, Inode};
-use crate::store::Run;
 
 /// Divisor of the largest part: a file takes at most a quarter of it, unless the file is small.
 const SHARE: u64 = 4;
@@ -262,16 +262,16 @@ impl HotZone {
     /// # Errors
     /// The blocks are not in the zone, or are taken; the error says why.
     pub fn claim(&mut self, extent: &Extent) -> Result<(), String> {
-        self.rooms.claim(Run { start: extent.start, blocks: u64::from(extent.blocks) })
+        self.rooms.claim(BlockRun { start: extent.start, blocks: u64::from(extent.blocks) })
     }
 
     /// Takes `blocks` of one part, in as few runs as possible; `None` if no open part has so many free.
-    pub fn take(&mut self, blocks: u64) -> Option<Vec<Run>> {
+    pub fn take(&mut self, blocks: u64) -> Option<Vec<BlockRun>> {
         self.rooms.take(blocks)
     }
 
     /// Frees a run.
-    pub fn free(&mut self, run: Run) {
+    pub fn free(&mut self, run: BlockRun) {
         self.rooms.free(run);
     }
 

@@ -1,40 +1,7 @@
-//! Placement of the hot zone on the drives of an array: in the conventional zones of a drive, or on the outer part of a
-//! conventional disk, where its block numbers begin (Jin 2014 §II.D). The part of a drive is behind the superblocks and
-//! the part's stamp, so it uses the rest of the zone that holds those. Whole zones of the array begin behind the part.
+//! Division of the hot zone among the drives of an array. The part of a drive is in its conventional zones or on its
+//! outer blocks ([`HotPart`]).
 
-use crate::device::{Geometry, Kind};
-use crate::format::hot_stamp::STAMP_BLOCK;
-
-/// First block of a drive that a part can use for files.
-pub const PART_FIRST: u64 = STAMP_BLOCK + 1;
-/// Divisor of the blocks of a drive: it gives at most half of them.
-const SHARE: u64 = 2;
-
-/// Part of the hot zone that a drive was given when the file system was made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HotPart {
-    /// Number of the drive in the array.
-    pub drive: u8,
-    /// Blocks for files.
-    pub blocks: u64,
-}
-
-impl HotPart {
-    /// Returns the first zone of the drive behind the part.
-    pub fn first_zone_behind(&self, zone_blocks: u64) -> u32 {
-        u32::try_from((PART_FIRST + self.blocks).div_ceil(zone_blocks)).unwrap_or(u32::MAX)
-    }
-}
-
-/// Returns the number of blocks for files that a drive could give.
-pub fn room_on(geometry: &Geometry) -> u64 {
-    let anywhere = match geometry.kind {
-        Kind::Plain => geometry.blocks,
-        Kind::Zoned { zone_blocks, conventional, .. } => u64::from(conventional) * zone_blocks,
-        Kind::Caveat { .. } => 0,
-    };
-    anywhere.min(geometry.blocks / SHARE).saturating_sub(PART_FIRST)
-}
+use crate::format::hot_part::HotPart;
 
 /// Divides `blocks` evenly among the drives, as far as each has `rooms` for them. Drives that give none have no part.
 /// `None` if all drives together have too few.
@@ -66,15 +33,5 @@ mod tests {
         assert_eq!(shares(1, &[0, 9, 9]), Some(vec![(1, 1)]));
         assert_eq!(shares(24, &[10, 4, 10]), Some(vec![(0, 10), (1, 4), (2, 10)]), "all that there is");
         assert_eq!((shares(25, &[10, 4, 10]), shares(1, &[]), shares(1, &[0])), (None, None, None));
-    }
-
-    #[test]
-    fn a_drive_gives_its_conventional_zones_and_a_conventional_disk_its_outer_half() {
-        let zoned = |conventional| Kind::Zoned { zone_blocks: 8, zones: 10, conventional, active_max: None };
-        let room = |kind| room_on(&Geometry { blocks: 80, kind });
-        assert_eq!([room(zoned(0)), room(zoned(1)), room(zoned(2)), room(zoned(10))], [0, 5, 13, 37]);
-        assert_eq!([room(Kind::Plain), room(Kind::Caveat { isolation: 4, no_overlap: 1 })], [37, 0]);
-        let first = |blocks| HotPart { drive: 0, blocks }.first_zone_behind(8);
-        assert_eq!([first(1), first(5), first(6), first(13)], [1, 1, 2, 2]);
     }
 }

@@ -27,14 +27,13 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
+use crate::block_run::BlockRun;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::coding::checksum;
+use crate::format::limits::PAGE_SUMS;
 use crate::journal::mirror::Mirror;
-use crate::store::Run;
 
-/// Number of checksums in a page.
-pub const PAGE_SUMS: u64 = 1020;
 const HEAD_BYTES: usize = 16;
 /// Pages that one read of a scrub covers.
 const SCRUB_PAGES: u64 = 256;
@@ -146,12 +145,12 @@ impl Checksums {
 
     /// Sets the checksums of the blocks from `block` on.
     pub async fn set(&self, block: u64, sums: &[u32]) -> Result<(), FsError> {
-        self.set_within(Run { start: block, blocks: sums.len() as u64 }, block, sums).await
+        self.set_within(BlockRun { start: block, blocks: sums.len() as u64 }, block, sums).await
     }
 
     /// Like [`Checksums::set`], where `fresh` is a run that no file uses yet, so its old checksums are undefined. All
     /// checksums of `fresh` must be set, in order.
-    pub async fn set_within(&self, fresh: Run, block: u64, sums: &[u32]) -> Result<(), FsError> {
+    pub async fn set_within(&self, fresh: BlockRun, block: u64, sums: &[u32]) -> Result<(), FsError> {
         let (mut next, mut left) = (block, sums);
         while let Some((sum, rest)) = left.split_first() {
             let page = next / PAGE_SUMS;
@@ -191,7 +190,7 @@ impl Checksums {
     /// Reads every page of every copy of the metadata. Returns the number of pages that are damaged on some copy, or
     /// lack a write that affects blocks reported by `live`. If `repairs` is set, pages that differ are written with the
     /// next checkpoint, with the contents of the newest copy.
-    pub async fn scrub(&self, repairs: bool, live: impl Fn(Run) -> Vec<Run>) -> Result<u64, FsError> {
+    pub async fn scrub(&self, repairs: bool, live: impl Fn(BlockRun) -> Vec<BlockRun>) -> Result<u64, FsError> {
         let (mut next, mut damaged, mut different) = (0, 0, Vec::new());
         loop {
             // A page that was never written counts as intact.
@@ -234,7 +233,7 @@ impl Checksums {
         number: u64,
         each: &[Option<Vec<u8>>],
         found: &[Found],
-        live: &impl Fn(Run) -> Vec<Run>,
+        live: &impl Fn(BlockRun) -> Vec<BlockRun>,
     ) -> bool {
         let least = if self.tears.get() { Found::Torn } else { Found::Blank };
         if found.iter().any(|one| *one < least) {
@@ -244,7 +243,7 @@ impl Checksums {
         if self.pages.borrow().get(&number).is_some_and(|page| page.is_changed || page.writes > 0) {
             return false;
         }
-        let run = Run { start: number * PAGE_SUMS, blocks: PAGE_SUMS };
+        let run = BlockRun { start: number * PAGE_SUMS, blocks: PAGE_SUMS };
         let runs = live(run);
         let blocks = runs.iter().flat_map(|it| it.start.max(run.start)..it.end().min(run.end()));
         blocks.into_iter().any(|block| {

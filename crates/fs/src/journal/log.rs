@@ -24,8 +24,6 @@ const MAGIC: u32 = 0x676f_6c49; // "Ilog"
 const HEAD_BYTES: usize = 40;
 /// Bytes before the changes of a record.
 const RECORD_HEAD_BYTES: usize = 12;
-/// Smallest number of blocks of the ring.
-pub const BLOCKS_MIN: u64 = 16;
 /// Smallest number of frames that fit into the ring.
 const FRAMES_MIN: u64 = 8;
 /// Divisor of the ring: operations leave a quarter of it free for the commits that a checkpoint needs.
@@ -156,7 +154,7 @@ impl Log {
         self.state.borrow().pending_bytes
     }
 
-    /// Returns the number of frames written so far.
+    /// Returns the number of frames written since this log was opened, that is, since the mount.
     pub fn frames(&self) -> u64 {
         self.frames.get()
     }
@@ -202,8 +200,9 @@ impl Log {
         self.check()
     }
 
-    /// Returns whether more than an eighth of the ring is free. Up to there an operation that makes a checkpoint
-    /// smaller may use reserved blocks if no checkpoint can be taken.
+    /// Returns whether more than an eighth of the ring is free. If so, an operation that makes the next checkpoint
+    /// smaller, such as a deletion, may make records even if no checkpoint can be taken. It uses up to half of the
+    /// reserved quarter of the ring ([`Log::has_room_now`]).
     pub fn has_room_to_free(&self) -> bool {
         self.keeps_back(2 * KEPT_BACK)
     }

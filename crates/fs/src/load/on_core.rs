@@ -9,7 +9,8 @@ use crate::core::{Caller, Fs};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::Inode;
-use crate::namespace::{REGULAR, ROOT};
+use crate::format::file_type::REGULAR;
+use crate::namespace::ROOT;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use super::node::SYMLINK;
 use super::table::Table;
 use super::{Directory, Namespace, ROOT, bytes_of, list_bytes, stretch_bytes};
 use crate::format::change::Inode;
+use crate::format::file_type::{FORMAT, SYMLINK};
 
 /// Maximum number of findings that are described. Further findings are only counted.
 const TOLD: usize = 1000;
@@ -139,7 +139,7 @@ impl Namespace {
         if is_directory && !is_in_use && node.directory().is_some_and(|names| !names.is_empty()) {
             wrong.add(format!("directory {inode} has no name, and is not empty"));
         }
-        if (node.attributes.mode & super::FORMAT == SYMLINK) != node.target().is_some() {
+        if (node.attributes.mode & FORMAT == SYMLINK) != node.target().is_some() {
             wrong.add(format!("file {inode} has a target and is no symbolic link, or is one without a target"));
         }
         let has_contents = !node.extents.as_slice().is_empty() || !self.hot_copy(inode).is_empty();

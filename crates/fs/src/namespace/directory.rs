@@ -6,14 +6,7 @@ use std::hash::Hasher;
 use siphasher::sip::SipHasher13;
 
 use crate::format::change::Inode;
-
-/// First cookie of a name; `.` and `..` use those below.
-pub const FIRST_COOKIE: u64 = 16;
-/// Number of cookies that a name may have: its hash, and those that follow.
-pub const COOKIES_TRIED: u64 = 64;
-
-/// Exclusive upper bound of cookies: hashes have 62 bits.
-pub const COOKIES_END: u64 = (1 << 62) + COOKIES_TRIED;
+use crate::format::name::{COOKIES_TRIED, FIRST_COOKIE};
 
 /// A name in a directory.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -2,8 +2,9 @@
 //! an operation makes them and when the log is replayed.
 //!
 //! A directory is one ordered map from *cookie* to name. A cookie is a keyed hash of the name, stored with the name. If
-//! another name has that cookie, the new name gets one of the next, less than [`COOKIES_TRIED`] away. So a name keeps
-//! its cookie after a remount, `readdir` continues from a cookie, and lookup uses the same map.
+//! another name has that cookie, the new name gets one of the next, less than
+//! [`COOKIES_TRIED`](crate::format::name::COOKIES_TRIED) away. So a name keeps its cookie after a remount, `readdir`
+//! continues from a cookie, and lookup uses the same map.
 //!
 //! Invariants:
 //! 1. [`Namespace::self_check`]: the file of every name exists, every file has as many links as names, and the
@@ -20,25 +21,18 @@ mod table;
 
 use std::collections::BTreeMap;
 
-pub use self::directory::{COOKIES_END, COOKIES_TRIED, Directory, Entry, FIRST_COOKIE};
+pub use self::directory::{Directory, Entry};
 pub use self::groups::{DriveRecord, Groups, HotPartRecord};
-pub use self::node::{Extents, FORMAT, Node, REGULAR, is_file_type};
+pub use self::node::{Extents, Node};
 use self::numbers::Numbers;
 use self::table::Table;
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Extent, Inode};
 use crate::format::change::{ENTRY_BYTES, EXTENT_BYTES, GENERATIONS_BYTES, LIST_BYTES, NODE_BYTES, STRETCH_BYTES};
+use crate::format::name::NAME_BYTES_MAX;
 
 /// Inode number of the root directory.
 pub const ROOT: Inode = 1;
-/// Maximum length of a name in bytes.
-pub const NAME_BYTES_MAX: usize = 255;
-
-/// Returns whether these bytes are a valid name in a directory.
-pub fn is_name(name: &[u8]) -> bool {
-    let is_long = name.len() > NAME_BYTES_MAX;
-    !name.is_empty() && !is_long && name != b"." && name != b".." && !name.iter().any(|byte| matches!(byte, b'/' | 0))
-}
 
 /// The namespace, with the stripe groups and drives of the array.
 pub struct Namespace {

@@ -4,20 +4,7 @@ use std::collections::BTreeMap;
 
 use super::directory::Directory;
 use crate::format::change::{Attributes, Extent};
-
-/// Bits of a mode that hold the file type (`S_IFMT`).
-pub const FORMAT: u32 = 0o170_000;
-/// File type of a regular file (`S_IFREG`).
-pub const REGULAR: u32 = 0o100_000;
-const DIRECTORY: u32 = 0o040_000;
-pub(super) const SYMLINK: u32 = 0o120_000;
-
-/// Returns whether a mode has one of the seven file types.
-pub fn is_file_type(mode: u32) -> bool {
-    const OTHERS: [u32; 4] = [0o010_000, 0o020_000, 0o060_000, 0o140_000];
-    let kind = mode & FORMAT;
-    matches!(kind, REGULAR | DIRECTORY | SYMLINK) || OTHERS.contains(&kind)
-}
+use crate::format::file_type::{DIRECTORY, FORMAT, REGULAR, SYMLINK};
 
 /// Extents of a file. Most files have only one.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

@@ -7,15 +7,16 @@ use uuid::Uuid;
 
 use super::Salvaged;
 use super::replaced::{gone, leave_out};
-
+use super::zone::Zone;
+use crate::array::Array;
 use crate::array::zone_header::ZoneHeader;
-use crate::array::{Array, zones_of};
 use crate::core::look;
 use crate::core::made::{check_enough, check_groups, check_member, drives_of, has_checkpoint, parts};
 use crate::device::{Device, Geometry, ZoneCondition, ZoneState};
 use crate::error::FsError;
 use crate::format::change::{Change, GroupLayout, ZoneOf};
-use crate::format::superblock::{Role, Shape, Superblock};
+use crate::format::shape::{Shape, zones_of};
+use crate::format::superblock::{Role, Superblock};
 use crate::journal::mirror::Mirror;
 use crate::namespace::Namespace;
 
@@ -128,19 +129,6 @@ fn given(superblock: &Superblock, device: &Device) -> Given {
 
 fn own_role(superblock: &Superblock) -> Role {
     superblock.members[superblock.metadata_members()[0]].role
-}
-
-/// A zone with a header.
-pub(super) struct Zone {
-    /// Header of the zone.
-    pub header: ZoneHeader,
-    /// UUID of the drive with the zone.
-    pub uuid: Uuid,
-    zone: u32,
-    /// Number of blocks that are written.
-    pub written: u64,
-    /// Whether `written` is a write pointer of the drive. If not, `written` is the size of the zone.
-    pub has_pointer: bool,
 }
 
 /// Assembles the array from the given drives, with the groups of which enough zones were found. The other groups are

@@ -27,12 +27,14 @@ mod drives;
 mod replaced;
 mod scan;
 mod tree;
+mod zone;
 
 use std::collections::BTreeMap;
 
 use self::contents::Contents;
 use self::scan::Scan;
 use crate::array::{Array, Data};
+use crate::block_run::BlockRun;
 use crate::core::made::{blank, bytes_in_slot, erase, lay_out, refuse_used};
 use crate::device::Device;
 use crate::device::area::Place;
@@ -47,7 +49,7 @@ use crate::journal::checksums::STAMP_GENERATIONS;
 use crate::journal::log::LogPlace;
 use crate::journal::mirror::Mirror;
 use crate::namespace::Namespace;
-use crate::store::{self, Run};
+use crate::store;
 
 /// Pages of checksums in memory.
 const CHECKSUM_PAGES: usize = 4 << 10;
@@ -228,7 +230,7 @@ fn rebuild(
 fn check_options(superblock: &Superblock, array: &Array) -> Result<(), FsError> {
     let option = |key: &str| superblock.options.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone());
     Keeping::named(option(Keeping::OPTION).as_deref()).map_err(|reason| FsError::format("the hot zone", reason))?;
-    let run = Run { start: superblock.data.0, blocks: superblock.data.1 };
+    let run = BlockRun { start: superblock.data.0, blocks: superblock.data.1 };
     store::make(&superblock.store, &Data::Array(array.clone()), run, None, option).map(drop)
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use super::drives::Zone;
+use super::zone::Zone;
 
 /// Returns the numbers of the drives that were replaced, according to the headers of zones.
 pub(super) fn gone(zones: &[Zone]) -> BTreeSet<u8> {

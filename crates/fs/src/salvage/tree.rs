@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Contents, Everything, Flawed, Salvaged};
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Inode};
-use crate::namespace::{NAME_BYTES_MAX, Namespace, REGULAR, ROOT, is_name};
+use crate::format::file_type::REGULAR;
+use crate::format::name::{NAME_BYTES_MAX, is_name};
+use crate::namespace::{Namespace, ROOT};
 
 const DIRECTORY: u32 = 0o040_000;
 /// Permission bits that are recovered. The set-user-ID and set-group-ID bits are not, since nothing proves who wrote a

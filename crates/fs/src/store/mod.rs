@@ -23,27 +23,12 @@ pub mod strict_append;
 mod waiting;
 
 use crate::array::Data;
+use crate::block_run::BlockRun;
 use crate::device::{Kind, ZoneState};
 use crate::error::FsError;
 use crate::executor::Local;
 use crate::format::change::{Change, Extent};
 use crate::format::record::{DirectoryRecord, Piece};
-
-/// A run of blocks of the data device.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Run {
-    /// First block.
-    pub start: u64,
-    /// Number of blocks.
-    pub blocks: u64,
-}
-
-impl Run {
-    /// Returns the number of the block after the run.
-    pub fn end(&self) -> u64 {
-        self.start + self.blocks
-    }
-}
 
 /// The reservation of a file.
 #[derive(Default, Debug)]
@@ -51,7 +36,7 @@ pub struct Reservation {
     /// Number of blocks that the file may allocate.
     pub blocks: u64,
     /// The reserved blocks themselves, footers included. Empty if the store reserves only a number of blocks.
-    pub runs: Vec<Run>,
+    pub runs: Vec<BlockRun>,
 }
 
 /// An allocation: the blocks to which the data of a file are about to be written. Each run is written in order, from
@@ -59,9 +44,9 @@ pub struct Reservation {
 #[derive(PartialEq, Eq, Debug)]
 pub struct Allocation {
     /// Blocks for the data.
-    pub runs: Vec<Run>,
+    pub runs: Vec<BlockRun>,
     /// Blocks kept free until the data are written: the footers on a caveat disk.
-    pub kept: Vec<Run>,
+    pub kept: Vec<BlockRun>,
     /// Number of blocks after the data for the bytes that [`Store::records`] returns. One command writes both.
     pub record_blocks: u64,
     /// Number of record units in this allocation, and number of blocks that only the records need. Both are counted in
@@ -117,7 +102,7 @@ pub struct Victim {
     /// Number of the zone.
     pub zone: u32,
     /// Blocks of the zone.
-    pub run: Run,
+    pub run: BlockRun,
     /// Number of live blocks in the zone.
     pub live: u64,
 }
@@ -167,7 +152,7 @@ pub trait Store {
 
     /// Restores in the empty `held` a reservation from before the mount: `blocks`, and the blocks `runs` if the store
     /// reserves particular blocks. Returns false if `runs` are not free.
-    fn keep(&self, held: &mut Reservation, blocks: u64, runs: &[Run]) -> bool;
+    fn keep(&self, held: &mut Reservation, blocks: u64, runs: &[BlockRun]) -> bool;
 
     /// Returns whether a reservation names particular blocks. Then one allocation takes the whole reservation.
     fn reserves_places(&self) -> bool {
@@ -175,7 +160,7 @@ pub trait Store {
     }
 
     /// Returns the particular blocks of a reservation without their footers. Empty if the store reserves only numbers of blocks.
-    fn places(&self, held: &Reservation) -> Vec<Run> {
+    fn places(&self, held: &Reservation) -> Vec<BlockRun> {
         let _ = held;
         Vec::new()
     }
@@ -230,18 +215,18 @@ pub trait Store {
 
     /// Returns runs of data that have no records and cannot get any at their place. The caller must move them. Each run
     /// is returned once.
-    fn take_unrecorded(&self) -> Vec<Run> {
+    fn take_unrecorded(&self) -> Vec<BlockRun> {
         Vec::new()
     }
 
     /// Keeps the zones of these runs from being emptied until [`Store::unpin`]: their data are written, but no file
     /// refers to them yet.
-    fn pin(&self, runs: &[Run]) {
+    fn pin(&self, runs: &[BlockRun]) {
         let _ = runs;
     }
 
     /// Undoes one [`Store::pin`].
-    fn unpin(&self, runs: &[Run]) {
+    fn unpin(&self, runs: &[BlockRun]) {
         let _ = runs;
     }
 
@@ -259,7 +244,7 @@ pub trait Store {
     fn claimed(&self) {}
 
     /// Frees live blocks. No later journal record can make them live again.
-    fn free(&self, run: Run);
+    fn free(&self, run: BlockRun);
 
     /// Returns the space usage.
     fn usage(&self) -> Usage;
@@ -370,7 +355,7 @@ pub fn default_for(kind: &Kind) -> Option<&'static str> {
 pub fn make(
     name: &str,
     on: &Data,
-    data: Run,
+    data: BlockRun,
     zones: Option<&[ZoneState]>,
     option: impl Fn(&str) -> Option<String>,
 ) -> Result<Box<dyn Store>, FsError> {
@@ -421,7 +406,7 @@ mod tests {
             let clock = Executor::in_virtual_time();
             let device = Device::new(&clock, "drive", Box::new(Model::new(Geometry { blocks: 128, kind })));
             let zones = [ZoneState { written: 0, condition: ZoneCondition::Writable }; 8];
-            let data = Run { start: 16, blocks: 112 };
+            let data = BlockRun { start: 16, blocks: 112 };
             let store = make(name, &Data::Drive(device), data, Some(&zones), |_| None).expect("it fits the drive");
             let task = async move {
                 let mut held = [Reservation::default(), Reservation::default()];

@@ -6,7 +6,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::core::{Allocate, Caller, Fs, Rename, SetAttr, SetAttribute};
 use crate::error::FsError;
 use crate::format::change::Inode;
-use crate::namespace::{FORMAT, REGULAR, ROOT};
+use crate::format::file_type::{FORMAT, REGULAR};
+use crate::namespace::ROOT;
 
 /// An operation. Paths are names joined with `/`.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -183,7 +183,7 @@ fn nice_step(span: f64, count: f64) -> f64 {
 /// A tick of an axis.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Tick {
-    /// Position, between 0 and 1.
+    /// Position along the axis: 0 at the end with the lowest value, 1 at the end with the highest.
     pub place: f64,
     /// Label; empty for a small tick.
     pub label: String,

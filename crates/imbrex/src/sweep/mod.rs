@@ -20,7 +20,7 @@ pub mod page;
 pub mod row;
 pub mod run;
 pub mod spec;
-mod texts;
+pub(crate) mod texts;
 
 pub use dataset::Dataset;
 pub use grid::{Grid, Point, Task};

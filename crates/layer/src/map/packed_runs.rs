@@ -16,7 +16,7 @@
 //! 2. Lengths are stored minus one, because no run is empty.
 
 use super::prefetch::{prefetch, prefetch_all};
-use super::run_list::{ABSENT, ShortRun};
+use super::short_run::{ABSENT, ShortRun};
 
 /// Number of offsets that a search compares at once, after it has halved the array down to that number.
 const COMPARED: usize = 32;

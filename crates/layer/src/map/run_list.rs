@@ -8,49 +8,8 @@
 
 use super::packed_runs::PackedRuns;
 use super::prefetch::prefetch;
+use super::short_run::ShortRun;
 use crate::layer::PrefetchHint;
-
-/// The place of trimmed runs.
-pub const ABSENT: u32 = u32::MAX;
-
-/// A run of sectors or blocks of the unit, with its place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ShortRun {
-    /// First sector or block, counted from the start of the unit.
-    pub offset: u32,
-    /// Number of sectors or blocks.
-    pub length: u32,
-    /// Place of the first one, in the layer's own numbering; [`ABSENT`] if the run is trimmed.
-    pub place: u32,
-}
-
-impl ShortRun {
-    /// Returns one past the run's last offset within the unit.
-    pub fn end(&self) -> u32 {
-        self.offset + self.length
-    }
-
-    /// Returns whether the run is trimmed.
-    pub fn is_absent(&self) -> bool {
-        self.place == ABSENT
-    }
-
-    /// Returns the part of the run within `from..to`. The run must overlap that range.
-    pub fn clipped(&self, from: u32, to: u32) -> ShortRun {
-        let offset = self.offset.max(from);
-        let place = if self.is_absent() { ABSENT } else { self.place + (offset - self.offset) };
-        ShortRun { offset, length: self.end().min(to) - offset, place }
-    }
-
-    fn continues(&self, before: &ShortRun) -> bool {
-        let place_continues = match (before.is_absent(), self.is_absent()) {
-            (true, true) => true,
-            (false, false) => before.place + before.length == self.place,
-            (true, false) | (false, true) => false,
-        };
-        place_continues && before.end() == self.offset
-    }
-}
 
 /// The runs of one unit.
 #[derive(Clone, Debug)]
@@ -193,6 +152,7 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::super::short_run::ABSENT;
     use super::*;
 
     const UNIT: usize = 48;

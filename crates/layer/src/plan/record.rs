@@ -121,14 +121,14 @@ macro_rules! number_words {
 
 number_words!(Lba, Pba, Sectors);
 
-/// The words of a note while its fields are decoded in order.
+/// Decoder of a note: returns its words (numbers of 64 bits) in order, each as a field of the record.
 pub struct Words<'a> {
     note: &'a Note,
     taken: usize,
 }
 
 impl<'a> Words<'a> {
-    /// Returns the words of `note`, beginning with the first.
+    /// Returns a decoder of `note` that begins with the first word.
     pub fn of(note: &'a Note) -> Words<'a> {
         Words { note, taken: 0 }
     }
@@ -149,7 +149,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Returns the error for a note whose tag `owner` does not have.
+/// Returns the error for a note whose tag is none of `known`, the kinds of record of the layer `owner`.
 pub fn unknown_tag(note: &Note, owner: &str, known: &[RecordInfo]) -> ReplayError {
     let tags: Vec<String> = known.iter().map(|info| format!("#{}", info.tag)).collect();
     note.refuse(format!("{owner} has no record #{}; it has {}", note.tag, tags.join(", ")))

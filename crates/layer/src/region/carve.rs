@@ -9,9 +9,17 @@
 use imbrex_disk::{Disk, Extent, Pba, Sectors};
 
 use super::footprint::Footprints;
-use super::regions::RegionSize;
 use super::rows::Rows;
 use crate::map::run_map::RunMap;
+
+/// The size of regions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RegionSize {
+    /// A number of sectors.
+    Sectors(Sectors),
+    /// A number of whole tracks, in the order of their PBAs.
+    Tracks(u32),
+}
 
 /// The state of laying out one disk.
 pub(super) struct Carver<'a> {

@@ -13,5 +13,6 @@ mod regions;
 pub mod rewrite;
 mod rows;
 
+pub use carve::RegionSize;
 pub use footprint::alike_tracks;
-pub use regions::{Position, REGION_SIZE, REGION_TRACKS, RegionOffset, RegionSize, Regions, check_count};
+pub use regions::{Position, REGION_SIZE, REGION_TRACKS, RegionOffset, Regions, check_count};

@@ -13,7 +13,7 @@
 
 use imbrex_disk::{Disk, Extent, Lba, Pba, Sectors};
 
-use super::carve::Carver;
+use super::carve::{Carver, RegionSize};
 use super::footprint::Footprints;
 use super::rows::{Guesses, Row, Rows};
 use crate::context::Context;
@@ -47,15 +47,6 @@ pub fn check_count(disk: &Disk, key: &str, sectors: Sectors) -> Result<(), Confi
     }
     let bytes = sectors.0 * u64::from(disk.sector_bytes);
     Err(ConfigError(format!("{key}={bytes} cuts this disk into {count}, more than {REGIONS_MAX}: make it larger")))
-}
-
-/// The size of regions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RegionSize {
-    /// A number of sectors.
-    Sectors(Sectors),
-    /// A number of whole tracks, in the order of their PBAs.
-    Tracks(u32),
 }
 
 /// The radial position of a block of regions on the disk.

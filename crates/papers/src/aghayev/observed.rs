@@ -89,7 +89,7 @@ impl Dice {
 pub(crate) struct Served {
     /// Record of the request: its command and times.
     pub io: IoRecord,
-    /// First step of the request's plan that touched a medium.
+    /// First read or write in the plan of the request, on the platters or in flash; `None` if the plan has none.
     pub step: Option<Step>,
 }
 
@@ -105,7 +105,7 @@ impl Served {
 pub(crate) struct Background {
     /// Time at which the phase began.
     pub start: SimTime,
-    /// First step of the phase that touched a medium.
+    /// First read or write of the phase, on the platters or in flash.
     pub step: Step,
 }
 

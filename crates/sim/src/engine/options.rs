@@ -34,7 +34,8 @@ pub struct Options {
     pub warmup_requests: u64,
     /// Width of the windows in which completions are counted.
     pub window: SimDuration,
-    /// Whether the integrity map checks, after each plan, that every live sector is still intact.
+    /// Whether the integrity map checks after each plan that every live sector is still intact. A plan is the list of
+    /// reads and writes that the layer makes for a request or for background work.
     pub check: bool,
 }
 

@@ -14,7 +14,6 @@ use imbrex_fs::load::bench::timeline::{Pace, State};
 
 use super::BenchOutput;
 use super::document::Stretch;
-use super::page::in_words;
 
 const SIZE: (f64, f64) = (580.0, 330.0);
 
@@ -24,6 +23,15 @@ pub(super) const NO_CLEANING: &str = "Nothing was cleaned.";
 /// Returns whether zones were cleaned.
 pub(super) fn has_cleaning(ran: &BenchOutput) -> bool {
     ran.stretches().iter().any(|stretch| stretch.grew(|state| state.zones_cleaned + state.blocks_cleaned) > Some(0))
+}
+
+/// Returns the name of a cause of device work on the page.
+pub(super) fn in_words(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Data => "files",
+        Cause::Hot => "hot copies",
+        other => other.name(),
+    }
 }
 
 /// Function that returns a value of a part of the run, if it is known.

@@ -13,7 +13,7 @@ use imbrex_fs::executor::Cause;
 use imbrex_fs::load::bench::{Figures, Kind, Phase};
 use serde_json::Value;
 
-use super::charts::{NO_CLEANING, all, has_cleaning};
+use super::charts::{NO_CLEANING, all, has_cleaning, in_words};
 use super::table::rate;
 use super::{BenchOutput, OnDevices, Used};
 
@@ -193,15 +193,6 @@ fn without_time(on_devices: &OnDevices) -> String {
          <code>imbrex drive create FILE --drive flash-2010</code> makes it, has one.</p>",
         names.join(", ")
     )
-}
-
-/// Returns the name of a cause of device work on the page.
-pub(super) fn in_words(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Data => "files",
-        Cause::Hot => "hot copies",
-        other => other.name(),
-    }
 }
 
 /// Returns the section with everything needed to repeat the run.

@@ -23,16 +23,16 @@ use crate::{Executor, Fs};
 /// Number of buckets for each power of two. So a quantile is exact to a sixteenth.
 const BUCKETS_PER_POWER: u32 = 16;
 
-/// Durations of the operations of one kind in a window.
+/// Number, bytes and durations of the operations of one kind that ended in a window.
 #[derive(Clone, Default, Debug)]
 pub struct Pace {
-    /// Number of operations.
+    /// Number of these operations.
     pub count: u64,
-    /// Number of bytes read or written.
+    /// Number of bytes that these operations read or wrote.
     pub bytes: u64,
-    /// Sum of the durations.
+    /// Sum of their durations, in nanoseconds.
     pub sum_ns: u64,
-    /// Longest duration.
+    /// Longest of their durations, in nanoseconds.
     pub max_ns: u64,
     /// Number of operations by bucket of their duration ([`bucket_of`]).
     buckets: BTreeMap<u32, u64>,
@@ -61,7 +61,7 @@ impl Pace {
         *self.buckets.entry(bucket_of(done.took_ns)).or_default() += 1;
     }
 
-    /// Adds the operations of `other`.
+    /// Adds the operations of `other`, which ended in another window.
     pub fn add(&mut self, other: &Pace) {
         self.count += other.count;
         self.bytes += other.bytes;
@@ -70,13 +70,13 @@ impl Pace {
         other.buckets.iter().for_each(|(bucket, count)| *self.buckets.entry(*bucket).or_default() += count);
     }
 
-    /// Returns the mean duration, rounded down; 0 if there were no operations.
+    /// Returns the mean duration in nanoseconds, rounded down; 0 if there were no operations.
     pub fn mean_ns(&self) -> u64 {
         self.sum_ns / self.count.max(1)
     }
 
-    /// Returns the duration that a share `quantile` of the operations did not exceed. The result is never too small,
-    /// and at most a sixteenth too large.
+    /// Returns the duration in nanoseconds that a share `quantile` of the operations did not exceed. The result is
+    /// never too small, and at most a sixteenth too large.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         let wanted = ((quantile.min(1.0) * self.count as f64).ceil() as u64).max(1);
         let mut so_far = 0;
@@ -131,12 +131,12 @@ impl State {
     }
 }
 
-/// A part of a run.
+/// Window of a run, or several windows merged into one.
 #[derive(Clone, Default, Debug)]
 pub struct Row {
-    /// Beginning of the row, since the beginning of the run.
+    /// Beginning of the row, in nanoseconds since the beginning of the run.
     pub begin_ns: u64,
-    /// End of the row, since the beginning of the run.
+    /// End of the row, in nanoseconds since the beginning of the run.
     pub end_ns: u64,
     /// Operations that ended in the row, by kind.
     pub done: BTreeMap<Kind, Pace>,
@@ -158,7 +158,7 @@ impl Row {
 /// Resolution of a timeline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grain {
-    /// Width of the first windows.
+    /// Width of the first windows, in nanoseconds.
     pub first_ns: u64,
     /// Maximum number of windows; at least two.
     pub windows_max: usize,

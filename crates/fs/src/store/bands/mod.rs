@@ -5,9 +5,10 @@
 pub mod policy;
 
 pub use self::policy::{ALL as POLICIES, Policy};
-use crate::array::PARITY_MAX;
+use crate::block_run::BlockRun;
 use crate::device::{ZoneCondition, ZoneState};
-use crate::store::{Run, Victim};
+use crate::format::shape::PARITY_MAX;
+use crate::store::Victim;
 
 /// A band: a zone or a stripe group, written from its start to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -160,7 +161,7 @@ impl Bands {
     /// Allocates `total` blocks of band `number`, of which the first `blocks` are data, for the cleaner or for a
     /// writer. The band stays allocated to this writer until this append and all later ones by [`Bands::take_behind`]
     /// are committed or aborted.
-    pub fn take_from(&mut self, number: u32, (blocks, total): (u64, u64), for_cleaner: bool) -> Run {
+    pub fn take_from(&mut self, number: u32, (blocks, total): (u64, u64), for_cleaner: bool) -> BlockRun {
         let band = &mut self.bands[(number - self.first) as usize];
         assert!(total <= band.room(), "{total} blocks of band {number}: {band:?}");
         band.is_for_cleaner |= for_cleaner;
@@ -168,17 +169,17 @@ impl Bands {
     }
 
     /// Like [`Bands::take_from`], but for the present writer of the band, after its appends in flight.
-    pub fn take_behind(&mut self, number: u32, (blocks, total): (u64, u64)) -> Run {
+    pub fn take_behind(&mut self, number: u32, (blocks, total): (u64, u64)) -> BlockRun {
         let band = self.band(number);
         assert!(total <= band.room_behind(), "{total} blocks more of band {number}: {band:?}");
         self.append_to(number, (blocks, total))
     }
 
-    fn append_to(&mut self, number: u32, (blocks, total): (u64, u64)) -> Run {
+    fn append_to(&mut self, number: u32, (blocks, total): (u64, u64)) -> BlockRun {
         self.takes += 1;
         let (takes, start) = (self.takes, u64::from(number) * self.band_blocks);
         let band = &mut self.bands[(number - self.first) as usize];
-        let run = Run { start: start + band.written, blocks };
+        let run = BlockRun { start: start + band.written, blocks };
         assert!(total > 0 && blocks <= total, "{blocks} of {total} blocks of band {number}: {band:?}");
         (band.is_leased, band.appends, band.age) = (true, band.appends + 1, takes);
         band.written += total;
@@ -205,7 +206,7 @@ impl Bands {
     }
 
     /// Keeps the bands of these runs from being emptied until [`Bands::unpin`].
-    pub fn pin(&mut self, runs: &[Run]) {
+    pub fn pin(&mut self, runs: &[BlockRun]) {
         for run in runs {
             let index = self.index(run);
             self.bands[index].pins += 1;
@@ -213,7 +214,7 @@ impl Bands {
     }
 
     /// Undoes one [`Bands::pin`].
-    pub fn unpin(&mut self, runs: &[Run]) {
+    pub fn unpin(&mut self, runs: &[BlockRun]) {
         for run in runs {
             let index = self.index(run);
             self.bands[index].pins -= 1;
@@ -302,7 +303,7 @@ impl Bands {
     /// Allocates `blocks` at the write pointers of bands, and leaves `spare` empty bands. The bands stay allocated
     /// until the runs are committed or aborted. Returns `None`, and allocates nothing, if there is not enough space for
     /// all `blocks`.
-    pub fn take(&mut self, blocks: u64, spare: u32) -> Option<Vec<Run>> {
+    pub fn take(&mut self, blocks: u64, spare: u32) -> Option<Vec<BlockRun>> {
         let chosen = self.choose(blocks, spare)?;
         self.takes += 1;
         let mut runs = Vec::with_capacity(chosen.len());
@@ -312,7 +313,7 @@ impl Bands {
             (band.is_leased, band.appends, band.age) = (true, band.appends + 1, self.takes);
             band.written += count;
             band.live += count;
-            runs.push(Run { start, blocks: count });
+            runs.push(BlockRun { start, blocks: count });
         }
         Some(runs)
     }
@@ -359,12 +360,12 @@ impl Bands {
         (left == 0).then_some(chosen)
     }
 
-    fn index(&self, run: &Run) -> usize {
+    fn index(&self, run: &BlockRun) -> usize {
         (run.start / self.band_blocks) as usize - self.first as usize
     }
 
     /// Commits the appends of these runs after their writes succeeded.
-    pub fn commit(&mut self, runs: &[Run]) {
+    pub fn commit(&mut self, runs: &[BlockRun]) {
         for run in runs {
             let index = self.index(run);
             self.bands[index].end_append();
@@ -372,7 +373,7 @@ impl Bands {
     }
 
     /// Aborts the appends of these runs after a failed write: their blocks are dead, and `zones` gives the new write pointers.
-    pub fn abort(&mut self, runs: &[Run], zones: Option<&[ZoneState]>) {
+    pub fn abort(&mut self, runs: &[BlockRun], zones: Option<&[ZoneState]>) {
         for run in runs {
             let index = self.index(run);
             let zone = zones.and_then(|zones| zones.get(self.first as usize + index));
@@ -391,7 +392,7 @@ impl Bands {
     /// # Errors
     ///
     /// The reason why the run cannot be live.
-    pub fn claim(&mut self, run: Run) -> Result<(), String> {
+    pub fn claim(&mut self, run: BlockRun) -> Result<(), String> {
         let (first, end) = (run.start / self.band_blocks, run.end().div_ceil(self.band_blocks));
         let places = u64::from(self.first)..u64::from(self.first) + self.bands.len() as u64;
         if end != first + 1 || !places.contains(&first) || run.blocks == 0 {
@@ -423,7 +424,7 @@ impl Bands {
     }
 
     /// Marks a live run as dead.
-    pub fn free(&mut self, run: Run) {
+    pub fn free(&mut self, run: BlockRun) {
         let index = self.index(&run);
         assert!(self.bands[index].live >= run.blocks, "{run:?} is freed twice: invariant 3 of stores");
         self.bands[index].live -= run.blocks;
@@ -434,7 +435,7 @@ impl Bands {
         let start = u64::from(zone) * self.band_blocks;
         let band = &mut self.bands[(zone - self.first) as usize];
         band.is_leased = true;
-        Victim { zone, run: Run { start, blocks: band.written }, live: band.live }
+        Victim { zone, run: BlockRun { start, blocks: band.written }, live: band.live }
     }
 
     /// Counts a failed attempt to empty band `zone` ([`Band::is_put_off`]).

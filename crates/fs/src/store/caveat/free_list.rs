@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::Run;
+use crate::block_run::BlockRun;
 
 /// Number of blocks in 1 MiB, where the second class begins.
 const CLASS_BLOCKS: u64 = 256;
@@ -24,27 +24,27 @@ pub(super) fn class_of(blocks: u64) -> u32 {
 
 impl FreeList {
     /// Returns all runs in order of address.
-    pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
-        self.by_address.iter().map(|(start, blocks)| Run { start: *start, blocks: *blocks })
+    pub fn runs(&self) -> impl Iterator<Item = BlockRun> + '_ {
+        self.by_address.iter().map(|(start, blocks)| BlockRun { start: *start, blocks: *blocks })
     }
 
     /// Returns the runs that end behind `block`, in order of address.
-    pub fn runs_from(&self, block: u64) -> impl Iterator<Item = Run> + '_ {
+    pub fn runs_from(&self, block: u64) -> impl Iterator<Item = BlockRun> + '_ {
         let around = self.by_address.range(..block).next_back().filter(|(start, blocks)| *start + *blocks > block);
         let first = around.map_or(block, |(start, _)| *start);
-        self.by_address.range(first..).map(|(start, blocks)| Run { start: *start, blocks: *blocks })
+        self.by_address.range(first..).map(|(start, blocks)| BlockRun { start: *start, blocks: *blocks })
     }
 
     /// Returns the longest run of class `class`.
-    pub fn last_of_class(&self, class: u32) -> Option<Run> {
+    pub fn last_of_class(&self, class: u32) -> Option<BlockRun> {
         let (_, blocks, start) = self.by_size.range((class, 0, 0)..(class + 1, 0, 0)).next_back()?;
-        Some(Run { start: *start, blocks: *blocks })
+        Some(BlockRun { start: *start, blocks: *blocks })
     }
 
     /// Returns the shortest run of at least `blocks`.
-    pub fn smallest(&self, blocks: u64) -> Option<Run> {
+    pub fn smallest(&self, blocks: u64) -> Option<BlockRun> {
         let (_, blocks, start) = self.by_size.range((class_of(blocks), blocks, 0)..).next()?;
-        Some(Run { start: *start, blocks: *blocks })
+        Some(BlockRun { start: *start, blocks: *blocks })
     }
 
     /// Returns the length of the longest run, in blocks.
@@ -53,30 +53,30 @@ impl FreeList {
     }
 
     /// Returns whether all of `run` is free.
-    pub fn contains(&self, run: Run) -> bool {
+    pub fn contains(&self, run: BlockRun) -> bool {
         self.around(run.start).is_some_and(|free| run.end() <= free.end())
     }
 
     /// Returns the free run that contains `block`.
-    fn around(&self, block: u64) -> Option<Run> {
+    fn around(&self, block: u64) -> Option<BlockRun> {
         let (start, blocks) = self.by_address.range(..=block).next_back()?;
-        (block < start + blocks).then_some(Run { start: *start, blocks: *blocks })
+        (block < start + blocks).then_some(BlockRun { start: *start, blocks: *blocks })
     }
 
-    fn add(&mut self, run: Run) {
+    fn add(&mut self, run: BlockRun) {
         if run.blocks > 0 {
             self.by_address.insert(run.start, run.blocks);
             self.by_size.insert((class_of(run.blocks), run.blocks, run.start));
         }
     }
 
-    fn drop_run(&mut self, run: Run) {
+    fn drop_run(&mut self, run: BlockRun) {
         self.by_address.remove(&run.start);
         self.by_size.remove(&(class_of(run.blocks), run.blocks, run.start));
     }
 
     /// Adds `run`, merged with adjacent free runs.
-    pub fn insert(&mut self, run: Run) {
+    pub fn insert(&mut self, run: BlockRun) {
         if run.blocks == 0 {
             return;
         }
@@ -85,16 +85,19 @@ impl FreeList {
             .by_address
             .range(..run.start)
             .next_back()
-            .map(|(start, blocks)| Run { start: *start, blocks: *blocks });
+            .map(|(start, blocks)| BlockRun { start: *start, blocks: *blocks });
         if let Some(before) = before {
             assert!(before.end() <= run.start, "{run:?} is put in, and {before:?} is free already");
             if before.end() == run.start {
                 self.drop_run(before);
-                joined = Run { start: before.start, blocks: before.blocks + run.blocks };
+                joined = BlockRun { start: before.start, blocks: before.blocks + run.blocks };
             }
         }
-        let behind =
-            self.by_address.range(run.start..).next().map(|(start, blocks)| Run { start: *start, blocks: *blocks });
+        let behind = self
+            .by_address
+            .range(run.start..)
+            .next()
+            .map(|(start, blocks)| BlockRun { start: *start, blocks: *blocks });
         if let Some(behind) = behind {
             assert!(run.end() <= behind.start, "{run:?} is put in, and {behind:?} is free already");
             if behind.start == run.end() {
@@ -106,15 +109,15 @@ impl FreeList {
     }
 
     /// Removes `run` from the free run that contains it.
-    pub fn remove(&mut self, run: Run) {
+    pub fn remove(&mut self, run: BlockRun) {
         if run.blocks == 0 {
             return;
         }
         let around = self.around(run.start).filter(|free| run.end() <= free.end());
         let Some(around) = around else { panic!("{run:?} is taken, and is not all free: invariant 1") };
         self.drop_run(around);
-        self.add(Run { start: around.start, blocks: run.start - around.start });
-        self.add(Run { start: run.end(), blocks: around.end() - run.end() });
+        self.add(BlockRun { start: around.start, blocks: run.start - around.start });
+        self.add(BlockRun { start: run.end(), blocks: around.end() - run.end() });
     }
 }
 
@@ -129,9 +132,9 @@ mod tests {
         #[test]
         fn it_is_what_a_bitmap_says(steps in proptest::collection::vec((0u64..200, 1u64..40), 1..120)) {
             let (mut list, mut map) = (FreeList::default(), [true; 200]);
-            list.insert(Run { start: 0, blocks: 200 });
+            list.insert(BlockRun { start: 0, blocks: 200 });
             for (start, blocks) in steps {
-                let run = Run { start, blocks: blocks.min(200 - start) };
+                let run = BlockRun { start, blocks: blocks.min(200 - start) };
                 let part = &mut map[run.start as usize..run.end() as usize];
                 if part.iter().all(|free| *free) {
                     prop_assert!(list.contains(run));
@@ -144,8 +147,8 @@ mod tests {
                 let mut expected = Vec::new();
                 for (at, free) in map.iter().enumerate() {
                     match expected.last_mut() {
-                        Some(Run { start, blocks }) if *free && *start + *blocks == at as u64 => *blocks += 1,
-                        _ if *free => expected.push(Run { start: at as u64, blocks: 1 }),
+                        Some(BlockRun { start, blocks }) if *free && *start + *blocks == at as u64 => *blocks += 1,
+                        _ if *free => expected.push(BlockRun { start: at as u64, blocks: 1 }),
                         _ => {}
                     }
                 }

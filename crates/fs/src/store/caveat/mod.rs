@@ -16,7 +16,8 @@ use std::cell::RefCell;
 
 use self::fit::Fit;
 pub use self::free_list::FreeList;
-use super::{Allocation, Local, RecordContext, Reservation, Run, Store, Usage};
+use super::{Allocation, Local, RecordContext, Reservation, Store, Usage};
+use crate::block_run::BlockRun;
 use crate::device::{Device, ZoneState};
 use crate::error::FsError;
 use crate::format::change::Extent;
@@ -34,7 +35,7 @@ struct State {
 /// The store `caveat`.
 pub struct Caveat {
     device: Device,
-    data: Run,
+    data: BlockRun,
     isolation: u64,
     in_pieces: bool,
     state: RefCell<State>,
@@ -45,7 +46,7 @@ impl Caveat {
     /// `isolation`.
     pub fn new(
         device: Device,
-        data: Run,
+        data: BlockRun,
         isolation: u64,
         option: impl Fn(&str) -> Option<String>,
     ) -> Result<Caveat, String> {
@@ -62,19 +63,19 @@ impl Caveat {
     }
 
     /// Allocates a run of `need` blocks; `None` if no free run is long enough.
-    fn take(&self, need: u64) -> Option<Run> {
+    fn take(&self, need: u64) -> Option<BlockRun> {
         let mut state = self.state.borrow_mut();
         let State { free, fit, last, .. } = &mut *state;
         let found = fit.choose(free, need, *last, &|| self.device.head_position())?;
         assert!(found.blocks >= need, "{found:?} is too short for {need} blocks");
-        let taken = Run { start: found.start, blocks: need };
+        let taken = BlockRun { start: found.start, blocks: need };
         free.remove(taken);
         state.last = taken.end() - self.isolation;
         Some(taken)
     }
 
     /// Allocates runs for `blocks` of data, footers included.
-    fn take_all(&self, blocks: u64) -> Option<Vec<Run>> {
+    fn take_all(&self, blocks: u64) -> Option<Vec<BlockRun>> {
         if let Some(run) = self.take(blocks + self.isolation) {
             return Some(vec![run]);
         }
@@ -97,13 +98,13 @@ impl Caveat {
         Some(runs)
     }
 
-    fn give_back(&self, runs: &[Run]) {
+    fn give_back(&self, runs: &[BlockRun]) {
         let mut state = self.state.borrow_mut();
         runs.iter().for_each(|run| state.free.insert(*run));
     }
 
     /// Returns the runs of free blocks.
-    pub fn free_runs(&self) -> Vec<Run> {
+    pub fn free_runs(&self) -> Vec<BlockRun> {
         self.state.borrow().free.runs().collect()
     }
 }
@@ -142,8 +143,8 @@ impl Store for Caveat {
         *held = Reservation::default();
     }
 
-    fn keep(&self, held: &mut Reservation, blocks: u64, runs: &[Run]) -> bool {
-        let mut kept: Vec<Run> = Vec::new();
+    fn keep(&self, held: &mut Reservation, blocks: u64, runs: &[BlockRun]) -> bool {
+        let mut kept: Vec<BlockRun> = Vec::new();
         for run in runs {
             match kept.last_mut().filter(|last| last.end() == run.start) {
                 Some(last) => last.blocks += run.blocks,
@@ -167,8 +168,8 @@ impl Store for Caveat {
         true
     }
 
-    fn places(&self, held: &Reservation) -> Vec<Run> {
-        held.runs.iter().map(|run| Run { start: run.start, blocks: run.blocks - self.isolation }).collect()
+    fn places(&self, held: &Reservation) -> Vec<BlockRun> {
+        held.runs.iter().map(|run| BlockRun { start: run.start, blocks: run.blocks - self.isolation }).collect()
     }
 
     fn allocate<'a>(
@@ -180,9 +181,9 @@ impl Store for Caveat {
         Box::pin(async move {
             self.reserve(held, blocks)?;
             let held = std::mem::take(held);
-            let split = |run: &Run| Run { start: run.start, blocks: run.blocks - self.isolation };
-            let runs: Vec<Run> = held.runs.iter().map(split).collect();
-            let footer = |run: &Run| Run { start: run.end() - self.isolation, blocks: self.isolation };
+            let split = |run: &BlockRun| BlockRun { start: run.start, blocks: run.blocks - self.isolation };
+            let runs: Vec<BlockRun> = held.runs.iter().map(split).collect();
+            let footer = |run: &BlockRun| BlockRun { start: run.end() - self.isolation, blocks: self.isolation };
             let kept = held.runs.iter().map(footer).filter(|footer| footer.blocks > 0).collect();
             self.state.borrow_mut().allocated += blocks;
             Ok(Allocation { runs, kept, record_blocks: 0, counted: (0, 0) })
@@ -201,7 +202,7 @@ impl Store for Caveat {
     }
 
     fn claim(&self, extent: &Extent) -> Result<(), FsError> {
-        let run = Run { start: extent.start, blocks: u64::from(extent.blocks) };
+        let run = BlockRun { start: extent.start, blocks: u64::from(extent.blocks) };
         let mut state = self.state.borrow_mut();
         if run.start < self.data.start || run.end() > self.data.end() || !state.free.contains(run) {
             let name = self.device.name();
@@ -212,7 +213,7 @@ impl Store for Caveat {
         Ok(())
     }
 
-    fn free(&self, run: Run) {
+    fn free(&self, run: BlockRun) {
         let mut state = self.state.borrow_mut();
         state.free.insert(run);
         state.live -= run.blocks;
@@ -221,7 +222,7 @@ impl Store for Caveat {
 
     fn usage(&self) -> Usage {
         let state = self.state.borrow();
-        let usable = |run: Run| run.blocks.saturating_sub(self.isolation);
+        let usable = |run: BlockRun| run.blocks.saturating_sub(self.isolation);
         let unusable = state.free.runs().filter(|run| run.blocks < self.isolation);
         Usage {
             blocks: self.data.blocks,

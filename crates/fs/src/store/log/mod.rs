@@ -33,8 +33,9 @@ use self::records::{GroupRecords, Plan, blocks_for_copies};
 use super::account::Account;
 use super::bands::{Bands, Policy, policy};
 use super::waiting::Waiting;
-use super::{Allocation, FilesBudget, Local, RecordContext, Reservation, Run, Store, Usage, Victim};
+use super::{Allocation, FilesBudget, Local, RecordContext, Reservation, Store, Usage, Victim};
 use crate::array::Array;
+use crate::block_run::BlockRun;
 use crate::device::ZoneState;
 use crate::error::FsError;
 use crate::executor::Mutex;
@@ -113,7 +114,7 @@ pub struct LogStore {
     waiting: Waiting,
     /// Pending records of the groups that are appended to.
     records: RefCell<BTreeMap<u32, GroupRecords>>,
-    unrecorded: RefCell<Vec<Run>>,
+    unrecorded: RefCell<Vec<BlockRun>>,
 }
 
 impl LogStore {
@@ -338,7 +339,7 @@ impl LogStore {
     /// Returns the allocation for an append to `run`, which counts as in flight from now on.
     fn lease(
         &self,
-        run: Run,
+        run: BlockRun,
         (plan, row): (Plan, u64),
         told: &RecordContext,
         records: &mut GroupRecords,
@@ -408,7 +409,7 @@ impl Store for LogStore {
         self.account.unreserve(held, held.blocks);
     }
 
-    fn keep(&self, held: &mut Reservation, blocks: u64, _runs: &[Run]) -> bool {
+    fn keep(&self, held: &mut Reservation, blocks: u64, _runs: &[BlockRun]) -> bool {
         self.account.keep(held, blocks);
         true
     }
@@ -499,7 +500,7 @@ impl Store for LogStore {
         Some(lease)
     }
 
-    fn take_unrecorded(&self) -> Vec<Run> {
+    fn take_unrecorded(&self) -> Vec<BlockRun> {
         std::mem::take(&mut *self.unrecorded.borrow_mut())
     }
 
@@ -518,11 +519,11 @@ impl Store for LogStore {
         self.waiting.has_room.give();
     }
 
-    fn pin(&self, runs: &[Run]) {
+    fn pin(&self, runs: &[BlockRun]) {
         self.bands.borrow_mut().pin(runs);
     }
 
-    fn unpin(&self, runs: &[Run]) {
+    fn unpin(&self, runs: &[BlockRun]) {
         self.bands.borrow_mut().unpin(runs);
         self.waiting.has_room.give();
     }
@@ -552,7 +553,7 @@ impl Store for LogStore {
     }
 
     fn claim(&self, extent: &Extent) -> Result<(), FsError> {
-        let run = Run { start: extent.start, blocks: u64::from(extent.blocks) };
+        let run = BlockRun { start: extent.start, blocks: u64::from(extent.blocks) };
         self.bands.borrow_mut().claim(run).map_err(|reason| FsError::format("the array", reason))
     }
 
@@ -560,7 +561,7 @@ impl Store for LogStore {
         self.bands.borrow_mut().claimed();
     }
 
-    fn free(&self, run: Run) {
+    fn free(&self, run: BlockRun) {
         self.bands.borrow_mut().free(run);
         self.account.free(run.blocks);
         // Dead blocks that were not worth cleaning may be worth it now.

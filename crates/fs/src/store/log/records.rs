@@ -20,9 +20,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::block_run::BlockRun;
 use crate::format::change::Inode;
 use crate::format::record::{DirectoryRecord, Filling, Piece, UNIT_BYTES, bytes_of};
-use crate::store::{RecordContext, Run};
+use crate::store::RecordContext;
 
 /// Maximum distance in blocks from data to their records, if these are written: two appends and the padding of rows.
 pub const REACH: u64 = 2200;
@@ -58,7 +59,7 @@ impl Plan {
 pub(super) struct GroupRecords {
     filling: Filling,
     /// Runs of data whose records are only in `filling`.
-    waiting: Vec<Run>,
+    waiting: Vec<BlockRun>,
     /// Directories for which the group has records.
     directories: BTreeMap<Inode, DirectoryRecord>,
     /// Appends in flight, in order.
@@ -163,7 +164,7 @@ impl GroupRecords {
     }
 
     /// Completes the oldest append in flight, which wrote `run`.
-    pub(super) fn commit(&mut self, run: Run) {
+    pub(super) fn commit(&mut self, run: BlockRun) {
         let Some((plan, told)) = self.planned.pop_front() else { return };
         assert_eq!(plan.blocks, run.blocks, "appends are over in order: invariant 2");
         if plan.seals_before {
@@ -177,7 +178,7 @@ impl GroupRecords {
 
     /// Ends the records of a group that takes no more writes, or whose written extent is unknown. Returns the data
     /// without records.
-    pub(super) fn give_up(self) -> Vec<Run> {
+    pub(super) fn give_up(self) -> Vec<BlockRun> {
         self.waiting
     }
 
@@ -316,7 +317,7 @@ mod tests {
             let Some(plan) = plan else { continue };
             assert!(plan.blocks <= want && plan.total <= room && plan.total.is_multiple_of(row));
             let sums: Vec<u32> = (0..plan.blocks as u32).map(|number| (written as u32 + number) ^ 0x5555).collect();
-            let (run, plan_total) = (Run { start: written, blocks: plan.blocks }, plan.total);
+            let (run, plan_total) = (BlockRun { start: written, blocks: plan.blocks }, plan.total);
             let expected = plan.record_blocks;
             assert!(plan.blocks + expected <= plan.total);
             records.begin(plan, &told);
@@ -350,7 +351,7 @@ mod tests {
             };
             let plan = records.plan((100_000 - written, 1), 1, &told).unwrap();
             units += plan.units();
-            let run = Run { start: written, blocks: 1 };
+            let run = BlockRun { start: written, blocks: 1 };
             written += plan.total;
             records.begin(plan, &told);
             records.bytes(run.start, &[7], (5, 6));

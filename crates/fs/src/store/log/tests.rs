@@ -9,7 +9,7 @@ use crate::device::model::Model;
 use crate::device::{Backend, Device, Geometry, Kind};
 use crate::executor::Executor;
 use crate::format::record::{FileRecord, Piece};
-use crate::format::superblock::Shape;
+use crate::format::shape::Shape;
 use crate::namespace::Groups;
 
 const ROWS: u64 = 31;
@@ -129,11 +129,11 @@ fn what_the_cleaner_opened_is_its_own_while_it_cleans() {
         let lease = take(&store, ROWS).await;
         let run = lease.runs[0];
         store.commit(lease);
-        store.free(Run { start: run.start, blocks: 5 });
+        store.free(BlockRun { start: run.start, blocks: 5 });
         let victim = store.victim(0).unwrap();
         let copies = store.allocate_for_cleaner(ROWS - 5, &RecordContext::default()).await.unwrap();
         store.commit(copies);
-        store.free(Run { start: run.start + 5, blocks: ROWS - 5 });
+        store.free(BlockRun { start: run.start + 5, blocks: ROWS - 5 });
         assert!(store.changes.borrow().iter().all(|change| matches!(change, Change::Group { .. })));
         while store.array.can_open(1, KEPT_BACK, 1) {
             store.commit(take(&store, ROWS).await);

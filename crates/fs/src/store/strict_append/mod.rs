@@ -16,7 +16,8 @@ use std::cell::RefCell;
 use super::account::Account;
 use super::bands::{Bands, Policy, policy};
 use super::waiting::Waiting;
-use super::{Allocation, Local, RecordContext, Reservation, Run, Store, Usage, Victim};
+use super::{Allocation, Local, RecordContext, Reservation, Store, Usage, Victim};
+use crate::block_run::BlockRun;
 use crate::device::{Kind, ZoneState};
 use crate::error::FsError;
 use crate::format::change::Extent;
@@ -38,7 +39,7 @@ impl StrictAppend {
     /// Creates the store over the zones of `kind` that lie in `data`. `zones` are the zone states that the drive reports.
     pub fn new(
         kind: &Kind,
-        data: Run,
+        data: BlockRun,
         zones: &[ZoneState],
         option: impl Fn(&str) -> Option<String>,
     ) -> Result<StrictAppend, String> {
@@ -69,7 +70,7 @@ impl StrictAppend {
         bands.usable().saturating_sub(u64::from(SPARE_BANDS) * bands.band_blocks())
     }
 
-    fn try_allocate(&self, blocks: u64) -> Option<Vec<Run>> {
+    fn try_allocate(&self, blocks: u64) -> Option<Vec<BlockRun>> {
         self.bands.borrow_mut().take(blocks, SPARE_BANDS)
     }
 }
@@ -95,7 +96,7 @@ impl Store for StrictAppend {
         self.account.unreserve(held, held.blocks);
     }
 
-    fn keep(&self, held: &mut Reservation, blocks: u64, _runs: &[Run]) -> bool {
+    fn keep(&self, held: &mut Reservation, blocks: u64, _runs: &[BlockRun]) -> bool {
         self.account.keep(held, blocks);
         true
     }
@@ -136,7 +137,7 @@ impl Store for StrictAppend {
     }
 
     fn claim(&self, extent: &Extent) -> Result<(), FsError> {
-        let run = Run { start: extent.start, blocks: u64::from(extent.blocks) };
+        let run = BlockRun { start: extent.start, blocks: u64::from(extent.blocks) };
         self.bands.borrow_mut().claim(run).map_err(|reason| FsError::format("the data device", reason))
     }
 
@@ -144,7 +145,7 @@ impl Store for StrictAppend {
         self.bands.borrow_mut().claimed();
     }
 
-    fn free(&self, run: Run) {
+    fn free(&self, run: BlockRun) {
         self.bands.borrow_mut().free(run);
         self.account.free(run.blocks);
         // Dead blocks that were not worth cleaning may be worth it now.

@@ -14,7 +14,8 @@
 
 use std::collections::VecDeque;
 
-use crate::map::run_list::{ABSENT, RunList, ShortRun};
+use crate::map::run_list::RunList;
+use crate::map::short_run::{ABSENT, ShortRun};
 
 /// Marks a logical band without a home; occurs only between the records of a checkpoint.
 pub(super) const NOWHERE: u32 = u32::MAX;

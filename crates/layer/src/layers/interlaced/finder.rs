@@ -9,7 +9,7 @@
 /// Number of buckets in the table for each start: more of them make the bounds tighter and the table larger.
 const BUCKETS_PER_START: u64 = 4;
 
-/// Sorted starts with a table that bounds each search.
+/// Sorted start addresses, for example of zones, with a table that bounds each search.
 #[derive(Clone, Debug)]
 pub struct Finder {
     starts: Vec<u64>,
@@ -19,7 +19,12 @@ pub struct Finder {
 }
 
 impl Finder {
-    /// Creates a finder that counts among `starts`, for positions up to `end`.
+    /// Creates a finder for the start addresses `starts`. [`Finder::before`] then takes positions up to and including
+    /// `end`.
+    ///
+    /// # Panics
+    ///
+    /// If `starts` do not rise strictly.
     pub fn new(starts: Vec<u64>, end: u64) -> Finder {
         assert!(starts.is_sorted_by(|a, b| a < b), "invariant 1: {starts:?}");
         let buckets_wanted = BUCKETS_PER_START * (starts.len() as u64 + 1);
@@ -29,7 +34,7 @@ impl Finder {
         Finder { starts, guesses, shift }
     }
 
-    /// Returns the number of starts at or before `position`.
+    /// Returns the number of start addresses at or before `position`.
     #[inline]
     pub fn before(&self, position: u64) -> usize {
         let bucket = (position >> self.shift) as usize;
@@ -40,7 +45,7 @@ impl Finder {
         low + self.starts[low..high].partition_point(|&start| start <= position)
     }
 
-    /// Returns the list of starts.
+    /// Returns the sorted list of start addresses.
     pub fn starts(&self) -> &[u64] {
         &self.starts
     }

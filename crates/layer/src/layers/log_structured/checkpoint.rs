@@ -11,7 +11,7 @@ use super::chunk::CHUNK_BLOCKS;
 use super::record::Record;
 use super::state::{LogZone, Placed, STREAMS, State, Use, for_each_zone};
 use super::summary::{Entry, Summary};
-use crate::map::run_list::{ABSENT, ShortRun};
+use crate::map::short_run::{ABSENT, ShortRun};
 use crate::map::sparse::Sparse;
 use crate::plan::note::Note;
 

@@ -9,7 +9,8 @@
 
 use crate::layer::PrefetchHint;
 use crate::map::prefetch::prefetch;
-use crate::map::run_list::{ABSENT, RunList, ShortRun};
+use crate::map::run_list::RunList;
+use crate::map::short_run::{ABSENT, ShortRun};
 
 /// Number of blocks in a chunk: 8 MiB with blocks of 4 KiB, whose places take 8 KiB.
 pub(super) const CHUNK_BLOCKS: u32 = 2048;

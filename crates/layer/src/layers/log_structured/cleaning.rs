@@ -120,7 +120,7 @@ impl LogStructured {
             }
             let place = first_place + victim.entry_start + victim.skip;
             let part = (entry.blocks - victim.skip).min(wanted);
-            if entry.block != crate::map::run_list::ABSENT {
+            if entry.block != crate::map::short_run::ABSENT {
                 entry.block += victim.skip;
             }
             entry.blocks = part;

@@ -17,7 +17,7 @@ use imbrex_disk::{Lba, Pba, Sectors};
 use super::chunk::{CHUNK_BLOCKS, Chunk};
 use super::record::Record;
 use super::summary::{Entry, Summary};
-use crate::map::run_list::{ABSENT, ShortRun};
+use crate::map::short_run::{ABSENT, ShortRun};
 use crate::map::sparse::Sparse;
 use crate::region::Regions;
 

@@ -4,7 +4,7 @@
 //! Invariants:
 //! 1. Entries are not empty. Those of more than one block are listed in `longer`, in order.
 
-use crate::map::run_list::ABSENT;
+use crate::map::short_run::ABSENT;
 
 /// Blocks appended one after the other. `block` is the first of them, or [`ABSENT`] for a part of the zone that is dead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -16,7 +16,8 @@
 use super::ring::Position;
 use super::shape::Shape;
 use crate::layer::PrefetchHint;
-use crate::map::run_list::{ABSENT, RunList, ShortRun};
+use crate::map::run_list::RunList;
+use crate::map::short_run::{ABSENT, ShortRun};
 use crate::map::sparse::Sparse;
 
 /// Most S-blocks that one list covers.

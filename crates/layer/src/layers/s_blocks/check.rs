@@ -3,9 +3,10 @@
 
 use super::INFO;
 use super::entries::{Entry, Spot};
+use super::queue::DEAD;
 use super::ring::Position;
 use super::shape::Shape;
-use super::state::{DEAD, Section, State};
+use super::state::{Section, State};
 use crate::violation::Violation;
 
 /// Sectors of a host block (4 KiB), the unit of the paper's map of the cache.

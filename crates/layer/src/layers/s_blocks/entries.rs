@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use super::state::DEAD;
+use super::queue::{DEAD, grow};
 
 /// One contiguous write to the cache buffer. Its sectors are live where runs of S-blocks still refer to them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,17 +152,6 @@ impl Entries {
 fn long(entry: Entry) -> [u32; LONG_WORDS] {
     let sectors = u32::try_from(entry.sectors).expect("a cache buffer is shorter than 2³¹ sectors");
     [0, entry.lba as u32, (entry.lba >> u32::BITS) as u32, sectors]
-}
-
-/// Least number of words by which a queue grows.
-const GROWTH_MIN: usize = 32;
-
-/// Makes room in a queue that lacks space for `more` words, by an eighth of its length or by `GROWTH_MIN` words,
-/// whichever is more. Doubling would let a thousand queues that grow together take twice the memory they need.
-pub(super) fn grow(queue: &mut VecDeque<u32>, more: usize) {
-    if queue.len() + more > queue.capacity() {
-        queue.reserve_exact(GROWTH_MIN.max(queue.len() / 8));
-    }
 }
 
 #[cfg(test)]

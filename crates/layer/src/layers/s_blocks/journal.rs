@@ -8,8 +8,9 @@
 use imbrex_disk::{Lba, Sectors};
 
 use super::cached::CachedRun;
+use super::queue::DEAD;
 use super::record::Record;
-use super::state::{DEAD, State};
+use super::state::State;
 use crate::plan::note::Note;
 
 /// Appends the records that rebuild `state`.

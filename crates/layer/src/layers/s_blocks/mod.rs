@@ -41,6 +41,7 @@ mod journal;
 mod live;
 mod placement;
 mod policy;
+mod queue;
 mod record;
 mod ring;
 mod shape;

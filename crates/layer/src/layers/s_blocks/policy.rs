@@ -4,7 +4,8 @@
 //! 1. The chosen S-block has live sectors in the cache: destaging it frees some.
 //! 2. The choice depends on the map alone; ties go to the S-block nearest the tail of the S-block buffer.
 
-use super::state::{DEAD, State};
+use super::queue::DEAD;
+use super::state::State;
 
 /// A destage policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

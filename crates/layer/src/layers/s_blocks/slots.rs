@@ -4,8 +4,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::entries::grow;
-use super::state::DEAD;
+use super::queue::{DEAD, grow};
 
 /// Stored number of a dead slot.
 const NO_SBLOCK: u32 = u32::MAX;

@@ -12,6 +12,7 @@ use super::cached::{Cached, CachedRun, CachedRuns};
 use super::entries::{Entries, Entry, Spot};
 use super::live::LiveSectors;
 use super::placement::RingStarts;
+use super::queue::DEAD;
 use super::record::Record;
 use super::ring::{Position, Ring};
 use super::shape::Shape;
@@ -19,9 +20,6 @@ use super::slots::Slots;
 use crate::layer::PrefetchHint;
 use crate::map::prefetch::{prefetch, prefetch_all};
 use crate::map::sparse::Sparse;
-
-/// Stands for the S-block of a slot, or the LBA of a cache entry, that is no longer known.
-pub(super) const DEAD: u64 = u64::MAX;
 
 /// The newest slot of an S-block buffer, while a stream fills it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

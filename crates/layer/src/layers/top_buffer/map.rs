@@ -87,7 +87,7 @@ pub struct WriteHome {
 pub struct BufferMap {
     /// The layer's name in the registry.
     name: &'static str,
-    /// Rings that hold the buffered sectors.
+    /// Rings of reserved tracks, which hold the buffered sectors. A ring consists of several tracks.
     pub rings: Rings,
     runs: ExtentMap,
     /// Inverse map: the first LBA of the run at each place.

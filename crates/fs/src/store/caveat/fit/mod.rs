@@ -8,15 +8,15 @@ mod last_accessed;
 mod next;
 mod worst;
 
-use super::super::Run;
 use super::free_list::FreeList;
+use crate::block_run::BlockRun;
 
 /// An allocation algorithm.
 pub trait Fit {
     /// Returns a free run of at least `need` blocks, of which the caller takes the first `need`. The run may begin
     /// within a free run. `last` is the block behind the last allocation; `head` returns the position of the disk's
     /// head.
-    fn choose(&mut self, free: &FreeList, need: u64, last: u64, head: &dyn Fn() -> u64) -> Option<Run>;
+    fn choose(&mut self, free: &FreeList, need: u64, last: u64, head: &dyn Fn() -> u64) -> Option<BlockRun>;
 }
 
 /// Name of an algorithm, its description, and its constructor.
@@ -40,10 +40,10 @@ pub fn named(name: &str) -> Result<Box<dyn Fit>, String> {
 
 /// Returns the first run behind `from` that is long enough; a run that contains `from` is cut to begin there. Wraps
 /// around to the lowest address.
-fn behind(free: &FreeList, need: u64, from: u64) -> Option<Run> {
-    let cut = |run: Run| {
+fn behind(free: &FreeList, need: u64, from: u64) -> Option<BlockRun> {
+    let cut = |run: BlockRun| {
         let start = run.start.max(from);
-        Run { start, blocks: run.end() - start }
+        BlockRun { start, blocks: run.end() - start }
     };
     let found = free.runs_from(from).map(cut).find(|run| run.blocks >= need);
     found.or_else(|| free.runs().find(|run| run.blocks >= need))
@@ -57,7 +57,7 @@ mod tests {
     fn example() -> FreeList {
         let mut free = FreeList::default();
         for (start, blocks) in [(0, 20), (100, 600), (1000, 30), (2000, 300), (3000, 450)] {
-            free.insert(Run { start, blocks });
+            free.insert(BlockRun { start, blocks });
         }
         free
     }
