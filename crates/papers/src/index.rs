@@ -79,7 +79,7 @@ const PAPERS: &[Paper] = &[
             (
                 "table 2",
                 "specifications and configurations",
-                Err("its text is lost; what the prose says is in the profile"),
+                Err("its text is lost; the profile has the values of the prose"),
             ),
             ("figs 2, 4, 10, 11", "hot tracks and their neighbours", Ok("hajkazemi/fig10-11")),
             ("figs 8, 9", "write amplification, mean and tail latency", Ok("hajkazemi/fig08-09")),

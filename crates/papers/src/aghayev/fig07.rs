@@ -121,7 +121,7 @@ fn read_again(report: &mut Report, depth: u32, theirs_ms: f64, progress: &Progre
     let share = share_near(&latencies, theirs_ms, 0.05);
     report.claim(
         ClaimKind::Predicted,
-        &format!("reading again what was written at depth {depth}"),
+        &format!("reading again the blocks written at depth {depth}"),
         &format!("{theirs_ms:.0} ms"),
         format!("{middle:.2} ms; {:.0} % within 5 %", share * 100.0),
         Some(is_near(middle, theirs_ms, 0.05) && share >= 0.9),

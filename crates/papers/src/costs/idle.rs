@@ -24,9 +24,8 @@ const PLACES: [(&str, &str); 2] = [("the whole drive", "100%"), ("10 GiB", "10G"
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
-        method: "Random writes of 4 KiB, 31 at a time, until the cache has been full for a while; then pauses, each \
-                 followed by as many writes again. What a pause bought are the writes after it before one has to \
-                 wait for cleaning."
+        method: "Random writes of 4 KiB, 31 at a time, more than fill the cache. Pauses follow, each with as many \
+                 writes again. A cell is the number of writes after the pause before one waits for cleaning."
             .into(),
         ..Report::default()
     };

@@ -38,7 +38,7 @@ pub(super) fn eliminated(progress: &Progress) -> Result<Table, Failure> {
         ("both", |choices| (choices.is_dense, choices.is_steady) = (true, true)),
     ];
     let mut table = Table {
-        heading: "What track-map leaves of RMW's excess, in sectors, if the workload were another".into(),
+        heading: "Share of RMW's excess that remains with track-map, in sectors, on altered workloads".into(),
         columns: std::iter::once("").chain(ELIMINATED).map(String::from).collect(),
         ..Table::default()
     };

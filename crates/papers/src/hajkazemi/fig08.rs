@@ -168,7 +168,7 @@ fn mean_claims(report: &mut Report, runs: &Runs) {
             },
         );
     }
-    let words = "w56: what track-flip, track-cache, track-map leave of the excess of RMW's mean latency";
+    let words = "w56: share of the excess of RMW's mean latency that remains with track-flip, track-cache, track-map";
     claim(report, runs, words, "virtually eliminated (a tenth left at most)", |view| {
         let left = PROPOSED.map(|layer| view.excess_left("w56", layer, RMW, mean_ms));
         let told = left.map(|left| format!("{:.0} %", left * 100.0)).join(", ");

@@ -35,9 +35,9 @@ fn run(_progress: &Progress) -> Result<Report, Failure> {
         let (formula, sectors) = agreements(dnor, did)?;
         report.claim(
             ClaimKind::Derived,
-            &format!("DNOR {dnor}, DID {did}: what a write of sectors i to j may damage"),
+            &format!("DNOR {dnor}, DID {did}: sectors that a write of sectors i to j may damage"),
             "max(i + 1 + DNOR, j + 1) to j + DID",
-            format!("the same in {formula} of {WRITES}; and what its single sectors damage in {sectors}"),
+            format!("equal in {formula} of {WRITES} writes; equal to the damage of its single sectors in {sectors}"),
             Some(formula == WRITES && sectors == WRITES),
         );
     }

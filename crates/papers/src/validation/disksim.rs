@@ -17,7 +17,7 @@ use imbrex::progress::Progress;
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "validation/real-drives",
-    title: "drives imported from DiskSim's descriptions against what the real ones did",
+    title: "drives imported from DiskSim's descriptions beside measurements of the real ones",
     run,
 };
 

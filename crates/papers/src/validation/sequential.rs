@@ -34,7 +34,7 @@ fn run(_progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "{READS} reads of 1 MiB in order at the outer diameter, one at a time, and as many reads of 4 KiB at random \
-             places. The rate of the medium is that of its tracks with what skews take; a part of a percent may be missing."
+             places. The rate of the medium is that of its tracks, less the time of skews, within a part of a percent."
         ),
         ..Report::default()
     };

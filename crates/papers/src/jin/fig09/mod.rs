@@ -228,7 +228,7 @@ fn traffic(row: &Row) -> Table {
         "flash read",
         "written",
     ];
-    let heading = "What was asked of the drives, in MB of all of them together; the application wrote and read as much in each system";
+    let heading = "Reads and writes of the drives, in MB of all of them together; the application wrote and read as much in each system";
     table(heading, &columns, row, |outcome| {
         let megabytes = |bytes: u64| format!("{:.0}", bytes as f64 / 1e6);
         let phase = |phase: &Measured| {
