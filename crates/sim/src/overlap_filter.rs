@@ -3,8 +3,8 @@
 //! they need not be compared with every other.
 //!
 //! Invariants:
-//! 1. A command for which [`Company::is_alone`] is true overlaps no other command that was added and not removed.
-//! 2. None of those commands begins within sectors for which [`Company::may_begin_within`] is false.
+//! 1. A command for which [`OverlapFilter::is_alone`] is true overlaps no other command that was added and not removed.
+//! 2. None of those commands begins within sectors for which [`OverlapFilter::may_begin_within`] is false.
 
 use std::ops::Range;
 

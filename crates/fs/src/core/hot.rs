@@ -1,5 +1,5 @@
 //! Files in the hot zone ([`crate::hot`]): reads from the zone, and promotion and eviction in the background. This
-//! module handles files with a copy there; [`super::alone`] handles files that are stored nowhere else.
+//! module handles files with a copy there; [`super::resident`] handles files that are stored nowhere else.
 //!
 //! A copy is written to free blocks, made durable, and then named by a record. Every change of a file drops its copy in
 //! the same record. So after a power cut at any time, a file has a copy equal to its contents in the store, or no copy.

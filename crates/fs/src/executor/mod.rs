@@ -180,7 +180,7 @@ impl Executor {
         self.0.blocked_signal.next()
     }
 
-    /// Wakes the tasks that wait in [`Clock::next_blocked`]: a source has become blocked.
+    /// Wakes the tasks that wait in [`Executor::next_blocked`]: a source has become blocked.
     pub fn notify_blocked(&self) {
         self.0.blocked_signal.give();
     }
@@ -242,7 +242,7 @@ impl Executor {
         }
     }
 
-    /// Like [`Clock::run`], but returns `None` after tasks were polled `polls` times in all: then tasks wake each other
+    /// Like [`Executor::run`], but returns `None` after tasks were polled `polls` times in all: then tasks wake each other
     /// forever, and time does not pass.
     pub fn run_at_most<T: 'static>(
         &self,
@@ -326,7 +326,7 @@ impl Executor {
     }
 }
 
-/// Future of [`Clock::sleep`]: waits until a time.
+/// Future of [`Executor::sleep`]: waits until a time.
 pub struct Sleep {
     clock: Executor,
     until_ns: u64,
@@ -385,7 +385,7 @@ pub async fn join_all<'a, T>(tasks: Vec<Pin<Box<dyn Future<Output = T> + 'a>>>) 
 }
 
 /// Limited number of futures that run concurrently and whose results are returned in the order in which they were
-/// started. They are polled only while a caller waits in [`Together::begin`] or [`Together::next`], so none of them may
+/// started. They are polled only while a caller waits in [`BoundedOrdered::begin`] or [`BoundedOrdered::next`], so none of them may
 /// hold a lock or resource that another task needs.
 pub struct BoundedOrdered<'a, T> {
     most: usize,

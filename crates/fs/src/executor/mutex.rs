@@ -37,7 +37,7 @@ impl Mutex {
     }
 }
 
-/// Future of [`Gate::enter`]: waits for the lock.
+/// Future of [`Mutex::enter`]: waits for the lock.
 pub struct Entering {
     gate: Rc<GateState>,
     turn: Option<Rc<Turn>>,

@@ -1,4 +1,4 @@
-//! Encoding of changes, and the checks of decoded ones ([`check_change`](super::check_change)).
+//! Encoding of changes, and the checks of decoded ones ([`super::check_change`]).
 
 use super::change::{Attributes, Change, EXTENT_BYTES, Extent, GROUP_ZONE_BYTES, GroupLayout, Inode, ZoneOf};
 use super::check_change;

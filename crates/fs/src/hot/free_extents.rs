@@ -1,7 +1,7 @@
 //! Free blocks of a part of the hot zone: runs by their first block, with adjacent runs merged.
 //!
 //! Invariants:
-//! 1. No two runs touch or overlap, and [`Room::free_blocks`] is their sum.
+//! 1. No two runs touch or overlap, and [`FreeExtents::free_blocks`] is their sum.
 //! 2. A block that is freed was not free before.
 
 use std::collections::BTreeMap;

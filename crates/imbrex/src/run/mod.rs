@@ -7,7 +7,7 @@
 //! Every simulation of this crate and of the papers' experiments uses this module. [`many`] makes several runs at once.
 //!
 //! Invariants:
-//! 1. A stop by the observer and a stop by [`Progress::should_stop`] are distinguished: [`Ran::is_stopped`] is set by
+//! 1. A stop by the observer and a stop by [`Progress::should_stop`] are distinguished: [`RunOutput::is_stopped`] is set by
 //!    the second only.
 //! 2. Displaying progress does not change the results.
 
