@@ -326,6 +326,7 @@ fn toml_errors_have_a_line() {
 
 #[test]
 fn errors_say_where_and_what_to_do() {
+    let mut others = Vec::new();
     for (text, start, remedy) in [
         ("rw=write,size=1m, bs=4q", "phase 1, character 19: 'bs=4q': '4q' is not a size", "64KiB"),
         ("rw=write,size=1m;rww=read", "phase 2, character 18: unknown word 'rww'", "rwmixread"),
@@ -355,7 +356,7 @@ fn errors_say_where_and_what_to_do() {
             "phase 1, character 1: 'bssplit=4k/60:8k/30': the percentages",
             "leave one empty",
         ),
-        ("size=1m;rw=read;rate_iops=5", "phase 3: rate_iops holds for some phases only", "each phase"),
+        ("size=1m;rw=read;rate_iops=5", "phase 3: rate_iops is set for some phases only", "each phase"),
         ("size=1m,rate_iops=5,thinktime=1ms", "phase 1: rate_iops and thinktime", "set the inherited one to 0"),
         (
             "rw=randread,size=1m,randommap,bs=4k,8k;rw=randrw",
@@ -369,9 +370,11 @@ fn errors_say_where_and_what_to_do() {
         ("size=1m,iodepth=0", "phase 1, character 9: 'iodepth=0': it cannot be 0", "1 or more"),
     ] {
         let message = refusal(text);
-        assert!(message.starts_with(start), "{text}: {message}");
-        assert!(message.contains(remedy), "{text}: {message}");
+        if !message.starts_with(start) || !message.contains(remedy) {
+            others.push(format!("{text}: {message}"));
+        }
     }
+    assert!(others.is_empty(), "{}", others.join("\n"));
 }
 
 #[test]
