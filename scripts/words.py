@@ -235,6 +235,9 @@ def main(words):
     if missing:
         print(f"{missing[0]}: no such file or folder", file=sys.stderr)
         return 2
+    if not git("rev-parse", "HEAD"):
+        print("skipped: wording (this is no git checkout)")
+        return 0
     pending = [] if words else entries((ROOT / PENDING).read_text())
     names = files([str(Path(word).resolve().relative_to(ROOT)) for word in words] or ["."])
     lines = [] if words else list_findings()
