@@ -24,7 +24,7 @@ test:            ## Install what is needed and run everything
 	scripts/test.sh
 
 hooks:           ## Install the check of commit subjects into this clone
-	ln -sf ../../scripts/commit-msg .git/hooks/commit-msg
+	ln -sf "$(CURDIR)/scripts/commit-msg" "$$(git rev-parse --git-path hooks)/commit-msg"
 
 test-guest:      ## The tests that boot a kernel in QEMU: ublk and its file systems
 	scripts/guest/test.sh

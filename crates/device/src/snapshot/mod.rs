@@ -222,7 +222,7 @@ impl Pass<'_, '_> {
                 Ok(true)
             }
             Err(Errno::NOSPC | Errno::DQUOT) => Err(SnapshotError::NoSpace(self.target.path().into())),
-            // Whatever the reason, the bytes can still be copied.
+            // If sharing blocks fails for any reason, the bytes can still be copied.
             Err(_) => Ok(false),
         }
     }
