@@ -32,6 +32,7 @@ pub mod load;
 pub mod namespace;
 pub mod salvage;
 pub mod store;
+#[cfg(feature = "fault-injection")]
 pub mod verify;
 
 pub use crate::core::{Bounds, Fs, MakeOptions, MountOptions};

@@ -15,14 +15,16 @@
 //! All extents of a zone are copied as one run, in large appends. So the last row of an array is padded only once, and
 //! no writer takes the room reserved for the cleaner between two appends.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::pieces::joined;
-use super::{Core, Fs, Owner, Sabotage};
+use super::owners::Owner;
+use super::write_back::pieces::joined;
+use super::{Core, Fs, Sabotage};
 use crate::block_run::BlockRun;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
-use crate::executor::{Cause, select};
+use crate::executor::{Cause, Entering, Mutex, select};
 use crate::format::change::{Extent, Inode};
 use crate::format::record::Piece;
 use crate::store::{Allocation, Reservation, Victim};
@@ -45,13 +47,58 @@ const LEASE_BLOCKS: u64 = 1024;
 /// Interval at which the cleaner checks whether the readers of a zone have finished.
 const READERS_NS: u64 = 100_000;
 
+/// State of the cleaner.
+#[derive(Default)]
+pub(in crate::core) struct CleanerState {
+    /// Lock that the cleaner holds, so that one zone is emptied at a time.
+    lock: Mutex,
+    /// Time of the last write to the data device, in nanoseconds of the clock.
+    wrote_ns: Cell<u64>,
+    /// Average time that the cleaner takes to free one block, in nanoseconds.
+    gain_ns: Cell<u64>,
+}
+
+impl CleanerState {
+    /// Waits for the lock with which no zone is emptied by another task.
+    pub(in crate::core) fn enter(&self) -> Entering {
+        self.lock.enter()
+    }
+
+    /// Returns whether a task holds the lock.
+    pub(in crate::core) fn is_busy(&self) -> bool {
+        self.lock.is_busy()
+    }
+
+    /// Notes a write to the data device at time `now_ns`.
+    pub(in crate::core) fn note_write(&self, now_ns: u64) {
+        self.wrote_ns.set(now_ns);
+    }
+
+    fn is_idle(&self, now_ns: u64) -> bool {
+        now_ns >= self.wrote_ns.get().saturating_add(IDLE_NS)
+    }
+
+    /// Returns the delay of a write of `blocks` blocks at `shortage` thousandths of a shortage of room.
+    fn delay_ns(&self, blocks: u64, shortage: u64) -> u64 {
+        let blocks_ns = u128::from(blocks.min(LEASE_BLOCKS)) * u128::from(self.gain_ns.get());
+        ((blocks_ns * u128::from(shortage) / 1000) as u64).min(DELAY_NS_MAX)
+    }
+
+    /// Notes that a zone took `ns` nanoseconds for each block of room gained: a moving average, in which the latest zones
+    /// count most.
+    fn note_gain(&self, ns: u64) {
+        let before = self.gain_ns.get();
+        self.gain_ns.set(if before == 0 { ns } else { (3 * before + ns) / 4 });
+    }
+}
+
 impl Fs {
     /// Cleans zones whenever the store asks for it, until the file system is unmounted.
     pub(super) async fn clean_when_needed(self) {
         let core = self.0.clone();
         // After an error the blocks without records stay where they are, and the next mount looks for them again.
         let _ = self.find_unrecorded().await;
-        while !core.is_over.get() {
+        while !core.shutdown.has_begun() {
             let _ = self.move_unrecorded().await;
             if core.store.wants_cleaning(self.is_idle()) && self.clean_one_or_next().await.unwrap_or(false) {
                 continue;
@@ -61,29 +108,27 @@ impl Fs {
             }
             let (needed, committed) = (core.store.cleaning_needed(), core.log.committed.next());
             if core.store.wants_cleaning(true) && !self.is_idle() {
-                select(select(needed, core.clock.sleep(IDLE_NS)), core.over.next()).await;
+                select(select(needed, core.clock.sleep(IDLE_NS)), core.shutdown.next()).await;
             } else {
-                select(select(needed, committed), core.over.next()).await;
+                select(select(needed, committed), core.shutdown.next()).await;
             }
         }
     }
 
     /// Returns whether no task has written to the store for [`IDLE_NS`].
     fn is_idle(&self) -> bool {
-        self.0.clock.now_ns() >= self.0.wrote_ns.get().saturating_add(IDLE_NS)
+        self.0.cleaner.is_idle(self.0.clock.now_ns())
     }
 
     /// Delays a write of `blocks` blocks. The less room is left, the longer the delay. So writers are down to the pace
     /// at which the cleaner makes room before all room is used up.
     pub(super) async fn slow_down(&self, blocks: u64) {
         let core = &self.0;
-        core.wrote_ns.set(core.clock.now_ns());
+        core.cleaner.note_write(core.clock.now_ns());
         let shortage = core.store.shortage();
-        let delay_ns = (u128::from(blocks.min(LEASE_BLOCKS)) * u128::from(core.gain_ns.get()) * u128::from(shortage)
-            / 1000) as u64;
-        let delay_ns = delay_ns.min(DELAY_NS_MAX);
+        let delay_ns = core.cleaner.delay_ns(blocks, shortage);
         if delay_ns > 0 {
-            core.counters.borrow_mut().throttled_ns += delay_ns;
+            core.counters.add(|counters| counters.throttled_ns += delay_ns);
             core.clock.sleep(delay_ns).await;
         }
     }
@@ -115,15 +160,15 @@ impl Fs {
 
     /// Empties one zone. Returns false if no zone is worth it, or if there is no room for the live blocks.
     async fn clean_one(&self) -> Result<bool, FsError> {
-        let _pass = self.0.cleaning.enter().await;
+        let _pass = self.0.cleaner.enter().await;
         self.clean_one_held().await
     }
 
-    /// Like [`Fs::clean_one`]; the caller holds the lock [`Core::cleaning`].
+    /// Like [`Fs::clean_one`]; the caller holds the lock of the cleaner.
     pub(super) async fn clean_one_held(&self) -> Result<bool, FsError> {
         let core = &self.0;
         // Blocks whose freeing records are not durable yet count as live, which would mislead the choice of the zone.
-        if core.releases.borrow().last_record().is_some() {
+        if core.releases.last_record().is_some() {
             self.commit_before_reuse().await?;
         }
         let Some(victim) = core.store.victim(core.clock.now_ns()) else {
@@ -149,11 +194,8 @@ impl Fs {
             other => other,
         };
         if matches!(emptied, Ok(true)) {
-            // Nanoseconds for each block of room gained: a moving average, in which the latest zones count most.
             let gained = victim.run.blocks.saturating_sub(victim.live).max(1);
-            let ns = (core.clock.now_ns() - began_ns) / gained;
-            let before = core.gain_ns.get();
-            core.gain_ns.set(if before == 0 { ns } else { (3 * before + ns) / 4 });
+            core.cleaner.note_gain((core.clock.now_ns() - began_ns) / gained);
         } else {
             core.store.emptied(victim.zone, false);
         }
@@ -234,7 +276,7 @@ impl Fs {
     /// Joins those extents of a file copied as a whole that follow each other on the device, and records the result.
     fn join(&self, inode: Inode) {
         let core = &self.0;
-        core.counters.borrow_mut().files_moved += 1;
+        core.counters.add(|counters| counters.files_moved += 1);
         let before = core.extents_of(inode);
         let after = joined(before.clone(), core.store.band_blocks());
         self.record_extents(inode, None, &after);
@@ -243,13 +285,12 @@ impl Fs {
     /// Returns the extents of files that begin at block `from` of the device or behind it, and before `end`.
     fn pieces_in(&self, from: u64, end: u64) -> Pieces {
         let core = &self.0;
-        let owners = core.owners.borrow();
-        let piece = |(start, owner): (&u64, &Owner)| {
-            let extent = core.extent_at(*owner, *start);
+        let piece = |(start, owner): (u64, Owner)| {
+            let extent = core.extent_at(owner, start);
             let extent = extent.unwrap_or_else(|| panic!("block {start} is listed for {owner:?}, which lacks it"));
             (owner.inode, extent)
         };
-        owners.range(from..end).map(piece).collect()
+        core.owners.beginning_in(from..end).into_iter().map(piece).collect()
     }
 
     /// Copies extents of files to one run, or to several if no zone has room for all, and assigns the copies to the
@@ -258,7 +299,7 @@ impl Fs {
         let copied = self.copy_to_room(pieces, None).await;
         if matches!(copied, Ok(Copied::All | Copied::Changed(_))) {
             let blocks = pieces.iter().map(|(_, extent)| u64::from(extent.blocks)).sum::<u64>();
-            self.0.counters.borrow_mut().blocks_cleaned += blocks;
+            self.0.counters.add(|counters| counters.blocks_cleaned += blocks);
         }
         copied
     }
@@ -399,7 +440,7 @@ impl Fs {
     /// Makes the records that free blocks durable, and frees these blocks.
     async fn commit_before_reuse(&self) -> Result<(), FsError> {
         let core = &self.0;
-        if core.sabotage != Some(Sabotage::ReuseBeforeRecord) {
+        if !core.faults.makes(Sabotage::ReuseBeforeRecord) {
             core.log.commit(core.log.made(), &core.data).await?;
         }
         self.free_released();
@@ -419,7 +460,7 @@ impl Fs {
         core.data.reset(victim.zone).await?;
         core.store.emptied(victim.zone, true);
         core.record_store();
-        core.counters.borrow_mut().zones_cleaned += 1;
+        core.counters.add(|counters| counters.zones_cleaned += 1);
         Ok(true)
     }
 }

@@ -22,7 +22,7 @@ impl Fs {
     pub fn uses(&self, device: &Device) -> bool {
         let core = &self.0;
         let is_drive = core.data.array().is_some_and(|array| array.uses(device));
-        let is_spare = core.spares.borrow().iter().any(|(_, spare)| spare.is(device));
+        let is_spare = core.spares.uses(device);
         is_drive || is_spare || core.metadata.uses(device)
     }
 
@@ -37,7 +37,7 @@ impl Fs {
         if let Some((slot, ..)) = copies.iter().find(|(_, copy, state)| copy == name && *state != State::Replaced) {
             return Some(format!("copy {slot} of the metadata"));
         }
-        core.spares.borrow().iter().any(|(_, spare)| spare.name() == name).then(|| "a spare of the array".into())
+        core.spares.names().iter().any(|spare| spare == name).then(|| "a spare of the array".into())
     }
 
     /// Returns whether drive `old` is being replaced by the drive called `name`.

@@ -1,6 +1,8 @@
 //! Status of a file system, for `statfs` and `imbrex fs stat`.
 
-use super::make::bytes_in_slot;
+use std::cell::RefCell;
+
+use super::mount::make::bytes_in_slot;
 use super::{Core, Fs, PartStatus, Replaced};
 use crate::array::ArrayCounters;
 use crate::device::Traffic;
@@ -35,6 +37,22 @@ pub struct Counters {
     pub damaged_blocks: u64,
     /// Number of files whose names were left out of records of copies, for lack of room.
     pub names_left_out: u64,
+}
+
+/// Counters of a mounted file system.
+#[derive(Default)]
+pub(in crate::core) struct Tally(RefCell<Counters>);
+
+impl Tally {
+    /// Adds to the counters.
+    pub(in crate::core) fn add(&self, count: impl FnOnce(&mut Counters)) {
+        count(&mut self.0.borrow_mut());
+    }
+
+    /// Returns the counters now.
+    pub(in crate::core) fn now(&self) -> Counters {
+        *self.0.borrow()
+    }
 }
 
 /// Answer to `statfs`.
@@ -102,7 +120,7 @@ pub struct Status {
 impl Core {
     fn files_free(&self) -> u64 {
         let namespace = self.namespace.borrow();
-        self.checkpoint_bytes_max.saturating_sub(namespace.encoded_bytes()) / FILE_BYTES
+        self.committer.checkpoint_bytes_max().saturating_sub(namespace.encoded_bytes()) / FILE_BYTES
     }
 }
 
@@ -112,10 +130,10 @@ impl Fs {
         let usage = self.0.store.usage();
         let (files, free) = (self.0.namespace.borrow().files(), self.0.files_free());
         // Deleted blocks count as free at once: a write that needs them waits until they are.
-        let freed = usage.free + self.0.releases.borrow().blocks_below(self.0.superblock.hot_base());
+        let freed = usage.free + self.0.releases.blocks_below(self.0.superblock.hot_base());
         let blocks = usage.blocks.saturating_sub(usage.unusable);
         // Blocks that are stored only in the hot zone are used blocks. Free room of the zone is promised to no file.
-        let alone = self.0.hot.borrow().alone_blocks;
+        let alone = self.0.hot.alone_blocks();
         Statfs { blocks: blocks + alone, free: freed.min(blocks), files: files + free, files_free: free }
     }
 
@@ -132,18 +150,18 @@ impl Fs {
                 core.namespace.borrow().encoded_bytes(),
                 bytes_in_slot(core.superblock.layout.checkpoints[0].1),
             ),
-            staged_bytes: core.staged_bytes.get(),
-            unwritten: core.clock.blocked().or_else(|| core.unwritten.borrow().as_ref().map(ToString::to_string)),
-            counters: *core.counters.borrow(),
+            staged_bytes: core.staging.bytes(),
+            unwritten: core.clock.blocked().or_else(|| core.committer.unwritten()),
+            counters: core.counters.now(),
             traffic: core.data.traffic(),
             array: core.data.counters(),
             missing: core
                 .data
                 .array()
                 .map_or(Vec::new(), |array| array.missing().into_iter().map(|(number, _)| number).collect()),
-            replacing: core.replaced.get(),
-            spares: core.spares.borrow().iter().map(|(_, device)| device.name().to_string()).collect(),
-            spares_missing: core.spares_missing.clone(),
+            replacing: core.replacement.progress(),
+            spares: core.spares.names(),
+            spares_missing: core.spares.missing(),
             metadata_traffic: core.metadata.traffic(),
             copies: core.metadata.copies(),
             mended_blocks: core.metadata.mended_blocks(),

@@ -32,7 +32,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 pub use self::cause::Cause;
-pub use self::mutex::{Mutex, MutexGuard, Signal, Waiting};
+pub use self::mutex::{Entering, Mutex, MutexGuard, Signal, Waiting};
 pub use self::notify::Notify;
 pub use self::tasks::JoinHandle;
 use self::tasks::Tasks;

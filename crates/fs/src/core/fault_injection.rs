@@ -1,0 +1,98 @@
+//! Deliberate mistakes of the core, for tests: they show that the tests of power cuts would notice a real one. Only
+//! builds with feature `fault-injection` have them.
+
+use std::cell::RefCell;
+
+/// A deliberate mistake that tests of power cuts must catch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(not(feature = "fault-injection"), allow(dead_code, unreachable_pub))]
+pub enum Sabotage {
+    /// Records are written before the data that they name.
+    RecordBeforeData,
+    /// A checkpoint is made valid before its chunks and the log are durable.
+    CheckpointWithoutBarrier,
+    /// Blocks are freed and reused, and zones reset, before the record that frees the blocks is durable.
+    ReuseBeforeRecord,
+    /// The footer of an allocation on a caveat disk is freed before the data are written.
+    FooterGivenBackEarly,
+    /// `fsync` returns before the commit.
+    AcknowledgeBeforeCommit,
+    /// Parity is written after the records of its data.
+    ParityLate,
+    /// A file that changes keeps its outdated copy in the hot zone.
+    CopyKept,
+    /// The record of a file in the hot zone is made before the contents there are durable.
+    CopyBeforeDurable,
+    /// Contents of the hot zone are written only to the first copy of the metadata.
+    OneCopyWritten,
+    /// The part of the hot zone on a drive is read even if its stamp has another generation than the log.
+    StalePartBelieved,
+    /// Stripe groups are appended to before the log durably discards the row counts that an unmount recorded for them.
+    RowsForgottenLate,
+    /// A mount begins no generation of the copies of the metadata.
+    GenerationNotBegun,
+    /// Superblocks do not record how far checkpoints and log reached.
+    NoWitness,
+}
+
+#[cfg(feature = "fault-injection")]
+impl Sabotage {
+    /// Mistakes that only a lost write, or a device restored from an old copy, reveals. Power cuts alone do not.
+    pub const OF_LOST_WRITES: [Sabotage; 2] = [Sabotage::GenerationNotBegun, Sabotage::NoWitness];
+
+    /// Mistakes that power cuts reveal.
+    pub const ALL: [Sabotage; 11] = [
+        Sabotage::RecordBeforeData,
+        Sabotage::CheckpointWithoutBarrier,
+        Sabotage::ReuseBeforeRecord,
+        Sabotage::FooterGivenBackEarly,
+        Sabotage::AcknowledgeBeforeCommit,
+        Sabotage::ParityLate,
+        Sabotage::CopyKept,
+        Sabotage::CopyBeforeDurable,
+        Sabotage::OneCopyWritten,
+        Sabotage::StalePartBelieved,
+        Sabotage::RowsForgottenLate,
+    ];
+
+    /// Mistakes that only a hot zone reveals.
+    pub const OF_COPIES: [Sabotage; 4] =
+        [Sabotage::CopyKept, Sabotage::CopyBeforeDurable, Sabotage::OneCopyWritten, Sabotage::StalePartBelieved];
+
+    /// Mistakes that must be caught if files are stored only in the hot zone.
+    pub const OF_FILES_ALONE: [Sabotage; 4] = [
+        Sabotage::RecordBeforeData,
+        Sabotage::ReuseBeforeRecord,
+        Sabotage::CopyBeforeDurable,
+        Sabotage::OneCopyWritten,
+    ];
+}
+
+/// The mistake that a mounted file system makes, and the writes that the mistake delays.
+#[derive(Default)]
+pub(in crate::core) struct FaultInjection {
+    mistake: Option<Sabotage>,
+    /// First block and bytes of each delayed write.
+    late_writes: RefCell<Vec<(u64, Vec<u8>)>>,
+}
+
+impl FaultInjection {
+    pub(in crate::core) fn new(mistake: Option<Sabotage>) -> FaultInjection {
+        FaultInjection { mistake, late_writes: RefCell::default() }
+    }
+
+    /// Returns whether the core makes mistake `which`.
+    pub(in crate::core) fn makes(&self, which: Sabotage) -> bool {
+        cfg!(feature = "fault-injection") && self.mistake == Some(which)
+    }
+
+    /// Delays a write of `bytes` to block `block` until the record that names it is durable.
+    pub(in crate::core) fn delay(&self, block: u64, bytes: Vec<u8>) {
+        self.late_writes.borrow_mut().push((block, bytes));
+    }
+
+    /// Returns and removes the delayed writes.
+    pub(in crate::core) fn take_delayed(&self) -> Vec<(u64, Vec<u8>)> {
+        std::mem::take(&mut *self.late_writes.borrow_mut())
+    }
+}
