@@ -17,10 +17,11 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use super::owners::Owner;
 use super::write_back::pieces::joined;
-use super::{Core, Fs, Sabotage};
+use super::{Core, CoreParts, Fs, Sabotage};
 use crate::block_run::BlockRun;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
@@ -28,6 +29,16 @@ use crate::executor::{Cause, Entering, Mutex, select};
 use crate::format::change::{Extent, Inode};
 use crate::format::record::Piece;
 use crate::store::{Allocation, Reservation, Victim};
+
+/// The cleaner of zones.
+#[derive(Clone, Copy)]
+pub(in crate::core) struct Cleaner<'a>(&'a Rc<Core>);
+
+impl<'a> Cleaner<'a> {
+    pub(in crate::core) fn of(core: &'a Rc<Core>) -> Cleaner<'a> {
+        Cleaner(core)
+    }
+}
 
 /// Extents of files in the order in which they are copied, each with the inode of its file.
 pub(super) type Pieces = Vec<(Inode, Extent)>;
@@ -93,13 +104,20 @@ impl CleanerState {
 }
 
 impl Fs {
+    /// Empties up to `zones` zones, as long as that makes room. Returns the number of zones emptied.
+    pub async fn clean(&self, zones: u64) -> Result<u64, FsError> {
+        self.0.cleaner().clean(zones).await
+    }
+}
+
+impl Cleaner<'_> {
     /// Cleans zones whenever the store asks for it, until the file system is unmounted.
     pub(super) async fn clean_when_needed(self) {
         let core = self.0.clone();
         // After an error the blocks without records stay where they are, and the next mount looks for them again.
-        let _ = self.find_unrecorded().await;
+        let _ = self.0.write_back().find_unrecorded().await;
         while !core.shutdown.has_begun() {
-            let _ = self.move_unrecorded().await;
+            let _ = self.0.write_back().move_unrecorded().await;
             if core.store.wants_cleaning(self.is_idle()) && self.clean_one_or_next().await.unwrap_or(false) {
                 continue;
             }
@@ -116,13 +134,13 @@ impl Fs {
     }
 
     /// Returns whether no task has written to the store for [`IDLE_NS`].
-    fn is_idle(&self) -> bool {
+    fn is_idle(self) -> bool {
         self.0.cleaner.is_idle(self.0.clock.now_ns())
     }
 
     /// Delays a write of `blocks` blocks. The less room is left, the longer the delay. So writers are down to the pace
     /// at which the cleaner makes room before all room is used up.
-    pub(super) async fn slow_down(&self, blocks: u64) {
+    pub(super) async fn slow_down(self, blocks: u64) {
         let core = &self.0;
         core.cleaner.note_write(core.clock.now_ns());
         let shortage = core.store.shortage();
@@ -134,7 +152,7 @@ impl Fs {
     }
 
     /// Empties up to `zones` zones, as long as that makes room. Returns the number of zones emptied.
-    pub async fn clean(&self, zones: u64) -> Result<u64, FsError> {
+    pub(in crate::core) async fn clean(self, zones: u64) -> Result<u64, FsError> {
         self.0.begin_task().await?;
         let all = async {
             let mut cleaned = 0;
@@ -147,7 +165,7 @@ impl Fs {
     }
 
     /// Empties one zone. If a device fails meanwhile, tries other zones. Returns whether a zone was emptied.
-    async fn clean_one_or_next(&self) -> Result<bool, FsError> {
+    async fn clean_one_or_next(self) -> Result<bool, FsError> {
         let mut outcome = self.clean_one().await;
         for _ in 1..ATTEMPTS {
             if !matches!(outcome, Err(FsError::Device(_))) {
@@ -159,13 +177,13 @@ impl Fs {
     }
 
     /// Empties one zone. Returns false if no zone is worth it, or if there is no room for the live blocks.
-    async fn clean_one(&self) -> Result<bool, FsError> {
+    async fn clean_one(self) -> Result<bool, FsError> {
         let _pass = self.0.cleaner.enter().await;
         self.clean_one_held().await
     }
 
-    /// Like [`Fs::clean_one`]; the caller holds the lock of the cleaner.
-    pub(super) async fn clean_one_held(&self) -> Result<bool, FsError> {
+    /// Like [`Cleaner::clean_one`]; the caller holds the lock of the cleaner.
+    pub(super) async fn clean_one_held(self) -> Result<bool, FsError> {
         let core = &self.0;
         // Blocks whose freeing records are not durable yet count as live, which would mislead the choice of the zone.
         if core.releases.last_record().is_some() {
@@ -185,7 +203,7 @@ impl Fs {
     }
 
     /// Empties a zone. Returns false if there was no room for its live blocks.
-    async fn clean_zone(&self, victim: Victim) -> Result<bool, FsError> {
+    async fn clean_zone(self, victim: Victim) -> Result<bool, FsError> {
         let core = &self.0;
         let began_ns = core.clock.now_ns();
         let copied = self.copy_out(&victim).await;
@@ -207,7 +225,7 @@ impl Fs {
     }
 
     /// Copies the live blocks of a zone elsewhere. Returns false if there was no room for all of them.
-    async fn copy_out(&self, victim: &Victim) -> Result<bool, FsError> {
+    async fn copy_out(self, victim: &Victim) -> Result<bool, FsError> {
         if self.0.store.budget_for_files(victim).is_some() {
             self.copy_whole_files(victim).await?;
         }
@@ -227,14 +245,14 @@ impl Fs {
 
     /// Copies files with blocks in the zone as a whole, those with the fewest blocks elsewhere first, as far as the
     /// store's budget allows. Skips files that have changed meanwhile, and stops when there is no room.
-    /// [`Fs::copy_out`] copies the remaining extents in the zone afterwards.
-    async fn copy_whole_files(&self, victim: &Victim) -> Result<(), FsError> {
+    /// [`Cleaner::copy_out`] copies the remaining extents in the zone afterwards.
+    async fn copy_whole_files(self, victim: &Victim) -> Result<(), FsError> {
         let core = &self.0;
         let row_blocks = core.store.row_blocks(victim.run.start);
         let mut copied = victim.live;
         for (elsewhere, inode, extents) in self.files_in_pieces(victim) {
             let Some(budget) = core.store.budget_for_files(victim) else { return Ok(()) };
-            if extents.len() > budget.pieces || core.extents_of(inode) != extents {
+            if extents.len() > budget.pieces || core.files().extents_of(inode) != extents {
                 continue;
             }
             // The last row of the copy is padded.
@@ -256,14 +274,14 @@ impl Fs {
 
     /// Returns the files with blocks in the zone that lie in several pieces, each with its number of blocks in other
     /// zones, the fewest first. A file in one piece is not listed, because it moves as a whole anyway.
-    fn files_in_pieces(&self, victim: &Victim) -> Vec<(u64, Inode, Vec<Extent>)> {
+    fn files_in_pieces(self, victim: &Victim) -> Vec<(u64, Inode, Vec<Extent>)> {
         let inside = self.pieces_in(victim.run.start, victim.run.end());
         let inodes: BTreeSet<Inode> = inside.iter().map(|(inode, _)| *inode).collect();
         // The cleaner does not move blocks of the hot zone.
-        let is_in_store = |extents: &[Extent]| self.0.blocks_alone(extents) == 0;
+        let is_in_store = |extents: &[Extent]| self.0.hot_tier().blocks_alone(extents) == 0;
         let is_inside = |extent: &Extent| (victim.run.start..victim.run.end()).contains(&extent.start);
         let file = |inode: Inode| {
-            let extents = self.0.extents_of(inode);
+            let extents = self.0.files().extents_of(inode);
             let outside = extents.iter().filter(|extent| !is_inside(extent));
             (outside.map(|extent| u64::from(extent.blocks)).sum::<u64>(), inode, extents)
         };
@@ -274,19 +292,19 @@ impl Fs {
     }
 
     /// Joins those extents of a file copied as a whole that follow each other on the device, and records the result.
-    fn join(&self, inode: Inode) {
+    fn join(self, inode: Inode) {
         let core = &self.0;
         core.counters.add(|counters| counters.files_moved += 1);
-        let before = core.extents_of(inode);
+        let before = core.files().extents_of(inode);
         let after = joined(before.clone(), core.store.band_blocks());
-        self.record_extents(inode, None, &after);
+        self.0.files().record_extents(inode, None, &after);
     }
 
     /// Returns the extents of files that begin at block `from` of the device or behind it, and before `end`.
-    fn pieces_in(&self, from: u64, end: u64) -> Pieces {
+    fn pieces_in(self, from: u64, end: u64) -> Pieces {
         let core = &self.0;
         let piece = |(start, owner): (u64, Owner)| {
-            let extent = core.extent_at(owner, start);
+            let extent = core.files().extent_at(owner, start);
             let extent = extent.unwrap_or_else(|| panic!("block {start} is listed for {owner:?}, which lacks it"));
             (owner.inode, extent)
         };
@@ -295,7 +313,7 @@ impl Fs {
 
     /// Copies extents of files to one run, or to several if no zone has room for all, and assigns the copies to the
     /// files.
-    pub(super) async fn copy(&self, pieces: &Pieces) -> Result<Copied, FsError> {
+    pub(super) async fn copy(self, pieces: &Pieces) -> Result<Copied, FsError> {
         let copied = self.copy_to_room(pieces, None).await;
         if matches!(copied, Ok(Copied::All | Copied::Changed(_))) {
             let blocks = pieces.iter().map(|(_, extent)| u64::from(extent.blocks)).sum::<u64>();
@@ -304,16 +322,16 @@ impl Fs {
         copied
     }
 
-    /// Like [`Fs::copy`], to the room in `reserved`, or if that is `None`, to the room kept back for the cleaner. Does
+    /// Like [`Cleaner::copy`], to the room in `reserved`, or if that is `None`, to the room kept back for the cleaner. Does
     /// not count the blocks as cleaned.
     pub(super) async fn copy_to_room(
-        &self,
+        self,
         pieces: &Pieces,
         mut reserved: Option<&mut Reservation>,
     ) -> Result<Copied, FsError> {
         let core = &self.0;
         let all: u64 = pieces.iter().map(|(_, extent)| u64::from(extent.blocks)).sum();
-        let Some(mut told) = self.told_of_copies(pieces).await? else {
+        let Some(mut told) = self.0.write_back().told_of_copies(pieces).await? else {
             return Ok(Copied::Changed(pieces[0].1.start));
         };
         let (mut written, mut done): (Vec<BlockRun>, u64) = (Vec::new(), 0);
@@ -342,7 +360,7 @@ impl Fs {
             by_file.entry(*inode).or_default().insert(extent.at, (*extent, copies.next(*extent)));
         }
         let by_record = by_file.into_iter().flat_map(|(inode, copies)| {
-            in_parts(copies, core.changes_in_record()).into_iter().map(move |copies| (inode, copies))
+            in_parts(copies, core.files().changes_in_record()).into_iter().map(move |copies| (inode, copies))
         });
         let mut changed = BTreeSet::new();
         let mut outcome = Ok(());
@@ -352,7 +370,8 @@ impl Fs {
                 outcome = core.log.room().await;
             }
             let cut: usize = copies.values().map(|(_, copies)| copies.len() - 1).sum();
-            outcome = outcome.and_then(|()| core.check_pieces_at_most(inode, core.extents_of(inode).len() + cut));
+            outcome = outcome
+                .and_then(|()| core.files().check_pieces_at_most(inode, core.files().extents_of(inode).len() + cut));
             match outcome {
                 Ok(()) => self.take_copies(inode, copies, &mut changed),
                 Err(_) => copies.values().for_each(|(_, copies)| self.free_copies(copies)),
@@ -366,7 +385,7 @@ impl Fs {
 
     /// Copies the blocks of `pieces` behind the first `done` blocks to allocation `lease`. Returns the runs of the
     /// copy, which are pinned.
-    async fn copy_to(&self, pieces: &Pieces, done: u64, lease: Allocation) -> Result<Vec<BlockRun>, FsError> {
+    async fn copy_to(self, pieces: &Pieces, done: u64, lease: Allocation) -> Result<Vec<BlockRun>, FsError> {
         let core = &self.0;
         let mut behind = done;
         for run in &lease.runs {
@@ -385,14 +404,14 @@ impl Fs {
 
     /// Copies the blocks of `pieces` behind the first `done` blocks to run `to`, with their checksums. A damaged block
     /// that cannot be reconstructed keeps its checksum, so its copy counts as damaged too.
-    async fn copy_run(&self, pieces: &Pieces, done: u64, to: BlockRun, lease: &Allocation) -> Result<(), FsError> {
+    async fn copy_run(self, pieces: &Pieces, done: u64, to: BlockRun, lease: &Allocation) -> Result<(), FsError> {
         let piece_blocks = self.0.piece_blocks_at(to.start);
         let (mut next, mut all_sums) = (0, Vec::new());
         while next < to.blocks {
             let count = (to.blocks - next).min(piece_blocks);
             let (mut bytes, mut sums) = (Vec::with_capacity(count as usize * BLOCK_BYTES), Vec::new());
             for run in runs_behind(pieces, done + next, count) {
-                let (of_run, sums_of_run, _) = self.read_run_mended(run, true).await?;
+                let (of_run, sums_of_run, _) = self.0.files().read_run_mended(run, true).await?;
                 bytes.extend(of_run);
                 sums.extend(sums_of_run);
             }
@@ -401,7 +420,7 @@ impl Fs {
             if next + count == to.blocks {
                 bytes.extend(self.0.store.records(lease, &all_sums));
             }
-            self.write_with_sums(to.start + next, bytes, sums).await?;
+            self.0.write_back().write_with_sums(to.start + next, bytes, sums).await?;
             next += count;
         }
         Ok(())
@@ -409,7 +428,7 @@ impl Fs {
 
     /// Replaces extents of a file by their copies where the file still has the extents. Otherwise frees the copy, and
     /// adds the first block of the extent on the device to `changed`.
-    fn take_copies(&self, inode: Inode, mut copies: Copies, changed: &mut BTreeSet<u64>) {
+    fn take_copies(self, inode: Inode, mut copies: Copies, changed: &mut BTreeSet<u64>) {
         let core = &self.0;
         let before =
             core.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
@@ -429,33 +448,33 @@ impl Fs {
             self.free_copies(copies);
             changed.insert(of.start);
         }
-        self.record_extents(inode, None, &after);
+        self.0.files().record_extents(inode, None, &after);
     }
 
-    fn free_copies(&self, copies: &[Extent]) {
+    fn free_copies(self, copies: &[Extent]) {
         let run = |copy: &Extent| BlockRun { start: copy.start, blocks: u64::from(copy.blocks) };
         copies.iter().for_each(|copy| self.0.store.free(run(copy)));
     }
 
     /// Makes the records that free blocks durable, and frees these blocks.
-    async fn commit_before_reuse(&self) -> Result<(), FsError> {
+    async fn commit_before_reuse(self) -> Result<(), FsError> {
         let core = &self.0;
         if !core.faults.makes(Sabotage::ReuseBeforeRecord) {
             core.log.commit(core.log.made(), &core.data).await?;
         }
-        self.free_released();
+        self.0.committer().free_released();
         Ok(())
     }
 
     /// Resets a zone without live blocks, once the records that moved its blocks are durable and its readers have
     /// finished.
-    async fn empty(&self, victim: &Victim) -> Result<bool, FsError> {
+    async fn empty(self, victim: &Victim) -> Result<bool, FsError> {
         let core = &self.0;
         self.commit_before_reuse().await?;
         while core.store.live_in(victim.zone) > 0 {
             // Readers still use blocks that have moved.
             core.clock.sleep(READERS_NS).await;
-            self.free_released();
+            self.0.committer().free_released();
         }
         core.data.reset(victim.zone).await?;
         core.store.emptied(victim.zone, true);
@@ -538,21 +557,6 @@ fn runs_behind(pieces: &Pieces, done: u64, count: u64) -> Vec<BlockRun> {
         }
     }
     runs
-}
-
-impl Core {
-    /// Returns the extents of a file, or none if the file does not exist any more.
-    pub(super) fn extents_of(&self, inode: Inode) -> Vec<Extent> {
-        self.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default()
-    }
-
-    /// Returns the extent of file `owner.inode` that begins at block `owner.at` of the file, if it begins at block
-    /// `start` of the device.
-    pub(super) fn extent_at(&self, owner: Owner, start: u64) -> Option<Extent> {
-        let namespace = self.namespace.borrow();
-        let found = namespace.get(owner.inode)?.extents.beginning_at(owner.at).copied();
-        found.filter(|extent| extent.start == start)
-    }
 }
 
 #[cfg(test)]

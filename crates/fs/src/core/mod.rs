@@ -14,6 +14,7 @@ mod cleaner;
 mod commit;
 mod fault_injection;
 mod files;
+mod host_disks;
 mod hot;
 mod inspect;
 mod mount;
@@ -36,24 +37,26 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 pub use self::bounds::Bounds;
-use self::cleaner::CleanerState;
-use self::commit::CommitterState;
+use self::cleaner::{Cleaner, CleanerState};
 use self::commit::releases::Releases;
+use self::commit::{Committer, CommitterState};
 use self::fault_injection::FaultInjection;
 #[cfg_attr(not(feature = "fault-injection"), allow(unreachable_pub))]
 pub use self::fault_injection::Sabotage;
+use self::files::Files;
 pub use self::files::attributes::{Attr, SetAttr, SetAttribute};
 pub use self::files::data::{Allocate, Contents, Seek};
 use self::files::lifetime::LifetimesState;
 pub use self::files::names::{Caller, Listed, Rename};
 use self::files::preallocated::PreallocatedState;
-use self::hot::HotState;
 pub use self::hot::parts::{PartStatus, Standing};
+use self::hot::{HotState, HotTier};
 pub use self::mount::make::{Plan, make, make_on, plan};
 pub use self::mount::make_options::{HotOn, MakeOptions, Parts};
 pub use self::mount::members::look;
 pub use self::mount::{MountOptions, Mounted};
 use self::owners::Owners;
+use self::repair::Repair;
 pub use self::repair::replace::Replaced;
 use self::repair::replace::ReplacementState;
 pub use self::repair::scrub::Scrubbed;
@@ -61,6 +64,7 @@ use self::repair::spares::SparesState;
 use self::shutdown::Shutdown;
 use self::state::Tally;
 pub use self::state::{Statfs, Status};
+use self::write_back::WriteBack;
 use self::write_back::records::RecordNumbers;
 use self::write_back::staged::StagingState;
 use self::write_back::written::Written;
@@ -107,6 +111,43 @@ pub(crate) struct Core {
     pub(in crate::core) counters: Tally,
     pub(in crate::core) shutdown: Shutdown,
     pub(in crate::core) faults: FaultInjection,
+}
+
+/// The parts of a mounted file system, each with its operations. `docs/fs/design.md` shows their state, and which part
+/// calls which.
+pub(in crate::core) trait CoreParts {
+    fn files(&self) -> Files<'_>;
+    fn write_back(&self) -> WriteBack<'_>;
+    fn committer(&self) -> Committer<'_>;
+    fn cleaner(&self) -> Cleaner<'_>;
+    fn hot_tier(&self) -> HotTier<'_>;
+    fn repair(&self) -> Repair<'_>;
+}
+
+impl CoreParts for Rc<Core> {
+    fn files(&self) -> Files<'_> {
+        Files::of(self)
+    }
+
+    fn write_back(&self) -> WriteBack<'_> {
+        WriteBack::of(self)
+    }
+
+    fn committer(&self) -> Committer<'_> {
+        Committer::of(self)
+    }
+
+    fn cleaner(&self) -> Cleaner<'_> {
+        Cleaner::of(self)
+    }
+
+    fn hot_tier(&self) -> HotTier<'_> {
+        HotTier::of(self)
+    }
+
+    fn repair(&self) -> Repair<'_> {
+        Repair::of(self)
+    }
 }
 
 /// A mounted file system. A clone is another handle of the same file system. Each operation is a task, or part of one.

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use super::mount::make::bytes_in_slot;
-use super::{Core, Fs, PartStatus, Replaced};
+use super::{Core, CoreParts, Fs};
+use super::{PartStatus, Replaced};
 use crate::array::ArrayCounters;
 use crate::device::Traffic;
 use crate::executor::Executor;
@@ -167,8 +168,8 @@ impl Fs {
             mended_blocks: core.metadata.mended_blocks(),
             zones: core.store.zones(),
             zones_unopened: core.store.zones_unopened(),
-            hot: core.hot_status(),
-            hot_parts: core.part_status(),
+            hot: core.hot_tier().hot_status(),
+            hot_parts: core.hot_tier().part_status(),
         }
     }
 

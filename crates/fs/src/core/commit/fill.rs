@@ -12,13 +12,13 @@
 //! 1. Row counts are recorded only for groups to which nothing is appended afterwards.
 //! 2. Nothing is appended to a group with a recorded row count before it is durable that the row count is dropped.
 
-use crate::core::Fs;
+use super::Committer;
 use crate::format::change::Change;
 
-impl Fs {
+impl Committer<'_> {
     /// Records the row counts of groups whose drives do not report them, if the next mount can append there. Closes
     /// these groups until then.
-    pub(super) fn tell_rows(&self) {
+    pub(super) fn tell_rows(self) {
         let Some(array) = self.0.data.array() else { return };
         let groups = array.seal_untold();
         let is_known = self
@@ -36,14 +36,14 @@ impl Fs {
     }
 
     /// Returns the change that drops all row counts, if there are any. Once it is durable, the caller calls
-    /// [`Fs::rows_are_forgotten`].
-    pub(in crate::core) fn forget_rows(&self) -> Option<Change> {
+    /// [`Committer::rows_are_forgotten`].
+    pub(in crate::core) fn forget_rows(self) -> Option<Change> {
         let is_known = !self.0.namespace.borrow().groups().rows().is_empty();
         is_known.then(|| Change::Rows { groups: Vec::new() })
     }
 
     /// Allows appends to the groups that had a row count.
-    pub(in crate::core) fn rows_are_forgotten(&self) {
+    pub(in crate::core) fn rows_are_forgotten(self) {
         self.0.data.array().into_iter().for_each(|array| array.trust_no_more());
     }
 }

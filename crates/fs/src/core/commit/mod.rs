@@ -4,13 +4,24 @@ pub(in crate::core) mod fill;
 pub(in crate::core) mod releases;
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
-use crate::core::{Core, Fs, Sabotage};
+use crate::core::{Core, CoreParts, Fs, Sabotage};
 use crate::error::FsError;
 use crate::executor::{Signal, select};
 use crate::format::change::{Change, HEAT_BYTES, Inode};
 use crate::format::superblock::Witness;
 use crate::journal::checkpoint::Writer;
+
+/// Commits and checkpoints.
+#[derive(Clone, Copy)]
+pub(in crate::core) struct Committer<'a>(&'a Rc<Core>);
+
+impl<'a> Committer<'a> {
+    pub(in crate::core) fn of(core: &'a Rc<Core>) -> Committer<'a> {
+        Committer(core)
+    }
+}
 
 /// Names of a directory that are added to a checkpoint at a time.
 const NAMES_AT_ONCE: usize = 1024;
@@ -61,9 +72,9 @@ impl CommitterState {
     }
 }
 
-impl Core {
-    async fn commit_record(&self, record: u64) -> Result<(), FsError> {
-        self.log.commit(record, &self.data).await
+impl Committer<'_> {
+    async fn commit_record(self, record: u64) -> Result<(), FsError> {
+        self.0.log.commit(record, &self.0.data).await
     }
 }
 
@@ -73,12 +84,12 @@ impl Fs {
         if self.0.is_read_only {
             return Ok(());
         }
-        let fs = self.clone();
+        let core = self.0.clone();
         let written = async move {
-            fs.write_back(inode).await?;
-            fs.commit_all().await
+            core.write_back().write_back(inode).await?;
+            core.committer().commit_all().await
         };
-        self.spawn_unless_full(written).await?
+        self.0.spawn_unless_full(written).await?
     }
 
     /// Makes all changes durable that were made before the call, whatever other tasks change meanwhile.
@@ -86,59 +97,76 @@ impl Fs {
         if self.0.is_read_only {
             return Ok(());
         }
-        let fs = self.clone();
-        let outcome = self.spawn_unless_full(async move { fs.write_everything().await }).await.flatten();
+        let core = self.0.clone();
+        let outcome =
+            self.0.spawn_unless_full(async move { core.committer().write_everything().await }).await.flatten();
         let failed = outcome.as_ref().err().filter(|error| !matches!(error, FsError::HostFull(_)));
         *self.0.committer.unwritten.borrow_mut() = failed.cloned();
         outcome
     }
 
-    async fn write_everything(&self) -> Result<(), FsError> {
+    /// Takes a checkpoint of all of the namespace, while changes go on. Does nothing if a checkpoint is being taken
+    /// already. If the checkpoint fails, operations that wait for room in the log get the error.
+    pub async fn checkpoint(&self) -> Result<(), FsError> {
+        self.0.committer().checkpoint().await
+    }
+
+    /// Writes everything, takes a checkpoint, and ends all tasks. Files that are still open cannot be used any more.
+    pub async fn unmount(&self) -> Result<(), FsError> {
+        let outcome = self.0.committer().unmount_in_order().await;
+        self.0.shutdown.begin();
+        outcome
+    }
+}
+
+impl Committer<'_> {
+    async fn write_everything(self) -> Result<(), FsError> {
         let before_ns = self.0.clock.now_ns() + 1;
-        while let Some(inode) = self.oldest_staged(before_ns) {
-            self.write_back(inode).await?;
+        while let Some(inode) = self.0.write_back().oldest_staged(before_ns) {
+            self.0.write_back().write_back(inode).await?;
         }
-        self.write_records().await?;
+        self.0.write_back().write_records().await?;
         self.commit_all().await
     }
 
-    pub(in crate::core) async fn commit_all(&self) -> Result<(), FsError> {
+    pub(in crate::core) async fn commit_all(self) -> Result<(), FsError> {
         let core = &self.0;
         if core.faults.makes(Sabotage::AcknowledgeBeforeCommit) {
             return Ok(());
         }
-        let outcome = core.commit_record(core.log.made()).await;
+        let outcome = core.committer().commit_record(core.log.made()).await;
         self.free_released();
         outcome
     }
 
     /// Commits if many bytes of records wait. If the log has no room now, or the host's disk is full, the records wait
     /// longer, because no caller asked for the commit.
-    pub(in crate::core) async fn commit_if_much(&self) -> Result<(), FsError> {
+    pub(in crate::core) async fn commit_if_much(self) -> Result<(), FsError> {
         let log = &self.0.log;
         if log.pending_bytes() < self.0.bounds.pending_bytes {
             return Ok(());
         }
-        let fs = self.clone();
-        let outcome = self.spawn_unless_full(async move { fs.0.commit_record(fs.0.log.made()).await }).await;
+        let core = self.0.clone();
+        let outcome =
+            self.0.spawn_unless_full(async move { core.committer().commit_record(core.log.made()).await }).await;
         self.free_released();
         outcome.flatten().or_else(|_| log.check())
     }
 
     /// Returns blocks to the store and the hot zone whose freeing records are durable and whose readers have finished.
-    pub(in crate::core) fn free_released(&self) {
+    pub(in crate::core) fn free_released(self) {
         let core = &self.0;
         let durable = core.log.durable();
         loop {
             let next = core.releases.next(durable);
             let Some(runs) = next else { return };
-            runs.iter().for_each(|run| core.free(*run));
+            runs.iter().for_each(|run| core.hot_tier().free(*run));
         }
     }
 
     /// Takes a checkpoint of all of the namespace, while changes go on. Does nothing if a checkpoint is being taken
     /// already. If the checkpoint fails, operations that wait for room in the log get the error.
-    pub async fn checkpoint(&self) -> Result<(), FsError> {
+    async fn checkpoint(self) -> Result<(), FsError> {
         let core = &self.0;
         if core.committer.is_running.get() || core.is_read_only {
             return Ok(());
@@ -156,7 +184,7 @@ impl Fs {
     /// Writes a checkpoint, and repeats that if it has no room although the namespace would fit: an object that changes
     /// meanwhile may be in the checkpoint twice, in its old and its new state. The fuller the log, the fewer changes
     /// are made meanwhile.
-    async fn write_checkpoint_that_fits(&self) -> Result<(), FsError> {
+    async fn write_checkpoint_that_fits(self) -> Result<(), FsError> {
         for attempt in 1..CHECKPOINT_ATTEMPTS {
             self.0.check_checkpoint_room()?;
             match self.write_checkpoint(attempt == 1).await {
@@ -169,7 +197,7 @@ impl Fs {
 
     /// Like [`Fs::checkpoint`], of all changes made before the call: a checkpoint that is being written already may
     /// lack some of them.
-    pub(in crate::core) async fn checkpoint_from_now_on(&self) -> Result<(), FsError> {
+    pub(in crate::core) async fn checkpoint_from_now_on(self) -> Result<(), FsError> {
         let core = &self.0;
         while core.committer.is_running.get() {
             core.committer.ended.next().await;
@@ -178,7 +206,7 @@ impl Fs {
     }
 
     /// Writes a checkpoint; the heat of files is a part of it if `with_heat` is set.
-    async fn write_checkpoint(&self, with_heat: bool) -> Result<(), FsError> {
+    async fn write_checkpoint(self, with_heat: bool) -> Result<(), FsError> {
         let core = &self.0;
         core.record_store();
         let (number, slot) = core.committer.newest.get();
@@ -210,7 +238,7 @@ impl Fs {
         Ok(())
     }
 
-    async fn describe_all(&self, writer: &mut Writer) -> Result<(), FsError> {
+    async fn describe_all(self, writer: &mut Writer) -> Result<(), FsError> {
         let core = &self.0;
         // Stripe groups come first, because the extents of files lie in them.
         let rest = core.namespace.borrow().describe_rest();
@@ -239,9 +267,9 @@ impl Fs {
     }
 
     /// Adds the heat of files to a checkpoint, the hottest first, as far as there is room.
-    async fn describe_heat(&self, writer: &mut Writer) -> Result<(), FsError> {
+    async fn describe_heat(self, writer: &mut Writer) -> Result<(), FsError> {
         let core = &self.0;
-        if !core.has_hot_zone() {
+        if !core.hot_tier().has_hot_zone() {
             return Ok(());
         }
         let free = core.committer.checkpoint_bytes_max().saturating_sub(core.namespace.borrow().encoded_bytes());
@@ -253,7 +281,7 @@ impl Fs {
         Ok(())
     }
 
-    async fn describe_names(&self, directory: Inode, writer: &mut Writer) -> Result<(), FsError> {
+    async fn describe_names(self, directory: Inode, writer: &mut Writer) -> Result<(), FsError> {
         let mut from = Some(0);
         while let Some(cookie) = from {
             let mut changes = Vec::new();
@@ -290,13 +318,13 @@ impl Fs {
         while !core.shutdown.has_begun() {
             select(core.clock.sleep(core.bounds.commit_ns), core.shutdown.next()).await;
             let before_ns = core.clock.now_ns().saturating_sub(core.bounds.dirty_ns);
-            while let Some(inode) = self.oldest_staged(before_ns) {
-                if self.write_back(inode).await.is_err() {
+            while let Some(inode) = self.0.write_back().oldest_staged(before_ns) {
+                if self.0.write_back().write_back(inode).await.is_err() {
                     break;
                 }
             }
             // A failed write gives up its zone. If the next attempt fails too, its caller gets the error.
-            let _ = self.write_records().await;
+            let _ = self.0.write_back().write_records().await;
             // The log keeps a permanent error for the next caller. If it only has no room now, it may have some later.
             if self.commit_all().await.is_err() && core.log.check().is_err() {
                 return;
@@ -304,23 +332,16 @@ impl Fs {
         }
     }
 
-    /// Writes everything, takes a checkpoint, and ends all tasks. Files that are still open cannot be used any more.
-    pub async fn unmount(&self) -> Result<(), FsError> {
-        let outcome = self.unmount_in_order().await;
-        self.0.shutdown.begin();
-        outcome
-    }
-
-    async fn unmount_in_order(&self) -> Result<(), FsError> {
+    async fn unmount_in_order(self) -> Result<(), FsError> {
         if self.0.is_read_only {
             return Ok(());
         }
-        self.forget_everything();
+        self.0.files().forget_everything();
         // Staged data would be lost if an unmount were refused on a full disk of the host, so it waits.
         self.write_everything().await?;
         // Cleaning in progress leaves records, too. With the lock held, no new cleaning begins.
         let _pass = self.0.cleaner.enter().await;
-        self.write_records().await?;
+        self.0.write_back().write_records().await?;
         self.tell_rows();
         self.checkpoint_from_now_on().await?;
         let (metadata, frame) = (&self.0.metadata, self.0.log.durable_frame());

@@ -1,6 +1,7 @@
 //! Reading and changing the attributes and extended attributes of files.
 
-use crate::core::{Core, Fs};
+use super::Files;
+use crate::core::{CoreParts, Fs};
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Inode, LIST_BYTES};
 use crate::format::name::NAME_BYTES_MAX;
@@ -49,15 +50,15 @@ pub enum SetAttribute {
     Replace,
 }
 
-impl Core {
+impl Files<'_> {
     /// Returns the attributes of a file, including changes that are not written yet.
-    pub(crate) fn attr(&self, inode: Inode) -> Result<Attr, FsError> {
-        let namespace = self.namespace.borrow();
+    pub(crate) fn attr(self, inode: Inode) -> Result<Attr, FsError> {
+        let namespace = self.0.namespace.borrow();
         let node = namespace.node(inode)?;
         let mut attributes = node.attributes;
         let mut blocks = node.extents.blocks();
         let preallocated = self.preallocated_unlent(inode);
-        if let Some(open) = self.lifetimes.open_of(inode) {
+        if let Some(open) = self.0.lifetimes.open_of(inode) {
             let (leaving, staged) = (open.in_flight.borrow(), open.staged.borrow());
             if let Some(leaving) = leaving.as_ref() {
                 blocks += leaving.blocks.with_bytes();
@@ -83,19 +84,19 @@ impl Core {
 impl Fs {
     /// Returns the attributes of a file, including changes that are not written yet.
     pub fn attr(&self, inode: Inode) -> Result<Attr, FsError> {
-        self.0.attr(inode)
+        self.0.files().attr(inode)
     }
 
     /// Changes attributes of a file. The size is changed first, because that may fail for lack of space.
     pub async fn set_attr(&self, inode: Inode, set: &SetAttr) -> Result<Attr, FsError> {
-        let is_shorter = |size| self.0.size_recorded(inode) >= size;
+        let is_shorter = |size| self.0.files().size_recorded(inode) >= size;
         if set.size.is_some_and(is_shorter) {
             self.0.begin_to_free().await?
         } else {
             self.0.begin().await?
         }
         if let Some(size) = set.size {
-            self.truncate(inode, size).await?;
+            self.0.files().truncate(inode, size).await?;
         }
         let core = &self.0;
         let now = core.time_ns();
@@ -111,7 +112,7 @@ impl Fs {
         attributes.accessed_ns = set.accessed_ns.unwrap_or(attributes.accessed_ns);
         if let Some(modified_ns) = set.modified_ns {
             attributes.modified_ns = modified_ns;
-            if let Some(open) = self.open_of(inode) {
+            if let Some(open) = self.0.files().open_of(inode) {
                 for place in [&open.in_flight, &open.staged] {
                     if let Some(staged) = place.borrow_mut().as_mut() {
                         staged.modified_ns = modified_ns;
@@ -121,8 +122,8 @@ impl Fs {
         }
         attributes.changed_ns = now;
         core.record(&[Change::Node { inode, attributes }]);
-        self.commit_if_much().await?;
-        core.attr(inode)
+        self.0.committer().commit_if_much().await?;
+        core.files().attr(inode)
     }
 
     /// Returns the value of an extended attribute of a file.
@@ -173,8 +174,8 @@ impl Fs {
         attributes.changed_ns = core.time_ns();
         let change = Change::Attribute { inode, name: name.into(), value: value.into() };
         core.record(&[Change::Node { inode, attributes }, change]);
-        self.attribute_changed(inode, name).await;
-        self.commit_if_much().await
+        self.0.hot_tier().attribute_changed(inode, name).await;
+        self.0.committer().commit_if_much().await
     }
 
     /// Removes an extended attribute of a file.
@@ -192,8 +193,8 @@ impl Fs {
         };
         attributes.changed_ns = core.time_ns();
         core.record(&[Change::Node { inode, attributes }, Change::DropAttribute { inode, name: name.into() }]);
-        self.attribute_changed(inode, name).await;
-        self.commit_if_much().await
+        self.0.hot_tier().attribute_changed(inode, name).await;
+        self.0.committer().commit_if_much().await
     }
 }
 

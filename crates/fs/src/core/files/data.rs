@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::Files;
 use crate::block_run::BlockRun;
-use crate::core::Fs;
 use crate::core::write_back::staged::{Block, Blocks, Open, Staged};
+use crate::core::{CoreParts, Fs};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::executor::{BoundedOrdered, MutexGuard};
@@ -84,32 +85,127 @@ pub(in crate::core) struct RepairOutcome {
 impl Fs {
     /// Reads up to `length` bytes from byte `offset` of a file on, fewer at the end of the file.
     pub async fn read(&self, inode: Inode, offset: u64, length: usize) -> Result<Vec<u8>, FsError> {
-        self.read_from(inode, offset, length, true).await
+        self.0.files().read_from(inode, offset, length, true).await
     }
 
     /// Like [`Fs::read`], but without copies in the hot zone, even if the store does not give the data: for checks.
     pub async fn read_stored_only(&self, inode: Inode, offset: u64, length: usize) -> Result<Vec<u8>, FsError> {
-        self.read_from(inode, offset, length, false).await
+        self.0.files().read_from(inode, offset, length, false).await
     }
 
-    async fn read_from(
-        &self,
-        inode: Inode,
-        offset: u64,
-        length: usize,
-        takes_copies: bool,
-    ) -> Result<Vec<u8>, FsError> {
+    /// Writes `bytes` at byte `offset` of a file, in memory; a later write-back stores them. An error leaves the file
+    /// unchanged.
+    pub async fn write(&self, inode: Inode, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
+        self.write_contents(inode, offset, Contents::Bytes(bytes)).await
+    }
+
+    /// Like [`Fs::write`]; whole blocks are kept without a copy.
+    ///
+    /// # Panics
+    /// If `contents` are whole blocks and `offset` is not a multiple of the block size.
+    pub async fn write_contents(&self, inode: Inode, offset: u64, contents: Contents<'_>) -> Result<(), FsError> {
+        self.0.begin().await?;
+        let length = contents.length();
+        if length == 0 {
+            return Ok(());
+        }
+        assert!(matches!(contents, Contents::Bytes(_)) || offset.is_multiple_of(BYTES), "blocks at byte {offset}");
+        let end = offset.checked_add(length).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)?;
+        self.0.files().check_regular(inode)?;
+        if let Some(reason) = self.0.clock.blocked() {
+            return Err(FsError::HostFull(reason));
+        }
+        // Before this write changes anything: a failed write-back of other data must not interrupt it halfway.
+        self.0.write_back().evict().await?;
+        let open = self.0.files().open_or_new(inode);
+        let _passes = self.0.wait_unless_full(enter_to_write(&open, offset)).await?;
+        self.0.files().write_staged(inode, &open, (offset, end), contents).await?;
+        self.0.write_back().write_behind(inode, &open);
+        Ok(())
+    }
+
+    /// Applies operation `what` of `fallocate` to bytes `offset` to `offset + length`.
+    pub async fn allocate(&self, inode: Inode, offset: u64, length: u64, what: Allocate) -> Result<(), FsError> {
+        self.0.begin().await?;
+        if length == 0 {
+            return Err(FsError::Invalid("no bytes"));
+        }
+        let end = offset.checked_add(length).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)?;
+        self.0.files().check_regular(inode)?;
+        let before = self.0.files().attr(inode)?.attributes.size;
+        let outcome = self.0.files().allocate_room(inode, (offset, end), what).await;
+        self.0.files().forget_if_idle(inode);
+        outcome?;
+        if matches!(what, Allocate::Room | Allocate::RoomKeepingSize) {
+            return Ok(());
+        }
+        let mut next = offset;
+        while next < end {
+            // An error here leaves earlier pieces zeroed: the operation is not atomic.
+            self.0.write_back().evict().await?;
+            // The staged data may have been written back, and the entry in `Core::open` removed, since the last piece.
+            let open = self.0.files().open_or_new(inode);
+            let done = {
+                let _passes = self.0.wait_unless_full(open.enter()).await?;
+                // Blocks that are neither stored nor in memory read as zeros already.
+                next = self.0.files().next_there(inode, &open, next, end);
+                // One piece at a time, to bound the bytes in memory.
+                let to = end.min((next / BYTES + self.0.bounds.piece_blocks) * BYTES);
+                let done = self.0.files().zero_piece(inode, &open, next, to, what).await;
+                if done.is_err() && self.0.files().attr(inode)?.attributes.size > before {
+                    self.0.files().shorten(inode, &open, before)?;
+                }
+                next = to;
+                done
+            };
+            done?;
+        }
+        self.0.files().forget_if_idle(inode);
+        Ok(())
+    }
+
+    /// Returns the position of the first data, or of the first hole, at or behind `offset`.
+    ///
+    /// # Errors
+    /// [`FsError::NoData`] if `offset` is not before the end of the file, or if there are no data behind it.
+    pub fn seek(&self, inode: Inode, offset: u64, what: Seek) -> Result<u64, FsError> {
+        let size = self.0.files().attr(inode)?.attributes.size;
+        if offset >= size {
+            return Err(FsError::NoData);
+        }
+        let open = self.0.files().open_of(inode);
+        let namespace = self.0.namespace.borrow();
+        let node = namespace.node(inode)?;
+        let end = size.div_ceil(BYTES);
+        let mut at = offset / BYTES;
+        while at < end {
+            let look = |staged: Option<&Blocks>, end| piece_at(staged, &node.extents, at, end);
+            let (is_data, until) = open.as_ref().map_or_else(|| look(None, end), |open| open.look_at(at, end, look));
+            if is_data == (what == Seek::Data) {
+                return Ok((at * BYTES).max(offset));
+            }
+            at = until;
+        }
+        match what {
+            Seek::Hole => Ok(size),
+            Seek::Data => Err(FsError::NoData),
+        }
+    }
+}
+
+impl Files<'_> {
+    async fn read_from(self, inode: Inode, offset: u64, length: usize, takes_copies: bool) -> Result<Vec<u8>, FsError> {
         if self.0.namespace.borrow().node(inode)?.is_directory() {
             return Err(FsError::IsDirectory);
         }
-        let size = self.0.attr(inode)?.attributes.size;
+        let size = self.attr(inode)?.attributes.size;
         let end = offset.saturating_add(length as u64).min(size);
         if offset >= end {
             return Ok(Vec::new());
         }
         let (first, last) = (offset / BYTES, (end - 1) / BYTES);
         if takes_copies {
-            self.touch(inode, first, last + 1);
+            self.0.hot_tier().touch(inode, first, last + 1);
         }
         let mut bytes = self.read_blocks(inode, first, last + 1 - first, takes_copies).await?;
         bytes.truncate((end - first * BYTES) as usize);
@@ -118,14 +214,14 @@ impl Fs {
     }
 
     /// Reads blocks of a file in their current state: from memory or from the device, zeros in holes.
-    async fn read_blocks(&self, inode: Inode, first: u64, blocks: u64, takes_copies: bool) -> Result<Vec<u8>, FsError> {
+    async fn read_blocks(self, inode: Inode, first: u64, blocks: u64, takes_copies: bool) -> Result<Vec<u8>, FsError> {
         let mut bytes = vec![0; blocks as usize * BLOCK_BYTES];
         loop {
             let open = self.open_of(inode);
             let pushes = open.as_ref().map(|open| open.pushes.get());
             for (number, piece) in bytes.chunks_mut(self.0.bounds.piece_blocks as usize * BLOCK_BYTES).enumerate() {
                 let at = first + number as u64 * self.0.bounds.piece_blocks;
-                if !(takes_copies && self.read_copy(inode, at, piece).await) {
+                if !(takes_copies && self.0.hot_tier().read_copy(inode, at, piece).await) {
                     self.read_stored(inode, at, piece, takes_copies).await?;
                 }
             }
@@ -143,21 +239,21 @@ impl Fs {
     /// Reads stored blocks of a file, checked by their checksums; zeros where nothing is stored. If `takes_copies` is
     /// set, blocks that the device does not give are read from a copy in the hot zone.
     pub(in crate::core) async fn read_stored(
-        &self,
+        self,
         inode: Inode,
         first: u64,
         into: &mut [u8],
         takes_copies: bool,
     ) -> Result<(), FsError> {
         let end = first + (into.len() / BLOCK_BYTES) as u64;
-        let extents = |fs: &Fs| -> Result<Vec<Extent>, FsError> {
-            Ok(fs.0.namespace.borrow().node(inode)?.extents.within(first, end).collect())
+        let extents = || -> Result<Vec<Extent>, FsError> {
+            Ok(self.0.namespace.borrow().node(inode)?.extents.within(first, end).collect())
         };
         loop {
-            let before = extents(self)?;
+            let before = extents()?;
             let outcome = self.read_extents(&before, first, into, takes_copies).await;
             // The cleaner may have moved the blocks, or a truncation removed them: then the bytes read may be wrong.
-            if extents(self)? == before {
+            if extents()? == before {
                 return outcome;
             }
         }
@@ -166,7 +262,7 @@ impl Fs {
     /// Reads `extents` into `into`, which begins with block `first` of the file. Several reads are in flight at a time,
     /// so a reader that continues behind these extents reaches the device after all of them.
     async fn read_extents(
-        &self,
+        self,
         extents: &[Extent],
         first: u64,
         into: &mut [u8],
@@ -197,26 +293,26 @@ impl Fs {
     ///
     /// # Errors
     /// [`FsError::Damaged`] with the first block that cannot be reconstructed.
-    async fn read_run(&self, run: BlockRun, takes_copies: bool) -> Result<Vec<u8>, FsError> {
+    async fn read_run(self, run: BlockRun, takes_copies: bool) -> Result<Vec<u8>, FsError> {
         let read = self.0.releases.begin_read();
         let outcome = self.read_run_mended(run, takes_copies).await;
         self.0.releases.end_read(read);
-        self.free_released();
+        self.0.committer().free_released();
         let (bytes, _, mended) = outcome?;
         self.0.counters.add(|counters| counters.damaged_blocks += mended.lost.len() as u64);
         mended.lost.first().map_or(Ok(bytes), |block| Err(FsError::Damaged { block: *block }))
     }
 
-    /// Like [`Fs::read_run_as_it_is`], but reconstructs damaged blocks from parity or another copy of the metadata. If
+    /// Like [`Files::read_run_as_it_is`], but reconstructs damaged blocks from parity or another copy of the metadata. If
     /// `takes_copies` is set, copies in the hot zone are used, too.
     pub(in crate::core) async fn read_run_mended(
-        &self,
+        self,
         run: BlockRun,
         takes_copies: bool,
     ) -> Result<(Vec<u8>, Vec<u32>, RepairOutcome), FsError> {
         let (mut bytes, sums, read) = match self.read_run_as_it_is(run).await {
             Ok((bytes, sums)) => (bytes, sums, RepairOutcome::default()),
-            Err(FsError::Device(_)) if takes_copies && self.0.has_hot_zone() => self.read_each(run).await?,
+            Err(FsError::Device(_)) if takes_copies && self.0.hot_tier().has_hot_zone() => self.read_each(run).await?,
             Err(error) => return Err(error),
         };
         let mut mended = self.repair(run, &mut bytes, &sums, |_| true, takes_copies).await;
@@ -226,14 +322,14 @@ impl Fs {
 
     /// Reads a run block by block, because it cannot be read as a whole. Unreadable blocks are taken from copies in the
     /// hot zone.
-    async fn read_each(&self, run: BlockRun) -> Result<(Vec<u8>, Vec<u32>, RepairOutcome), FsError> {
+    async fn read_each(self, run: BlockRun) -> Result<(Vec<u8>, Vec<u32>, RepairOutcome), FsError> {
         let sums = self.0.checksums.get(run.start, run.blocks).await?;
         let (mut bytes, mut mended) = (Vec::with_capacity(run.blocks as usize * BLOCK_BYTES), RepairOutcome::default());
         for (block, sum) in (run.start..).zip(&sums) {
-            match self.0.read_blocks(block, 1).await {
+            match self.0.hot_tier().read_blocks(block, 1).await {
                 Ok(read) => bytes.extend(read),
                 Err(error) => {
-                    bytes.extend(self.block_of_copy(block, *sum).await.ok_or(error)?);
+                    bytes.extend(self.0.hot_tier().block_of_copy(block, *sum).await.ok_or(error)?);
                     mended.from_copies.push(block);
                 }
             }
@@ -243,7 +339,7 @@ impl Fs {
 
     /// Reconstructs the blocks in `bytes` that do not match their checksums `sums`, if `are_meant` is true for them.
     pub(in crate::core) async fn repair(
-        &self,
+        self,
         run: BlockRun,
         bytes: &mut [u8],
         sums: &[u32],
@@ -255,9 +351,9 @@ impl Fs {
             if !are_meant(number) || checksums::of_block(block) == *sum {
                 continue;
             }
-            let made = match self.0.reconstruct_block(number, *sum).await {
+            let made = match self.0.hot_tier().reconstruct_block(number, *sum).await {
                 None if takes_copies => {
-                    let copy = self.block_of_copy(number, *sum).await;
+                    let copy = self.0.hot_tier().block_of_copy(number, *sum).await;
                     mended.from_copies.extend(copy.is_some().then_some(number));
                     copy
                 }
@@ -272,50 +368,19 @@ impl Fs {
     }
 
     /// Returns the bytes of a run as they were read, and the checksums that they should have.
-    pub(in crate::core) async fn read_run_as_it_is(&self, run: BlockRun) -> Result<(Vec<u8>, Vec<u32>), FsError> {
+    pub(in crate::core) async fn read_run_as_it_is(self, run: BlockRun) -> Result<(Vec<u8>, Vec<u32>), FsError> {
         let sums = self.0.checksums.get(run.start, run.blocks).await?;
         let mut bytes = Vec::with_capacity(run.blocks as usize * BLOCK_BYTES);
         let mut next = run.start;
         while next < run.end() {
             let count = (run.end() - next).min(self.0.bounds.piece_blocks);
-            bytes.extend_from_slice(&self.0.read_blocks(next, count).await?);
+            bytes.extend_from_slice(&self.0.hot_tier().read_blocks(next, count).await?);
             next += count;
         }
         Ok((bytes, sums))
     }
 
-    /// Writes `bytes` at byte `offset` of a file, in memory; a later write-back stores them. An error leaves the file
-    /// unchanged.
-    pub async fn write(&self, inode: Inode, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
-        self.write_contents(inode, offset, Contents::Bytes(bytes)).await
-    }
-
-    /// Like [`Fs::write`]; whole blocks are kept without a copy.
-    ///
-    /// # Panics
-    /// If `contents` are whole blocks and `offset` is not a multiple of the block size.
-    pub async fn write_contents(&self, inode: Inode, offset: u64, contents: Contents<'_>) -> Result<(), FsError> {
-        self.0.begin().await?;
-        let length = contents.length();
-        if length == 0 {
-            return Ok(());
-        }
-        assert!(matches!(contents, Contents::Bytes(_)) || offset.is_multiple_of(BYTES), "blocks at byte {offset}");
-        let end = offset.checked_add(length).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)?;
-        self.check_regular(inode)?;
-        if let Some(reason) = self.0.clock.blocked() {
-            return Err(FsError::HostFull(reason));
-        }
-        // Before this write changes anything: a failed write-back of other data must not interrupt it halfway.
-        self.evict().await?;
-        let open = self.open_or_new(inode);
-        let _passes = self.0.wait_unless_full(enter_to_write(&open, offset)).await?;
-        self.write_staged(inode, &open, (offset, end), contents).await?;
-        self.write_behind(inode, &open);
-        Ok(())
-    }
-
-    fn check_regular(&self, inode: Inode) -> Result<(), FsError> {
+    fn check_regular(self, inode: Inode) -> Result<(), FsError> {
         let namespace = self.0.namespace.borrow();
         let node = namespace.node(inode)?;
         match (node.is_regular(), node.is_directory()) {
@@ -327,17 +392,17 @@ impl Fs {
 
     /// Like [`Fs::write_contents`], for bytes `offset` to `end`; the caller holds the file's lock.
     async fn write_staged(
-        &self,
+        self,
         inode: Inode,
         open: &Rc<Open>,
         (offset, end): (u64, u64),
         contents: Contents<'_>,
     ) -> Result<(), FsError> {
-        let size = self.0.attr(inode)?.attributes.size;
+        let size = self.attr(inode)?.attributes.size;
         let (first, last) = ((offset / BYTES) as u32, ((end - 1) / BYTES) as u32);
         let mut edges = self.edges(inode, open, size, offset, end).await?;
         self.stage(inode, open);
-        self.reserve(inode, open, first..last + 1, size.max(end)).await?;
+        self.0.write_back().reserve(inode, open, first..last + 1, size.max(end)).await?;
         let mut staged = open.staged.borrow_mut();
         let staged = staged.as_mut().expect("it was staged just now");
         staged.is_appended &= offset == staged.size;
@@ -368,7 +433,7 @@ impl Fs {
     /// Returns the stored blocks that a change of bytes `offset` to `end` needs in memory: blocks changed in part, and
     /// the last block of a file that becomes longer, because its bytes behind the old end must become zeros.
     async fn edges(
-        &self,
+        self,
         inode: Inode,
         open: &Open,
         size: u64,
@@ -394,7 +459,7 @@ impl Fs {
                 continue;
             }
             let mut block = Block::zeros();
-            self.read_to_change(inode, at, &mut block[..], |_| false).await?;
+            self.0.write_back().read_to_change(inode, at, &mut block[..], |_| false).await?;
             let behind = size.saturating_sub(at * BYTES).min(BYTES) as usize;
             block[behind..].fill(0);
             edges.push((at as u32, block));
@@ -403,7 +468,7 @@ impl Fs {
     }
 
     /// Ensures that `open.staged` has a place for changes of the file.
-    fn stage(&self, inode: Inode, open: &Open) {
+    fn stage(self, inode: Inode, open: &Open) {
         let mut staged = open.staged.borrow_mut();
         if staged.is_some() {
             return;
@@ -421,7 +486,7 @@ impl Fs {
     }
 
     /// Sets the length of a file to `size` bytes.
-    pub(in crate::core) async fn truncate(&self, inode: Inode, size: u64) -> Result<(), FsError> {
+    pub(super) async fn truncate(self, inode: Inode, size: u64) -> Result<(), FsError> {
         self.check_regular(inode)?;
         if size > SIZE_MAX {
             return Err(FsError::TooLarge);
@@ -429,7 +494,7 @@ impl Fs {
         let open = self.open_or_new(inode);
         {
             let _passes = self.0.wait_unless_full(open.enter()).await?;
-            let before = self.0.attr(inode)?.attributes.size;
+            let before = self.attr(inode)?.attributes.size;
             if size > before {
                 self.lengthen(inode, &open, before, size).await?;
             } else {
@@ -440,11 +505,11 @@ impl Fs {
         Ok(())
     }
 
-    pub(super) async fn lengthen(&self, inode: Inode, open: &Rc<Open>, before: u64, size: u64) -> Result<(), FsError> {
+    pub(super) async fn lengthen(self, inode: Inode, open: &Rc<Open>, before: u64, size: u64) -> Result<(), FsError> {
         let mut edges = self.edges(inode, open, before, size, size).await?;
         self.stage(inode, open);
         let edge = (before / BYTES) as u32;
-        self.reserve(inode, open, edge..edge + edges.len() as u32, size).await?;
+        self.0.write_back().reserve(inode, open, edge..edge + edges.len() as u32, size).await?;
         let mut staged = open.staged.borrow_mut();
         let staged = staged.as_mut().expect("it was staged just now");
         for (at, block) in edges.drain(..) {
@@ -457,7 +522,7 @@ impl Fs {
     }
 
     /// Shortens a file to `size` bytes. This takes no room, so it cannot fail for lack of it.
-    fn shorten(&self, inode: Inode, open: &Open, size: u64) -> Result<(), FsError> {
+    fn shorten(self, inode: Inode, open: &Open, size: u64) -> Result<(), FsError> {
         let core = &self.0;
         let end = size.div_ceil(BYTES);
         core.written.borrow_mut().cut(inode, end.min(u64::from(u32::MAX)) as u32);
@@ -485,60 +550,20 @@ impl Fs {
         Ok(())
     }
 
-    /// Applies operation `what` of `fallocate` to bytes `offset` to `offset + length`.
-    pub async fn allocate(&self, inode: Inode, offset: u64, length: u64, what: Allocate) -> Result<(), FsError> {
-        self.0.begin().await?;
-        if length == 0 {
-            return Err(FsError::Invalid("no bytes"));
-        }
-        let end = offset.checked_add(length).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)?;
-        self.check_regular(inode)?;
-        let before = self.0.attr(inode)?.attributes.size;
-        let outcome = self.allocate_room(inode, (offset, end), what).await;
-        self.forget_if_idle(inode);
-        outcome?;
-        if matches!(what, Allocate::Room | Allocate::RoomKeepingSize) {
-            return Ok(());
-        }
-        let mut next = offset;
-        while next < end {
-            // An error here leaves earlier pieces zeroed: the operation is not atomic.
-            self.evict().await?;
-            // The staged data may have been written back, and the entry in `Core::open` removed, since the last piece.
-            let open = self.open_or_new(inode);
-            let done = {
-                let _passes = self.0.wait_unless_full(open.enter()).await?;
-                // Blocks that are neither stored nor in memory read as zeros already.
-                next = self.next_there(inode, &open, next, end);
-                // One piece at a time, to bound the bytes in memory.
-                let to = end.min((next / BYTES + self.0.bounds.piece_blocks) * BYTES);
-                let done = self.zero_piece(inode, &open, next, to, what).await;
-                if done.is_err() && self.0.attr(inode)?.attributes.size > before {
-                    self.shorten(inode, &open, before)?;
-                }
-                next = to;
-                done
-            };
-            done?;
-        }
-        self.forget_if_idle(inode);
-        Ok(())
-    }
-
     /// Reserves room for bytes `offset` to `end`, or releases preallocated room if the bytes become a hole.
-    async fn allocate_room(&self, inode: Inode, (offset, end): (u64, u64), what: Allocate) -> Result<(), FsError> {
+    async fn allocate_room(self, inode: Inode, (offset, end): (u64, u64), what: Allocate) -> Result<(), FsError> {
         // A store that reserves certain blocks chooses them by all of the file, so the staged data are written first.
         let is_written_first = what != Allocate::PunchHole && self.0.store.reserves_places();
         if is_written_first {
-            self.write_back_unless_full(inode).await?;
+            self.0.write_back().write_back_unless_full(inode).await?;
         }
         let open = self.open_or_new(inode);
         let _passes = self.0.wait_unless_full(open.enter()).await?;
         if is_written_first {
             // Writes back data that were staged since; mostly there are none.
-            self.write_back_locked(inode, &open).await?;
+            self.0.write_back().write_back_locked(inode, &open).await?;
         }
-        let within = (offset, end.min(self.0.attr(inode)?.attributes.size));
+        let within = (offset, end.min(self.attr(inode)?.attributes.size));
         match what {
             Allocate::Room | Allocate::Zeros => self.preallocate(inode, &open, (offset, end), false).await,
             Allocate::RoomKeepingSize => self.preallocate(inode, &open, (offset, end), true).await,
@@ -555,7 +580,7 @@ impl Fs {
     }
 
     /// Returns the first byte from `from` on that is stored or in memory, or `end` if there is none before it.
-    fn next_there(&self, inode: Inode, open: &Open, from: u64, end: u64) -> u64 {
+    fn next_there(self, inode: Inode, open: &Open, from: u64, end: u64) -> u64 {
         let (first, last) = (from / BYTES, end.div_ceil(BYTES));
         let namespace = self.0.namespace.borrow();
         let stored = namespace.get(inode).and_then(|node| node.extents.within(first, last).next());
@@ -568,14 +593,14 @@ impl Fs {
     /// Turns bytes `offset` to `end` into zeros or holes, in blocks that are stored or in memory. Blocks that lie in
     /// the range only in part keep their other bytes.
     async fn zero_piece(
-        &self,
+        self,
         inode: Inode,
         open: &Rc<Open>,
         offset: u64,
         end: u64,
         what: Allocate,
     ) -> Result<(), FsError> {
-        let size = self.0.attr(inode)?.attributes.size;
+        let size = self.attr(inode)?.attributes.size;
         let end = end.min(size);
         if offset >= end {
             return Ok(());
@@ -584,7 +609,7 @@ impl Fs {
         self.stage(inode, open);
         let blocks = (offset / BYTES) as u32..end.div_ceil(BYTES) as u32;
         let takes_room = if what == Allocate::PunchHole { blocks.start..blocks.start + 2 } else { blocks.clone() };
-        self.reserve(inode, open, takes_room, size).await?;
+        self.0.write_back().reserve(inode, open, takes_room, size).await?;
         let stored: Vec<Extent> = {
             let namespace = self.0.namespace.borrow();
             namespace.node(inode)?.extents.within(u64::from(blocks.start), u64::from(blocks.end)).collect()
@@ -615,34 +640,6 @@ impl Fs {
         let added = (staged.blocks.len() - count_before) * BYTES;
         self.0.staging.add(added);
         Ok(())
-    }
-
-    /// Returns the position of the first data, or of the first hole, at or behind `offset`.
-    ///
-    /// # Errors
-    /// [`FsError::NoData`] if `offset` is not before the end of the file, or if there are no data behind it.
-    pub fn seek(&self, inode: Inode, offset: u64, what: Seek) -> Result<u64, FsError> {
-        let size = self.0.attr(inode)?.attributes.size;
-        if offset >= size {
-            return Err(FsError::NoData);
-        }
-        let open = self.open_of(inode);
-        let namespace = self.0.namespace.borrow();
-        let node = namespace.node(inode)?;
-        let end = size.div_ceil(BYTES);
-        let mut at = offset / BYTES;
-        while at < end {
-            let look = |staged: Option<&Blocks>, end| piece_at(staged, &node.extents, at, end);
-            let (is_data, until) = open.as_ref().map_or_else(|| look(None, end), |open| open.look_at(at, end, look));
-            if is_data == (what == Seek::Data) {
-                return Ok((at * BYTES).max(offset));
-            }
-            at = until;
-        }
-        match what {
-            Seek::Hole => Ok(size),
-            Seek::Data => Err(FsError::NoData),
-        }
     }
 }
 

@@ -7,12 +7,14 @@
 //! Invariants:
 //! 1. If several records describe a change of a file, the last one changes the size. So after a power cut the file has
 //!    its size from before or after the change. The next mount drops the extents behind the end
-//!    ([`Fs::cut_unfinished`]).
+//!    ([`Files::cut_unfinished`]).
 //! 2. A record frees only blocks of the stretches that it describes.
 
+use super::Files;
 use crate::block_run::BlockRun;
+use crate::core::CoreParts;
+use crate::core::owners::Owner;
 use crate::core::write_back::pieces::subtract;
-use crate::core::{Core, Fs};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, EXTENT_BYTES, Extent, Inode, LIST_BYTES, NODE_BYTES, STRETCH_BYTES};
@@ -107,75 +109,88 @@ fn in_records(stretches: Vec<Stretch>, bytes_max: u64) -> Vec<Vec<Stretch>> {
     records
 }
 
-impl Core {
-    /// Returns the size of a file in bytes by its records, without staged changes.
-    pub(in crate::core) fn size_recorded(&self, inode: Inode) -> u64 {
-        self.namespace.borrow().get(inode).map_or(0, |node| node.attributes.size)
+impl Files<'_> {
+    /// Returns the extents of a file, or none if the file does not exist any more.
+    pub(in crate::core) fn extents_of(self, inode: Inode) -> Vec<Extent> {
+        self.0.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default()
     }
 
-    fn extent_record_bytes(&self) -> u64 {
+    /// Returns the extent of file `owner.inode` that begins at block `owner.at` of the file, if it begins at block
+    /// `start` of the device.
+    pub(in crate::core) fn extent_at(self, owner: Owner, start: u64) -> Option<Extent> {
+        let namespace = self.0.namespace.borrow();
+        let found = namespace.get(owner.inode)?.extents.beginning_at(owner.at).copied();
+        found.filter(|extent| extent.start == start)
+    }
+
+    /// Returns the size of a file in bytes by its records, without staged changes.
+    pub(in crate::core) fn size_recorded(self, inode: Inode) -> u64 {
+        self.0.namespace.borrow().get(inode).map_or(0, |node| node.attributes.size)
+    }
+
+    fn extent_record_bytes(self) -> u64 {
         // The record also holds the attributes, and drops the file's copy in the hot zone. Half of a frame, so that
         // there is always room for the record and for a checkpoint behind it.
-        let of_frame = (self.log.record_bytes_max() / 2).saturating_sub(NODE_BYTES + LIST_BYTES);
-        self.bounds.extent_record_bytes.min(of_frame)
+        let of_frame = (self.0.log.record_bytes_max() / 2).saturating_sub(NODE_BYTES + LIST_BYTES);
+        self.0.bounds.extent_record_bytes.min(of_frame)
     }
 
     /// Fails if a checkpoint might have no room for a file with `pieces` extents.
-    pub(in crate::core) fn check_pieces(&self, inode: Inode, pieces: usize) -> Result<(), FsError> {
+    pub(in crate::core) fn check_pieces(self, inode: Inode, pieces: usize) -> Result<(), FsError> {
         match self.bytes_more_with(inode, pieces) {
             0 => Ok(()),
-            more => self.check_metadata_room(more),
+            more => self.0.check_metadata_room(more),
         }
     }
 
-    /// Like [`Core::check_pieces`], but without keeping back room in the checkpoint for extents that are cut where
+    /// Like [`Files::check_pieces`], but without keeping back room in the checkpoint for extents that are cut where
     /// zones end.
-    pub(in crate::core) fn check_pieces_at_most(&self, inode: Inode, pieces: usize) -> Result<(), FsError> {
+    pub(in crate::core) fn check_pieces_at_most(self, inode: Inode, pieces: usize) -> Result<(), FsError> {
         match self.bytes_more_with(inode, pieces) {
             0 => Ok(()),
-            more => self.fits_checkpoint(self.namespace.borrow().encoded_bytes() + more),
+            more => self.0.fits_checkpoint(self.0.namespace.borrow().encoded_bytes() + more),
         }
     }
 
     /// Returns the number of additional bytes in a checkpoint if a file has `pieces` extents.
-    fn bytes_more_with(&self, inode: Inode, pieces: usize) -> u64 {
-        let before = self.namespace.borrow().get(inode).map_or(0, |node| node.extents.as_slice().len());
+    fn bytes_more_with(self, inode: Inode, pieces: usize) -> u64 {
+        let before = self.0.namespace.borrow().get(inode).map_or(0, |node| node.extents.as_slice().len());
         let of_list = if before == 0 && pieces > 0 { LIST_BYTES } else { 0 };
         of_list + pieces.saturating_sub(before) as u64 * EXTENT_BYTES
     }
 
     /// Returns the largest number of extents of a file that one record can hold, at least 1.
-    pub(in crate::core) fn pieces_in_record(&self) -> usize {
+    pub(in crate::core) fn pieces_in_record(self) -> usize {
         (self.extent_record_bytes().saturating_sub(LIST_BYTES) / EXTENT_BYTES).max(1) as usize
     }
 
     /// Returns the largest number of changed blocks or extents of a file that one record can hold if each lies
     /// elsewhere than its neighbours, at least 1.
-    pub(in crate::core) fn changes_in_record(&self) -> usize {
+    pub(in crate::core) fn changes_in_record(self) -> usize {
         // Each change may cut an old extent in two.
         (self.extent_record_bytes() / (STRETCH_BYTES + 3 * EXTENT_BYTES)).max(1) as usize
     }
 }
 
-impl Fs {
+impl Files<'_> {
     /// Records that a file lies at `after`, with attributes `now` if its contents have changed. Updates the owners of
     /// the blocks, and frees blocks that no file has any more once the record is durable.
-    pub(in crate::core) fn record_extents(&self, inode: Inode, now: Option<Attributes>, after: &[Extent]) {
+    pub(in crate::core) fn record_extents(self, inode: Inode, now: Option<Attributes>, after: &[Extent]) {
         let core = &self.0;
-        let before = core.extents_of(inode);
+        let before = core.files().extents_of(inode);
         let stretches = differing(&before, after);
-        let mut copy = (now.is_some() && !stretches.is_empty()).then(|| core.copy_to_drop(inode)).flatten();
+        let mut copy = (now.is_some() && !stretches.is_empty()).then(|| core.hot_tier().copy_to_drop(inode)).flatten();
         self.put_owners(inode, &stretches);
-        core.note_alone(&before, after);
-        let is_told_whole = after.len() <= core.pieces_in_record();
+        core.hot_tier().note_alone(&before, after);
+        let is_told_whole = after.len() <= core.files().pieces_in_record();
         let mut records =
-            if is_told_whole { vec![stretches] } else { in_records(stretches, core.extent_record_bytes()) };
+            if is_told_whole { vec![stretches] } else { in_records(stretches, core.files().extent_record_bytes()) };
         if records.is_empty() {
             records.push(Vec::new());
         }
         let last = records.len() - 1;
         for (number, stretches) in records.into_iter().enumerate() {
-            let size = core.size_recorded(inode);
+            let size = core.files().size_recorded(inode);
             let so_far = |now| if number < last { Attributes { size, ..now } } else { now };
             let node = now.map(|now| Change::Node { inode, attributes: so_far(now) });
             let mut changes = Vec::from_iter(node);
@@ -197,13 +212,13 @@ impl Fs {
             }
             if !changes.is_empty() {
                 let record = core.record(&changes);
-                self.release(record, freed);
+                self.0.write_back().release(record, freed);
             }
         }
     }
 
     /// Drops extents behind the ends of files, at a mount: a power cut came before the last record of their change.
-    pub(in crate::core) fn cut_unfinished(&self) {
+    pub(in crate::core) fn cut_unfinished(self) {
         let end = |node: &Node| node.attributes.size.div_ceil(BLOCK_BYTES as u64);
         let cut = |(inode, node): (Inode, &Node)| {
             let is_longer = node.extents.as_slice().last().is_some_and(|last| last.end() > end(node));
@@ -214,7 +229,7 @@ impl Fs {
         unfinished.iter().for_each(|(inode, now, kept)| self.record_extents(*inode, Some(*now), kept));
     }
 
-    fn put_owners(&self, inode: Inode, stretches: &[Stretch]) {
+    fn put_owners(self, inode: Inode, stretches: &[Stretch]) {
         let owners = &self.0.owners;
         owners.remove(stretches.iter().flat_map(|stretch| &stretch.before));
         owners.add(inode, stretches.iter().flat_map(|stretch| &stretch.after));

@@ -14,8 +14,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::core::Fs;
+use super::Files;
 use crate::core::write_back::staged::Open;
+use crate::core::{CoreParts, Fs};
 use crate::error::FsError;
 use crate::format::change::{Change, GENERATIONS_END, Inode};
 
@@ -114,18 +115,43 @@ impl Fs {
     /// Lowers the lookup count of a file by `lookups`. At 0, a file without name and handle is removed.
     pub fn forget(&self, inode: Inode, lookups: u64) {
         if self.0.lifetimes.lookups.borrow_mut().take(inode, lookups) {
-            self.drop_if_unused(inode);
+            self.0.files().drop_if_unused(inode);
         }
     }
 
+    /// Opens a file: it exists until it is closed, even if it loses all names.
+    pub fn open(&self, inode: Inode) -> Result<(), FsError> {
+        self.0.namespace.borrow().node(inode)?;
+        let open = self.0.files().open_or_new(inode);
+        open.handles.set(open.handles.get() + 1);
+        Ok(())
+    }
+
+    /// Closes a file. Closing the last handle writes back the file's data (Singh 2014 §2.2.2).
+    pub async fn close(&self, inode: Inode) -> Result<(), FsError> {
+        let Some(open) = self.0.files().open_of(inode) else { return Err(FsError::Stale) };
+        assert!(open.handles.get() > 0, "file {inode} is closed more often than it was opened");
+        open.handles.set(open.handles.get() - 1);
+        if open.handles.get() > 0 {
+            return Ok(());
+        }
+        let has_name = self.0.namespace.borrow().node(inode)?.attributes.links > 0;
+        let outcome = if has_name { self.0.write_back().write_back(inode).await } else { Ok(()) };
+        self.0.files().drop_if_unused(inode);
+        self.0.files().forget_if_idle(inode);
+        outcome
+    }
+}
+
+impl Files<'_> {
     /// Drops all lookup counts, for an unmount: the kernel then holds no files of the file system.
-    pub(in crate::core) fn forget_everything(&self) {
+    pub(in crate::core) fn forget_everything(self) {
         let unnamed = self.0.lifetimes.lookups.borrow_mut().take_all();
         unnamed.into_iter().for_each(|inode| self.drop_if_unused(inode));
     }
 
     /// Ensures that the log durably reserves the generation of the next file.
-    pub(super) async fn reserve_generations(&self) -> Result<(), FsError> {
+    pub(super) async fn reserve_generations(self) -> Result<(), FsError> {
         let core = &self.0;
         loop {
             let generation = u64::from(core.namespace.borrow().next_number()?.1);
@@ -137,45 +163,22 @@ impl Fs {
             }
             let below = (generation + GENERATIONS).min(GENERATIONS_END);
             let record = core.record(&[Change::Generations { below }]);
-            let fs = self.clone();
-            self.spawn_unless_full(async move { fs.0.log.commit(record, &fs.0.data).await }).await??;
+            let owned = self.0.clone();
+            core.spawn_unless_full(async move { owned.log.commit(record, &owned.data).await }).await??;
             // Another task may have reserved more meanwhile.
             core.lifetimes.generations_below.set(below.max(core.lifetimes.generations_below.get()));
         }
     }
 
-    pub(crate) fn open_of(&self, inode: Inode) -> Option<Rc<Open>> {
+    pub(crate) fn open_of(self, inode: Inode) -> Option<Rc<Open>> {
         self.0.lifetimes.open_of(inode)
     }
 
-    pub(crate) fn open_or_new(&self, inode: Inode) -> Rc<Open> {
+    pub(crate) fn open_or_new(self, inode: Inode) -> Rc<Open> {
         self.0.lifetimes.open.borrow_mut().entry(inode).or_default().clone()
     }
 
-    /// Opens a file: it exists until it is closed, even if it loses all names.
-    pub fn open(&self, inode: Inode) -> Result<(), FsError> {
-        self.0.namespace.borrow().node(inode)?;
-        let open = self.open_or_new(inode);
-        open.handles.set(open.handles.get() + 1);
-        Ok(())
-    }
-
-    /// Closes a file. Closing the last handle writes back the file's data (Singh 2014 §2.2.2).
-    pub async fn close(&self, inode: Inode) -> Result<(), FsError> {
-        let Some(open) = self.open_of(inode) else { return Err(FsError::Stale) };
-        assert!(open.handles.get() > 0, "file {inode} is closed more often than it was opened");
-        open.handles.set(open.handles.get() - 1);
-        if open.handles.get() > 0 {
-            return Ok(());
-        }
-        let has_name = self.0.namespace.borrow().node(inode)?.attributes.links > 0;
-        let outcome = if has_name { self.write_back(inode).await } else { Ok(()) };
-        self.drop_if_unused(inode);
-        self.forget_if_idle(inode);
-        outcome
-    }
-
-    pub(crate) fn forget_if_idle(&self, inode: Inode) {
+    pub(crate) fn forget_if_idle(self, inode: Inode) {
         let mut open = self.0.lifetimes.open.borrow_mut();
         if open.get(&inode).is_some_and(|open| open.is_idle()) {
             open.remove(&inode);
@@ -183,23 +186,23 @@ impl Fs {
     }
 
     /// Removes a file that has neither name, handle nor lookup count, unless a task uses it.
-    pub(crate) fn drop_if_unused(&self, inode: Inode) {
+    pub(crate) fn drop_if_unused(self, inode: Inode) {
         let core = &self.0;
         let is_unnamed = core.namespace.borrow().get(inode).is_some_and(|node| node.attributes.links == 0);
         let is_open = self.open_of(inode).is_some_and(|open| open.handles.get() > 0 || open.is_busy());
         if !is_unnamed || core.is_read_only || core.lifetimes.lookups.borrow_mut().keeps_unnamed(inode) || is_open {
             return;
         }
-        self.drop_staged(inode);
-        core.forget_preallocated(inode);
+        self.0.write_back().drop_staged(inode);
+        core.files().forget_preallocated(inode);
         core.lifetimes.open.borrow_mut().remove(&inode);
         let extents =
             core.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
         core.written.borrow_mut().cut(inode, 0);
-        let copy = core.copy_to_drop(inode);
-        self.forget_hot(inode);
+        let copy = core.hot_tier().copy_to_drop(inode);
+        self.0.hot_tier().forget_hot(inode);
         let record = core.record(&[Change::DropNode { inode }]);
-        self.release_extents(record, &extents);
-        self.release(record, copy.map(|(_, runs)| runs).unwrap_or_default());
+        self.0.write_back().release_extents(record, &extents);
+        self.0.write_back().release(record, copy.map(|(_, runs)| runs).unwrap_or_default());
     }
 }

@@ -3,7 +3,9 @@
 //! The kernel checks permissions (`default_permissions`). The functions here check only whether an operation is
 //! possible.
 
-use crate::core::{Attr, Core, Fs};
+use super::Files;
+use crate::core::Attr;
+use crate::core::{CoreParts, Fs};
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, ENTRY_BYTES, Inode, LIST_BYTES, NODE_BYTES};
 use crate::format::file_type::FORMAT;
@@ -54,29 +56,29 @@ pub struct Listed {
     pub mode: u32,
 }
 
-impl Core {
-    fn found(&self, directory: Inode, name: &[u8]) -> Result<(u64, Inode), FsError> {
-        self.namespace.borrow().lookup(directory, name)?.ok_or(FsError::NotFound)
+impl Files<'_> {
+    fn found(self, directory: Inode, name: &[u8]) -> Result<(u64, Inode), FsError> {
+        self.0.namespace.borrow().lookup(directory, name)?.ok_or(FsError::NotFound)
     }
 
     /// Returns the change of directory `inode` after a change of its entries: new times, and `more_links` added to its
     /// link count.
-    fn touched(&self, namespace: &Namespace, inode: Inode, more_links: i32) -> Result<Change, FsError> {
+    fn touched(self, namespace: &Namespace, inode: Inode, more_links: i32) -> Result<Change, FsError> {
         let mut attributes = namespace.node(inode)?.attributes;
         if attributes.links == 0 {
             return Err(FsError::NotFound);
         }
         attributes.links = attributes.links.saturating_add_signed(more_links);
-        (attributes.modified_ns, attributes.changed_ns) = (self.time_ns(), self.time_ns());
+        (attributes.modified_ns, attributes.changed_ns) = (self.0.time_ns(), self.0.time_ns());
         Ok(Change::Node { inode, attributes })
     }
 
     /// Returns the change of file `inode` when it loses one name, and whether that name was the last.
-    fn unlinked(&self, namespace: &Namespace, inode: Inode) -> Result<(Change, bool), FsError> {
+    fn unlinked(self, namespace: &Namespace, inode: Inode) -> Result<(Change, bool), FsError> {
         let node = namespace.node(inode)?;
         let mut attributes = node.attributes;
         attributes.links = if node.is_directory() { 0 } else { attributes.links - 1 };
-        attributes.changed_ns = self.time_ns();
+        attributes.changed_ns = self.0.time_ns();
         Ok((Change::Node { inode, attributes }, attributes.links == 0))
     }
 }
@@ -96,9 +98,9 @@ impl Fs {
         let inode = match name {
             b"." => directory,
             b".." => self.0.namespace.borrow().node(directory)?.attributes.parent,
-            _ => self.0.found(directory, name)?.1,
+            _ => self.0.files().found(directory, name)?.1,
         };
-        self.0.attr(inode)
+        self.0.files().attr(inode)
     }
 
     /// Creates a file, a device node, a pipe or a socket.
@@ -110,12 +112,12 @@ impl Fs {
         rdev: u32,
         caller: Caller,
     ) -> Result<Attr, FsError> {
-        self.add(directory, name, mode, rdev, caller, None).await
+        self.0.files().add(directory, name, mode, rdev, caller, None).await
     }
 
     /// Creates a directory.
     pub async fn make_directory(&self, parent: Inode, name: &[u8], mode: u32, caller: Caller) -> Result<Attr, FsError> {
-        self.add(parent, name, DIRECTORY | mode & 0o7777, 0, caller, None).await
+        self.0.files().add(parent, name, DIRECTORY | mode & 0o7777, 0, caller, None).await
     }
 
     /// Creates a symbolic link.
@@ -128,13 +130,188 @@ impl Fs {
     ) -> Result<Attr, FsError> {
         match target.len() {
             0 => Err(FsError::NotFound),
-            1..=TARGET_BYTES_MAX => self.add(directory, name, SYMLINK | 0o777, 0, caller, Some(target)).await,
+            1..=TARGET_BYTES_MAX => self.0.files().add(directory, name, SYMLINK | 0o777, 0, caller, Some(target)).await,
             _ => Err(FsError::NameTooLong),
         }
     }
 
-    async fn add(
+    /// Creates a file without a name (`O_TMPFILE`) and with one handle. The last close removes it, unless it was linked.
+    pub async fn make_unnamed(&self, directory: Inode, mode: u32, caller: Caller) -> Result<Attr, FsError> {
+        self.0.begin().await?;
+        let core = &self.0;
+        core.check_metadata_room(NODE_BYTES)?;
+        self.0.files().reserve_generations().await?;
+        let (inode, change) = {
+            let namespace = core.namespace.borrow();
+            let (inode, generation) = namespace.next_number()?;
+            let mut attributes =
+                new_attributes(core.time_ns(), mode, 0, caller, &namespace.node(directory)?.attributes);
+            attributes.generation = generation;
+            (inode, Change::Node { inode, attributes })
+        };
+        core.record(&[change]);
+        let open = self.0.files().open_or_new(inode);
+        open.handles.set(open.handles.get() + 1);
+        core.files().attr(inode)
+    }
+
+    /// Gives `inode` another name. Writes back the file's data first, so that a name found after a power cut is of a
+    /// whole file.
+    pub async fn link(&self, inode: Inode, directory: Inode, name: &[u8]) -> Result<Attr, FsError> {
+        self.0.begin().await?;
+        check_name(name)?;
+        self.0.write_back().write_back_unless_full(inode).await?;
+        let core = &self.0;
+        core.check_metadata_room(ENTRY_BYTES + name.len() as u64)?;
+        let changes = {
+            let namespace = core.namespace.borrow();
+            let node = namespace.node(inode)?;
+            if node.is_directory() {
+                return Err(FsError::Invalid("a directory has one name only"));
+            }
+            if namespace.lookup(directory, name)?.is_some() {
+                return Err(FsError::Exists);
+            }
+            let mut attributes = node.attributes;
+            if attributes.links >= LINKS_MAX {
+                return Err(FsError::TooManyLinks);
+            }
+            attributes.links += 1;
+            attributes.changed_ns = core.time_ns();
+            let cookie = namespace.new_cookie(directory, name)?;
+            let entry = Change::Entry { directory, cookie, inode, name: name.into() };
+            [core.files().touched(&namespace, directory, 0)?, Change::Node { inode, attributes }, entry]
+        };
+        let hint = core.hot_tier().hint_of(inode);
+        core.record(&changes);
+        self.0.hot_tier().hint_may_differ(inode, hint).await;
+        self.0.committer().commit_if_much().await?;
+        core.files().attr(inode)
+    }
+
+    /// Removes a name of a file. The file is removed with its last name, or at its last close.
+    pub async fn unlink(&self, directory: Inode, name: &[u8]) -> Result<(), FsError> {
+        self.0.begin_to_free().await?;
+        let core = &self.0;
+        let (inode, changes, was_last) = {
+            let namespace = core.namespace.borrow();
+            let (cookie, inode) = core.files().found(directory, name)?;
+            if namespace.node(inode)?.is_directory() {
+                return Err(FsError::IsDirectory);
+            }
+            let (unlinked, was_last) = core.files().unlinked(&namespace, inode)?;
+            let changes =
+                [Change::DropEntry { directory, cookie }, core.files().touched(&namespace, directory, 0)?, unlinked];
+            (inode, changes, was_last)
+        };
+        let hint = core.hot_tier().hint_of(inode);
+        core.record(&changes);
+        if was_last {
+            self.0.files().drop_if_unused(inode);
+        } else {
+            self.0.hot_tier().hint_may_differ(inode, hint).await;
+        }
+        self.0.committer().commit_if_much().await
+    }
+
+    /// Removes an empty directory.
+    pub async fn remove_directory(&self, parent: Inode, name: &[u8]) -> Result<(), FsError> {
+        self.0.begin_to_free().await?;
+        if name == b"." {
+            return Err(FsError::Invalid("a directory cannot be removed as '.'"));
+        }
+        if name == b".." {
+            return Err(FsError::NotEmpty);
+        }
+        let core = &self.0;
+        let (inode, changes) = {
+            let namespace = core.namespace.borrow();
+            let (cookie, inode) = core.files().found(parent, name)?;
+            if !namespace.directory(inode)?.is_empty() {
+                return Err(FsError::NotEmpty);
+            }
+            let (unlinked, _) = core.files().unlinked(&namespace, inode)?;
+            let entry = Change::DropEntry { directory: parent, cookie };
+            (inode, [entry, core.files().touched(&namespace, parent, -1)?, unlinked])
+        };
+        core.record(&changes);
+        self.0.files().drop_if_unused(inode);
+        self.0.committer().commit_if_much().await
+    }
+
+    /// Renames the file `name` in directory `from` to `new_name` in directory `to`. Writes back the file's data first.
+    pub async fn rename(
         &self,
+        from: Inode,
+        name: &[u8],
+        to: Inode,
+        new_name: &[u8],
+        how: Rename,
+    ) -> Result<(), FsError> {
+        self.0.begin().await?;
+        for name in [name, new_name] {
+            if matches!(name, b"." | b"..") {
+                return Err(FsError::Invalid("'.' and '..' cannot be renamed"));
+            }
+        }
+        check_name(new_name)?;
+        self.0.write_back().write_back_unless_full(self.0.files().found(from, name)?.1).await?;
+        let core = &self.0;
+        let mut bytes = ENTRY_BYTES + new_name.len() as u64;
+        if let Rename::Whiteout(_) = how {
+            bytes += NODE_BYTES;
+            self.0.files().reserve_generations().await?;
+        }
+        core.check_metadata_room(bytes)?;
+        let (changes, gone, named) = {
+            let namespace = core.namespace.borrow();
+            let (cookie, inode) = core.files().found(from, name)?;
+            let other = namespace.lookup(to, new_name)?;
+            match (how, other) {
+                (Rename::NoReplace, Some(_)) => return Err(FsError::Exists),
+                (Rename::Exchange, None) => return Err(FsError::NotFound),
+                _ => {}
+            }
+            if other.is_some_and(|(_, other)| other == inode) {
+                return Ok(());
+            }
+            check_tree(&namespace, inode, from, to, other.map(|(_, other)| other), how)?;
+            let moving = Moving { from, cookie, inode, to, new_name, name };
+            let exchanged = other.filter(|_| how == Rename::Exchange);
+            let (changes, gone) = match exchanged {
+                Some(other) => (core.files().exchanged(&namespace, &moving, other)?, None),
+                None => core.files().moved(&namespace, &moving, other, how)?,
+            };
+            // The hint of the file that had the new name may change, too: it has another name, one less, or is gone.
+            (changes, gone, [Some(inode), other.map(|(_, other)| other)])
+        };
+        let hints = named.map(|inode| inode.map(|inode| (inode, core.hot_tier().hint_of(inode))));
+        core.record(&changes);
+        for (inode, before) in hints.into_iter().flatten() {
+            self.0.hot_tier().hint_may_differ(inode, before).await;
+        }
+        if let Some(gone) = gone {
+            self.0.files().drop_if_unused(gone);
+        }
+        self.0.committer().commit_if_much().await
+    }
+
+    /// Returns up to `count` entries of a directory, from offset `from` on. The offset is 0 or a [`Listed::next`].
+    pub fn list(&self, directory: Inode, from: u64, count: usize) -> Result<Vec<Listed>, FsError> {
+        self.0.files().list(directory, from, count)
+    }
+
+    /// Returns the target of a symbolic link.
+    pub fn read_link(&self, inode: Inode) -> Result<Vec<u8>, FsError> {
+        let namespace = self.0.namespace.borrow();
+        let target = namespace.node(inode)?.target().map(<[u8]>::to_vec);
+        target.ok_or(FsError::Invalid("not a symbolic link"))
+    }
+}
+
+impl Files<'_> {
+    async fn add(
+        self,
         directory: Inode,
         name: &[u8],
         mode: u32,
@@ -159,7 +336,7 @@ impl Fs {
             if is_directory && above.links >= LINKS_MAX {
                 return Err(FsError::TooManyLinks);
             }
-            let touched = core.touched(&namespace, directory, i32::from(is_directory))?;
+            let touched = core.files().touched(&namespace, directory, i32::from(is_directory))?;
             let mut attributes = new_attributes(core.time_ns(), mode, rdev, caller, &above);
             attributes.generation = generation;
             attributes.links = if is_directory { 2 } else { 1 };
@@ -171,172 +348,12 @@ impl Fs {
             (inode, changes)
         };
         core.record(&changes);
-        self.commit_if_much().await?;
-        core.attr(inode)
-    }
-
-    /// Creates a file without a name (`O_TMPFILE`) and with one handle. The last close removes it, unless it was linked.
-    pub async fn make_unnamed(&self, directory: Inode, mode: u32, caller: Caller) -> Result<Attr, FsError> {
-        self.0.begin().await?;
-        let core = &self.0;
-        core.check_metadata_room(NODE_BYTES)?;
-        self.reserve_generations().await?;
-        let (inode, change) = {
-            let namespace = core.namespace.borrow();
-            let (inode, generation) = namespace.next_number()?;
-            let mut attributes =
-                new_attributes(core.time_ns(), mode, 0, caller, &namespace.node(directory)?.attributes);
-            attributes.generation = generation;
-            (inode, Change::Node { inode, attributes })
-        };
-        core.record(&[change]);
-        let open = self.open_or_new(inode);
-        open.handles.set(open.handles.get() + 1);
-        core.attr(inode)
-    }
-
-    /// Gives `inode` another name. Writes back the file's data first, so that a name found after a power cut is of a
-    /// whole file.
-    pub async fn link(&self, inode: Inode, directory: Inode, name: &[u8]) -> Result<Attr, FsError> {
-        self.0.begin().await?;
-        check_name(name)?;
-        self.write_back_unless_full(inode).await?;
-        let core = &self.0;
-        core.check_metadata_room(ENTRY_BYTES + name.len() as u64)?;
-        let changes = {
-            let namespace = core.namespace.borrow();
-            let node = namespace.node(inode)?;
-            if node.is_directory() {
-                return Err(FsError::Invalid("a directory has one name only"));
-            }
-            if namespace.lookup(directory, name)?.is_some() {
-                return Err(FsError::Exists);
-            }
-            let mut attributes = node.attributes;
-            if attributes.links >= LINKS_MAX {
-                return Err(FsError::TooManyLinks);
-            }
-            attributes.links += 1;
-            attributes.changed_ns = core.time_ns();
-            let cookie = namespace.new_cookie(directory, name)?;
-            let entry = Change::Entry { directory, cookie, inode, name: name.into() };
-            [core.touched(&namespace, directory, 0)?, Change::Node { inode, attributes }, entry]
-        };
-        let hint = core.hint_of(inode);
-        core.record(&changes);
-        self.hint_may_differ(inode, hint).await;
-        self.commit_if_much().await?;
-        core.attr(inode)
-    }
-
-    /// Removes a name of a file. The file is removed with its last name, or at its last close.
-    pub async fn unlink(&self, directory: Inode, name: &[u8]) -> Result<(), FsError> {
-        self.0.begin_to_free().await?;
-        let core = &self.0;
-        let (inode, changes, was_last) = {
-            let namespace = core.namespace.borrow();
-            let (cookie, inode) = core.found(directory, name)?;
-            if namespace.node(inode)?.is_directory() {
-                return Err(FsError::IsDirectory);
-            }
-            let (unlinked, was_last) = core.unlinked(&namespace, inode)?;
-            let changes = [Change::DropEntry { directory, cookie }, core.touched(&namespace, directory, 0)?, unlinked];
-            (inode, changes, was_last)
-        };
-        let hint = core.hint_of(inode);
-        core.record(&changes);
-        if was_last {
-            self.drop_if_unused(inode);
-        } else {
-            self.hint_may_differ(inode, hint).await;
-        }
-        self.commit_if_much().await
-    }
-
-    /// Removes an empty directory.
-    pub async fn remove_directory(&self, parent: Inode, name: &[u8]) -> Result<(), FsError> {
-        self.0.begin_to_free().await?;
-        if name == b"." {
-            return Err(FsError::Invalid("a directory cannot be removed as '.'"));
-        }
-        if name == b".." {
-            return Err(FsError::NotEmpty);
-        }
-        let core = &self.0;
-        let (inode, changes) = {
-            let namespace = core.namespace.borrow();
-            let (cookie, inode) = core.found(parent, name)?;
-            if !namespace.directory(inode)?.is_empty() {
-                return Err(FsError::NotEmpty);
-            }
-            let (unlinked, _) = core.unlinked(&namespace, inode)?;
-            let entry = Change::DropEntry { directory: parent, cookie };
-            (inode, [entry, core.touched(&namespace, parent, -1)?, unlinked])
-        };
-        core.record(&changes);
-        self.drop_if_unused(inode);
-        self.commit_if_much().await
-    }
-
-    /// Renames the file `name` in directory `from` to `new_name` in directory `to`. Writes back the file's data first.
-    pub async fn rename(
-        &self,
-        from: Inode,
-        name: &[u8],
-        to: Inode,
-        new_name: &[u8],
-        how: Rename,
-    ) -> Result<(), FsError> {
-        self.0.begin().await?;
-        for name in [name, new_name] {
-            if matches!(name, b"." | b"..") {
-                return Err(FsError::Invalid("'.' and '..' cannot be renamed"));
-            }
-        }
-        check_name(new_name)?;
-        self.write_back_unless_full(self.0.found(from, name)?.1).await?;
-        let core = &self.0;
-        let mut bytes = ENTRY_BYTES + new_name.len() as u64;
-        if let Rename::Whiteout(_) = how {
-            bytes += NODE_BYTES;
-            self.reserve_generations().await?;
-        }
-        core.check_metadata_room(bytes)?;
-        let (changes, gone, named) = {
-            let namespace = core.namespace.borrow();
-            let (cookie, inode) = core.found(from, name)?;
-            let other = namespace.lookup(to, new_name)?;
-            match (how, other) {
-                (Rename::NoReplace, Some(_)) => return Err(FsError::Exists),
-                (Rename::Exchange, None) => return Err(FsError::NotFound),
-                _ => {}
-            }
-            if other.is_some_and(|(_, other)| other == inode) {
-                return Ok(());
-            }
-            check_tree(&namespace, inode, from, to, other.map(|(_, other)| other), how)?;
-            let moving = Moving { from, cookie, inode, to, new_name, name };
-            let exchanged = other.filter(|_| how == Rename::Exchange);
-            let (changes, gone) = match exchanged {
-                Some(other) => (core.exchanged(&namespace, &moving, other)?, None),
-                None => core.moved(&namespace, &moving, other, how)?,
-            };
-            // The hint of the file that had the new name may change, too: it has another name, one less, or is gone.
-            (changes, gone, [Some(inode), other.map(|(_, other)| other)])
-        };
-        let hints = named.map(|inode| inode.map(|inode| (inode, core.hint_of(inode))));
-        core.record(&changes);
-        for (inode, before) in hints.into_iter().flatten() {
-            self.hint_may_differ(inode, before).await;
-        }
-        if let Some(gone) = gone {
-            self.drop_if_unused(gone);
-        }
-        self.commit_if_much().await
+        self.0.committer().commit_if_much().await?;
+        core.files().attr(inode)
     }
 
     /// Returns up to `count` entries of a directory, from offset `from` on. The offset is 0 or a [`Listed::next`].
-    pub fn list(&self, directory: Inode, from: u64, count: usize) -> Result<Vec<Listed>, FsError> {
+    pub(in crate::core) fn list(self, directory: Inode, from: u64, count: usize) -> Result<Vec<Listed>, FsError> {
         let namespace = self.0.namespace.borrow();
         let node = namespace.node(directory)?;
         let entries = node.directory().ok_or(FsError::NotDirectory)?;
@@ -357,13 +374,6 @@ impl Fs {
         listed.truncate(count);
         Ok(listed)
     }
-
-    /// Returns the target of a symbolic link.
-    pub fn read_link(&self, inode: Inode) -> Result<Vec<u8>, FsError> {
-        let namespace = self.0.namespace.borrow();
-        let target = namespace.node(inode)?.target().map(<[u8]>::to_vec);
-        target.ok_or(FsError::Invalid("not a symbolic link"))
-    }
 }
 
 /// The old and the new place of a name that is being moved.
@@ -376,10 +386,10 @@ struct Moving<'a> {
     new_name: &'a [u8],
 }
 
-impl Core {
+impl Files<'_> {
     /// Returns the changes of a rename, and the file that loses its last name by it, if there is one.
     fn moved(
-        &self,
+        self,
         namespace: &Namespace,
         moving: &Moving<'_>,
         other: Option<(u64, Inode)>,
@@ -414,21 +424,21 @@ impl Core {
 
     /// Returns the changes that put a new whiteout in the place of a name.
     fn whiteout(
-        &self,
+        self,
         namespace: &Namespace,
         (directory, cookie, name): (Inode, u64, &[u8]),
         caller: Caller,
     ) -> Result<Vec<Change>, FsError> {
         let (inode, generation) = namespace.next_number()?;
         let above = namespace.node(directory)?.attributes;
-        let made = new_attributes(self.time_ns(), CHARACTER_DEVICE, 0, caller, &above);
+        let made = new_attributes(self.0.time_ns(), CHARACTER_DEVICE, 0, caller, &above);
         let attributes = Attributes { generation, links: 1, ..made };
         let entry = Change::Entry { directory, cookie, inode, name: name.into() };
         Ok(vec![Change::Node { inode, attributes }, entry])
     }
 
     fn exchanged(
-        &self,
+        self,
         namespace: &Namespace,
         moving: &Moving<'_>,
         (other_cookie, other): (u64, Inode),
@@ -446,7 +456,7 @@ impl Core {
     }
 
     fn push_directories(
-        &self,
+        self,
         namespace: &Namespace,
         (from, from_links): (Inode, i32),
         (to, to_links): (Inode, i32),
@@ -463,10 +473,10 @@ impl Core {
 
     /// Returns the change of a file whose name moved to `directory`: new time, and new parent if the file is a
     /// directory.
-    fn changed(&self, namespace: &Namespace, inode: Inode, directory: Inode) -> Result<Change, FsError> {
+    fn changed(self, namespace: &Namespace, inode: Inode, directory: Inode) -> Result<Change, FsError> {
         let node = namespace.node(inode)?;
         let mut attributes = node.attributes;
-        attributes.changed_ns = self.time_ns();
+        attributes.changed_ns = self.0.time_ns();
         if node.is_directory() {
             attributes.parent = directory;
         }

@@ -24,10 +24,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::Files;
 use crate::block_run::BlockRun;
+use crate::core::CoreParts;
 use crate::core::write_back::pieces::{joined, place};
 use crate::core::write_back::staged::{Blocks, Open, Staged};
-use crate::core::{Core, Fs};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, EXTENT_BYTES, Extent, Inode, STRETCH_BYTES};
@@ -44,35 +45,35 @@ fn blocks_in(extent: &Extent, range: &Range<u32>) -> u64 {
 #[derive(Default)]
 pub(in crate::core) struct PreallocatedState(RefCell<BTreeMap<Inode, Reservation>>);
 
-impl Core {
+impl Files<'_> {
     /// Returns the preallocated blocks of a file in `range`, as extents.
-    fn preallocated_in(&self, inode: Inode, range: &Range<u32>) -> Vec<Extent> {
-        self.namespace.borrow().preallocated(inode).within(range.start.into(), range.end.into()).collect()
+    fn preallocated_in(self, inode: Inode, range: &Range<u32>) -> Vec<Extent> {
+        self.0.namespace.borrow().preallocated(inode).within(range.start.into(), range.end.into()).collect()
     }
 
     /// Returns the number of preallocated blocks of a file.
-    fn preallocated_blocks(&self, inode: Inode) -> u64 {
-        self.namespace.borrow().preallocated(inode).blocks()
+    fn preallocated_blocks(self, inode: Inode) -> u64 {
+        self.0.namespace.borrow().preallocated(inode).blocks()
     }
 
     /// Returns the number of blocks that are reserved for a file's preallocation and not lent to staged data.
-    pub(super) fn preallocated_unlent(&self, inode: Inode) -> u64 {
-        self.preallocated.0.borrow().get(&inode).map_or(0, |held| held.blocks)
+    pub(super) fn preallocated_unlent(self, inode: Inode) -> u64 {
+        self.0.preallocated.0.borrow().get(&inode).map_or(0, |held| held.blocks)
     }
 
     /// Lends the preallocated room of blocks `changed` to `staged`, to which the change is not yet applied.
-    pub(in crate::core) fn lend(&self, inode: Inode, staged: &mut Staged, changed: &Range<u32>) {
-        let mut all = self.preallocated.0.borrow_mut();
+    pub(in crate::core) fn lend(self, inode: Inode, staged: &mut Staged, changed: &Range<u32>) {
+        let mut all = self.0.preallocated.0.borrow_mut();
         let Some(kept) = all.get_mut(&inode) else { return };
-        if self.store.reserves_places() {
+        if self.0.store.reserves_places() {
             if kept.blocks > staged.held.blocks {
                 std::mem::swap(kept, &mut staged.held);
                 staged.lent = staged.held.blocks;
-                self.store.unreserve(kept);
+                self.0.store.unreserve(kept);
             }
             return;
         }
-        let pieces = self.namespace.borrow();
+        let pieces = self.0.namespace.borrow();
         let pieces = pieces.preallocated(inode).within(changed.start.into(), changed.end.into());
         let new = |piece: Extent| u64::from(piece.blocks) - staged.blocks.with_bytes_in(piece.at..piece.end() as u32);
         let lent = pieces.map(new).sum::<u64>().min(kept.blocks);
@@ -81,23 +82,23 @@ impl Core {
     }
 
     /// Returns reserved room from the staged data to the preallocation of the file, and leaves `blocks` with the staged data.
-    pub(in crate::core) fn give_back_lent(&self, inode: Inode, staged: &mut Staged, blocks: u64) {
+    pub(in crate::core) fn give_back_lent(self, inode: Inode, staged: &mut Staged, blocks: u64) {
         let surplus = staged.lent.saturating_sub(blocks);
         staged.lent -= surplus;
-        if surplus == 0 || self.namespace.borrow().get(inode).is_none() {
+        if surplus == 0 || self.0.namespace.borrow().get(inode).is_none() {
             return;
         }
-        let mut all = self.preallocated.0.borrow_mut();
+        let mut all = self.0.preallocated.0.borrow_mut();
         let kept = all.entry(inode).or_default();
-        if !self.store.reserves_places() {
+        if !self.0.store.reserves_places() {
             let back = surplus.min(staged.held.blocks);
             move_blocks(&mut staged.held, kept, back);
             return;
         }
         let are_same = {
-            let namespace = self.namespace.borrow();
+            let namespace = self.0.namespace.borrow();
             let recorded = namespace.preallocated(inode).as_slice().first().map(|first| first.start);
-            recorded == self.store.places(&staged.held).first().map(|first| first.start)
+            recorded == self.0.store.places(&staged.held).first().map(|first| first.start)
         };
         if are_same && kept.blocks == 0 {
             std::mem::swap(kept, &mut staged.held);
@@ -108,7 +109,7 @@ impl Core {
     }
 
     /// Returns how many blocks of a file in `pieces` are preallocated.
-    pub(in crate::core) fn preallocated_among(&self, inode: Inode, pieces: &[(u32, u32)]) -> u64 {
+    pub(in crate::core) fn preallocated_among(self, inode: Inode, pieces: &[(u32, u32)]) -> u64 {
         if self.preallocated_blocks(inode) == 0 {
             return 0;
         }
@@ -120,53 +121,53 @@ impl Core {
     }
 
     /// Returns how many blocks in `blocks` take room and are preallocated.
-    pub(in crate::core) fn preallocated_staged(&self, inode: Inode, blocks: &Blocks) -> u64 {
-        let namespace = self.namespace.borrow();
+    pub(in crate::core) fn preallocated_staged(self, inode: Inode, blocks: &Blocks) -> u64 {
+        let namespace = self.0.namespace.borrow();
         let pieces = namespace.preallocated(inode).as_slice();
         pieces.iter().map(|piece| blocks.with_bytes_in(piece.at..piece.end() as u32)).sum()
     }
 
     /// Records that `extents` are the preallocated blocks in `range`, in as many records as it takes.
-    fn record_preallocated(&self, inode: Inode, range: Range<u32>, extents: &[Extent]) {
+    fn record_preallocated(self, inode: Inode, range: Range<u32>, extents: &[Extent]) {
         let chunks: Vec<&[Extent]> = extents.chunks(self.pieces_in_record()).collect();
         let mut from = range.start;
         for (number, chunk) in chunks.iter().enumerate() {
             let to = chunks.get(number + 1).map_or(range.end, |next| next[0].at);
-            self.record(&[Change::Preallocated { inode, from, to, extents: chunk.to_vec() }]);
+            self.0.record(&[Change::Preallocated { inode, from, to, extents: chunk.to_vec() }]);
             from = to;
         }
         if chunks.is_empty() {
-            self.record(&[Change::Preallocated { inode, from, to: range.end, extents: Vec::new() }]);
+            self.0.record(&[Change::Preallocated { inode, from, to: range.end, extents: Vec::new() }]);
         }
     }
 
     /// Reduces the reservation of a file to its preallocated blocks without the `lent` ones, and returns the rest to the
     /// store.
-    fn keep_no_more(&self, inode: Inode, lent: u64) {
+    fn keep_no_more(self, inode: Inode, lent: u64) {
         let wanted = self.preallocated_blocks(inode).saturating_sub(lent);
-        let mut all = self.preallocated.0.borrow_mut();
+        let mut all = self.0.preallocated.0.borrow_mut();
         let Some(kept) = all.get_mut(&inode) else { return };
         if wanted == 0 {
-            self.store.unreserve(kept);
+            self.0.store.unreserve(kept);
             all.remove(&inode);
-        } else if kept.blocks > wanted && !self.store.reserves_places() {
-            let fewer = self.store.reserve(kept, wanted);
+        } else if kept.blocks > wanted && !self.0.store.reserves_places() {
+            let fewer = self.0.store.reserve(kept, wanted);
             fewer.expect("fewer blocks can be reserved than are");
         }
     }
 
     /// Frees the room that is reserved for the preallocation of a file that is removed.
-    pub(super) fn forget_preallocated(&self, inode: Inode) {
-        if let Some(mut kept) = self.preallocated.0.borrow_mut().remove(&inode) {
-            self.store.unreserve(&mut kept);
+    pub(super) fn forget_preallocated(self, inode: Inode) {
+        if let Some(mut kept) = self.0.preallocated.0.borrow_mut().remove(&inode) {
+            self.0.store.unreserve(&mut kept);
         }
     }
 
     /// Reserves the room that was preallocated before the mount. If a file has got the blocks meanwhile, a power cut
     /// came before the record that ends the preallocation. The preallocation then ends now.
-    pub(in crate::core) fn keep_all_preallocated(&self) {
+    pub(in crate::core) fn keep_all_preallocated(self) {
         let all: Vec<(Inode, Vec<Extent>)> = {
-            let namespace = self.namespace.borrow();
+            let namespace = self.0.namespace.borrow();
             namespace.all_preallocated().map(|(inode, extents)| (inode, extents.as_slice().to_vec())).collect()
         };
         for (inode, extents) in all {
@@ -174,9 +175,9 @@ impl Core {
             let run = |extent: &Extent| BlockRun { start: extent.start, blocks: u64::from(extent.blocks) };
             let runs: Vec<BlockRun> = extents.iter().map(run).collect();
             let mut held = Reservation::default();
-            if self.store.keep(&mut held, blocks, &runs) {
-                self.preallocated.0.borrow_mut().insert(inode, held);
-            } else if !self.is_read_only {
+            if self.0.store.keep(&mut held, blocks, &runs) {
+                self.0.preallocated.0.borrow_mut().insert(inode, held);
+            } else if !self.0.is_read_only {
                 self.record_preallocated(inode, 0..u32::MAX, &[]);
             }
         }
@@ -215,19 +216,19 @@ fn merged(mut pieces: Vec<Extent>) -> Vec<Extent> {
     merged
 }
 
-impl Fs {
+impl Files<'_> {
     /// Reserves room for those bytes from `offset` to `end` that are not stored. The file becomes `end` bytes long
     /// unless it is longer, or `keeps_size`. The caller holds the file's locks. If the store reserves particular blocks,
     /// the caller has written back the staged data of the file.
     pub(super) async fn preallocate(
-        &self,
+        self,
         inode: Inode,
         open: &Rc<Open>,
         (offset, end): (u64, u64),
         keeps_size: bool,
     ) -> Result<(), FsError> {
         let core = &self.0;
-        let size = core.attr(inode)?.attributes.size;
+        let size = core.files().attr(inode)?.attributes.size;
         let range = (offset / BYTES) as u32..end.div_ceil(BYTES) as u32;
         let before = core.namespace.borrow().preallocated(inode).as_slice().to_vec();
         self.add_preallocated(inode, open, &range).await?;
@@ -236,13 +237,13 @@ impl Fs {
         }
         let lengthened = self.lengthen_by_record(inode, open, size, end).await;
         if lengthened.is_err() {
-            core.record_preallocated(inode, 0..u32::MAX, &before);
-            core.keep_no_more(inode, lent(open));
+            core.files().record_preallocated(inode, 0..u32::MAX, &before);
+            core.files().keep_no_more(inode, lent(open));
         }
         lengthened
     }
 
-    async fn add_preallocated(&self, inode: Inode, open: &Rc<Open>, range: &Range<u32>) -> Result<(), FsError> {
+    async fn add_preallocated(self, inode: Inode, open: &Rc<Open>, range: &Range<u32>) -> Result<(), FsError> {
         let core = &self.0;
         let new = self.not_there(inode, open, range);
         if new.is_empty() {
@@ -251,12 +252,14 @@ impl Fs {
         core.check_metadata_room(STRETCH_BYTES + new.len() as u64 * EXTENT_BYTES)?;
         let added: u64 = new.iter().map(|piece| u64::from(piece.blocks)).sum();
         let is_whole = core.store.is_contiguous();
-        let wanted = core.preallocated_unlent(inode) + added;
-        let whole = u64::from(range.end).max(core.attr(inode)?.attributes.size.div_ceil(BYTES));
-        let wanted = if is_whole { whole.max(core.preallocated_unlent(inode)) } else { wanted };
+        let wanted = core.files().preallocated_unlent(inode) + added;
+        let whole = u64::from(range.end).max(core.files().attr(inode)?.attributes.size.div_ceil(BYTES));
+        let wanted = if is_whole { whole.max(core.files().preallocated_unlent(inode)) } else { wanted };
         match self.keep_preallocated(inode, wanted) {
             // If the request exceeds the drive, room that becomes free does not help.
-            Err(FsError::NoSpace) if wanted <= core.store.usage().blocks && self.reclaim(inode, open).await? => {
+            Err(FsError::NoSpace)
+                if wanted <= core.store.usage().blocks && self.0.write_back().reclaim(inode, open).await? =>
+            {
                 self.keep_preallocated(inode, wanted)?;
             }
             outcome => outcome?,
@@ -270,15 +273,15 @@ impl Fs {
             };
             let pieces: Vec<(u32, u32)> = all.iter().map(|piece| (piece.at, piece.blocks)).collect();
             let places = core.preallocated.0.borrow().get(&inode).map_or(Vec::new(), |held| core.store.places(held));
-            core.record_preallocated(inode, 0..u32::MAX, &place(&pieces, &places));
+            core.files().record_preallocated(inode, 0..u32::MAX, &place(&pieces, &places));
         } else {
-            let all = merged([core.preallocated_in(inode, range), new].concat());
-            core.record_preallocated(inode, range.clone(), &all);
+            let all = merged([core.files().preallocated_in(inode, range), new].concat());
+            core.files().record_preallocated(inode, range.clone(), &all);
         }
-        self.commit_if_much().await
+        self.0.committer().commit_if_much().await
     }
 
-    fn keep_preallocated(&self, inode: Inode, blocks: u64) -> Result<(), FsError> {
+    fn keep_preallocated(self, inode: Inode, blocks: u64) -> Result<(), FsError> {
         let mut all = self.0.preallocated.0.borrow_mut();
         let kept = all.entry(inode).or_default();
         let outcome = self.0.store.reserve(kept, blocks);
@@ -289,7 +292,7 @@ impl Fs {
     }
 
     /// Returns the blocks in `range` of a file that are neither stored, nor in memory, nor preallocated.
-    fn not_there(&self, inode: Inode, open: &Open, range: &Range<u32>) -> Vec<Extent> {
+    fn not_there(self, inode: Inode, open: &Open, range: &Range<u32>) -> Vec<Extent> {
         let (from, to) = (u64::from(range.start), u64::from(range.end));
         let namespace = self.0.namespace.borrow();
         let stored: Vec<Extent> =
@@ -307,7 +310,7 @@ impl Fs {
 
     /// Extends a file to `end` bytes by a record. The bytes behind the old end in the last block must be zeros. If they
     /// are not, or the file has staged data, the file is extended in memory instead.
-    async fn lengthen_by_record(&self, inode: Inode, open: &Rc<Open>, size: u64, end: u64) -> Result<(), FsError> {
+    async fn lengthen_by_record(self, inode: Inode, open: &Rc<Open>, size: u64, end: u64) -> Result<(), FsError> {
         let core = &self.0;
         let is_staged = open.staged.borrow().is_some();
         if is_staged || !self.ends_in_zeros(inode, size).await? {
@@ -320,7 +323,7 @@ impl Fs {
         Ok(())
     }
 
-    async fn ends_in_zeros(&self, inode: Inode, size: u64) -> Result<bool, FsError> {
+    async fn ends_in_zeros(self, inode: Inode, size: u64) -> Result<bool, FsError> {
         let inside = (size % BYTES) as usize;
         if inside == 0 {
             return Ok(true);
@@ -331,38 +334,38 @@ impl Fs {
     }
 
     /// Ends the preallocation of blocks `range`. The caller holds the file's locks.
-    pub(super) fn drop_preallocated(&self, inode: Inode, open: &Open, range: Range<u32>) {
+    pub(super) fn drop_preallocated(self, inode: Inode, open: &Open, range: Range<u32>) {
         let core = &self.0;
-        if core.preallocated_in(inode, &range).is_empty() {
+        if core.files().preallocated_in(inode, &range).is_empty() {
             return;
         }
         // A store that reserves particular blocks keeps the whole run or none of it.
         let range = if core.store.reserves_places() { 0..u32::MAX } else { range };
-        core.record_preallocated(inode, range, &[]);
+        core.files().record_preallocated(inode, range, &[]);
         for place in [&open.in_flight, &open.staged] {
             if let Some(staged) = place.borrow_mut().as_mut() {
                 // The staged data keep the room that was lent for other blocks.
-                staged.lent = staged.lent.min(core.preallocated_staged(inode, &staged.blocks));
+                staged.lent = staged.lent.min(core.files().preallocated_staged(inode, &staged.blocks));
             }
         }
-        core.keep_no_more(inode, lent(open));
+        core.files().keep_no_more(inode, lent(open));
     }
 
     /// Ends the preallocation of blocks `pieces`, which are stored now. If the store reserves particular blocks, all
     /// room of the file was lent, and its whole preallocation ends.
-    pub(in crate::core) fn spend_preallocated(&self, inode: Inode, open: &Open, pieces: &[(u32, u32)]) {
+    pub(in crate::core) fn spend_preallocated(self, inode: Inode, open: &Open, pieces: &[(u32, u32)]) {
         let core = &self.0;
         let ends = pieces.first().zip(pieces.last()).map(|((from, _), (at, blocks))| *from..at + blocks);
-        let Some(range) = ends.filter(|_| core.preallocated_among(inode, pieces) > 0) else { return };
+        let Some(range) = ends.filter(|_| core.files().preallocated_among(inode, pieces) > 0) else { return };
         if core.store.reserves_places() {
-            core.record_preallocated(inode, 0..u32::MAX, &[]);
+            core.files().record_preallocated(inode, 0..u32::MAX, &[]);
         } else {
             let taken: Vec<(u32, u32)> = pieces.iter().map(|(at, blocks)| (*at, at + blocks)).collect();
-            let left = core.preallocated_in(inode, &range).into_iter();
+            let left = core.files().preallocated_in(inode, &range).into_iter();
             let left = left.flat_map(|piece| gaps(&(piece.at..piece.end() as u32), taken.clone())).collect();
-            core.record_preallocated(inode, range, &joined(left, u64::MAX));
+            core.files().record_preallocated(inode, range, &joined(left, u64::MAX));
         }
-        core.keep_no_more(inode, lent(open));
+        core.files().keep_no_more(inode, lent(open));
     }
 }
 

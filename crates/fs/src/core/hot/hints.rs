@@ -10,7 +10,8 @@
 //!    changed hints is full.
 //! 2. No changed hint is lost.
 
-use crate::core::{Core, Fs};
+use super::HotTier;
+use crate::core::CoreParts;
 use crate::executor::select;
 use crate::format::change::Inode;
 use crate::hot::{EVERY_FILE, EXTENSIONS_ATTRIBUTE, HINT_ATTRIBUTE, Hint};
@@ -28,10 +29,10 @@ fn hint_by_extension(namespace: &Namespace, directory: Inode, name: &[u8]) -> Hi
     list.map_or(Hint::None, |list| Hint::of_name(list, name))
 }
 
-impl Core {
+impl HotTier<'_> {
     /// Returns the hint that applies to a file.
-    pub(in crate::core) fn hint_of(&self, inode: Inode) -> Hint {
-        let namespace = self.namespace.borrow();
+    pub(in crate::core) fn hint_of(self, inode: Inode) -> Hint {
+        let namespace = self.0.namespace.borrow();
         let own = own_hint(&namespace, inode);
         let Some((above, name)) = namespace.name_of(inode).filter(|_| own == Hint::None) else { return own };
         let others = [
@@ -43,10 +44,10 @@ impl Core {
     }
 }
 
-impl Fs {
+impl HotTier<'_> {
     /// Queues the files that a hint applies to, to be judged again, if extended attribute `name` of `inode` is that
     /// hint.
-    pub(in crate::core) async fn attribute_changed(&self, inode: Inode, name: &[u8]) {
+    pub(in crate::core) async fn attribute_changed(self, inode: Inode, name: &[u8]) {
         match name {
             EXTENSIONS_ATTRIBUTE if inode == ROOT => self.hint_changed(EVERY_FILE).await,
             HINT_ATTRIBUTE | EXTENSIONS_ATTRIBUTE => self.hint_changed(inode).await,
@@ -55,9 +56,9 @@ impl Fs {
     }
 
     /// Queues a file, or the files of a directory, to be judged again in the background after a change of their hint.
-    async fn hint_changed(&self, inode: Inode) {
+    async fn hint_changed(self, inode: Inode) {
         let core = &self.0;
-        if !core.has_hot_zone() {
+        if !core.hot_tier().has_hot_zone() {
             return;
         }
         let has_place = async {
@@ -78,15 +79,15 @@ impl Fs {
     /// Queues a file that got or lost a name, if another hint than `before` applies to it now: by its latest name it
     /// may be in another directory. Directories need no check, because the hints for their files do not depend on their
     /// place.
-    pub(in crate::core) async fn hint_may_differ(&self, inode: Inode, before: Hint) {
+    pub(in crate::core) async fn hint_may_differ(self, inode: Inode, before: Hint) {
         let is_regular = self.0.namespace.borrow().get(inode).is_some_and(|node| node.is_regular());
-        if is_regular && self.0.hint_of(inode) != before {
+        if is_regular && self.hint_of(inode) != before {
             self.hint_changed(inode).await;
         }
     }
 
     /// Takes a changed hint from the queue, and judges its files again. Returns false if the queue is empty.
-    pub(super) async fn judge_rehinted(&self) -> bool {
+    pub(super) async fn judge_rehinted(self) -> bool {
         let core = &self.0;
         let Some(inode) = core.hot.zone.borrow_mut().take_rehinted() else { return false };
         core.hot.hint_taken.give();
@@ -100,7 +101,7 @@ impl Fs {
             return true;
         }
         let mut from = 0;
-        while let Ok(names) = self.list(inode, from, core.bounds.hot_batch.max(1)) {
+        while let Ok(names) = self.0.files().list(inode, from, core.bounds.hot_batch.max(1)) {
             let Some(last) = names.last().filter(|_| !core.shutdown.has_begun()) else { break };
             from = last.next;
             let mut files: Vec<Inode> = names.iter().map(|name| name.inode).collect();
@@ -112,7 +113,7 @@ impl Fs {
         true
     }
 
-    async fn judge_every_file(&self) {
+    async fn judge_every_file(self) {
         let core = &self.0;
         let mut next = ROOT;
         while !core.shutdown.has_begun() {

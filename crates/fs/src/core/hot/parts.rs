@@ -25,9 +25,10 @@ use std::cell::Cell;
 
 use uuid::Uuid;
 
+use super::HotTier;
 use crate::array::Data;
 use crate::block_run::BlockRun;
-use crate::core::{Core, Fs, Sabotage};
+use crate::core::{CoreParts, Sabotage};
 use crate::device::area::{Area, Place};
 use crate::device::{BLOCK_BYTES, Device, Geometry};
 use crate::error::FsError;
@@ -154,21 +155,21 @@ async fn stamp_on(device: &Device, (file_system, drive): (Uuid, Uuid), number: u
     (stamp.file_system == file_system && stamp.drive == drive && usize::from(stamp.part) == number).then_some(stamp)
 }
 
-impl Core {
+impl<'a> HotTier<'a> {
     /// Returns whether the hot zone lies on drives.
-    pub(super) fn has_parts(&self) -> bool {
-        !self.hot.parts.0.is_empty()
+    pub(super) fn has_parts(self) -> bool {
+        !self.0.hot.parts.0.is_empty()
     }
 
     /// Returns the UUID and the device of the drive that holds `part`, if the drive is present and can be written.
-    fn drive_of(&self, part: &Part) -> Option<(Uuid, Device)> {
-        self.data.array().and_then(|array| array.device(part.drive.get()))
+    fn drive_of(self, part: &Part) -> Option<(Uuid, Device)> {
+        self.0.data.array().and_then(|array| array.device(part.drive.get()))
     }
 
     /// Returns the part with block `block` of the hot zone, the area on its drive, and the block's number in the area.
     /// `None` if the block may not be read.
-    fn readable(&self, block: u64) -> Option<(&Part, Area, u64)> {
-        let (_, part) = self.hot.parts.with(block)?;
+    fn readable(self, block: u64) -> Option<(&'a Part, Area, u64)> {
+        let (_, part) = self.0.hot.parts.with(block)?;
         if !matches!(part.standing.get(), Standing::Used | Standing::Read) {
             return None;
         }
@@ -177,12 +178,12 @@ impl Core {
     }
 
     /// Returns whether `copy` may be read: none of its extents is in a part that is doubted or given up.
-    pub(super) fn is_believed(&self, copy: &[Extent]) -> bool {
+    pub(super) fn is_believed(self, copy: &[Extent]) -> bool {
         !self.has_parts() || copy.iter().all(|extent| self.readable(extent.start).is_some())
     }
 
     /// Reads blocks of the hot zone from a drive. `None` if they may not be read, or the drive fails.
-    pub(super) async fn read_part(&self, block: u64, blocks: u64) -> Option<Vec<u8>> {
+    pub(super) async fn read_part(self, block: u64, blocks: u64) -> Option<Vec<u8>> {
         let (part, area, at) = self.readable(block)?;
         let bytes = area.read(at, blocks).await.ok()?;
         part.hits.set(part.hits.get() + 1);
@@ -192,7 +193,7 @@ impl Core {
     /// Returns how many of `blocks` blocks, from block `block` of the hot zone on, are damaged on their drive.
     /// `is_right` gets the index of a block, counted from `block`, and its bytes. A part that may not be read counts as
     /// undamaged, as no reader gets it.
-    pub(super) async fn damaged_on_drive(&self, block: u64, blocks: u64, is_right: impl Fn(u64, &[u8]) -> bool) -> u64 {
+    pub(super) async fn damaged_on_drive(self, block: u64, blocks: u64, is_right: impl Fn(u64, &[u8]) -> bool) -> u64 {
         let Some((_, area, at)) = self.readable(block) else { return 0 };
         if let Ok(bytes) = area.read(at, blocks).await {
             let blocks = (0..).zip(bytes.chunks(BLOCK_BYTES));
@@ -210,8 +211,8 @@ impl Core {
     ///
     /// # Errors
     /// [`FsError::Stale`] if the part is not used, or the error of the drive.
-    pub(super) async fn write_part(&self, block: u64, bytes: &[u8]) -> Result<(), FsError> {
-        let (number, part) = self.hot.parts.with(block).expect("it was taken of a part");
+    pub(super) async fn write_part(self, block: u64, bytes: &[u8]) -> Result<(), FsError> {
+        let (number, part) = self.0.hot.parts.with(block).expect("it was taken of a part");
         let drive = self.drive_of(part).filter(|_| part.standing.get() == Standing::Used);
         let Some((_, device)) = drive else { return Err(FsError::Stale) };
         let outcome = area_on(device, part.run.blocks).write(block - part.run.start, bytes).await;
@@ -222,9 +223,9 @@ impl Core {
     }
 
     /// Flushes the drives of the parts that are used. A part whose drive fails is given up.
-    pub(super) async fn flush_parts(&self) {
-        let Some(array) = self.data.array() else { return };
-        for (number, part) in self.hot.parts.0.iter().enumerate() {
+    pub(super) async fn flush_parts(self) {
+        let Some(array) = self.0.data.array() else { return };
+        for (number, part) in self.0.hot.parts.0.iter().enumerate() {
             let is_used = part.standing.get() == Standing::Used;
             if is_used && array.flush_drive(part.drive.get()).await.is_err() {
                 self.give_up_part(number);
@@ -233,49 +234,49 @@ impl Core {
     }
 
     /// Gives up part `number`: nothing more is read from it, or written to it.
-    fn give_up_part(&self, number: usize) {
-        let part = &self.hot.parts.0[number];
+    fn give_up_part(self, number: usize) {
+        let part = &self.0.hot.parts.0[number];
         part.standing.set(Standing::GivenUp);
         part.is_settled.set(false);
-        self.hot.zone.borrow_mut().set_open(number, false);
-        self.hot.wanted.give();
+        self.0.hot.zone.borrow_mut().set_open(number, false);
+        self.0.hot.wanted.give();
     }
 
     /// Returns the status of each part.
-    pub(in crate::core) fn part_status(&self) -> Vec<PartStatus> {
-        let hot = self.hot.zone.borrow();
+    pub(in crate::core) fn part_status(self) -> Vec<PartStatus> {
+        let hot = self.0.hot.zone.borrow();
         let status = |(number, part): (usize, &Part)| PartStatus {
             drive: part.drive.get(),
-            name: self.data.array().and_then(|array| array.device_name(part.drive.get())),
+            name: self.0.data.array().and_then(|array| array.device_name(part.drive.get())),
             blocks: part.run.blocks,
             used: hot.used_in(number),
             standing: part.standing.get(),
             hits: part.hits.get(),
         };
-        self.hot.parts.0.iter().enumerate().map(status).collect()
+        self.0.hot.parts.0.iter().enumerate().map(status).collect()
     }
 
     /// Returns the files whose copies lie in `part`.
-    fn copies_in(&self, part: &Part) -> Vec<Inode> {
-        let namespace = self.namespace.borrow();
+    fn copies_in(self, part: &Part) -> Vec<Inode> {
+        let namespace = self.0.namespace.borrow();
         let is_in =
             |copy: &[Extent]| copy.iter().any(|extent| (part.run.start..part.run.end()).contains(&extent.start));
         namespace.hot_copies().filter(|(_, copy)| is_in(copy)).map(|(inode, _)| inode).collect()
     }
 
     /// Returns the change that records `generation` for part `number`.
-    fn part_change(&self, number: usize, generation: u64) -> Change {
-        let drive = self.hot.parts.0[number].drive.get();
-        let groups = self.namespace.borrow().groups().hot_part(number as u8);
+    fn part_change(self, number: usize, generation: u64) -> Change {
+        let drive = self.0.hot.parts.0[number].drive.get();
+        let groups = self.0.namespace.borrow().groups().hot_part(number as u8);
         let has_room = groups.is_none_or(|record| record.has_room);
         Change::HotPart { part: number as u8, drive, has_room, generation }
     }
 }
 
-impl Core {
+impl HotTier<'_> {
     /// Returns whether some part must be stamped, emptied or given up.
-    pub(super) fn has_parts_to_keep(&self) -> bool {
-        self.hot.parts.0.iter().any(|part| match part.standing.get() {
+    pub(super) fn has_parts_to_keep(self) -> bool {
+        self.0.hot.parts.0.iter().any(|part| match part.standing.get() {
             Standing::Used => self.drive_of(part).is_none(),
             Standing::Read | Standing::Doubted => true,
             Standing::GivenUp => !part.is_settled.get(),
@@ -283,14 +284,14 @@ impl Core {
     }
 }
 
-impl Fs {
+impl HotTier<'_> {
     /// Brings parts into use, and drops the copies in parts that are doubted or given up.
-    pub(super) async fn keep_parts(&self) -> Result<(), FsError> {
+    pub(super) async fn keep_parts(self) -> Result<(), FsError> {
         let core = &self.0;
         for (number, part) in core.hot.parts.0.iter().enumerate() {
-            let is_away = core.drive_of(part).is_none();
+            let is_away = core.hot_tier().drive_of(part).is_none();
             if is_away && part.standing.get() != Standing::GivenUp {
-                core.give_up_part(number);
+                core.hot_tier().give_up_part(number);
             }
             match part.standing.get() {
                 Standing::Used => {}
@@ -298,7 +299,7 @@ impl Fs {
                 Standing::Doubted => {
                     self.empty_part(part).await?;
                     core.log.room().await?;
-                    self.commit_all().await?;
+                    self.0.committer().commit_all().await?;
                     self.stamp(number, 0).await?;
                 }
                 Standing::GivenUp if part.is_settled.get() => {}
@@ -312,55 +313,55 @@ impl Fs {
     }
 
     /// Drops the copies in a part, and queues their files for promotion.
-    async fn empty_part(&self, part: &Part) -> Result<(), FsError> {
-        for inode in self.0.copies_in(part) {
+    async fn empty_part(self, part: &Part) -> Result<(), FsError> {
+        for inode in self.copies_in(part) {
             self.0.log.room().await?;
             self.drop_copy(inode);
             self.enqueue_promotion(inode);
-            self.commit_if_much().await?;
+            self.0.committer().commit_if_much().await?;
         }
         Ok(())
     }
 
     /// Records a generation for part `number` that no stamp has, so that its contents stay invalid when its drive is
     /// given again.
-    async fn settle_given_up(&self, number: usize) -> Result<(), FsError> {
+    async fn settle_given_up(self, number: usize) -> Result<(), FsError> {
         let (core, part) = (&self.0, &self.0.hot.parts.0[number]);
         core.log.room().await?;
         let generation = part.stamped.get() + 1;
-        core.record(&[core.part_change(number, generation)]);
+        core.record(&[core.hot_tier().part_change(number, generation)]);
         part.recorded.set(generation);
         part.stamped.set(generation);
         part.is_settled.set(true);
-        self.commit_all().await
+        self.0.committer().commit_all().await
     }
 
     /// Begins a generation of part `number`, and brings the part into use. The contents of generation `continues` stay
     /// valid; 0 stands for an empty part.
-    async fn stamp(&self, number: usize, continues: u64) -> Result<(), FsError> {
+    async fn stamp(self, number: usize, continues: u64) -> Result<(), FsError> {
         let (core, part) = (&self.0, &self.0.hot.parts.0[number]);
-        let Some((uuid, device)) = core.drive_of(part) else { return Ok(()) };
+        let Some((uuid, device)) = core.hot_tier().drive_of(part) else { return Ok(()) };
         let (drive, standing) = (part.drive.get(), part.standing.get());
         let generation = part.stamped.get() + 1;
         part.stamped.set(generation);
         let stamp =
             HotStamp { file_system: core.superblock.uuid, drive: uuid, part: number as u8, generation, continues };
         let written = device.write(STAMP_BLOCK, stamp.encode()).await;
-        let is_durable = written.is_ok() && self.array()?.flush_drive(drive).await.is_ok();
+        let is_durable = written.is_ok() && self.0.repair().array()?.flush_drive(drive).await.is_ok();
         if part.drive.get() != drive || part.standing.get() != standing {
             return Ok(());
         }
         if !is_durable {
-            core.give_up_part(number);
+            core.hot_tier().give_up_part(number);
             return Ok(());
         }
         core.log.room().await?;
         if part.drive.get() != drive || part.standing.get() != standing {
             return Ok(());
         }
-        core.record(&[core.part_change(number, generation)]);
+        core.record(&[core.hot_tier().part_change(number, generation)]);
         part.recorded.set(generation);
-        self.commit_all().await?;
+        self.0.committer().commit_all().await?;
         if part.drive.get() == drive && part.standing.get() == standing {
             part.standing.set(Standing::Used);
             core.hot.zone.borrow_mut().set_open(number, true);
@@ -370,11 +371,11 @@ impl Fs {
 
     /// Checks the stamps of parts that are read, and returns how many are damaged. If `repairs`, rewrites those of parts
     /// that are used.
-    pub(in crate::core) async fn scrub_stamps(&self, repairs: bool) -> Result<u64, FsError> {
+    pub(in crate::core) async fn scrub_stamps(self, repairs: bool) -> Result<u64, FsError> {
         let core = &self.0;
         let mut damaged = 0;
         for (number, part) in core.hot.parts.0.iter().enumerate() {
-            let Some((uuid, device)) = core.drive_of(part) else { continue };
+            let Some((uuid, device)) = core.hot_tier().drive_of(part) else { continue };
             let is_meant = matches!(part.standing.get(), Standing::Used | Standing::Read);
             let found = stamp_on(&device, (core.superblock.uuid, uuid), number).await;
             if !is_meant || found.is_some_and(|stamp| stamp.is_of(part.recorded.get())) {
@@ -389,16 +390,16 @@ impl Fs {
     }
 
     /// Writes a new stamp of a part that is used; its contents stay valid.
-    async fn stamp_again(&self, number: usize) -> Result<(), FsError> {
+    async fn stamp_again(self, number: usize) -> Result<(), FsError> {
         let part = &self.0.hot.parts.0[number];
         self.stamp(number, part.recorded.get()).await
     }
 
     /// Gives up the parts of drive `old`, which is to be replaced, and drops their copies.
-    pub(in crate::core) async fn leave_parts(&self, old: u8) -> Result<(), FsError> {
+    pub(in crate::core) async fn leave_parts(self, old: u8) -> Result<(), FsError> {
         let core = &self.0;
         for (number, part) in core.hot.parts.0.iter().enumerate().filter(|(_, part)| part.drive.get() == old) {
-            core.give_up_part(number);
+            core.hot_tier().give_up_part(number);
             self.empty_part(part).await?;
         }
         Ok(())
@@ -406,7 +407,7 @@ impl Fs {
 
     /// Returns the part that a drive of `geometry` would take over from drive `old`: its number, and its drive and size.
     /// `None` if `old` has no part, or the new drive has no room for it.
-    pub(in crate::core) fn part_for(&self, old: Option<u8>, geometry: &Geometry) -> Option<(u8, HotPart)> {
+    pub(in crate::core) fn part_for(self, old: Option<u8>, geometry: &Geometry) -> Option<(u8, HotPart)> {
         let core = &self.0;
         let mut parts = core.hot.parts.0.iter().enumerate();
         let (number, part) = parts.find(|(_, part)| Some(part.drive.get()) == old)?;
@@ -416,7 +417,7 @@ impl Fs {
 
     /// Moves the parts of drive `old` to its replacement `new`, and returns the changes to record. `new` has room for
     /// part `taken`; other parts are given up.
-    pub(in crate::core) fn parts_taken_over(&self, old: u8, new: u8, taken: Option<u8>) -> Vec<Change> {
+    pub(in crate::core) fn parts_taken_over(self, old: u8, new: u8, taken: Option<u8>) -> Vec<Change> {
         let core = &self.0;
         let mut changes = Vec::new();
         for (number, part) in core.hot.parts.0.iter().enumerate().filter(|(_, part)| part.drive.get() == old) {

@@ -32,7 +32,7 @@ use crate::core::state::Tally;
 use crate::core::write_back::records::RecordNumbers;
 use crate::core::write_back::staged::StagingState;
 use crate::core::write_back::written::Written;
-use crate::core::{Bounds, Core, Fs, Sabotage};
+use crate::core::{Bounds, Core, CoreParts, Fs, Sabotage};
 use crate::device::Device;
 use crate::error::FsError;
 use crate::executor::{Cause, Executor};
@@ -262,12 +262,12 @@ impl Fs {
             found.namespace.hot_copies().any(|(_, copy)| copy.iter().any(is_in))
         });
         let fs = Fs(Rc::new(core_of(clock, options, &members, (area, data, store, parts), found)?));
-        fs.0.keep_all_preallocated();
+        fs.0.files().keep_all_preallocated();
         mounted.unnamed = fs.drop_unnamed();
         if !options.read_only {
-            fs.cut_unfinished();
+            fs.0.files().cut_unfinished();
             fs.begin_tasks(options);
-            fs.review_misplaced();
+            fs.0.hot_tier().review_misplaced();
         }
         mounted.mended_blocks = fs.0.metadata.mended_blocks();
         Ok((fs, mounted))
@@ -275,19 +275,19 @@ impl Fs {
 
     /// Starts the background tasks.
     fn begin_tasks(&self, options: &MountOptions) {
-        self.begin_task(Cause::Metadata, self.clone().take_checkpoints());
-        self.begin_task(Cause::Data, self.clone().commit_on_time());
-        self.begin_task(Cause::Cleaning, self.clone().clean_when_needed());
-        self.begin_task(Cause::Metadata, self.clone().bring_copies_up_to_date());
-        self.begin_task(Cause::Hot, self.clone().keep_hot_files());
-        self.begin_task(Cause::Repair, self.clone().fail_covered_devices());
+        self.begin_task(Cause::Metadata, |core| async move { core.committer().take_checkpoints().await });
+        self.begin_task(Cause::Data, |core| async move { core.committer().commit_on_time().await });
+        self.begin_task(Cause::Cleaning, |core| async move { core.cleaner().clean_when_needed().await });
+        self.begin_task(Cause::Metadata, |core| async move { core.repair().bring_copies_up_to_date().await });
+        self.begin_task(Cause::Hot, |core| async move { core.hot_tier().keep_hot_files().await });
+        self.begin_task(Cause::Repair, |core| Fs(core).fail_covered_devices());
         if options.replaces_by_itself {
-            self.begin_task(Cause::Repair, self.clone().replace_by_itself());
+            self.begin_task(Cause::Repair, |core| async move { core.repair().replace_by_itself().await });
         }
     }
 
-    fn begin_task(&self, cause: Cause, task: impl Future<Output = ()> + 'static) {
-        let clock = self.0.clock.clone();
+    fn begin_task<T: Future<Output = ()> + 'static>(&self, cause: Cause, task: impl FnOnce(Rc<Core>) -> T) {
+        let (clock, task) = (self.0.clock.clone(), task(self.0.clone()));
         self.0.clock.spawn(async move { clock.for_cause(cause, task).await });
     }
 
@@ -298,7 +298,7 @@ impl Fs {
             let nodes = namespace.nodes_from(0).filter(|(_, node)| node.attributes.links == 0);
             nodes.map(|(inode, _)| inode).collect()
         };
-        unnamed.iter().for_each(|inode| self.drop_if_unused(*inode));
+        unnamed.iter().for_each(|inode| self.0.files().drop_if_unused(*inode));
         unnamed.len() as u64
     }
 }

@@ -6,25 +6,15 @@
 
 use uuid::Uuid;
 
+use super::Repair;
 use crate::block_run::BlockRun;
-use crate::core::Fs;
+use crate::core::{CoreParts, Fs};
 use crate::device::Device;
 use crate::error::FsError;
 use crate::format::change::{Extent, Inode};
 use crate::format::superblock::{Member, Role};
 
 impl Fs {
-    /// Brings the copies of the metadata up to date that were absent when the file system was last in use.
-    pub(in crate::core) async fn bring_copies_up_to_date(self) {
-        let core = self.0.clone();
-        let goes_on = |_, _| !core.shutdown.has_begun();
-        // After an error the copy stays outdated, and the next task that writes gets the error.
-        if core.metadata.bring_up_to_date(goes_on).await.is_ok_and(|copies| copies > 0) {
-            // Files with a copy in the hot zone may be stored only there from now on.
-            self.review_hot();
-        }
-    }
-
     /// Reads, on every copy, the metadata that normal operation does not read: superblocks, checksums of data, contents
     /// of the hot zone. Returns the number of their blocks that are damaged on some copy. If `repairs` is set, damaged
     /// blocks are rewritten from another copy, and two new checkpoints replace the log and the old checkpoints.
@@ -32,31 +22,7 @@ impl Fs {
     /// # Errors
     /// With `repairs`, a page of checksums that is intact on no copy.
     pub async fn scrub_copies(&self, repairs: bool) -> Result<u64, FsError> {
-        self.scrub_metadata(repairs, &mut Vec::new()).await
-    }
-
-    /// Like [`Fs::scrub_copies`]. Adds blocks of files stored only in the hot zone that are intact on no copy to
-    /// `lost`.
-    pub(super) async fn scrub_metadata(&self, repairs: bool, lost: &mut Vec<(Inode, u64)>) -> Result<u64, FsError> {
-        let core = &self.0;
-        if repairs {
-            self.0.begin_task().await?;
-        }
-        let of_labels = core.metadata.mend_labels().await;
-        let alone = self.scrub_alone(repairs).await?;
-        lost.extend(alone.lost);
-        let of_zone = self.scrub_hot(repairs).await? + self.scrub_stamps(repairs).await? + alone.damaged;
-        let live = |run: BlockRun| {
-            let piece =
-                |(_, extent): (Inode, Extent)| BlockRun { start: extent.start, blocks: u64::from(extent.blocks) };
-            self.pieces_on(run).into_iter().map(piece).collect()
-        };
-        let damaged = of_labels + core.checksums.scrub(repairs, live).await? + of_zone;
-        if repairs {
-            self.checkpoint_from_now_on().await?;
-            self.checkpoint_from_now_on().await?;
-        }
-        Ok(damaged)
+        self.0.repair().scrub_metadata(repairs, &mut Vec::new()).await
     }
 
     /// Replaces copy `slot` of the metadata by `device` with UUID `uuid`: copies all metadata to it. Calls `told` with
@@ -92,7 +58,7 @@ impl Fs {
         }
         crate::core::mount::make::erase(device).await?;
         // Blocks that are intact only on the copy to be replaced are first written to the others.
-        self.scrub_alone(true).await?;
+        self.0.hot_tier().scrub_alone(true).await?;
         device.set_queue_limits(self.0.bounds.queue);
         let member = Member { uuid, role: Role::Metadata, geometry: device.geometry() };
         metadata.add(slot, member, device.clone());
@@ -105,7 +71,46 @@ impl Fs {
             metadata.give_up_outdated();
             return if is_stopped { Err(FsError::Stopped) } else { wrong("failed while it was written".into()) };
         }
-        self.review_hot();
+        self.0.hot_tier().review_hot();
         Ok(needed)
+    }
+}
+
+impl Repair<'_> {
+    /// Brings the copies of the metadata up to date that were absent when the file system was last in use.
+    pub(in crate::core) async fn bring_copies_up_to_date(self) {
+        let core = self.0.clone();
+        let goes_on = |_, _| !core.shutdown.has_begun();
+        // After an error the copy stays outdated, and the next task that writes gets the error.
+        if core.metadata.bring_up_to_date(goes_on).await.is_ok_and(|copies| copies > 0) {
+            // Files with a copy in the hot zone may be stored only there from now on.
+            self.0.hot_tier().review_hot();
+        }
+    }
+
+    /// Like [`Fs::scrub_copies`]. Adds blocks of files stored only in the hot zone that are intact on no copy to
+    /// `lost`.
+    pub(super) async fn scrub_metadata(self, repairs: bool, lost: &mut Vec<(Inode, u64)>) -> Result<u64, FsError> {
+        let core = &self.0;
+        if repairs {
+            self.0.begin_task().await?;
+        }
+        let of_labels = core.metadata.mend_labels().await;
+        let alone = self.0.hot_tier().scrub_alone(repairs).await?;
+        lost.extend(alone.lost);
+        let of_zone = self.0.hot_tier().scrub_hot(repairs).await?
+            + self.0.hot_tier().scrub_stamps(repairs).await?
+            + alone.damaged;
+        let live = |run: BlockRun| {
+            let piece =
+                |(_, extent): (Inode, Extent)| BlockRun { start: extent.start, blocks: u64::from(extent.blocks) };
+            self.pieces_on(run).into_iter().map(piece).collect()
+        };
+        let damaged = of_labels + core.checksums.scrub(repairs, live).await? + of_zone;
+        if repairs {
+            self.0.committer().checkpoint_from_now_on().await?;
+            self.0.committer().checkpoint_from_now_on().await?;
+        }
+        Ok(damaged)
     }
 }

@@ -20,10 +20,11 @@ use std::rc::Rc;
 
 use uuid::Uuid;
 
+use super::Repair;
 use crate::array::{Array, Moving};
 use crate::block_run::BlockRun;
-use crate::core::Fs;
 use crate::core::owners::Owner;
+use crate::core::{CoreParts, Fs};
 use crate::device::{BLOCK_BYTES, Device};
 use crate::error::FsError;
 use crate::executor::{Cause, JoinHandle, Mutex};
@@ -109,20 +110,38 @@ struct Ahead {
 }
 
 impl Fs {
-    pub(in crate::core) fn array(&self) -> Result<Array, FsError> {
-        let array = self.0.data.array().cloned();
-        array.ok_or(FsError::NotSupported("this store has one drive; the operation is for arrays (store log)"))
-    }
-
     /// Adds `device` to the array under the UUID `uuid`, so that new groups lie on it, too. Returns its drive number.
     /// The previous contents of `device` are lost. A device that holds a file system is refused unless `overwrite`.
     pub async fn add_drive(&self, device: &Device, uuid: Uuid, overwrite: bool) -> Result<u8, FsError> {
         self.0.begin_task().await?;
-        self.join_drive(device, uuid, None, overwrite).await
+        self.0.repair().join_drive(device, uuid, None, overwrite).await
+    }
+
+    /// Replaces drive `old` of the array by `device`, which gets the UUID `uuid`. Without a device, continues a
+    /// replacement that was begun. `told` gets the progress before each group and at the end, and returns whether to
+    /// continue.
+    ///
+    /// # Errors
+    /// [`FsError::Stopped`] if `told` returns false before a group.
+    pub async fn replace_drive(
+        &self,
+        old: u8,
+        device: Option<(&Device, Uuid)>,
+        overwrite: bool,
+        told: impl FnMut(Replaced) -> bool,
+    ) -> Result<Replaced, FsError> {
+        self.0.repair().replace_drive(old, device, overwrite, told).await
+    }
+}
+
+impl Repair<'_> {
+    pub(in crate::core) fn array(self) -> Result<Array, FsError> {
+        let array = self.0.data.array().cloned();
+        array.ok_or(FsError::NotSupported("this store has one drive; the operation is for arrays (store log)"))
     }
 
     async fn join_drive(
-        &self,
+        self,
         device: &Device,
         uuid: Uuid,
         replaces: Option<u8>,
@@ -133,10 +152,10 @@ impl Fs {
         if !overwrite {
             crate::core::mount::make::refuse_used(device).await?;
         }
-        let taken = self.part_for(replaces, &device.geometry());
+        let taken = self.0.hot_tier().part_for(replaces, &device.geometry());
         self.prepare_drive(device, uuid, Role::Data, taken).await?;
         if let Some(old) = replaces {
-            self.leave_parts(old).await?;
+            self.0.hot_tier().leave_parts(old).await?;
             // The drive that leaves must stop taking groups before the new drive takes any: no group may lie on both.
             array.start_removal(old);
         }
@@ -144,18 +163,18 @@ impl Fs {
         let number = array.add_drive(uuid, device.clone(), first).await;
         let mut changes = vec![Change::Drive { number, uuid: uuid.as_u128(), replaces }];
         if let Some(old) = replaces {
-            changes.extend(self.parts_taken_over(old, number, taken.map(|(part, _)| part)));
+            changes.extend(self.0.hot_tier().parts_taken_over(old, number, taken.map(|(part, _)| part)));
         }
         core.record(&changes);
         core.store.refresh();
-        self.commit_all().await?;
+        self.0.committer().commit_all().await?;
         Ok(number)
     }
 
     /// Empties a new drive and writes its superblock, which is durable on return. The superblock names the part of the
     /// hot zone that the drive takes over, if there is one.
     pub(super) async fn prepare_drive(
-        &self,
+        self,
         device: &Device,
         uuid: Uuid,
         role: Role,
@@ -176,8 +195,8 @@ impl Fs {
     ///
     /// # Errors
     /// [`FsError::Stopped`] if `told` returns false before a group.
-    pub async fn replace_drive(
-        &self,
+    pub(super) async fn replace_drive(
+        self,
         old: u8,
         device: Option<(&Device, Uuid)>,
         overwrite: bool,
@@ -194,7 +213,7 @@ impl Fs {
     /// Like [`Fs::replace_drive`]; the caller holds the lock of replacements. If the replacement of `old` is gone itself,
     /// that drive is replaced first, and its own replacement then replaces `old`, too.
     async fn replace_held(
-        &self,
+        self,
         old: u8,
         device: Option<(&Device, Uuid)>,
         overwrite: bool,
@@ -218,7 +237,7 @@ impl Fs {
 
     /// Returns the last drive that is gone in the chain of replacements that begins with `old`; `old` if none is gone. A
     /// drive without a replacement counts only if the caller has a new device for it (`is_given`).
-    fn last_gone(&self, array: &Array, old: u8, is_given: bool) -> u8 {
+    fn last_gone(self, array: &Array, old: u8, is_given: bool) -> u8 {
         let namespace = self.0.namespace.borrow();
         let groups = namespace.groups();
         let mut at = old;
@@ -233,7 +252,7 @@ impl Fs {
 
     /// Replaces drive `old`, or continues its replacement.
     async fn replace_one(
-        &self,
+        self,
         old: u8,
         device: Option<(&Device, Uuid)>,
         overwrite: bool,
@@ -265,7 +284,7 @@ impl Fs {
         replaced.groups_in_all = replaced.groups;
         told(replaced);
         core.record(&self.taken_over(old, new));
-        self.commit_all().await?;
+        self.0.committer().commit_all().await?;
         array.forget(old);
         core.store.refresh();
         Ok(replaced)
@@ -273,7 +292,7 @@ impl Fs {
 
     /// Returns the changes to record once all groups of drive `old` lie on `new`. If `old` was to replace another drive,
     /// `new` now replaces that drive.
-    fn taken_over(&self, old: u8, new: u8) -> Vec<Change> {
+    fn taken_over(self, old: u8, new: u8) -> Vec<Change> {
         let namespace = self.0.namespace.borrow();
         let mut changes = vec![Change::Drive { number: old, uuid: 0, replaces: None }];
         if let Some(before) = namespace.groups().replaced_by(old) {
@@ -285,7 +304,7 @@ impl Fs {
 
     /// Returns the drive that replaces `old`. If there is none yet, adds `device` to the array for it.
     async fn successor(
-        &self,
+        self,
         array: &Array,
         old: u8,
         device: Option<(&Device, Uuid)>,
@@ -308,9 +327,9 @@ impl Fs {
     }
 
     /// Empties a zone, and waits for writers as long as none can be emptied. Returns whether a zone was emptied.
-    async fn clean_for_room(&self) -> Result<bool, FsError> {
+    async fn clean_for_room(self) -> Result<bool, FsError> {
         for _ in 0..ATTEMPTS {
-            if self.clean(1).await? > 0 {
+            if self.0.cleaner().clean(1).await? > 0 {
                 return Ok(true);
             }
             self.0.clock.sleep(WRITERS_NS).await;
@@ -320,7 +339,7 @@ impl Fs {
 
     /// Moves the column of `group` on drive `old` to drive `new`. Returns the number of blocks written.
     async fn move_group(
-        &self,
+        self,
         array: &Array,
         group: u32,
         (old, new): (u8, u8),
@@ -354,29 +373,29 @@ impl Fs {
         array.finish_move(&moving).await;
         core.record(&[Change::Group { group, layout: moving.layout.clone() }]);
         core.store.refresh();
-        self.commit_all().await?;
+        self.0.committer().commit_all().await?;
         Ok(rows + 1)
     }
 
     /// Prepares to read the rows of a group, up to the last row with live blocks or their records. `None` if the group
     /// is gone, or a task still writes to it.
-    fn begin_reading(&self, array: &Array, group: u32) -> Option<Reading> {
+    fn begin_reading(self, array: &Array, group: u32) -> Option<Reading> {
         let layout = array.layout(group).filter(|_| self.0.store.is_quiet(group))?;
         let (start, width) = (u64::from(group) * array.shape().stride(), u64::from(layout.width));
         let live = Rc::new(self.live_runs(start, array.shape().stride()));
-        let used = Rc::new(self.with_records(array, group, &live));
+        let used = Rc::new(self.0.write_back().with_records(array, group, &live));
         let rows = used.iter().map(|run| (run.end() - start).div_ceil(width)).max().unwrap_or(0);
         Some(Reading { group, layout, start, live, used, rows, next: 0, reads: VecDeque::new() })
     }
 
     /// Starts reads until `pieces` of them are in flight or have ended.
-    fn read_on(&self, reading: &mut Reading, pieces: usize) {
+    fn read_on(self, reading: &mut Reading, pieces: usize) {
         let piece = self.0.bounds.piece_blocks.max(1);
         while reading.reads.len() < pieces && reading.next < reading.rows {
-            let (fs, live, used) = (self.clone(), reading.live.clone(), reading.used.clone());
+            let (core, live, used) = (self.0.clone(), reading.live.clone(), reading.used.clone());
             let (start, width, row) = (reading.start, u64::from(reading.layout.width), reading.next);
             let count = piece.min(reading.rows - row);
-            let read = async move { fs.rows((&live, &used), start, width, (row, count)).await };
+            let read = async move { core.repair().rows((&live, &used), start, width, (row, count)).await };
             reading.reads.push_back((row, self.0.clock.spawn(read)));
             reading.next += count;
         }
@@ -385,7 +404,7 @@ impl Fs {
     /// Writes the rows to the new drive as they are read. Several reads are in flight, also of the group that follows,
     /// and so are several writes. So no drive waits for another.
     async fn move_rows(
-        &self,
+        self,
         array: &Array,
         mut reading: Reading,
         moving: &Rc<Moving>,
@@ -426,7 +445,7 @@ impl Fs {
     /// Returns the data of `count` rows from `row` on, of a group that begins at block `start`. Returns zeros if no
     /// block of these rows is used.
     async fn rows(
-        &self,
+        self,
         (live, used): (&[BlockRun], &[BlockRun]),
         start: u64,
         width: u64,
@@ -441,15 +460,15 @@ impl Fs {
         let mut bytes = self.0.data.read(run.start, run.blocks).await?;
         // Checksums of dead blocks are undefined.
         let is_meant = |block: u64| live.iter().any(|run| (run.start..run.end()).contains(&block));
-        self.repair(run, &mut bytes, &sums, is_meant, true).await;
+        self.0.files().repair(run, &mut bytes, &sums, is_meant, true).await;
         Ok(bytes)
     }
 
     /// Returns the runs of live blocks that begin among `blocks` blocks from `start` on.
-    pub(in crate::core) fn live_runs(&self, start: u64, blocks: u64) -> Vec<BlockRun> {
+    pub(in crate::core) fn live_runs(self, start: u64, blocks: u64) -> Vec<BlockRun> {
         let core = &self.0;
         let run = |(start, owner): (u64, Owner)| {
-            let extent = core.extent_at(owner, start)?;
+            let extent = core.files().extent_at(owner, start)?;
             Some(BlockRun { start, blocks: u64::from(extent.blocks) })
         };
         core.owners.beginning_in(start..start + blocks).into_iter().filter_map(run).collect()

@@ -14,11 +14,12 @@
 
 use std::collections::BTreeSet;
 
+use super::Repair;
 use crate::array::Array;
 use crate::block_run::BlockRun;
-use crate::core::Fs;
 use crate::core::cleaner::{Copied, Pieces};
 use crate::core::files::data::RepairOutcome;
+use crate::core::{CoreParts, Fs};
 use crate::error::FsError;
 use crate::executor::Cause;
 use crate::format::change::{Extent, Inode};
@@ -64,10 +65,12 @@ impl Fs {
     /// # Errors
     /// [`FsError::Stopped`] if `told` returns false.
     pub async fn scrub_array(&self, repairs: bool, told: impl FnMut(u64, u64) -> bool) -> Result<Scrubbed, FsError> {
-        self.0.clock.for_cause(Cause::Repair, self.scrub_groups(repairs, told)).await
+        self.0.clock.for_cause(Cause::Repair, self.0.repair().scrub_groups(repairs, told)).await
     }
+}
 
-    async fn scrub_groups(&self, repairs: bool, mut told: impl FnMut(u64, u64) -> bool) -> Result<Scrubbed, FsError> {
+impl Repair<'_> {
+    async fn scrub_groups(self, repairs: bool, mut told: impl FnMut(u64, u64) -> bool) -> Result<Scrubbed, FsError> {
         if repairs {
             self.0.begin_task().await?;
         }
@@ -84,7 +87,7 @@ impl Fs {
             self.scrub_next(&array, next, false, (&mut scrubbed, &mut seen, left), &mut told).await?;
         }
         if repairs {
-            self.commit_all().await?;
+            self.0.committer().commit_all().await?;
         }
         // A block that was moved and is still damaged was found again in its new place.
         for named in [&mut scrubbed.lost, &mut scrubbed.held_by_copies] {
@@ -96,7 +99,7 @@ impl Fs {
 
     /// Scrubs the group `next`: its sequence number, and its group number. `left` groups remain, including this one.
     async fn scrub_next(
-        &self,
+        self,
         array: &Array,
         next: (u64, u32),
         repairs: bool,
@@ -120,7 +123,7 @@ impl Fs {
     }
 
     /// Reads the rows of a group. Returns the rows that are wrong or incomplete.
-    async fn scrub_group(&self, array: &Array, group: u32, scrubbed: &mut Scrubbed) -> Result<Vec<BlockRun>, FsError> {
+    async fn scrub_group(self, array: &Array, group: u32, scrubbed: &mut Scrubbed) -> Result<Vec<BlockRun>, FsError> {
         let Some(layout) = array.layout(group) else { return Ok(Vec::new()) };
         let (width, stride) = (u64::from(layout.width), array.shape().stride());
         let start = u64::from(group) * stride;
@@ -149,14 +152,14 @@ impl Fs {
     /// Checks rows against their checksums and parity. With `scrubbed`, `rows` is a single row, and its blocks that
     /// neither the drives nor parity provide are listed there.
     async fn look_at_rows(
-        &self,
+        self,
         array: &Array,
         rows: BlockRun,
         live: &[BlockRun],
         scrubbed: Option<&mut Scrubbed>,
     ) -> Result<Verdict, FsError> {
         let is_live = |block: u64| live.iter().any(|run| (run.start..run.end()).contains(&block));
-        let read = self.read_run_as_it_is(rows).await;
+        let read = self.0.files().read_run_as_it_is(rows).await;
         let Ok((bytes, sums)) = read else {
             if let Some(scrubbed) = scrubbed {
                 self.look_at_blocks((rows.start..rows.end()).filter(|block| is_live(*block)), scrubbed).await;
@@ -164,7 +167,7 @@ impl Fs {
             return Ok(Verdict::Incomplete);
         };
         let mut made = bytes.clone();
-        let mended = self.repair(rows, &mut made, &sums, is_live, true).await;
+        let mended = self.0.files().repair(rows, &mut made, &sums, is_live, true).await;
         let is_lost = !mended.lost.is_empty();
         if let Some(scrubbed) = scrubbed {
             self.note(mended, scrubbed);
@@ -181,30 +184,30 @@ impl Fs {
 
     /// Checks blocks of a row one by one, since the row cannot be read as a whole, and lists in `scrubbed` those that
     /// neither the drives nor parity provide.
-    async fn look_at_blocks(&self, blocks: impl Iterator<Item = u64>, scrubbed: &mut Scrubbed) {
+    async fn look_at_blocks(self, blocks: impl Iterator<Item = u64>, scrubbed: &mut Scrubbed) {
         for block in blocks {
-            let read = self.read_run_mended(BlockRun { start: block, blocks: 1 }, true).await;
+            let read = self.0.files().read_run_mended(BlockRun { start: block, blocks: 1 }, true).await;
             let lost = |_| RepairOutcome { lost: vec![block], ..RepairOutcome::default() };
             self.note(read.map_or_else(lost, |(.., mended)| mended), scrubbed);
         }
     }
 
     /// Adds the lost blocks, and those that only a copy in the hot zone has, to `scrubbed`.
-    fn note(&self, mended: RepairOutcome, scrubbed: &mut Scrubbed) {
+    fn note(self, mended: RepairOutcome, scrubbed: &mut Scrubbed) {
         scrubbed.lost.extend(mended.lost.iter().filter_map(|block| self.file_with(*block)));
         scrubbed.held_by_copies.extend(mended.from_copies.iter().filter_map(|block| self.file_with(*block)));
     }
 
     /// Returns the file that has block `block`, and the number of the block in the file.
-    pub(in crate::core) fn file_with(&self, block: u64) -> Option<(Inode, u64)> {
+    pub(in crate::core) fn file_with(self, block: u64) -> Option<(Inode, u64)> {
         let owner = self.0.owners.at_or_before(block);
         let (start, owner) = owner?;
-        let extent = self.0.extent_at(owner, start)?;
+        let extent = self.0.files().extent_at(owner, start)?;
         Some((owner.inode, u64::from(extent.at) + block - start)).filter(|_| block < start + u64::from(extent.blocks))
     }
 
     /// Copies the blocks of files in `rows` elsewhere, but for those in `lost`. Returns how many rows are empty then.
-    async fn move_rows_away(&self, rows: &[BlockRun], lost: &[(Inode, u64)]) -> Result<u64, FsError> {
+    async fn move_rows_away(self, rows: &[BlockRun], lost: &[(Inode, u64)]) -> Result<u64, FsError> {
         let lost: BTreeSet<(Inode, u64)> = lost.iter().copied().collect();
         let mut moved = 0;
         for row in rows {
@@ -215,7 +218,7 @@ impl Fs {
 
     /// Moves the extents of files out of one row, and returns whether the row is empty then. Each extent is moved by
     /// itself: an unreadable one, or one without room, does not stop the others.
-    async fn move_row_away(&self, row: BlockRun, lost: &BTreeSet<(Inode, u64)>) -> Result<bool, FsError> {
+    async fn move_row_away(self, row: BlockRun, lost: &BTreeSet<(Inode, u64)>) -> Result<bool, FsError> {
         for (inode, extent) in self.pieces_on(row).into_iter().flat_map(|piece| self.without_lost(piece, row, lost)) {
             match self.move_piece_or_again(&vec![(inode, extent)]).await {
                 Ok(()) | Err(FsError::Device(_) | FsError::NoSpace) => {}
@@ -227,7 +230,7 @@ impl Fs {
 
     /// Returns the parts of an extent that must be moved out of `row`: the whole extent if it has no lost blocks, else
     /// the parts in the row that are not lost. The parts become extents of their own.
-    fn without_lost(&self, (inode, extent): (Inode, Extent), row: BlockRun, lost: &BTreeSet<(Inode, u64)>) -> Pieces {
+    fn without_lost(self, (inode, extent): (Inode, Extent), row: BlockRun, lost: &BTreeSet<(Inode, u64)>) -> Pieces {
         let lost = lost.range((inode, u64::from(extent.at))..(inode, extent.end()));
         let lost: Vec<u32> = lost.map(|(_, block)| *block as u32).collect();
         if lost.is_empty() {
@@ -248,7 +251,7 @@ impl Fs {
 
     /// Splits an extent, so that each of `parts` is an extent of its own. Returns false if the metadata have no room for
     /// that, or the file has changed.
-    fn cut_out(&self, inode: Inode, extent: Extent, parts: &[Extent]) -> bool {
+    fn cut_out(self, inode: Inode, extent: Extent, parts: &[Extent]) -> bool {
         let core = &self.0;
         let (mut cut, mut from) = (Vec::new(), u64::from(extent.at));
         for part in parts {
@@ -257,18 +260,18 @@ impl Fs {
             from = part.end();
         }
         cut.extend(extent.within(from, extent.end()));
-        let mut after = core.extents_of(inode);
+        let mut after = core.files().extents_of(inode);
         let Some(at) = after.iter().position(|piece| *piece == extent) else { return false };
         after.splice(at..=at, cut);
-        if core.check_pieces_at_most(inode, after.len()).is_err() {
+        if core.files().check_pieces_at_most(inode, after.len()).is_err() {
             return false;
         }
-        self.record_extents(inode, None, &after);
+        self.0.files().record_extents(inode, None, &after);
         true
     }
 
     /// Copies a piece elsewhere, and tries again if a device fails.
-    async fn move_piece_or_again(&self, piece: &Pieces) -> Result<(), FsError> {
+    async fn move_piece_or_again(self, piece: &Pieces) -> Result<(), FsError> {
         let mut outcome = self.move_piece_away(piece).await;
         for _ in 1..ATTEMPTS {
             if !matches!(outcome, Err(FsError::Device(_))) {
@@ -281,12 +284,12 @@ impl Fs {
 
     /// Copies a piece elsewhere, to room that is reserved as for any writer. Blocks that changed meanwhile are elsewhere
     /// already.
-    async fn move_piece_away(&self, piece: &Pieces) -> Result<(), FsError> {
+    async fn move_piece_away(self, piece: &Pieces) -> Result<(), FsError> {
         let core = &self.0;
         let (mut held, blocks) =
             (Reservation::default(), piece.iter().map(|(_, extent)| u64::from(extent.blocks)).sum());
         core.store.reserve(&mut held, blocks)?;
-        let copied = self.copy_to_room(piece, Some(&mut held)).await;
+        let copied = self.0.cleaner().copy_to_room(piece, Some(&mut held)).await;
         core.store.unreserve(&mut held);
         if matches!(copied, Ok(Copied::All)) {
             core.counters.add(|counters| counters.blocks_cleaned += blocks);
@@ -295,11 +298,11 @@ impl Fs {
     }
 
     /// Returns the extents of files that overlap `row`.
-    pub(in crate::core) fn pieces_on(&self, row: BlockRun) -> Pieces {
+    pub(in crate::core) fn pieces_on(self, row: BlockRun) -> Pieces {
         let core = &self.0;
         let before = row.start.checked_sub(1).and_then(|last| core.owners.at_or_before(last));
         let on = before.into_iter().chain(core.owners.beginning_in(row.start..row.end()));
-        let found = on.filter_map(|(start, owner)| Some((owner.inode, core.extent_at(owner, start)?)));
+        let found = on.filter_map(|(start, owner)| Some((owner.inode, core.files().extent_at(owner, start)?)));
         found.filter(|(_, extent)| extent.start + u64::from(extent.blocks) > row.start).collect()
     }
 }

@@ -7,8 +7,9 @@ use std::cell::RefCell;
 
 use uuid::Uuid;
 
+use super::Repair;
 use crate::array::Array;
-use crate::core::Fs;
+use crate::core::{CoreParts, Fs};
 use crate::device::Device;
 use crate::error::FsError;
 use crate::executor::select;
@@ -51,7 +52,7 @@ impl Fs {
     /// [`FsError::NotSupported`] if the array has no parity.
     pub async fn add_spare(&self, device: &Device, uuid: Uuid, overwrite: bool) -> Result<(), FsError> {
         self.0.begin_task().await?;
-        let array = self.array()?;
+        let array = self.0.repair().array()?;
         if array.shape().parity == 0 {
             return Err(FsError::NotSupported("a spare is for an array with parity, which can reconstruct a drive"));
         }
@@ -59,12 +60,14 @@ impl Fs {
         if !overwrite {
             crate::core::mount::make::refuse_used(device).await?;
         }
-        self.prepare_drive(device, uuid, Role::Spare, None).await?;
+        self.0.repair().prepare_drive(device, uuid, Role::Spare, None).await?;
         self.0.spares.waiting.borrow_mut().push((uuid, device.clone()));
         array.tell_short();
         Ok(())
     }
+}
 
+impl Repair<'_> {
     /// Replaces drives that fail by spares, and continues interrupted replacements, until the file system is unmounted.
     pub(in crate::core) async fn replace_by_itself(self) {
         let core = self.0.clone();
@@ -92,7 +95,7 @@ impl Fs {
     }
 
     /// Returns a drive whose replacement was begun, and whose new drive is present.
-    fn begun(&self, array: &Array) -> Option<u8> {
+    fn begun(self, array: &Array) -> Option<u8> {
         let namespace = self.0.namespace.borrow();
         let groups = namespace.groups();
         let numbers = 0..array.drives() as u8;
@@ -101,7 +104,7 @@ impl Fs {
     }
 
     /// Returns a drive that failed while it was in use, and whose replacement was not begun.
-    fn lost_drive(&self, array: &Array) -> Option<u8> {
+    fn lost_drive(self, array: &Array) -> Option<u8> {
         let namespace = self.0.namespace.borrow();
         let groups = namespace.groups();
         array.lost().into_iter().find(|old| !groups.is_gone(*old) && groups.replacement_of(*old).is_none())

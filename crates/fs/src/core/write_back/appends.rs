@@ -19,11 +19,12 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::WriteBack;
 use super::WrittenPiece;
 use super::pieces::{place, take_first};
 use super::staged::Open;
 use crate::block_run::BlockRun;
-use crate::core::{Fs, Sabotage};
+use crate::core::{CoreParts, Sabotage};
 use crate::error::FsError;
 use crate::executor::BoundedOrdered;
 use crate::format::change::{Extent, Inode};
@@ -56,11 +57,11 @@ struct Appends<'a> {
     stored: Stored,
 }
 
-impl Fs {
+impl<'a> WriteBack<'a> {
     /// Writes `pieces` of a file (first block and length of each) in order. Returns the blocks written so far, also
     /// with an error.
     pub(super) async fn write_appends(
-        &self,
+        self,
         inode: Inode,
         open: &Rc<Open>,
         pieces: &[(u32, u32)],
@@ -81,8 +82,8 @@ impl Fs {
         (appends.stored, outcome)
     }
 
-    async fn begin_appends<'a>(
-        &'a self,
+    async fn begin_appends(
+        self,
         inode: Inode,
         open: &Rc<Open>,
         appends: &mut Appends<'a>,
@@ -103,7 +104,7 @@ impl Fs {
     }
 
     /// Waits for the oldest appends until at most `most` are in flight.
-    async fn end_appends_down_to<'a>(&'a self, most: usize, appends: &mut Appends<'a>) -> Result<(), FsError> {
+    async fn end_appends_down_to(self, most: usize, appends: &mut Appends<'a>) -> Result<(), FsError> {
         while appends.under_way.len() > most {
             self.end_first(appends, Ok(())).await?;
         }
@@ -112,7 +113,7 @@ impl Fs {
 
     /// Waits for the oldest append to complete. If it fails, or `outcome` is an error of an earlier one, its allocation
     /// is given up.
-    async fn end_first(&self, appends: &mut Appends<'_>, mut outcome: Result<(), FsError>) -> Result<(), FsError> {
+    async fn end_first(self, appends: &mut Appends<'_>, mut outcome: Result<(), FsError>) -> Result<(), FsError> {
         let append = appends.under_way.pop_front().expect("an append is in flight");
         // Also after a failed write: the device has the other writes of the append already.
         while appends.writes.returned() < append.end {
@@ -132,8 +133,8 @@ impl Fs {
     }
 
     /// Allocates as many of the blocks in `appends.left` as the store gives at once.
-    async fn next_lease<'a>(
-        &'a self,
+    async fn next_lease(
+        self,
         open: &Rc<Open>,
         appends: &mut Appends<'a>,
         told: &RecordContext,
@@ -145,14 +146,14 @@ impl Fs {
             }
             self.end_appends_down_to(0, appends).await?;
         }
-        self.slow_down(blocks).await;
+        self.0.cleaner().slow_down(blocks).await;
         self.lease(open, blocks, told).await
     }
 
     /// Allocates blocks to follow append `last`, which is in flight. Returns `None` if the allocation would have to
     /// wait for other tasks.
     async fn lease_behind(
-        &self,
+        self,
         open: &Open,
         last: &Allocation,
         blocks: u64,
@@ -166,7 +167,7 @@ impl Fs {
         lease
     }
 
-    async fn lease(&self, open: &Open, blocks: u64, told: &RecordContext) -> Result<Allocation, FsError> {
+    async fn lease(self, open: &Open, blocks: u64, told: &RecordContext) -> Result<Allocation, FsError> {
         let core = &self.0;
         let mut held = take_held(open);
         let began_ns = core.clock.now_ns();
@@ -181,7 +182,7 @@ impl Fs {
         Ok(lease)
     }
 
-    fn give_held_back(&self, open: &Open, mut held: Reservation) {
+    fn give_held_back(self, open: &Open, mut held: Reservation) {
         match open.going().borrow_mut().as_mut() {
             Some(staged) => staged.held = held,
             None => self.0.store.unreserve(&mut held),

@@ -9,9 +9,10 @@
 
 use std::rc::Rc;
 
+use super::WriteBack;
 use super::staged::{Open, Staged};
 use crate::block_run::BlockRun;
-use crate::core::Fs;
+use crate::core::CoreParts;
 use crate::device::{BLOCK_BYTES, DeviceFault};
 use crate::error::FsError;
 use crate::executor::BoundedOrdered;
@@ -30,9 +31,9 @@ struct Piece {
 /// Result of an early write: generation, first block of the file, checksums of the blocks.
 type Done = Result<(u64, usize, Vec<u32>), DeviceFault>;
 
-impl Fs {
+impl WriteBack<'_> {
     /// Returns whether enough appended data of a file that must lie in one piece are unwritten to begin early writes.
-    pub(super) fn has_much_to_write_ahead(&self, staged: &Staged) -> bool {
+    pub(super) fn has_much_to_write_ahead(self, staged: &Staged) -> bool {
         let whole = staged.whole_size() / BLOCK_BYTES as u64;
         let left = whole.saturating_sub(staged.ahead.begun as u64);
         staged.is_appended
@@ -43,7 +44,7 @@ impl Fs {
 
     /// Writes appended data to the reserved room, one piece at a time, until no whole piece is left, another task wants
     /// to change the file, or the file is removed.
-    pub(super) async fn write_ahead(&self, inode: Inode, open: &Rc<Open>) {
+    pub(super) async fn write_ahead(self, inode: Inode, open: &Rc<Open>) {
         let gate = open.gate.enter().await;
         open.is_ahead.set(true);
         let mut writes = BoundedOrdered::new(self.0.bounds.pieces);
@@ -60,14 +61,14 @@ impl Fs {
         open.is_ahead.set(false);
     }
 
-    async fn write_ahead_piece(&self, piece: Piece) -> Done {
+    async fn write_ahead_piece(self, piece: Piece) -> Done {
         let sums = piece.bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
         self.0.data.write(piece.start, piece.bytes).await?;
         Ok((piece.generation, piece.at, sums))
     }
 
     /// Returns the next piece that can be written early to the file's reserved room.
-    fn next_ahead(&self, inode: Inode, open: &Open) -> Option<Piece> {
+    fn next_ahead(self, inode: Inode, open: &Open) -> Option<Piece> {
         let is_new = self.0.namespace.borrow().get(inode).is_some_and(|node| node.extents.as_slice().is_empty());
         let mut place = open.staged.borrow_mut();
         let staged = place.as_mut().filter(|staged| is_new && staged.is_appended)?;
@@ -96,12 +97,7 @@ impl Fs {
 
     /// Appends the checksum records of the blocks written early, if the file is to lie at `extents`, in `room`. Returns
     /// their checksums.
-    pub(super) async fn take_ahead(
-        &self,
-        open: &Open,
-        extents: &[Extent],
-        room: BlockRun,
-    ) -> Result<Vec<u32>, FsError> {
+    pub(super) async fn take_ahead(self, open: &Open, extents: &[Extent], room: BlockRun) -> Result<Vec<u32>, FsError> {
         let ahead = open.staged.borrow_mut().as_mut().map(|staged| (staged.ahead.take(), staged.is_appended));
         let (Some((ahead, true)), Some(first)) = (ahead, extents.first()) else { return Ok(Vec::new()) };
         if !self.0.store.is_contiguous() || first.at != 0 || first.start != ahead.start {
@@ -112,7 +108,7 @@ impl Fs {
             self.0.log.room().await?;
             self.0.checksums.set_within(room, start, sums).await?;
             self.0.log.append(self.0.time_ns(), &[Change::Checksums { block: start, sums: sums.to_vec() }]);
-            self.commit_if_much().await?;
+            self.0.committer().commit_if_much().await?;
             start += sums.len() as u64;
         }
         Ok(ahead.sums)

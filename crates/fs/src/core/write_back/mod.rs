@@ -18,7 +18,7 @@ use std::rc::Rc;
 use self::pieces::{in_pieces, joined, portion_end, without};
 use self::staged::{Block, Blocks, Open, Staged};
 use crate::block_run::BlockRun;
-use crate::core::{Fs, Sabotage};
+use crate::core::{Core, CoreParts, Sabotage};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::executor::BoundedOrdered;
@@ -26,6 +26,16 @@ use crate::format::change::{Change, Extent, Inode};
 use crate::format::record::FileRecord;
 use crate::journal::checksums;
 use crate::store::Allocation;
+
+/// Write-back of files to the store, or to the hot zone.
+#[derive(Clone, Copy)]
+pub(in crate::core) struct WriteBack<'a>(&'a Rc<Core>);
+
+impl<'a> WriteBack<'a> {
+    pub(in crate::core) fn of(core: &'a Rc<Core>) -> WriteBack<'a> {
+        WriteBack(core)
+    }
+}
 
 /// Number of attempts to write a file elsewhere when writes fail. A few drives of an array may fail that often before
 /// each of them counts as lost.
@@ -58,46 +68,46 @@ impl Work {
     }
 }
 
-impl Fs {
+impl<'a> WriteBack<'a> {
     /// Writes back the staged data of a file (changes in memory that are not yet written), and makes their record.
-    pub(crate) async fn write_back(&self, inode: Inode) -> Result<(), FsError> {
-        let Some(open) = self.open_of(inode) else { return Ok(()) };
+    pub(crate) async fn write_back(self, inode: Inode) -> Result<(), FsError> {
+        let Some(open) = self.0.files().open_of(inode) else { return Ok(()) };
         let outcome = {
             let _passes = open.enter().await;
             // Boxed, because write-back is part of nearly every operation, and its large future would be in each of
             // theirs.
             Box::pin(self.write_back_locked(inode, &open)).await
         };
-        self.drop_if_unused(inode);
-        self.forget_if_idle(inode);
+        self.0.files().drop_if_unused(inode);
+        self.0.files().forget_if_idle(inode);
         outcome?;
-        self.commit_if_much().await
+        self.0.committer().commit_if_much().await
     }
 
-    /// Like [`Fs::write_back`], for an operation that has not changed anything yet.
+    /// Like [`WriteBack::write_back`], for an operation that has not changed anything yet.
     ///
     /// # Errors
     /// [`FsError::HostFull`] if a device waits for space on the host's disk. The file stays in memory, and is written
     /// once there is space.
-    pub(in crate::core) async fn write_back_unless_full(&self, inode: Inode) -> Result<(), FsError> {
-        if self.open_of(inode).is_none() {
+    pub(in crate::core) async fn write_back_unless_full(self, inode: Inode) -> Result<(), FsError> {
+        if self.0.files().open_of(inode).is_none() {
             return Ok(());
         }
-        let fs = self.clone();
-        self.spawn_unless_full(async move { fs.write_back(inode).await }).await?
+        let core = self.0.clone();
+        self.0.spawn_unless_full(async move { core.write_back().write_back(inode).await }).await?
     }
 
-    /// Like [`Fs::write_back`]; the caller holds the file's lock.
-    pub(in crate::core) async fn write_back_locked(&self, inode: Inode, open: &Rc<Open>) -> Result<(), FsError> {
+    /// Like [`WriteBack::write_back`]; the caller holds the file's lock.
+    pub(in crate::core) async fn write_back_locked(self, inode: Inode, open: &Rc<Open>) -> Result<(), FsError> {
         while self.write_back_portion(inode, open).await? {
-            self.commit_if_much().await?;
+            self.0.committer().commit_if_much().await?;
             self.0.log.room().await?;
         }
         Ok(())
     }
 
     /// Writes as much of the file as one record can describe. Returns whether there is more.
-    async fn write_back_portion(&self, inode: Inode, open: &Rc<Open>) -> Result<bool, FsError> {
+    async fn write_back_portion(self, inode: Inode, open: &Rc<Open>) -> Result<bool, FsError> {
         if self.0.namespace.borrow().get(inode).is_none() {
             // Otherwise each search for dirty files would find this one again, for ever.
             self.forget_staged(inode, &open.in_flight);
@@ -113,7 +123,7 @@ impl Fs {
             }
             let work = self.work_of(inode, open);
             let kept = self.pieces_with(inode, open, &work, &[]).len();
-            self.0.check_pieces(inode, kept + work.pieces.len())?;
+            self.0.files().check_pieces(inode, kept + work.pieces.len())?;
             match self.write_out(inode, open, &work).await {
                 Err(FsError::Device(_)) if attempt < ATTEMPTS && open.going().borrow().is_some() => {}
                 // The failed attempt had allocated blocks, and so kept zones from being cleaned. Those blocks are free
@@ -129,7 +139,7 @@ impl Fs {
 
     /// Returns the blocks to write: the whole file if enough room is reserved, else its changed blocks or the first
     /// portion of them.
-    fn work_of(&self, inode: Inode, open: &Open) -> Work {
+    fn work_of(self, inode: Inode, open: &Open) -> Work {
         let core = &self.0;
         let staged = open.going().borrow();
         let staged = staged.as_ref().expect("the caller checked that data are staged");
@@ -139,7 +149,7 @@ impl Fs {
         if core.store.is_contiguous() {
             return all_of_it(Vec::from_iter((end > 0).then_some((0, end))), true);
         }
-        let stored = core.extents_of(inode);
+        let stored = core.files().extents_of(inode);
         if !changed.is_empty() && !staged.goes_on && !staged.is_begun {
             let mut all = changed.clone();
             for extent in &stored {
@@ -148,25 +158,25 @@ impl Fs {
             all.sort_unstable();
             let has_room = all.len() as u64 <= staged.held.blocks.max(changed.len() as u64);
             let whole = in_pieces(&all);
-            if has_room && whole.len() <= core.pieces_in_record() {
+            if has_room && whole.len() <= core.files().pieces_in_record() {
                 return all_of_it(whole, true);
             }
         }
-        let Some(end) = portion_end(&staged.blocks, core.changes_in_record()).filter(|_| {
+        let Some(end) = portion_end(&staged.blocks, core.files().changes_in_record()).filter(|_| {
             let pieces = stored.len() + 2 * staged.blocks.len() as usize;
-            pieces > core.pieces_in_record()
+            pieces > core.files().pieces_in_record()
         }) else {
             return all_of_it(in_pieces(&changed), false);
         };
         let portion: Vec<u32> = changed.into_iter().take_while(|at| *at < end).collect();
-        Work { pieces: in_pieces(&portion), is_whole: false, end: Some(end), size: core.size_recorded(inode) }
+        Work { pieces: in_pieces(&portion), is_whole: false, end: Some(end), size: core.files().size_recorded(inode) }
     }
 
     /// Writes `work` to blocks of the hot zone or of the store, makes the record, and frees the blocks that were
     /// replaced.
-    async fn write_out(&self, inode: Inode, open: &Rc<Open>, work: &Work) -> Result<(), FsError> {
-        if let Some(runs) = self.room_alone(inode, work)
-            && self.write_alone(inode, open, work, &runs).await?
+    async fn write_out(self, inode: Inode, open: &Rc<Open>, work: &Work) -> Result<(), FsError> {
+        if let Some(runs) = self.0.hot_tier().room_alone(inode, work)
+            && self.0.hot_tier().write_alone(inode, open, work, &runs).await?
         {
             return self.write_late().await;
         }
@@ -180,7 +190,7 @@ impl Fs {
 
     /// Returns the description of the file that the records among the data get when `work` is written. `None` if there
     /// are none.
-    async fn record_of(&self, inode: Inode, open: &Open, work: &Work) -> Result<Option<Rc<FileRecord>>, FsError> {
+    async fn record_of(self, inode: Inode, open: &Open, work: &Work) -> Result<Option<Rc<FileRecord>>, FsError> {
         let (about, is_told_whole, ranges) = {
             let staged = open.going().borrow();
             let Some(staged) = staged.as_ref() else { return Ok(None) };
@@ -189,7 +199,7 @@ impl Fs {
             let kept = if work.is_whole { Vec::new() } else { without(&before, &staged.blocks, u32::MAX) };
             // Blocks that are stored only in the hot zone have no records among the data. The new record describes the
             // file as a whole, so that older records of those blocks do not count any more.
-            let is_told_whole = work.is_whole || self.0.blocks_alone(&kept) > 0;
+            let is_told_whole = work.is_whole || self.0.hot_tier().blocks_alone(&kept) > 0;
             let kept = kept.iter().map(|extent| (extent.at, extent.blocks));
             ((work.size, staged.modified_ns), is_told_whole, kept.chain(work.pieces.iter().copied()).collect())
         };
@@ -197,7 +207,7 @@ impl Fs {
     }
 
     async fn write_pieces(
-        &self,
+        self,
         inode: Inode,
         open: &Rc<Open>,
         work: &Work,
@@ -223,15 +233,15 @@ impl Fs {
     }
 
     /// Makes the writes that a deliberate mistake delayed.
-    async fn write_late(&self) -> Result<(), FsError> {
+    async fn write_late(self) -> Result<(), FsError> {
         let core = &self.0;
         let late = core.faults.take_delayed();
         if !late.is_empty() {
             core.log.commit(core.log.made(), &core.data).await?;
         }
         for (start, bytes) in late {
-            if core.is_in_zone(start) {
-                core.write_zone(start, &bytes).await?;
+            if core.hot_tier().is_in_zone(start) {
+                core.hot_tier().write_zone(start, &bytes).await?;
             } else {
                 core.data.write(start, bytes).await?;
             }
@@ -240,15 +250,15 @@ impl Fs {
     }
 
     /// Aborts an allocation after a failed write. The device reports how far its zones are written.
-    pub(in crate::core) async fn give_up(&self, lease: Allocation) {
+    async fn give_up(self, lease: Allocation) {
         let zones = self.0.data.zones().await.ok();
         self.0.store.abort(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
     }
 
     /// Starts the writes of one append: blocks of a file go to `extents`. Stops with [`FsError::Stale`] when no task or
     /// process can reach the file any more. Writes that are already in `writes` continue.
-    async fn begin_extents<'a>(
-        &'a self,
+    async fn begin_extents(
+        self,
         inode: Inode,
         open: &Rc<Open>,
         (extents, lease): (&[Extent], &Allocation),
@@ -292,8 +302,8 @@ impl Fs {
 
     /// Starts a write of data blocks, and appends their checksums to `sums`. The last blocks of an allocation are
     /// followed by its records.
-    async fn write_buffer<'a>(
-        &'a self,
+    async fn write_buffer(
+        self,
         (start, mut bytes): (u64, Vec<u8>),
         sums: &mut Vec<u32>,
         (lease, is_last): (&Allocation, bool),
@@ -313,7 +323,7 @@ impl Fs {
     /// Writes data blocks with checksums that are known already. So a block that is damaged stays known as damaged where
     /// it is moved. Blocks behind those that have checksums are written as well.
     pub(in crate::core) async fn write_with_sums(
-        &self,
+        self,
         start: u64,
         bytes: Vec<u8>,
         sums: Vec<u32>,
@@ -323,7 +333,7 @@ impl Fs {
         self.record_written(written).await
     }
 
-    async fn write_piece(&self, start: u64, bytes: Vec<u8>, sums: Vec<u32>) -> WrittenPiece {
+    async fn write_piece(self, start: u64, bytes: Vec<u8>, sums: Vec<u32>) -> WrittenPiece {
         let core = &self.0;
         if core.faults.makes(Sabotage::RecordBeforeData) {
             core.faults.delay(start, bytes);
@@ -334,18 +344,18 @@ impl Fs {
     }
 
     /// Makes the record of the checksums of blocks that were written.
-    async fn record_written(&self, written: WrittenPiece) -> Result<(), FsError> {
+    async fn record_written(self, written: WrittenPiece) -> Result<(), FsError> {
         let core = &self.0;
         let (block, sums) = written?;
         // The records of a large file take more room than the log has at a time.
         core.log.room().await?;
         core.log.append(core.time_ns(), &[Change::Checksums { block, sums }]);
-        self.commit_if_much().await
+        self.0.committer().commit_if_much().await
     }
 
     /// Appends blocks of a file to `buffer`, from memory or from the device.
     pub(in crate::core) async fn gather(
-        &self,
+        self,
         inode: Inode,
         open: &Open,
         at: u64,
@@ -388,7 +398,7 @@ impl Fs {
     /// Makes the record of a file that was written, or of its first portion, and frees the blocks that were replaced. On
     /// an error nothing has changed.
     pub(in crate::core) fn finish(
-        &self,
+        self,
         inode: Inode,
         open: &Open,
         work: &Work,
@@ -397,7 +407,7 @@ impl Fs {
         let core = &self.0;
         let mut attributes = core.namespace.borrow().node(inode)?.attributes;
         let after = joined(self.pieces_with(inode, open, work, written), core.store.band_blocks());
-        core.check_pieces_at_most(inode, after.len())?;
+        core.files().check_pieces_at_most(inode, after.len())?;
         let (blocks, modified_ns) = self.take_written(inode, open, work).ok_or(FsError::Stale)?;
         core.staging.remove(blocks.len() * BLOCK_BYTES as u64);
         open.pushes.set(open.pushes.get() + 1);
@@ -405,25 +415,25 @@ impl Fs {
         attributes.modified_ns = modified_ns;
         attributes.changed_ns = attributes.changed_ns.max(modified_ns);
         core.written.borrow_mut().keep(inode, blocks);
-        self.record_extents(inode, Some(attributes), &after);
-        self.spend_preallocated(inode, open, &work.pieces);
-        self.enqueue_promotion(inode);
+        self.0.files().record_extents(inode, Some(attributes), &after);
+        self.0.files().spend_preallocated(inode, open, &work.pieces);
+        self.0.hot_tier().enqueue_promotion(inode);
         Ok(())
     }
 
     /// Returns the extents of a file after `work`: those that stay, and those that were `written`.
-    fn pieces_with(&self, inode: Inode, open: &Open, work: &Work, written: &[Extent]) -> Vec<Extent> {
+    fn pieces_with(self, inode: Inode, open: &Open, work: &Work, written: &[Extent]) -> Vec<Extent> {
         let going = open.going().borrow();
         let kept = going.as_ref().filter(|_| !work.is_whole);
         let end = work.end.unwrap_or(u32::MAX);
-        let mut pieces = kept.map_or(Vec::new(), |it| without(&self.0.extents_of(inode), &it.blocks, end));
+        let mut pieces = kept.map_or(Vec::new(), |it| without(&self.0.files().extents_of(inode), &it.blocks, end));
         pieces.extend_from_slice(written);
         pieces
     }
 
     /// Removes the blocks that were written from the staged data. Returns them, and the time of their last change.
-    fn take_written(&self, inode: Inode, open: &Open, work: &Work) -> Option<(Blocks, i64)> {
-        let spent = self.0.preallocated_among(inode, &work.pieces);
+    fn take_written(self, inode: Inode, open: &Open, work: &Work) -> Option<(Blocks, i64)> {
+        let spent = self.0.files().preallocated_among(inode, &work.pieces);
         let mut place = open.going().borrow_mut();
         if let Some(end) = work.end {
             let staged = place.as_mut()?;
@@ -433,38 +443,38 @@ impl Fs {
             return Some((std::mem::replace(&mut staged.blocks, rest), staged.modified_ns));
         }
         let mut staged = place.take()?;
-        self.0.give_back_lent(inode, &mut staged, spent);
+        self.0.files().give_back_lent(inode, &mut staged, spent);
         self.0.store.unreserve(&mut staged.held);
         Some((staged.blocks, staged.modified_ns))
     }
 
-    pub(in crate::core) fn release_extents(&self, record: u64, extents: &[Extent]) {
+    pub(in crate::core) fn release_extents(self, record: u64, extents: &[Extent]) {
         self.0.owners.remove(extents);
-        self.0.note_alone(extents, &[]);
+        self.0.hot_tier().note_alone(extents, &[]);
         let run = |extent: &Extent| BlockRun { start: extent.start, blocks: u64::from(extent.blocks) };
         self.release(record, extents.iter().map(run).collect());
     }
 
     /// Frees `runs`, of the data or of the hot zone, once record `record` is durable and no read of them is in progress.
-    pub(in crate::core) fn release(&self, record: u64, runs: Vec<BlockRun>) {
+    pub(in crate::core) fn release(self, record: u64, runs: Vec<BlockRun>) {
         let core = &self.0;
         let record = if core.faults.makes(Sabotage::ReuseBeforeRecord) { 0 } else { record };
         core.releases.add(record, runs);
-        self.free_released();
+        self.0.committer().free_released();
     }
 
     /// Discards the staged data of a file.
-    pub(in crate::core) fn drop_staged(&self, inode: Inode) {
-        if let Some(open) = self.open_of(inode) {
+    pub(in crate::core) fn drop_staged(self, inode: Inode) {
+        if let Some(open) = self.0.files().open_of(inode) {
             self.forget_staged(inode, &open.in_flight);
             self.forget_staged(inode, &open.staged);
         }
     }
 
-    fn forget_staged(&self, inode: Inode, place: &RefCell<Option<Staged>>) {
+    fn forget_staged(self, inode: Inode, place: &RefCell<Option<Staged>>) {
         let core = &self.0;
         if let Some(mut staged) = place.borrow_mut().take() {
-            core.give_back_lent(inode, &mut staged, 0);
+            core.files().give_back_lent(inode, &mut staged, 0);
             core.store.unreserve(&mut staged.held);
             core.staging.remove(staged.blocks.len() * BLOCK_BYTES as u64);
         }
@@ -472,7 +482,7 @@ impl Fs {
 
     /// Writes files, the one staged longest first, until staged data are within [`crate::core::Bounds::cache_bytes`], and a
     /// checkpoint has room for their extents, however many they become.
-    pub(in crate::core) async fn evict(&self) -> Result<(), FsError> {
+    pub(in crate::core) async fn evict(self) -> Result<(), FsError> {
         while self.0.staging.bytes() > self.0.bounds.cache_bytes || self.check_pieces_fit(1).is_err() {
             let Some(oldest) = self.oldest_staged(u64::MAX) else { return Ok(()) };
             self.write_back_unless_full(oldest).await?;
@@ -481,7 +491,7 @@ impl Fs {
     }
 
     /// Returns the file whose data have been staged longest, if they were first changed before `before_ns` of the clock.
-    pub(in crate::core) fn oldest_staged(&self, before_ns: u64) -> Option<Inode> {
+    pub(in crate::core) fn oldest_staged(self, before_ns: u64) -> Option<Inode> {
         self.0.lifetimes.with_open(|open| {
             let staged = open.iter().filter_map(|(inode, open)| {
                 let staged = open.going().borrow();

@@ -17,11 +17,12 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::WriteBack;
 use crate::array::Array;
 use crate::block_run::BlockRun;
 use crate::core::cleaner::Pieces;
 use crate::core::owners::Owner;
-use crate::core::{Fs, Sabotage};
+use crate::core::{CoreParts, Sabotage};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode};
@@ -66,20 +67,20 @@ impl RecordNumbers {
     }
 }
 
-impl Fs {
+impl WriteBack<'_> {
     /// Ensures that there are sequence numbers to use. Returns whether it had to wait for the log.
-    async fn reserve_numbers(&self) -> Result<bool, FsError> {
+    async fn reserve_numbers(self) -> Result<bool, FsError> {
         let core = &self.0;
         let mut has_waited = false;
         while core.record_numbers.is_used_up() {
             let below = core.record_numbers.next.get() + NUMBERS;
-            let changes = [Some(Change::Sequence { below }), self.forget_rows()];
+            let changes = [Some(Change::Sequence { below }), self.0.committer().forget_rows()];
             let record = core.record(&changes.into_iter().flatten().collect::<Vec<Change>>());
             if !core.faults.makes(Sabotage::RowsForgottenLate) {
                 core.log.commit(record, &core.data).await?;
             }
             core.record_numbers.raise_end(below);
-            self.rows_are_forgotten();
+            self.0.committer().rows_are_forgotten();
             has_waited = true;
         }
         Ok(has_waited)
@@ -88,7 +89,7 @@ impl Fs {
     /// Returns the record of a file that is about to be written, and then has the blocks `ranges` and `size` bytes.
     /// `None` if the store keeps no records, or the file is gone.
     pub(super) async fn record_of_write(
-        &self,
+        self,
         inode: Inode,
         (size, modified_ns): (u64, i64),
         (is_whole, ranges): (bool, Vec<(u32, u32)>),
@@ -103,7 +104,7 @@ impl Fs {
     }
 
     /// Returns the record of a file as it is now; `None` if the file is gone.
-    fn describe_file(&self, inode: Inode, sequence: u64, ranges: Vec<(u32, u32)>) -> Option<FileRecord> {
+    fn describe_file(self, inode: Inode, sequence: u64, ranges: Vec<(u32, u32)>) -> Option<FileRecord> {
         let namespace = self.0.namespace.borrow();
         let attributes = namespace.get(inode)?.attributes;
         let (parent, name) = namespace.name_of(inode).unwrap_or((0, b""));
@@ -125,7 +126,7 @@ impl Fs {
     }
 
     /// Returns the records of the directories above `files`, up to the root.
-    fn directories_above<'a>(&self, files: impl Iterator<Item = &'a FileRecord>) -> Vec<DirectoryRecord> {
+    fn directories_above<'f>(self, files: impl Iterator<Item = &'f FileRecord>) -> Vec<DirectoryRecord> {
         let namespace = self.0.namespace.borrow();
         let (mut told, mut seen) = (Vec::new(), BTreeSet::new());
         for file in files {
@@ -154,7 +155,7 @@ impl Fs {
 
     /// Returns the contents for the records of blocks that are written: the `pieces` of the file, in order, and its
     /// directories.
-    pub(super) fn told_of_write(&self, file: Option<&Rc<FileRecord>>, pieces: &[(u32, u32)]) -> RecordContext {
+    pub(super) fn told_of_write(self, file: Option<&Rc<FileRecord>>, pieces: &[(u32, u32)]) -> RecordContext {
         let Some(file) = file else { return RecordContext::default() };
         let piece = |(at, blocks): &(u32, u32)| Piece { file: file.clone(), at: *at, blocks: *blocks };
         RecordContext {
@@ -165,14 +166,14 @@ impl Fs {
 
     /// Returns the contents for the records of extents that are copied. `None` if a file has changed since the look-up
     /// of `pieces`.
-    pub(in crate::core) async fn told_of_copies(&self, pieces: &Pieces) -> Result<Option<RecordContext>, FsError> {
+    pub(in crate::core) async fn told_of_copies(self, pieces: &Pieces) -> Result<Option<RecordContext>, FsError> {
         let core = &self.0;
         if !core.store.keeps_records() {
             return Ok(Some(RecordContext::default()));
         }
         if self.reserve_numbers().await? {
             let is_same = |&(inode, extent): &(Inode, Extent)| {
-                core.extent_at(Owner { inode, at: extent.at }, extent.start) == Some(extent)
+                core.files().extent_at(Owner { inode, at: extent.at }, extent.start) == Some(extent)
             };
             if !pieces.iter().all(is_same) {
                 return Ok(None);
@@ -182,7 +183,7 @@ impl Fs {
         let mut files: BTreeMap<Inode, Rc<FileRecord>> = BTreeMap::new();
         for (inode, _) in pieces {
             if !files.contains_key(inode) {
-                let writing = self.open_of(*inode).map_or(0, |open| open.writing.get());
+                let writing = self.0.files().open_of(*inode).map_or(0, |open| open.writing.get());
                 let sequence = if writing > 0 { writing - 1 } else { number };
                 let file = self.describe_file(*inode, sequence, self.ranges_of(*inode)).expect("it has the pieces");
                 let is_whole = self.leaves_some_alone(*inode, pieces);
@@ -202,13 +203,13 @@ impl Fs {
 
     /// Returns whether a file has other extents than `pieces` that are stored only in the hot zone. Those have no
     /// records, so older records of their blocks must not count any more.
-    fn leaves_some_alone(&self, inode: Inode, pieces: &Pieces) -> bool {
-        let alone = self.0.pieces_alone(inode);
+    fn leaves_some_alone(self, inode: Inode, pieces: &Pieces) -> bool {
+        let alone = self.0.hot_tier().pieces_alone(inode);
         alone.iter().any(|extent| !pieces.contains(&(inode, *extent)))
     }
 
     /// Returns the runs of blocks of a file that are stored.
-    fn ranges_of(&self, inode: Inode) -> Vec<(u32, u32)> {
+    fn ranges_of(self, inode: Inode) -> Vec<(u32, u32)> {
         let namespace = self.0.namespace.borrow();
         let extents = namespace.get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
         extents.iter().map(|extent| (extent.at, extent.blocks)).collect()
@@ -216,7 +217,7 @@ impl Fs {
 
     /// Shortens `told` to the room that is estimated for records of copies. Leaves out directories first, then the
     /// longest names.
-    fn shortened(&self, told: RecordContext) -> RecordContext {
+    fn shortened(self, told: RecordContext) -> RecordContext {
         let blocks: u64 = told.pieces.iter().map(|piece| u64::from(piece.blocks)).sum();
         // Up to a fifth of each unit may stay empty, since an entry is not cut in two.
         let may = (blocks as usize * (UNIT_BYTES / 5 * 4) / 32).max(UNIT_BYTES);
@@ -245,7 +246,7 @@ impl Fs {
     }
 
     /// Returns the runs `live` of a group, each with the blocks behind it that may hold records of it.
-    pub(in crate::core) fn with_records(&self, array: &Array, group: u32, live: &[BlockRun]) -> Vec<BlockRun> {
+    pub(in crate::core) fn with_records(self, array: &Array, group: u32, live: &[BlockRun]) -> Vec<BlockRun> {
         let (start, width) = (u64::from(group) * array.shape().stride(), array.layout(group).map_or(1, |it| it.width));
         let end = start + array.rows_readable(group) * u64::from(width);
         let with = |run: &BlockRun| BlockRun {
@@ -257,7 +258,7 @@ impl Fs {
 
     /// Writes the records that wait in memory. If a drive fails meanwhile, its groups take no more appends. Blocks of
     /// such groups that lack records are moved, and get records in their new place.
-    pub(in crate::core) async fn write_records(&self) -> Result<(), FsError> {
+    pub(in crate::core) async fn write_records(self) -> Result<(), FsError> {
         let core = &self.0;
         let mut failures = 0;
         while let Some(lease) = core.store.lease_for_records() {
@@ -277,16 +278,16 @@ impl Fs {
     }
 
     /// Moves live blocks that lack records because a write failed.
-    pub(in crate::core) async fn move_unrecorded(&self) -> Result<(), FsError> {
+    pub(in crate::core) async fn move_unrecorded(self) -> Result<(), FsError> {
         let core = &self.0;
         let unrecorded = core.store.take_unrecorded();
         let mut outcome = Ok(());
         for run in unrecorded {
             let _pass = core.cleaner.enter().await;
-            let pieces = self.pieces_on(run);
+            let pieces = self.0.repair().pieces_on(run);
             if !pieces.is_empty() {
                 // The failure of one device must not keep the other blocks from being moved.
-                outcome = outcome.and(self.copy(&pieces).await.map(drop));
+                outcome = outcome.and(self.0.cleaner().copy(&pieces).await.map(drop));
             }
         }
         outcome
@@ -294,7 +295,7 @@ impl Fs {
 
     /// Moves live blocks, after a mount, that lack records because the power was cut before they were written. Searches
     /// the groups that are not full.
-    pub(in crate::core) async fn find_unrecorded(&self) -> Result<(), FsError> {
+    pub(in crate::core) async fn find_unrecorded(self) -> Result<(), FsError> {
         let Some(array) = self.0.data.array().cloned() else { return Ok(()) };
         for (group, ..) in array.groups() {
             if array.is_full(group) {
@@ -302,9 +303,9 @@ impl Fs {
             }
             for run in self.unrecorded_in(&array, group).await {
                 let _pass = self.0.cleaner.enter().await;
-                let pieces = self.pieces_on(run);
+                let pieces = self.0.repair().pieces_on(run);
                 if !pieces.is_empty() {
-                    self.copy(&pieces).await?;
+                    self.0.cleaner().copy(&pieces).await?;
                 }
             }
         }
@@ -312,11 +313,11 @@ impl Fs {
     }
 
     /// Returns the live runs near the end of a group that no unit of records there describes.
-    async fn unrecorded_in(&self, array: &Array, group: u32) -> Vec<BlockRun> {
+    async fn unrecorded_in(self, array: &Array, group: u32) -> Vec<BlockRun> {
         let stride = array.shape().stride();
         let Some(layout) = array.layout(group) else { return Vec::new() };
         let start = u64::from(group) * stride;
-        let live = self.live_runs(start, stride);
+        let live = self.0.repair().live_runs(start, stride);
         let Some(end) = live.iter().map(BlockRun::end).max() else { return Vec::new() };
         let readable = u64::from(layout.width) * array.rows_readable(group);
         let (from, to) = (end.saturating_sub(REACH).max(start), (end + REACH).min(start + readable));

@@ -19,8 +19,9 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::WriteBack;
 use super::staged::{Open, Staged};
-use crate::core::Fs;
+use crate::core::CoreParts;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{EXTENT_BYTES, Inode};
@@ -29,11 +30,11 @@ const BYTES: u64 = BLOCK_BYTES as u64;
 /// Nanoseconds between two checks whether deleted blocks are free.
 const READERS_NS: u64 = 100_000;
 
-impl Fs {
+impl WriteBack<'_> {
     /// Reserves the room that the file needs once blocks `changed` are written and it is `size` bytes long. If there is
     /// no room to move the whole file, reserves room for its changes only, if the store can write changes by themselves.
     pub(in crate::core) async fn reserve(
-        &self,
+        self,
         inode: Inode,
         open: &Rc<Open>,
         changed: Range<u32>,
@@ -47,7 +48,7 @@ impl Fs {
     }
 
     async fn reserve_or_reclaim(
-        &self,
+        self,
         inode: Inode,
         open: &Rc<Open>,
         changed: Range<u32>,
@@ -62,8 +63,8 @@ impl Fs {
 
     /// Discards the staged data of a file if they contain no change, so that a refused change leaves nothing to write.
     /// Otherwise a store that keeps files in one piece would move the whole file, and there is no room for that.
-    fn forget_unchanged(&self, inode: Inode, open: &Open) {
-        let is_same = |staged: &Staged| staged.blocks.len() == 0 && staged.size == self.0.size_recorded(inode);
+    fn forget_unchanged(self, inode: Inode, open: &Open) {
+        let is_same = |staged: &Staged| staged.blocks.len() == 0 && staged.size == self.0.files().size_recorded(inode);
         if open.in_flight.borrow().is_none() && open.staged.borrow().as_ref().is_some_and(is_same) {
             self.forget_staged(inode, &open.staged);
         }
@@ -71,7 +72,7 @@ impl Fs {
 
     /// Fails if a checkpoint might have no room for the extents of all staged data once they are written, and of
     /// `more_runs` more runs. Each run is an extent, and may cut another in two.
-    pub(super) fn check_pieces_fit(&self, more_runs: u64) -> Result<(), FsError> {
+    pub(super) fn check_pieces_fit(self, more_runs: u64) -> Result<(), FsError> {
         let core = &self.0;
         let check = |runs: u64| core.check_metadata_room((runs + more_runs) * 2 * EXTENT_BYTES);
         // In most cases there is room even if each block is a run of its own.
@@ -86,11 +87,11 @@ impl Fs {
         check(core.lifetimes.with_open(|open| open.values().map(|open| runs_in(open)).sum()))
     }
 
-    fn try_reserve(&self, inode: Inode, open: &Open, changed: Range<u32>, size: u64) -> Result<(), FsError> {
+    fn try_reserve(self, inode: Inode, open: &Open, changed: Range<u32>, size: u64) -> Result<(), FsError> {
         let core = &self.0;
         let mut staged = open.staged.borrow_mut();
         let staged = staged.as_mut().expect("room is reserved for staged data");
-        core.lend(inode, staged, &changed);
+        core.files().lend(inode, staged, &changed);
         // A run that was lent as a whole is given back only after the write-back, and not in parts.
         let is_lent = |staged: &Staged, blocks: u64| staged.lent > 0 && staged.held.blocks >= blocks;
         if core.store.is_contiguous() {
@@ -123,7 +124,7 @@ impl Fs {
 
     /// Waits until all blocks that were deleted before are free. Returns whether there were any. `own` is the caller's
     /// file, whose lock the caller holds.
-    pub(in crate::core) async fn reclaim(&self, own: Inode, open: &Open) -> Result<bool, FsError> {
+    pub(in crate::core) async fn reclaim(self, own: Inode, open: &Open) -> Result<bool, FsError> {
         let _waits = open.wait_for_room();
         let mut has_gained = self.wait_for_closes(own).await;
         has_gained |= self.wait_for_forsaken(own).await?;
@@ -135,14 +136,14 @@ impl Fs {
         }
         let last = core.releases.last_record();
         if let Some(last) = last {
-            let fs = self.clone();
-            self.spawn_unless_full(async move { fs.0.log.commit(last, &fs.0.data).await }).await??;
-            self.free_released();
+            let owned = self.0.clone();
+            core.spawn_unless_full(async move { owned.log.commit(last, &owned.data).await }).await??;
+            self.0.committer().free_released();
             has_gained = true;
             // Blocks that others delete meanwhile are not waited for: that might never end.
             while core.releases.has_any_of(last) {
                 core.clock.sleep(READERS_NS).await;
-                self.free_released();
+                self.0.committer().free_released();
             }
         }
         Ok(has_gained)
@@ -153,20 +154,20 @@ impl Fs {
     ///
     /// The locks of these files are polled and never acquired. If several tasks acquired such locks to wait, each would
     /// find a lock held by the next, for ever.
-    async fn wait_for_forsaken(&self, own: Inode) -> Result<bool, FsError> {
+    async fn wait_for_forsaken(self, own: Inode) -> Result<bool, FsError> {
         let forsaken = self.forsaken(own);
         for (inode, open) in &forsaken {
             while open.gate.is_busy() && !open.waits_for_room() && self.is_forsaken(*inode, open) {
                 self.0.wait_unless_full(self.0.clock.sleep(READERS_NS)).await?;
             }
-            self.drop_if_unused(*inode);
+            self.0.files().drop_if_unused(*inode);
         }
         Ok(!forsaken.is_empty())
     }
 
     /// Waits until no file but `own` is without a name and open, or held by the kernel; [`crate::core::Bounds::closing_ns`] at
     /// most. Returns whether any such file was closed.
-    async fn wait_for_closes(&self, own: Inode) -> bool {
+    async fn wait_for_closes(self, own: Inode) -> bool {
         let clock = &self.0.clock;
         let (count, until_ns) = (self.open_unnamed(own), clock.now_ns().saturating_add(self.0.bounds.closing_ns));
         while self.open_unnamed(own) > 0 && clock.now_ns() < until_ns {
@@ -176,14 +177,14 @@ impl Fs {
     }
 
     /// Returns how many files but `own` have no name, and are open or held by the kernel.
-    fn open_unnamed(&self, own: Inode) -> usize {
+    fn open_unnamed(self, own: Inode) -> usize {
         let namespace = self.0.namespace.borrow();
         let is_unnamed = |inode| namespace.get(inode).is_some_and(|node| node.attributes.links == 0);
         self.0.lifetimes.maybe_unnamed().into_iter().filter(|inode| *inode != own && is_unnamed(*inode)).count()
     }
 
     /// Returns the files but `own` that are being written though they are unreachable.
-    fn forsaken(&self, own: Inode) -> Vec<(Inode, Rc<Open>)> {
+    fn forsaken(self, own: Inode) -> Vec<(Inode, Rc<Open>)> {
         self.0.lifetimes.with_open(|open| {
             let others = open.iter().filter(|(inode, _)| **inode != own);
             let forsaken = others.filter(|(inode, open)| open.gate.is_busy() && self.is_forsaken(**inode, open));
@@ -193,7 +194,7 @@ impl Fs {
 
     /// Returns whether a file is unreachable, so that writing it would be in vain: it has no name and no handle, and the
     /// kernel does not hold it.
-    pub(in crate::core) fn is_forsaken(&self, inode: Inode, open: &Open) -> bool {
+    pub(in crate::core) fn is_forsaken(self, inode: Inode, open: &Open) -> bool {
         let is_unnamed = self.0.namespace.borrow().get(inode).is_none_or(|node| node.attributes.links == 0);
         is_unnamed && open.handles.get() == 0 && !self.0.lifetimes.has_lookup(inode)
     }

@@ -19,8 +19,9 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::WriteBack;
 use super::staged::{Ahead, Open, Staged};
-use crate::core::Fs;
+use crate::core::CoreParts;
 use crate::device::BLOCK_BYTES;
 use crate::format::change::Inode;
 use crate::store::Reservation;
@@ -31,29 +32,29 @@ const BYTES: u64 = BLOCK_BYTES as u64;
 /// end of a write-back each drive loses a rotation, so smaller ones would cost more.
 const AT_ONCE: usize = 4;
 
-impl Fs {
+impl WriteBack<'_> {
     /// Starts a task that writes back appended data of a file, if there are enough of them and no such task runs.
-    pub(in crate::core) fn write_behind(&self, inode: Inode, open: &Rc<Open>) {
+    pub(in crate::core) fn write_behind(self, inode: Inode, open: &Rc<Open>) {
         if open.is_behind.get() || !self.has_much_appended(open) {
             return;
         }
         open.is_behind.set(true);
-        let (fs, open) = (self.clone(), open.clone());
+        let (core, open) = (self.0.clone(), open.clone());
         drop(self.0.clock.spawn(async move {
-            if fs.0.store.is_contiguous() {
-                fs.write_ahead(inode, &open).await;
+            if core.store.is_contiguous() {
+                core.write_back().write_ahead(inode, &open).await;
             } else {
-                fs.follow(inode, &open).await;
+                core.write_back().follow(inode, &open).await;
             }
             open.is_behind.set(false);
-            fs.drop_if_unused(inode);
-            fs.forget_if_idle(inode);
+            core.files().drop_if_unused(inode);
+            core.files().forget_if_idle(inode);
             // The error is not lost: the log keeps it for the next caller.
-            let _ = fs.commit_if_much().await;
+            let _ = core.committer().commit_if_much().await;
         }));
     }
 
-    fn has_much_appended(&self, open: &Open) -> bool {
+    fn has_much_appended(self, open: &Open) -> bool {
         let (core, staged) = (&self.0, open.staged.borrow());
         let is_much = |staged: &Staged| {
             if core.store.is_contiguous() {
@@ -66,7 +67,7 @@ impl Fs {
     }
 
     /// Writes back appended data of a file as long as there are enough of them.
-    async fn follow(&self, inode: Inode, open: &Rc<Open>) {
+    async fn follow(self, inode: Inode, open: &Rc<Open>) {
         while self.has_much_appended(open) {
             let _gate = open.gate.enter().await;
             {
@@ -87,7 +88,7 @@ impl Fs {
 
     /// Moves appended data from `staged` to `in_flight`, up to a length in whole blocks that the file had. Returns
     /// whether there are data to write now.
-    fn start_write_back(&self, inode: Inode, open: &Open) -> bool {
+    fn start_write_back(self, inode: Inode, open: &Open) -> bool {
         let core = &self.0;
         let Some(committed) = core.namespace.borrow().get(inode).map(|node| node.attributes.size) else { return false };
         let mut place = open.staged.borrow_mut();
@@ -112,7 +113,7 @@ impl Fs {
             held.blocks = rest.with_bytes().min(staged.held.blocks);
             staged.held.blocks -= held.blocks;
         }
-        let lent = core.preallocated_staged(inode, &rest).min(staged.lent);
+        let lent = core.files().preallocated_staged(inode, &rest).min(staged.lent);
         staged.lent -= lent;
         let next = Staged {
             blocks: rest,
@@ -134,7 +135,7 @@ impl Fs {
     }
 
     /// Merges data whose write-back failed into `staged`, which holds the data appended since.
-    fn take_back(&self, open: &Open) {
+    fn take_back(self, open: &Open) {
         let Some(leaving) = open.in_flight.borrow_mut().take() else { return };
         let mut place = open.staged.borrow_mut();
         let staged = place.as_mut().expect("appended data are staged during a write-back");

@@ -10,8 +10,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::WriteBack;
 use super::staged::{Block, Blocks};
-use crate::core::Fs;
+use crate::core::CoreParts;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::Inode;
@@ -79,11 +80,11 @@ fn is_current(blocks: &BTreeMap<(Inode, u32), (u64, Bytes)>, writing: u64, key: 
     blocks.get(&key).is_some_and(|(last, _)| *last == writing)
 }
 
-impl Fs {
+impl WriteBack<'_> {
     /// Reads blocks of a file as they are stored, for a change that builds on them. Blocks for which `is_replaced`
     /// returns true may get any contents.
     pub(in crate::core) async fn read_to_change(
-        &self,
+        self,
         inode: Inode,
         first: u64,
         into: &mut [u8],
@@ -97,7 +98,7 @@ impl Fs {
         if is_here {
             return Ok(());
         }
-        self.read_stored(inode, first, into, true).await
+        self.0.files().read_stored(inode, first, into, true).await
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::core::{Core, Fs};
+use super::{Core, Fs};
 use crate::device::Device;
 use crate::error::FsError;
 
@@ -24,9 +24,7 @@ impl Core {
     pub(in crate::core) async fn wait_unless_full<T>(&self, wait: impl Future<Output = T>) -> Result<T, FsError> {
         self.clock.wait_unless_blocked(wait).await.map_err(FsError::HostFull)
     }
-}
 
-impl Fs {
     /// Spawns `task` and waits for it.
     ///
     /// # Errors
@@ -35,9 +33,11 @@ impl Fs {
         &self,
         task: impl Future<Output = T> + 'static,
     ) -> Result<T, FsError> {
-        self.0.clock.unless_blocked(task).await.map_err(FsError::HostFull)
+        self.clock.unless_blocked(task).await.map_err(FsError::HostFull)
     }
+}
 
+impl Fs {
     /// Waits for `RETRY_NS` before another attempt, for an operation that has begun while the host's disk is full.
     pub async fn wait_for_space(&self) {
         self.0.clock.sleep(RETRY_NS).await;
