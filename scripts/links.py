@@ -4,7 +4,7 @@
     scripts/links.py        checks every page and the `//!` headers and doc comments of every crate
 
 Links: `[text](path#anchor)`; the file, and in pages the heading, must exist. Paths: words in backticks that begin with a folder of the
-repository or of `crates/`, as `crates/fs/src/core` or `fs/src/core/room.rs`. A path with a word in capitals, such as NAME, is a pattern: its
+repository or of `crates/`, as `crates/fs/src/core` or `fs/src/core/write_back/room.rs`. A path with a word in capitals, such as NAME, is a pattern: its
 folder must exist. Exit codes: 0 all exist, 1 some do not.
 """
 
