@@ -25,7 +25,7 @@ use crate::error::FsError;
 use crate::executor::{Cause, select};
 use crate::format::change::{Extent, Inode};
 use crate::format::record::Piece;
-use crate::store::{Allocation, Reservation, Victim};
+use crate::store::{Allocation, Cleaning, Reservation, Victim, WholeFiles};
 
 /// Extents of files in the order in which they are copied, each with the inode of its file.
 pub(super) type Pieces = Vec<(Inode, Extent)>;
@@ -49,18 +49,21 @@ impl Fs {
     /// Cleans zones whenever the store asks for it, until the file system is unmounted.
     pub(super) async fn clean_when_needed(self) {
         let core = self.0.clone();
+        let Some(cleaning) = core.store.cleaning() else { return };
         // After an error the blocks without records stay where they are, and the next mount looks for them again.
         let _ = self.find_unrecorded().await;
         while !core.is_over.get() {
             let _ = self.move_unrecorded().await;
-            if core.store.wants_cleaning(self.is_idle()) && self.clean_one_or_next().await.unwrap_or(false) {
+            let wants_cleaning =
+                if self.is_idle() { cleaning.wants_cleaning_when_idle() } else { cleaning.wants_cleaning() };
+            if wants_cleaning && self.clean_one_or_next().await.unwrap_or(false) {
                 continue;
             }
-            if core.store.wants_cleaning(false) {
-                core.store.cleaning_failed();
+            if cleaning.wants_cleaning() {
+                cleaning.cleaning_failed();
             }
-            let (needed, committed) = (core.store.cleaning_needed(), core.log.committed.next());
-            if core.store.wants_cleaning(true) && !self.is_idle() {
+            let (needed, committed) = (cleaning.cleaning_needed(), core.log.committed.next());
+            if cleaning.wants_cleaning_when_idle() && !self.is_idle() {
                 select(select(needed, core.clock.sleep(IDLE_NS)), core.over.next()).await;
             } else {
                 select(select(needed, committed), core.over.next()).await;
@@ -78,7 +81,7 @@ impl Fs {
     pub(super) async fn slow_down(&self, blocks: u64) {
         let core = &self.0;
         core.wrote_ns.set(core.clock.now_ns());
-        let shortage = core.store.shortage();
+        let shortage = core.store.cleaning().map_or(0, Cleaning::shortage);
         let delay_ns = (u128::from(blocks.min(LEASE_BLOCKS)) * u128::from(core.gain_ns.get()) * u128::from(shortage)
             / 1000) as u64;
         let delay_ns = delay_ns.min(DELAY_NS_MAX);
@@ -126,26 +129,27 @@ impl Fs {
         if core.releases.borrow().last_record().is_some() {
             self.commit_before_reuse().await?;
         }
-        let Some(victim) = core.store.victim(core.clock.now_ns()) else {
-            core.store.put_off_none();
+        let Some(cleaning) = core.store.cleaning() else { return Ok(false) };
+        let Some(victim) = cleaning.victim() else {
+            cleaning.put_off_none();
             return Ok(false);
         };
-        if self.clean_zone(victim).await? {
+        if self.clean_zone(cleaning, victim).await? {
             return Ok(true);
         }
         // The room reserved for copies may lie on drives that have failed since, so the zone that needs the least room
         // is tried.
-        let Some(victim) = core.store.easiest_victim() else { return Ok(false) };
-        self.clean_zone(victim).await
+        let Some(victim) = cleaning.easiest_victim() else { return Ok(false) };
+        self.clean_zone(cleaning, victim).await
     }
 
     /// Empties a zone. Returns false if there was no room for its live blocks.
-    async fn clean_zone(&self, victim: Victim) -> Result<bool, FsError> {
+    async fn clean_zone(&self, cleaning: &dyn Cleaning, victim: Victim) -> Result<bool, FsError> {
         let core = &self.0;
         let began_ns = core.clock.now_ns();
-        let copied = self.copy_out(&victim).await;
+        let copied = self.copy_out(cleaning, &victim).await;
         let emptied = match copied {
-            Ok(true) => self.empty(&victim).await,
+            Ok(true) => self.empty(cleaning, &victim).await,
             other => other,
         };
         if matches!(emptied, Ok(true)) {
@@ -155,19 +159,19 @@ impl Fs {
             let before = core.gain_ns.get();
             core.gain_ns.set(if before == 0 { ns } else { (3 * before + ns) / 4 });
         } else {
-            core.store.emptied(victim.zone, false);
+            cleaning.emptied(victim.zone, false);
         }
         if matches!(emptied, Err(FsError::Device(_))) {
             // An unreadable zone must not keep the cleaner from emptying others.
-            core.store.put_off(victim.zone);
+            cleaning.put_off(victim.zone);
         }
         emptied
     }
 
     /// Copies the live blocks of a zone elsewhere. Returns false if there was no room for all of them.
-    async fn copy_out(&self, victim: &Victim) -> Result<bool, FsError> {
-        if self.0.store.budget_for_files(victim).is_some() {
-            self.copy_whole_files(victim).await?;
+    async fn copy_out(&self, cleaning: &dyn Cleaning, victim: &Victim) -> Result<bool, FsError> {
+        if let Some(whole_files) = cleaning.whole_files().filter(|it| it.budget(victim).is_some()) {
+            self.copy_whole_files(whole_files, victim).await?;
         }
         let mut from = victim.run.start;
         loop {
@@ -186,12 +190,12 @@ impl Fs {
     /// Copies files with blocks in the zone as a whole, those with the fewest blocks elsewhere first, as far as the
     /// store's budget allows. Skips files that have changed meanwhile, and stops when there is no room.
     /// [`Fs::copy_out`] copies the remaining extents in the zone afterwards.
-    async fn copy_whole_files(&self, victim: &Victim) -> Result<(), FsError> {
+    async fn copy_whole_files(&self, whole_files: &dyn WholeFiles, victim: &Victim) -> Result<(), FsError> {
         let core = &self.0;
         let row_blocks = core.store.row_blocks(victim.run.start);
         let mut copied = victim.live;
         for (elsewhere, inode, extents) in self.files_in_pieces(victim) {
-            let Some(budget) = core.store.budget_for_files(victim) else { return Ok(()) };
+            let Some(budget) = whole_files.budget(victim) else { return Ok(()) };
             if extents.len() > budget.pieces || core.extents_of(inode) != extents {
                 continue;
             }
@@ -278,8 +282,8 @@ impl Fs {
         let (mut written, mut done): (Vec<BlockRun>, u64) = (Vec::new(), 0);
         while done < all {
             let lease = match &mut reserved {
-                Some(held) => core.store.allocate(held, all - done, &told).await.map(Some),
-                None => Ok(core.store.allocate_for_cleaner(all - done, &told).await),
+                Some(held) => core.allocate(held, all - done, &told).await.map(Some),
+                None => Ok(core.allocate_for_cleaner(all - done, &told).await),
             };
             let outcome = match lease {
                 Ok(Some(lease)) => self.copy_to(pieces, done, lease).await.map(Some),
@@ -287,7 +291,7 @@ impl Fs {
             };
             let Ok(Some(runs)) = outcome else {
                 // The blocks copied so far belong to no file.
-                core.store.unpin(&written);
+                core.unpin(&written);
                 written.iter().for_each(|run| core.store.free(*run));
                 return outcome.map(|_| Copied::Nothing);
             };
@@ -317,7 +321,7 @@ impl Fs {
                 Err(_) => copies.values().for_each(|(_, copies)| self.free_copies(copies)),
             }
         }
-        core.store.unpin(&written);
+        core.unpin(&written);
         outcome?;
         let first = pieces.iter().map(|(_, extent)| extent.start).find(|start| changed.contains(start));
         Ok(first.map_or(Copied::All, Copied::Changed))
@@ -330,14 +334,13 @@ impl Fs {
         let mut behind = done;
         for run in &lease.runs {
             if let Err(error) = self.copy_run(pieces, behind, *run, &lease).await {
-                let zones = core.data.zones().await.ok();
-                core.store.abort(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
+                self.give_up(lease).await;
                 return Err(error);
             }
             behind += run.blocks;
         }
         let runs = lease.runs.clone();
-        core.store.pin(&runs);
+        core.pin(&runs);
         core.store.commit(lease);
         Ok(runs)
     }
@@ -357,8 +360,10 @@ impl Fs {
             }
             assert_eq!(bytes.len(), count as usize * BLOCK_BYTES);
             all_sums.extend(&sums);
-            if next + count == to.blocks {
-                bytes.extend(self.0.store.records(lease, &all_sums));
+            if next + count == to.blocks
+                && let Some(records) = self.0.store.records()
+            {
+                bytes.extend(records.record_bytes(lease, &all_sums));
             }
             self.write_with_sums(to.start + next, bytes, sums).await?;
             next += count;
@@ -408,16 +413,16 @@ impl Fs {
 
     /// Resets a zone without live blocks, once the records that moved its blocks are durable and its readers have
     /// finished.
-    async fn empty(&self, victim: &Victim) -> Result<bool, FsError> {
+    async fn empty(&self, cleaning: &dyn Cleaning, victim: &Victim) -> Result<bool, FsError> {
         let core = &self.0;
         self.commit_before_reuse().await?;
-        while core.store.live_in(victim.zone) > 0 {
+        while cleaning.live_in(victim.zone) > 0 {
             // Readers still use blocks that have moved.
             core.clock.sleep(READERS_NS).await;
             self.free_released();
         }
         core.data.reset(victim.zone).await?;
-        core.store.emptied(victim.zone, true);
+        cleaning.emptied(victim.zone, true);
         core.record_store();
         core.counters.borrow_mut().zones_cleaned += 1;
         Ok(true)
@@ -500,6 +505,20 @@ fn runs_behind(pieces: &Pieces, done: u64, count: u64) -> Vec<BlockRun> {
 }
 
 impl Core {
+    /// Keeps the zones of these runs from being cleaned until [`Core::unpin`].
+    pub(super) fn pin(&self, runs: &[BlockRun]) {
+        if let Some(cleaning) = self.store.cleaning() {
+            cleaning.pin(runs);
+        }
+    }
+
+    /// Undoes one [`Core::pin`].
+    pub(super) fn unpin(&self, runs: &[BlockRun]) {
+        if let Some(cleaning) = self.store.cleaning() {
+            cleaning.unpin(runs);
+        }
+    }
+
     /// Returns the extents of a file, or none if the file does not exist any more.
     pub(super) fn extents_of(&self, inode: Inode) -> Vec<Extent> {
         self.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default()

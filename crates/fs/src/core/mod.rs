@@ -343,7 +343,7 @@ impl Core {
     pub(crate) fn record(&self, changes: &[Change]) -> u64 {
         // Changes of the store come first in the same record, so that a stripe group is known before an extent lies in
         // it.
-        let all = [self.store.drain_changes().as_slice(), changes].concat();
+        let all = [self.changes_of_store().as_slice(), changes].concat();
         let mut namespace = self.namespace.borrow_mut();
         all.iter().for_each(|change| namespace.apply(change));
         drop(namespace);
@@ -352,10 +352,15 @@ impl Core {
 
     /// Applies and logs the pending changes of the store, if there are any.
     pub(crate) fn record_store(&self) {
-        let changes = self.store.drain_changes();
+        let changes = self.changes_of_store();
         if !changes.is_empty() {
             self.record(&changes);
         }
+    }
+
+    /// Returns and removes the pending changes of the store.
+    fn changes_of_store(&self) -> Vec<Change> {
+        self.store.stripe_groups().map_or_else(Vec::new, |groups| groups.drain_changes())
     }
 
     /// Returns the number of blocks that one command reads or writes where block `block` lies:

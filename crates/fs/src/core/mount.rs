@@ -414,6 +414,8 @@ fn claim(
             owners.insert(extent.start, Owner { inode, at: extent.at });
         }
     }
-    store.claimed();
+    if let Some(cleaning) = store.cleaning() {
+        cleaning.claimed();
+    }
     Ok(owners)
 }

@@ -58,7 +58,7 @@ impl Core {
     pub(super) fn lend(&self, inode: Inode, staged: &mut Staged, changed: &Range<u32>) {
         let mut all = self.preallocated.borrow_mut();
         let Some(kept) = all.get_mut(&inode) else { return };
-        if self.store.reserves_places() {
+        if self.store.places().is_some() {
             if kept.blocks > staged.held.blocks {
                 std::mem::swap(kept, &mut staged.held);
                 staged.lent = staged.held.blocks;
@@ -83,15 +83,15 @@ impl Core {
         }
         let mut all = self.preallocated.borrow_mut();
         let kept = all.entry(inode).or_default();
-        if !self.store.reserves_places() {
+        let Some(places) = self.store.places() else {
             let back = surplus.min(staged.held.blocks);
             move_blocks(&mut staged.held, kept, back);
             return;
-        }
+        };
         let are_same = {
             let namespace = self.namespace.borrow();
             let recorded = namespace.preallocated(inode).as_slice().first().map(|first| first.start);
-            recorded == self.store.places(&staged.held).first().map(|first| first.start)
+            recorded == places.places_of(&staged.held).first().map(|first| first.start)
         };
         if are_same && kept.blocks == 0 {
             std::mem::swap(kept, &mut staged.held);
@@ -143,7 +143,7 @@ impl Core {
         if wanted == 0 {
             self.store.unreserve(kept);
             all.remove(&inode);
-        } else if kept.blocks > wanted && !self.store.reserves_places() {
+        } else if kept.blocks > wanted && self.store.places().is_none() {
             let fewer = self.store.reserve(kept, wanted);
             fewer.expect("fewer blocks can be reserved than are");
         }
@@ -164,11 +164,10 @@ impl Core {
             namespace.all_preallocated().map(|(inode, extents)| (inode, extents.as_slice().to_vec())).collect()
         };
         for (inode, extents) in all {
-            let blocks = extents.iter().map(|extent| u64::from(extent.blocks)).sum();
             let run = |extent: &Extent| BlockRun { start: extent.start, blocks: u64::from(extent.blocks) };
             let runs: Vec<BlockRun> = extents.iter().map(run).collect();
             let mut held = Reservation::default();
-            if self.store.keep(&mut held, blocks, &runs) {
+            if self.store.keep(&mut held, &runs) {
                 self.preallocated.borrow_mut().insert(inode, held);
             } else if !self.is_read_only {
                 self.record_preallocated(inode, 0..u32::MAX, &[]);
@@ -255,7 +254,7 @@ impl Fs {
             }
             outcome => outcome?,
         }
-        if core.store.reserves_places() {
+        if let Some(places) = core.store.places() {
             // The store may have reserved other blocks than before.
             let all = if is_whole {
                 vec![Extent { at: 0, blocks: wanted as u32, start: 0 }]
@@ -263,8 +262,8 @@ impl Fs {
                 merged([core.namespace.borrow().preallocated(inode).as_slice(), &new].concat())
             };
             let pieces: Vec<(u32, u32)> = all.iter().map(|piece| (piece.at, piece.blocks)).collect();
-            let places = core.preallocated.borrow().get(&inode).map_or(Vec::new(), |held| core.store.places(held));
-            core.record_preallocated(inode, 0..u32::MAX, &place(&pieces, &places));
+            let runs = core.preallocated.borrow().get(&inode).map_or(Vec::new(), |held| places.places_of(held));
+            core.record_preallocated(inode, 0..u32::MAX, &place(&pieces, &runs));
         } else {
             let all = merged([core.preallocated_in(inode, range), new].concat());
             core.record_preallocated(inode, range.clone(), &all);
@@ -331,7 +330,7 @@ impl Fs {
             return;
         }
         // A store that reserves particular blocks keeps the whole run or none of it.
-        let range = if core.store.reserves_places() { 0..u32::MAX } else { range };
+        let range = if core.store.places().is_some() { 0..u32::MAX } else { range };
         core.record_preallocated(inode, range, &[]);
         for place in [&open.in_flight, &open.staged] {
             if let Some(staged) = place.borrow_mut().as_mut() {
@@ -348,7 +347,7 @@ impl Fs {
         let core = &self.0;
         let ends = pieces.first().zip(pieces.last()).map(|((from, _), (at, blocks))| *from..at + blocks);
         let Some(range) = ends.filter(|_| core.preallocated_among(inode, pieces) > 0) else { return };
-        if core.store.reserves_places() {
+        if core.store.places().is_some() {
             core.record_preallocated(inode, 0..u32::MAX, &[]);
         } else {
             let taken: Vec<(u32, u32)> = pieces.iter().map(|(at, blocks)| (*at, at + blocks)).collect();

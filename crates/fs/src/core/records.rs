@@ -17,16 +17,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::cleaner::Pieces;
-use super::{Fs, Owner, Sabotage};
+use super::{Core, Fs, Owner, Sabotage};
 use crate::array::Array;
 use crate::block_run::BlockRun;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
+use crate::executor::Local;
 use crate::format::change::{Change, Extent, Inode};
 use crate::format::record::{DirectoryRecord, FileRecord, Piece, RANGES_MAX, UNIT_BYTES, Unit, bytes_of};
 use crate::namespace::ROOT;
-use crate::store::RecordContext;
 use crate::store::log::REACH;
+use crate::store::{Allocation, RecordContext, Reservation};
 
 /// Count of sequence numbers that the log reserves at once.
 const NUMBERS: u64 = 1 << 20;
@@ -36,6 +37,31 @@ const DEPTH_MAX: usize = 64;
 const ATTEMPTS: u32 = 16;
 /// Number of empty zones below which records of copies keep to the room that is estimated for them.
 const AMPLE_ZONES: u64 = 3;
+
+impl Core {
+    /// Allocates blocks for a file of `blocks` out of its reservation, or for the first part of it. If the store writes
+    /// records, they describe the blocks as `context` says.
+    pub(super) fn allocate<'a>(
+        &'a self,
+        reservation: &'a mut Reservation,
+        blocks: u64,
+        context: &'a RecordContext,
+    ) -> Local<'a, Result<Allocation, FsError>> {
+        match self.store.records() {
+            Some(records) => records.allocate_with_records(reservation, blocks, context),
+            None => self.store.allocate(reservation, blocks),
+        }
+    }
+
+    /// Allocates blocks for copies by the cleaner, or for the first part of them. If the store writes records, they
+    /// describe the blocks as `context` says. Returns `None` if there is no space for copies.
+    pub(super) async fn allocate_for_cleaner(&self, blocks: u64, context: &RecordContext) -> Option<Allocation> {
+        match self.store.records() {
+            Some(records) => records.allocate_for_cleaner_with_records(blocks, context).await,
+            None => self.store.cleaning()?.allocate_for_cleaner(blocks).await,
+        }
+    }
+}
 
 impl Fs {
     /// Ensures that there are sequence numbers to use. Returns whether it had to wait for the log.
@@ -71,7 +97,7 @@ impl Fs {
         (size, modified_ns): (u64, i64),
         (is_whole, ranges): (bool, Vec<(u32, u32)>),
     ) -> Result<Option<Rc<FileRecord>>, FsError> {
-        if !self.0.store.keeps_records() {
+        if self.0.store.records().is_none() {
             return Ok(None);
         }
         self.reserve_numbers().await?;
@@ -145,7 +171,7 @@ impl Fs {
     /// of `pieces`.
     pub(super) async fn told_of_copies(&self, pieces: &Pieces) -> Result<Option<RecordContext>, FsError> {
         let core = &self.0;
-        if !core.store.keeps_records() {
+        if core.store.records().is_none() {
             return Ok(Some(RecordContext::default()));
         }
         if self.reserve_numbers().await? {
@@ -237,9 +263,10 @@ impl Fs {
     /// such groups that lack records are moved, and get records in their new place.
     pub(super) async fn write_records(&self) -> Result<(), FsError> {
         let core = &self.0;
+        let Some(records) = core.store.records() else { return Ok(()) };
         let mut failures = 0;
-        while let Some(lease) = core.store.lease_for_records() {
-            let bytes = core.store.records(&lease, &[]);
+        while let Some(lease) = records.allocate_for_records() {
+            let bytes = records.record_bytes(&lease, &[]);
             match core.data.write(lease.runs[0].start, bytes).await {
                 Ok(()) => core.store.commit(lease),
                 Err(fault) => {
@@ -257,7 +284,8 @@ impl Fs {
     /// Moves live blocks that lack records because a write failed.
     pub(super) async fn move_unrecorded(&self) -> Result<(), FsError> {
         let core = &self.0;
-        let unrecorded = core.store.take_unrecorded();
+        let Some(records) = core.store.records() else { return Ok(()) };
+        let unrecorded = records.take_unrecorded();
         let mut outcome = Ok(());
         for run in unrecorded {
             let _pass = core.cleaning.enter().await;

@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 use uuid::Uuid;
 
-use super::{Fs, Owner};
+use super::{Core, Fs, Owner};
 use crate::array::{Array, Moving};
 use crate::block_run::BlockRun;
 use crate::device::{BLOCK_BYTES, Device};
@@ -90,6 +90,20 @@ struct Ahead {
     of: Option<Reading>,
 }
 
+impl Core {
+    /// Recomputes the space of the store after a drive was added, removed or lost.
+    fn refresh_space(&self) {
+        if let Some(groups) = self.store.stripe_groups() {
+            groups.refresh();
+        }
+    }
+
+    /// Returns whether no write to a group is in flight and all blocks written there belong to files.
+    fn is_quiet(&self, group: u32) -> bool {
+        self.store.zoned().is_none_or(|zoned| zoned.is_quiet(group))
+    }
+}
+
 impl Fs {
     pub(super) fn array(&self) -> Result<Array, FsError> {
         let array = self.0.data.array().cloned();
@@ -129,7 +143,7 @@ impl Fs {
             changes.extend(self.parts_taken_over(old, number, taken.map(|(part, _)| part)));
         }
         core.record(&changes);
-        core.store.refresh();
+        core.refresh_space();
         self.commit_all().await?;
         Ok(number)
     }
@@ -224,7 +238,7 @@ impl Fs {
         let (core, array) = (&self.0, self.array()?);
         let new = self.successor(&array, old, device, overwrite).await?;
         array.start_removal(old);
-        core.store.refresh();
+        core.refresh_space();
         let mut replaced = Replaced { groups_in_all: array.groups_on(old).len() as u64, ..Replaced::default() };
         let mut ahead = Ahead::default();
         loop {
@@ -249,7 +263,7 @@ impl Fs {
         core.record(&self.taken_over(old, new));
         self.commit_all().await?;
         array.forget(old);
-        core.store.refresh();
+        core.refresh_space();
         Ok(replaced)
     }
 
@@ -313,7 +327,7 @@ impl Fs {
         // may wait for the cleaner.
         let _pass = loop {
             let pass = core.cleaning.enter().await;
-            if core.store.is_quiet(group) {
+            if core.is_quiet(group) {
                 break pass;
             }
             drop(pass);
@@ -335,7 +349,7 @@ impl Fs {
         }
         array.finish_move(&moving).await;
         core.record(&[Change::Group { group, layout: moving.layout.clone() }]);
-        core.store.refresh();
+        core.refresh_space();
         self.commit_all().await?;
         Ok(rows + 1)
     }
@@ -343,7 +357,7 @@ impl Fs {
     /// Prepares to read the rows of a group, up to the last row with live blocks or their records. `None` if the group
     /// is gone, or a task still writes to it.
     fn begin_reading(&self, array: &Array, group: u32) -> Option<Reading> {
-        let layout = array.layout(group).filter(|_| self.0.store.is_quiet(group))?;
+        let layout = array.layout(group).filter(|_| self.0.is_quiet(group))?;
         let (start, width) = (u64::from(group) * array.shape().stride(), u64::from(layout.width));
         let live = Rc::new(self.live_runs(start, array.shape().stride()));
         let used = Rc::new(self.with_records(array, group, &live));
