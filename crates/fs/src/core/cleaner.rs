@@ -28,7 +28,7 @@ use crate::error::FsError;
 use crate::executor::{Cause, Entering, Mutex, select};
 use crate::format::change::{Extent, Inode};
 use crate::format::record::Piece;
-use crate::store::{Allocation, Reservation, Victim};
+use crate::store::{Allocation, Cleaning, Reservation, Victim, WholeFiles};
 
 /// The cleaner of zones.
 #[derive(Clone, Copy)]
@@ -114,18 +114,21 @@ impl Cleaner<'_> {
     /// Cleans zones whenever the store asks for it, until the file system is unmounted.
     pub(super) async fn clean_when_needed(self) {
         let core = self.0.clone();
+        let Some(cleaning) = core.store.cleaning() else { return };
         // After an error the blocks without records stay where they are, and the next mount looks for them again.
         let _ = self.0.write_back().find_unrecorded().await;
         while !core.shutdown.has_begun() {
             let _ = self.0.write_back().move_unrecorded().await;
-            if core.store.wants_cleaning(self.is_idle()) && self.clean_one_or_next().await.unwrap_or(false) {
+            let wants_cleaning =
+                if self.is_idle() { cleaning.wants_cleaning_when_idle() } else { cleaning.wants_cleaning() };
+            if wants_cleaning && self.clean_one_or_next().await.unwrap_or(false) {
                 continue;
             }
-            if core.store.wants_cleaning(false) {
-                core.store.cleaning_failed();
+            if cleaning.wants_cleaning() {
+                cleaning.cleaning_failed();
             }
-            let (needed, committed) = (core.store.cleaning_needed(), core.log.committed.next());
-            if core.store.wants_cleaning(true) && !self.is_idle() {
+            let (needed, committed) = (cleaning.cleaning_needed(), core.log.committed.next());
+            if cleaning.wants_cleaning_when_idle() && !self.is_idle() {
                 select(select(needed, core.clock.sleep(IDLE_NS)), core.shutdown.next()).await;
             } else {
                 select(select(needed, committed), core.shutdown.next()).await;
@@ -143,7 +146,7 @@ impl Cleaner<'_> {
     pub(super) async fn slow_down(self, blocks: u64) {
         let core = &self.0;
         core.cleaner.note_write(core.clock.now_ns());
-        let shortage = core.store.shortage();
+        let shortage = core.store.cleaning().map_or(0, Cleaning::shortage);
         let delay_ns = core.cleaner.delay_ns(blocks, shortage);
         if delay_ns > 0 {
             core.counters.add(|counters| counters.throttled_ns += delay_ns);
@@ -189,45 +192,46 @@ impl Cleaner<'_> {
         if core.releases.last_record().is_some() {
             self.commit_before_reuse().await?;
         }
-        let Some(victim) = core.store.victim(core.clock.now_ns()) else {
-            core.store.put_off_none();
+        let Some(cleaning) = core.store.cleaning() else { return Ok(false) };
+        let Some(victim) = cleaning.victim() else {
+            cleaning.put_off_none();
             return Ok(false);
         };
-        if self.clean_zone(victim).await? {
+        if self.clean_zone(cleaning, victim).await? {
             return Ok(true);
         }
         // The room reserved for copies may lie on drives that have failed since, so the zone that needs the least room
         // is tried.
-        let Some(victim) = core.store.easiest_victim() else { return Ok(false) };
-        self.clean_zone(victim).await
+        let Some(victim) = cleaning.easiest_victim() else { return Ok(false) };
+        self.clean_zone(cleaning, victim).await
     }
 
     /// Empties a zone. Returns false if there was no room for its live blocks.
-    async fn clean_zone(self, victim: Victim) -> Result<bool, FsError> {
+    async fn clean_zone(self, cleaning: &dyn Cleaning, victim: Victim) -> Result<bool, FsError> {
         let core = &self.0;
         let began_ns = core.clock.now_ns();
-        let copied = self.copy_out(&victim).await;
+        let copied = self.copy_out(cleaning, &victim).await;
         let emptied = match copied {
-            Ok(true) => self.empty(&victim).await,
+            Ok(true) => self.empty(cleaning, &victim).await,
             other => other,
         };
         if matches!(emptied, Ok(true)) {
             let gained = victim.run.blocks.saturating_sub(victim.live).max(1);
             core.cleaner.note_gain((core.clock.now_ns() - began_ns) / gained);
         } else {
-            core.store.emptied(victim.zone, false);
+            cleaning.emptied(victim.zone, false);
         }
         if matches!(emptied, Err(FsError::Device(_))) {
             // An unreadable zone must not keep the cleaner from emptying others.
-            core.store.put_off(victim.zone);
+            cleaning.put_off(victim.zone);
         }
         emptied
     }
 
     /// Copies the live blocks of a zone elsewhere. Returns false if there was no room for all of them.
-    async fn copy_out(self, victim: &Victim) -> Result<bool, FsError> {
-        if self.0.store.budget_for_files(victim).is_some() {
-            self.copy_whole_files(victim).await?;
+    async fn copy_out(self, cleaning: &dyn Cleaning, victim: &Victim) -> Result<bool, FsError> {
+        if let Some(whole_files) = cleaning.whole_files().filter(|it| it.budget(victim).is_some()) {
+            self.copy_whole_files(whole_files, victim).await?;
         }
         let mut from = victim.run.start;
         loop {
@@ -246,12 +250,12 @@ impl Cleaner<'_> {
     /// Copies files with blocks in the zone as a whole, those with the fewest blocks elsewhere first, as far as the
     /// store's budget allows. Skips files that have changed meanwhile, and stops when there is no room.
     /// [`Cleaner::copy_out`] copies the remaining extents in the zone afterwards.
-    async fn copy_whole_files(self, victim: &Victim) -> Result<(), FsError> {
+    async fn copy_whole_files(self, whole_files: &dyn WholeFiles, victim: &Victim) -> Result<(), FsError> {
         let core = &self.0;
         let row_blocks = core.store.row_blocks(victim.run.start);
         let mut copied = victim.live;
         for (elsewhere, inode, extents) in self.files_in_pieces(victim) {
-            let Some(budget) = core.store.budget_for_files(victim) else { return Ok(()) };
+            let Some(budget) = whole_files.budget(victim) else { return Ok(()) };
             if extents.len() > budget.pieces || core.files().extents_of(inode) != extents {
                 continue;
             }
@@ -337,8 +341,8 @@ impl Cleaner<'_> {
         let (mut written, mut done): (Vec<BlockRun>, u64) = (Vec::new(), 0);
         while done < all {
             let lease = match &mut reserved {
-                Some(held) => core.store.allocate(held, all - done, &told).await.map(Some),
-                None => Ok(core.store.allocate_for_cleaner(all - done, &told).await),
+                Some(held) => core.allocate(held, all - done, &told).await.map(Some),
+                None => Ok(core.allocate_for_cleaner(all - done, &told).await),
             };
             let outcome = match lease {
                 Ok(Some(lease)) => self.copy_to(pieces, done, lease).await.map(Some),
@@ -346,7 +350,7 @@ impl Cleaner<'_> {
             };
             let Ok(Some(runs)) = outcome else {
                 // The blocks copied so far belong to no file.
-                core.store.unpin(&written);
+                core.unpin(&written);
                 written.iter().for_each(|run| core.store.free(*run));
                 return outcome.map(|_| Copied::Nothing);
             };
@@ -377,7 +381,7 @@ impl Cleaner<'_> {
                 Err(_) => copies.values().for_each(|(_, copies)| self.free_copies(copies)),
             }
         }
-        core.store.unpin(&written);
+        core.unpin(&written);
         outcome?;
         let first = pieces.iter().map(|(_, extent)| extent.start).find(|start| changed.contains(start));
         Ok(first.map_or(Copied::All, Copied::Changed))
@@ -390,14 +394,13 @@ impl Cleaner<'_> {
         let mut behind = done;
         for run in &lease.runs {
             if let Err(error) = self.copy_run(pieces, behind, *run, &lease).await {
-                let zones = core.data.zones().await.ok();
-                core.store.abort(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
+                self.0.write_back().give_up(lease).await;
                 return Err(error);
             }
             behind += run.blocks;
         }
         let runs = lease.runs.clone();
-        core.store.pin(&runs);
+        core.pin(&runs);
         core.store.commit(lease);
         Ok(runs)
     }
@@ -417,8 +420,10 @@ impl Cleaner<'_> {
             }
             assert_eq!(bytes.len(), count as usize * BLOCK_BYTES);
             all_sums.extend(&sums);
-            if next + count == to.blocks {
-                bytes.extend(self.0.store.records(lease, &all_sums));
+            if next + count == to.blocks
+                && let Some(records) = self.0.store.records()
+            {
+                bytes.extend(records.record_bytes(lease, &all_sums));
             }
             self.0.write_back().write_with_sums(to.start + next, bytes, sums).await?;
             next += count;
@@ -468,16 +473,16 @@ impl Cleaner<'_> {
 
     /// Resets a zone without live blocks, once the records that moved its blocks are durable and its readers have
     /// finished.
-    async fn empty(self, victim: &Victim) -> Result<bool, FsError> {
+    async fn empty(self, cleaning: &dyn Cleaning, victim: &Victim) -> Result<bool, FsError> {
         let core = &self.0;
         self.commit_before_reuse().await?;
-        while core.store.live_in(victim.zone) > 0 {
+        while cleaning.live_in(victim.zone) > 0 {
             // Readers still use blocks that have moved.
             core.clock.sleep(READERS_NS).await;
             self.0.committer().free_released();
         }
         core.data.reset(victim.zone).await?;
-        core.store.emptied(victim.zone, true);
+        cleaning.emptied(victim.zone, true);
         core.record_store();
         core.counters.add(|counters| counters.zones_cleaned += 1);
         Ok(true)

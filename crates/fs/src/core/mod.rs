@@ -9,6 +9,7 @@
 //! 4. Bytes in memory that are not yet written are at most [`Bounds::cache_bytes`], apart from writes in flight. Blocks
 //!    that were written and are kept for later changes are at most [`Bounds::written_blocks`].
 
+mod allocation;
 mod bounds;
 mod cleaner;
 mod commit;
@@ -165,7 +166,7 @@ impl Core {
     pub(crate) fn record(&self, changes: &[Change]) -> u64 {
         // Changes of the store come first in the same record, so that a stripe group is known before an extent lies in
         // it.
-        let all = [self.store.drain_changes().as_slice(), changes].concat();
+        let all = [self.changes_of_store().as_slice(), changes].concat();
         let mut namespace = self.namespace.borrow_mut();
         all.iter().for_each(|change| namespace.apply(change));
         drop(namespace);
@@ -174,7 +175,7 @@ impl Core {
 
     /// Applies and logs the pending changes of the store, if there are any.
     pub(crate) fn record_store(&self) {
-        let changes = self.store.drain_changes();
+        let changes = self.changes_of_store();
         if !changes.is_empty() {
             self.record(&changes);
         }

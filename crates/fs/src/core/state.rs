@@ -166,8 +166,8 @@ impl Fs {
             metadata_traffic: core.metadata.traffic(),
             copies: core.metadata.copies(),
             mended_blocks: core.metadata.mended_blocks(),
-            zones: core.store.zones(),
-            zones_unopened: core.store.zones_unopened(),
+            zones: core.store.zoned().map_or_else(Vec::new, |zoned| zoned.zones()),
+            zones_unopened: core.store.stripe_groups().map_or(0, |groups| groups.unopened()),
             hot: core.hot_tier().hot_status(),
             hot_parts: core.hot_tier().part_status(),
         }

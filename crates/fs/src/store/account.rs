@@ -19,27 +19,27 @@ pub struct Account {
 }
 
 impl Account {
-    /// Reserves `blocks` in place of the reservation `held`, on a store with space for `room` blocks, `live` of them in use.
-    pub fn reserve(&self, held: &mut Reservation, blocks: u64, live: u64, room: u64) -> Result<(), FsError> {
-        let others = self.reserved.get() - held.blocks;
-        if blocks > held.blocks && live + others + blocks > room {
+    /// Reserves `blocks` in place of `reservation`, on a store with space for `room` blocks, `live` of them in use.
+    pub fn reserve(&self, reservation: &mut Reservation, blocks: u64, live: u64, room: u64) -> Result<(), FsError> {
+        let others = self.reserved.get() - reservation.blocks;
+        if blocks > reservation.blocks && live + others + blocks > room {
             return Err(FsError::NoSpace);
         }
         self.reserved.set(others + blocks);
-        held.blocks = blocks;
+        reservation.blocks = blocks;
         Ok(())
     }
 
-    /// Reserves `blocks` for the empty `held` without a check for space: they were reserved before the mount.
-    pub fn keep(&self, held: &mut Reservation, blocks: u64) {
+    /// Reserves `blocks` in the empty `reservation` without a check for space: they were reserved before the mount.
+    pub fn keep(&self, reservation: &mut Reservation, blocks: u64) {
         self.reserved.set(self.reserved.get() + blocks);
-        held.blocks += blocks;
+        reservation.blocks += blocks;
     }
 
-    /// Releases `blocks` of the reservation `held`.
-    pub fn unreserve(&self, held: &mut Reservation, blocks: u64) {
+    /// Releases `blocks` of `reservation`.
+    pub fn unreserve(&self, reservation: &mut Reservation, blocks: u64) {
         self.reserved.set(self.reserved.get() - blocks);
-        held.blocks -= blocks;
+        reservation.blocks -= blocks;
     }
 
     /// Counts allocated blocks.
@@ -48,10 +48,10 @@ impl Account {
     }
 
     /// Subtracts an allocation that could not be written, with its records.
-    pub fn abort(&self, lease: &Allocation) {
-        self.allocated.set(self.allocated.get() - lease.blocks());
+    pub fn abort(&self, allocation: &Allocation) {
+        self.allocated.set(self.allocated.get() - allocation.blocks());
         let (all_units, all_blocks) = self.records.get();
-        self.records.set((all_units - lease.counted.0, all_blocks - lease.counted.1));
+        self.records.set((all_units - allocation.counted.0, all_blocks - allocation.counted.1));
     }
 
     /// Counts freed blocks.

@@ -553,7 +553,7 @@ impl Files<'_> {
     /// Reserves room for bytes `offset` to `end`, or releases preallocated room if the bytes become a hole.
     async fn allocate_room(self, inode: Inode, (offset, end): (u64, u64), what: Allocate) -> Result<(), FsError> {
         // A store that reserves certain blocks chooses them by all of the file, so the staged data are written first.
-        let is_written_first = what != Allocate::PunchHole && self.0.store.reserves_places();
+        let is_written_first = what != Allocate::PunchHole && self.0.store.places().is_some();
         if is_written_first {
             self.0.write_back().write_back_unless_full(inode).await?;
         }

@@ -65,7 +65,7 @@ impl Files<'_> {
     pub(in crate::core) fn lend(self, inode: Inode, staged: &mut Staged, changed: &Range<u32>) {
         let mut all = self.0.preallocated.0.borrow_mut();
         let Some(kept) = all.get_mut(&inode) else { return };
-        if self.0.store.reserves_places() {
+        if self.0.store.places().is_some() {
             if kept.blocks > staged.held.blocks {
                 std::mem::swap(kept, &mut staged.held);
                 staged.lent = staged.held.blocks;
@@ -90,15 +90,15 @@ impl Files<'_> {
         }
         let mut all = self.0.preallocated.0.borrow_mut();
         let kept = all.entry(inode).or_default();
-        if !self.0.store.reserves_places() {
+        let Some(places) = self.0.store.places() else {
             let back = surplus.min(staged.held.blocks);
             move_blocks(&mut staged.held, kept, back);
             return;
-        }
+        };
         let are_same = {
             let namespace = self.0.namespace.borrow();
             let recorded = namespace.preallocated(inode).as_slice().first().map(|first| first.start);
-            recorded == self.0.store.places(&staged.held).first().map(|first| first.start)
+            recorded == places.places_of(&staged.held).first().map(|first| first.start)
         };
         if are_same && kept.blocks == 0 {
             std::mem::swap(kept, &mut staged.held);
@@ -150,7 +150,7 @@ impl Files<'_> {
         if wanted == 0 {
             self.0.store.unreserve(kept);
             all.remove(&inode);
-        } else if kept.blocks > wanted && !self.0.store.reserves_places() {
+        } else if kept.blocks > wanted && self.0.store.places().is_none() {
             let fewer = self.0.store.reserve(kept, wanted);
             fewer.expect("fewer blocks can be reserved than are");
         }
@@ -171,11 +171,10 @@ impl Files<'_> {
             namespace.all_preallocated().map(|(inode, extents)| (inode, extents.as_slice().to_vec())).collect()
         };
         for (inode, extents) in all {
-            let blocks = extents.iter().map(|extent| u64::from(extent.blocks)).sum();
             let run = |extent: &Extent| BlockRun { start: extent.start, blocks: u64::from(extent.blocks) };
             let runs: Vec<BlockRun> = extents.iter().map(run).collect();
             let mut held = Reservation::default();
-            if self.0.store.keep(&mut held, blocks, &runs) {
+            if self.0.store.keep(&mut held, &runs) {
                 self.0.preallocated.0.borrow_mut().insert(inode, held);
             } else if !self.0.is_read_only {
                 self.record_preallocated(inode, 0..u32::MAX, &[]);
@@ -264,7 +263,7 @@ impl Files<'_> {
             }
             outcome => outcome?,
         }
-        if core.store.reserves_places() {
+        if let Some(places) = core.store.places() {
             // The store may have reserved other blocks than before.
             let all = if is_whole {
                 vec![Extent { at: 0, blocks: wanted as u32, start: 0 }]
@@ -272,8 +271,8 @@ impl Files<'_> {
                 merged([core.namespace.borrow().preallocated(inode).as_slice(), &new].concat())
             };
             let pieces: Vec<(u32, u32)> = all.iter().map(|piece| (piece.at, piece.blocks)).collect();
-            let places = core.preallocated.0.borrow().get(&inode).map_or(Vec::new(), |held| core.store.places(held));
-            core.files().record_preallocated(inode, 0..u32::MAX, &place(&pieces, &places));
+            let runs = core.preallocated.0.borrow().get(&inode).map_or(Vec::new(), |held| places.places_of(held));
+            core.files().record_preallocated(inode, 0..u32::MAX, &place(&pieces, &runs));
         } else {
             let all = merged([core.files().preallocated_in(inode, range), new].concat());
             core.files().record_preallocated(inode, range.clone(), &all);
@@ -340,7 +339,7 @@ impl Files<'_> {
             return;
         }
         // A store that reserves particular blocks keeps the whole run or none of it.
-        let range = if core.store.reserves_places() { 0..u32::MAX } else { range };
+        let range = if core.store.places().is_some() { 0..u32::MAX } else { range };
         core.files().record_preallocated(inode, range, &[]);
         for place in [&open.in_flight, &open.staged] {
             if let Some(staged) = place.borrow_mut().as_mut() {
@@ -357,7 +356,7 @@ impl Files<'_> {
         let core = &self.0;
         let ends = pieces.first().zip(pieces.last()).map(|((from, _), (at, blocks))| *from..at + blocks);
         let Some(range) = ends.filter(|_| core.files().preallocated_among(inode, pieces) > 0) else { return };
-        if core.store.reserves_places() {
+        if core.store.places().is_some() {
             core.files().record_preallocated(inode, 0..u32::MAX, &[]);
         } else {
             let taken: Vec<(u32, u32)> = pieces.iter().map(|(at, blocks)| (*at, at + blocks)).collect();

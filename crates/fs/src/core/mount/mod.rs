@@ -418,6 +418,8 @@ fn claim(
             owners.insert(extent.start, Owner { inode, at: extent.at });
         }
     }
-    store.claimed();
+    if let Some(cleaning) = store.cleaning() {
+        cleaning.claimed();
+    }
     Ok(owners)
 }

@@ -166,7 +166,7 @@ impl Repair<'_> {
             changes.extend(self.0.hot_tier().parts_taken_over(old, number, taken.map(|(part, _)| part)));
         }
         core.record(&changes);
-        core.store.refresh();
+        core.refresh_space();
         self.0.committer().commit_all().await?;
         Ok(number)
     }
@@ -261,7 +261,7 @@ impl Repair<'_> {
         let (core, array) = (&self.0, self.array()?);
         let new = self.successor(&array, old, device, overwrite).await?;
         array.start_removal(old);
-        core.store.refresh();
+        core.refresh_space();
         let mut replaced = Replaced { groups_in_all: array.groups_on(old).len() as u64, ..Replaced::default() };
         let mut ahead = Ahead::default();
         loop {
@@ -286,7 +286,7 @@ impl Repair<'_> {
         core.record(&self.taken_over(old, new));
         self.0.committer().commit_all().await?;
         array.forget(old);
-        core.store.refresh();
+        core.refresh_space();
         Ok(replaced)
     }
 
@@ -350,7 +350,7 @@ impl Repair<'_> {
         // may wait for the cleaner.
         let _pass = loop {
             let pass = core.cleaner.enter().await;
-            if core.store.is_quiet(group) {
+            if core.is_quiet(group) {
                 break pass;
             }
             drop(pass);
@@ -372,7 +372,7 @@ impl Repair<'_> {
         }
         array.finish_move(&moving).await;
         core.record(&[Change::Group { group, layout: moving.layout.clone() }]);
-        core.store.refresh();
+        core.refresh_space();
         self.0.committer().commit_all().await?;
         Ok(rows + 1)
     }
@@ -380,7 +380,7 @@ impl Repair<'_> {
     /// Prepares to read the rows of a group, up to the last row with live blocks or their records. `None` if the group
     /// is gone, or a task still writes to it.
     fn begin_reading(self, array: &Array, group: u32) -> Option<Reading> {
-        let layout = array.layout(group).filter(|_| self.0.store.is_quiet(group))?;
+        let layout = array.layout(group).filter(|_| self.0.is_quiet(group))?;
         let (start, width) = (u64::from(group) * array.shape().stride(), u64::from(layout.width));
         let live = Rc::new(self.live_runs(start, array.shape().stride()));
         let used = Rc::new(self.0.write_back().with_records(array, group, &live));

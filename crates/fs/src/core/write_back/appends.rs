@@ -67,8 +67,8 @@ impl<'a> WriteBack<'a> {
         pieces: &[(u32, u32)],
         record: Option<&Rc<FileRecord>>,
     ) -> (Stored, Result<(), FsError>) {
-        // A store without records has only one append of a file in flight, so the commands of one append suffice.
-        let at_once = if self.0.store.keeps_records() { self.0.bounds.appends.max(1) } else { 1 };
+        // If the store has only one append of a file in flight, the commands of one append suffice.
+        let at_once = if self.0.store.appending().is_some() { self.0.bounds.appends.max(1) } else { 1 };
         let mut appends = Appends {
             left: pieces.to_vec(),
             under_way: VecDeque::new(),
@@ -125,7 +125,7 @@ impl<'a> WriteBack<'a> {
             self.give_up(append.lease).await;
             return outcome;
         }
-        self.0.store.pin(&append.lease.runs);
+        self.0.pin(&append.lease.runs);
         appends.stored.runs.extend_from_slice(&append.lease.runs);
         appends.stored.extents.extend(append.extents);
         self.0.store.commit(append.lease);
@@ -161,8 +161,9 @@ impl<'a> WriteBack<'a> {
     ) -> Option<Allocation> {
         let core = &self.0;
         core.cleaner.note_write(core.clock.now_ns());
+        let appending = core.store.appending()?;
         let mut held = take_held(open);
-        let lease = core.store.allocate_behind(last, &mut held, blocks, told).await;
+        let lease = appending.allocate_behind(last, &mut held, blocks, told).await;
         self.give_held_back(open, held);
         lease
     }
@@ -171,7 +172,7 @@ impl<'a> WriteBack<'a> {
         let core = &self.0;
         let mut held = take_held(open);
         let began_ns = core.clock.now_ns();
-        let allocated = core.store.allocate(&mut held, blocks, told).await;
+        let allocated = core.allocate(&mut held, blocks, told).await;
         core.counters.add(|counters| counters.waited_ns += core.clock.now_ns() - began_ns);
         self.give_held_back(open, held);
         let mut lease = allocated?;

@@ -217,13 +217,13 @@ impl<'a> WriteBack<'a> {
         let (stored, outcome) = self.write_appends(inode, open, &work.pieces, record).await;
         if outcome.is_err() {
             // The blocks written so far belong to no file.
-            core.store.unpin(&stored.runs);
+            core.unpin(&stored.runs);
             stored.runs.iter().for_each(|run| core.store.free(*run));
             return outcome;
         }
         // Several files may be written at a time, and their records enter the log one after the other.
         let has_room = core.log.room().await;
-        core.store.unpin(&stored.runs);
+        core.unpin(&stored.runs);
         core.counters.add(|counters| counters.files_written += u64::from(!stored.extents.is_empty()));
         let outcome = has_room.and_then(|()| self.finish(inode, open, work, &stored.extents));
         if outcome.is_err() {
@@ -250,9 +250,12 @@ impl<'a> WriteBack<'a> {
     }
 
     /// Aborts an allocation after a failed write. The device reports how far its zones are written.
-    async fn give_up(self, lease: Allocation) {
+    pub(in crate::core) async fn give_up(self, lease: Allocation) {
         let zones = self.0.data.zones().await.ok();
-        self.0.store.abort(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
+        match self.0.store.zoned().zip(zones) {
+            Some((zoned, zones)) => zoned.abort_in_zones(lease, &zones),
+            None => self.0.store.abort(lease),
+        }
     }
 
     /// Starts the writes of one append: blocks of a file go to `extents`. Stops with [`FsError::Stale`] when no task or
@@ -311,7 +314,9 @@ impl<'a> WriteBack<'a> {
     ) -> Result<(), FsError> {
         let own: Vec<u32> = bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
         sums.extend(&own);
-        bytes.extend(if is_last { self.0.store.records(lease, sums) } else { Vec::new() });
+        if let Some(records) = self.0.store.records().filter(|_| is_last) {
+            bytes.extend(records.record_bytes(lease, sums));
+        }
         let of_lease = lease.runs.iter().find(|run| (run.start..run.end()).contains(&start));
         self.0.checksums.set_within(*of_lease.expect("it is written to a run of the lease"), start, &own).await?;
         match writes.begin(self.write_piece(start, bytes, own)).await {

@@ -94,7 +94,7 @@ impl WriteBack<'_> {
         (size, modified_ns): (u64, i64),
         (is_whole, ranges): (bool, Vec<(u32, u32)>),
     ) -> Result<Option<Rc<FileRecord>>, FsError> {
-        if !self.0.store.keeps_records() {
+        if self.0.store.records().is_none() {
             return Ok(None);
         }
         self.reserve_numbers().await?;
@@ -168,7 +168,7 @@ impl WriteBack<'_> {
     /// of `pieces`.
     pub(in crate::core) async fn told_of_copies(self, pieces: &Pieces) -> Result<Option<RecordContext>, FsError> {
         let core = &self.0;
-        if !core.store.keeps_records() {
+        if core.store.records().is_none() {
             return Ok(Some(RecordContext::default()));
         }
         if self.reserve_numbers().await? {
@@ -260,9 +260,10 @@ impl WriteBack<'_> {
     /// such groups that lack records are moved, and get records in their new place.
     pub(in crate::core) async fn write_records(self) -> Result<(), FsError> {
         let core = &self.0;
+        let Some(records) = core.store.records() else { return Ok(()) };
         let mut failures = 0;
-        while let Some(lease) = core.store.lease_for_records() {
-            let bytes = core.store.records(&lease, &[]);
+        while let Some(lease) = records.allocate_for_records() {
+            let bytes = records.record_bytes(&lease, &[]);
             match core.data.write(lease.runs[0].start, bytes).await {
                 Ok(()) => core.store.commit(lease),
                 Err(fault) => {
@@ -280,7 +281,8 @@ impl WriteBack<'_> {
     /// Moves live blocks that lack records because a write failed.
     pub(in crate::core) async fn move_unrecorded(self) -> Result<(), FsError> {
         let core = &self.0;
-        let unrecorded = core.store.take_unrecorded();
+        let Some(records) = core.store.records() else { return Ok(()) };
+        let unrecorded = records.take_unrecorded();
         let mut outcome = Ok(());
         for run in unrecorded {
             let _pass = core.cleaner.enter().await;

@@ -105,7 +105,7 @@ impl WriteBack<'_> {
         }
         let already = staged.blocks.with_bytes_in(changed.clone());
         let changes = staged.blocks.with_bytes() + u64::from(changed.end - changed.start) - already;
-        if core.store.reserves_places() && is_lent(staged, changes) {
+        if core.store.places().is_some() && is_lent(staged, changes) {
             return Ok(());
         }
         let changes = changes.max(staged.lent);

@@ -101,7 +101,7 @@ impl WriteBack<'_> {
         }
         assert!(end_bytes > committed, "{end_bytes} bytes would be shorter than {committed}");
         let (rest, mut held) = (staged.blocks.split_off(end as u32), Reservation::default());
-        if core.store.reserves_places() {
+        if core.store.places().is_some() {
             if staged.lent > 0 || core.store.reserve(&mut held, rest.with_bytes()).is_err() {
                 staged.blocks.append(rest);
                 return false;

@@ -293,6 +293,12 @@ impl Bands {
         self.bands[(zone - self.first) as usize].live
     }
 
+    /// Returns whether no task writes to band `zone`, and no run in it is pinned.
+    pub fn is_quiet(&self, zone: u32) -> bool {
+        let band = self.band(zone);
+        !band.is_written_to() && band.pins == 0
+    }
+
     /// Returns the number of bands that the drive counts as active.
     fn active(&self) -> u64 {
         let is_partly = |band: &Band| band.written > 0 && band.written < self.band_blocks;

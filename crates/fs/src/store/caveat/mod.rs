@@ -16,10 +16,11 @@ use std::cell::RefCell;
 
 use self::fit::Fit;
 pub use self::free_list::FreeList;
-use super::{Allocation, Local, RecordContext, Reservation, Store, Usage};
+use super::{Allocation, Describe, Places, Reservation, Store, Usage};
 use crate::block_run::BlockRun;
-use crate::device::{Device, ZoneState};
+use crate::device::Device;
 use crate::error::FsError;
+use crate::executor::Local;
 use crate::format::change::Extent;
 
 struct State {
@@ -109,7 +110,7 @@ impl Caveat {
     }
 }
 
-impl Store for Caveat {
+impl Describe for Caveat {
     fn name(&self) -> &'static str {
         "caveat"
     }
@@ -118,32 +119,60 @@ impl Store for Caveat {
         !self.in_pieces
     }
 
-    fn reserve(&self, held: &mut Reservation, blocks: u64) -> Result<(), FsError> {
-        if held.blocks == blocks {
+    fn band_blocks(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn row_blocks(&self, _block: u64) -> u64 {
+        1
+    }
+
+    fn usage(&self) -> Usage {
+        let state = self.state.borrow();
+        let usable = |run: BlockRun| run.blocks.saturating_sub(self.isolation);
+        let unusable = state.free.runs().filter(|run| run.blocks < self.isolation);
+        Usage {
+            blocks: self.data.blocks,
+            live: state.live,
+            free: state.free.runs().map(usable).sum(),
+            dead: 0,
+            unusable: unusable.map(|run| run.blocks).sum(),
+            free_runs: state.free.runs().count() as u64,
+            longest: state.free.longest().saturating_sub(self.isolation),
+            allocated: state.allocated,
+            records: (0, 0),
+            freed: state.freed,
+        }
+    }
+}
+
+impl Store for Caveat {
+    fn reserve(&self, reservation: &mut Reservation, blocks: u64) -> Result<(), FsError> {
+        if reservation.blocks == blocks {
             return Ok(());
         }
         // The present reservation is released first: its blocks may be part of the new one.
-        self.give_back(&held.runs);
+        self.give_back(&reservation.runs);
         let taken = if blocks == 0 { Some(Vec::new()) } else { self.take_all(blocks) };
         match taken {
             Some(runs) => {
-                *held = Reservation { blocks, runs };
+                *reservation = Reservation { blocks, runs };
                 Ok(())
             }
             None => {
                 let mut state = self.state.borrow_mut();
-                held.runs.iter().for_each(|run| state.free.remove(*run));
+                reservation.runs.iter().for_each(|run| state.free.remove(*run));
                 Err(FsError::NoSpace)
             }
         }
     }
 
-    fn unreserve(&self, held: &mut Reservation) {
-        self.give_back(&held.runs);
-        *held = Reservation::default();
+    fn unreserve(&self, reservation: &mut Reservation) {
+        self.give_back(&reservation.runs);
+        *reservation = Reservation::default();
     }
 
-    fn keep(&self, held: &mut Reservation, blocks: u64, runs: &[BlockRun]) -> bool {
+    fn keep(&self, reservation: &mut Reservation, runs: &[BlockRun]) -> bool {
         let mut kept: Vec<BlockRun> = Vec::new();
         for run in runs {
             match kept.last_mut().filter(|last| last.end() == run.start) {
@@ -160,45 +189,32 @@ impl Store for Caveat {
             }
             state.free.remove(*run);
         }
-        *held = Reservation { blocks, runs: kept };
+        *reservation = Reservation { blocks: runs.iter().map(|run| run.blocks).sum(), runs: kept };
         true
     }
 
-    fn reserves_places(&self) -> bool {
-        true
-    }
-
-    fn places(&self, held: &Reservation) -> Vec<BlockRun> {
-        held.runs.iter().map(|run| BlockRun { start: run.start, blocks: run.blocks - self.isolation }).collect()
-    }
-
-    fn allocate<'a>(
-        &'a self,
-        held: &'a mut Reservation,
-        blocks: u64,
-        _told: &'a RecordContext,
-    ) -> Local<'a, Result<Allocation, FsError>> {
+    fn allocate<'a>(&'a self, reservation: &'a mut Reservation, blocks: u64) -> Local<'a, Result<Allocation, FsError>> {
         Box::pin(async move {
-            self.reserve(held, blocks)?;
-            let held = std::mem::take(held);
+            self.reserve(reservation, blocks)?;
+            let reserved = std::mem::take(reservation);
             let split = |run: &BlockRun| BlockRun { start: run.start, blocks: run.blocks - self.isolation };
-            let runs: Vec<BlockRun> = held.runs.iter().map(split).collect();
+            let runs: Vec<BlockRun> = reserved.runs.iter().map(split).collect();
             let footer = |run: &BlockRun| BlockRun { start: run.end() - self.isolation, blocks: self.isolation };
-            let kept = held.runs.iter().map(footer).filter(|footer| footer.blocks > 0).collect();
+            let kept = reserved.runs.iter().map(footer).filter(|footer| footer.blocks > 0).collect();
             self.state.borrow_mut().allocated += blocks;
             Ok(Allocation { runs, kept, record_blocks: 0, counted: (0, 0) })
         })
     }
 
-    fn commit(&self, lease: Allocation) {
-        self.give_back(&lease.kept);
-        self.state.borrow_mut().live += lease.blocks();
+    fn commit(&self, allocation: Allocation) {
+        self.give_back(&allocation.kept);
+        self.state.borrow_mut().live += allocation.blocks();
     }
 
-    fn abort(&self, lease: Allocation, _zones: Option<&[ZoneState]>) {
-        self.give_back(&lease.kept);
-        self.give_back(&lease.runs);
-        self.state.borrow_mut().allocated -= lease.blocks();
+    fn abort(&self, allocation: Allocation) {
+        self.give_back(&allocation.kept);
+        self.give_back(&allocation.runs);
+        self.state.borrow_mut().allocated -= allocation.blocks();
     }
 
     fn claim(&self, extent: &Extent) -> Result<(), FsError> {
@@ -220,21 +236,13 @@ impl Store for Caveat {
         state.freed += run.blocks;
     }
 
-    fn usage(&self) -> Usage {
-        let state = self.state.borrow();
-        let usable = |run: BlockRun| run.blocks.saturating_sub(self.isolation);
-        let unusable = state.free.runs().filter(|run| run.blocks < self.isolation);
-        Usage {
-            blocks: self.data.blocks,
-            live: state.live,
-            free: state.free.runs().map(usable).sum(),
-            dead: 0,
-            unusable: unusable.map(|run| run.blocks).sum(),
-            free_runs: state.free.runs().count() as u64,
-            longest: state.free.longest().saturating_sub(self.isolation),
-            allocated: state.allocated,
-            records: (0, 0),
-            freed: state.freed,
-        }
+    fn places(&self) -> Option<&dyn Places> {
+        Some(self)
+    }
+}
+
+impl Places for Caveat {
+    fn places_of(&self, reservation: &Reservation) -> Vec<BlockRun> {
+        reservation.runs.iter().map(|run| BlockRun { start: run.start, blocks: run.blocks - self.isolation }).collect()
     }
 }

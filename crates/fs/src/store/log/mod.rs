@@ -17,7 +17,7 @@
 //!    blocks are cleaned away.
 //! 2. Writers leave as many groups unopened as are kept back; the cleaner may open those. A group that the cleaner has
 //!    opened is reserved for the cleaner until the zone being emptied is empty.
-//! 3. The change record of a newly opened group is in [`Store::drain_changes`] before any block of the group is allocated.
+//! 3. The change record of a newly opened group is in [`StripeGroups::drain_changes`] before any block of the group is allocated.
 //! 4. A writer appends behind its own appends in flight only while no other task waits for a group.
 //! 5. The number of open groups never exceeds the option `open_groups` of [`LogStore::new`] or the limit of a drive.
 
@@ -33,12 +33,15 @@ use self::records::{GroupRecords, Plan, blocks_for_copies};
 use super::account::Account;
 use super::bands::{Bands, Policy, policy};
 use super::waiting::Waiting;
-use super::{Allocation, FilesBudget, Local, RecordContext, Reservation, Store, Usage, Victim};
+use super::{
+    Allocation, Appending, Cleaning, Describe, FilesBudget, RecordContext, Records, Reservation, Store, StripeGroups,
+    Usage, Victim, WholeFiles, Zoned,
+};
 use crate::array::Array;
 use crate::block_run::BlockRun;
 use crate::device::ZoneState;
 use crate::error::FsError;
-use crate::executor::Mutex;
+use crate::executor::{Local, Mutex};
 use crate::format::change::{Change, Extent, GroupLayout};
 
 /// Default number of groups kept back for the cleaner.
@@ -276,10 +279,10 @@ impl LogStore {
     }
 
     /// Allocates `blocks`, or the first part of them, and opens a group if necessary.
-    async fn give(&self, who: Who, blocks: u64, told: &RecordContext) -> Option<Allocation> {
+    async fn give(&self, who: Who, blocks: u64, context: &RecordContext) -> Option<Allocation> {
         loop {
             match self.next_step(who, blocks) {
-                Step::Take(number) => return Some(self.take(number, who, blocks, told)),
+                Step::Take(number) => return Some(self.take(number, who, blocks, context)),
                 Step::Open(_) => {
                     // One task at a time opens a group: another may have opened one meanwhile, and no further one may
                     // be allowed.
@@ -309,46 +312,46 @@ impl LogStore {
     }
 
     /// Allocates up to `blocks` of group `number`, and blocks for the records behind them.
-    fn take(&self, number: u32, who: Who, blocks: u64, told: &RecordContext) -> Allocation {
+    fn take(&self, number: u32, who: Who, blocks: u64, context: &RecordContext) -> Allocation {
         let (mut bands, mut records) = (self.bands.borrow_mut(), self.records.borrow_mut());
         let (room, row) = (bands.band(number).room(), bands.band(number).row);
         let records = records.entry(number).or_default();
         let want = if who == Who::File { blocks.min(self.append_blocks) } else { blocks };
-        let plan = records.plan((room, row), want, told);
+        let plan = records.plan((room, row), want, context);
         let plan = plan.unwrap_or_else(|| panic!("{room} blocks in rows of {row} are too few for an append"));
         let run = bands.take_from(number, (plan.blocks, plan.total), who == Who::Cleaner);
-        let lease = self.lease(run, (plan, row), told, records);
+        let allocation = self.begin_append(run, (plan, row), context, records);
         drop(bands);
         if who == Who::File && self.shortage() > 0 {
             self.waiting.ask();
         }
-        lease
+        allocation
     }
 
     /// Like [`LogStore::take`], but for the present writer of the group, after its appends in flight; `None` if too
     /// little space is left.
-    fn take_behind(&self, number: u32, blocks: u64, told: &RecordContext) -> Option<Allocation> {
+    fn take_behind(&self, number: u32, blocks: u64, context: &RecordContext) -> Option<Allocation> {
         let (mut bands, mut records) = (self.bands.borrow_mut(), self.records.borrow_mut());
         let (room, row) = (bands.band(number).room_behind(), bands.band(number).row);
         let records = records.get_mut(&number).filter(|_| room >= 2 * row)?;
-        let plan = records.plan((room, row), blocks.min(self.append_blocks), told)?;
+        let plan = records.plan((room, row), blocks.min(self.append_blocks), context)?;
         let run = bands.take_behind(number, (plan.blocks, plan.total));
-        Some(self.lease(run, (plan, row), told, records))
+        Some(self.begin_append(run, (plan, row), context, records))
     }
 
     /// Returns the allocation for an append to `run`, which counts as in flight from now on.
-    fn lease(
+    fn begin_append(
         &self,
         run: BlockRun,
         (plan, row): (Plan, u64),
-        told: &RecordContext,
+        context: &RecordContext,
         records: &mut GroupRecords,
     ) -> Allocation {
         self.account.allocate(plan.blocks);
         let counted = (plan.units(), plan.total - plan.blocks.next_multiple_of(row));
         self.account.record(counted);
         let record_blocks = plan.record_blocks;
-        records.begin(plan, told);
+        records.begin(plan, context);
         Allocation { runs: vec![run], kept: Vec::new(), record_blocks, counted }
     }
 
@@ -360,8 +363,17 @@ impl LogStore {
     }
 
     /// Returns the group of an allocation.
-    fn group_of(&self, lease: &Allocation) -> u32 {
-        (lease.runs[0].start / self.array.shape().stride()) as u32
+    fn group_of(&self, allocation: &Allocation) -> u32 {
+        (allocation.runs[0].start / self.array.shape().stride()) as u32
+    }
+
+    /// Aborts an allocation; `states` are the states of all groups, if known.
+    fn abort_append(&self, allocation: &Allocation, states: Option<&[ZoneState]>) {
+        self.bands.borrow_mut().abort(&allocation.runs, states);
+        self.account.abort(allocation);
+        let of_group = self.records.borrow_mut().remove(&self.group_of(allocation));
+        self.unrecorded.borrow_mut().extend(of_group.map(GroupRecords::give_up).unwrap_or_default());
+        self.refresh();
     }
 }
 
@@ -377,7 +389,7 @@ fn size_of(array: &Array, layout: &GroupLayout) -> (u64, u64) {
     (width * array.shape().rows(), width)
 }
 
-impl Store for LogStore {
+impl Describe for LogStore {
     fn name(&self) -> &'static str {
         "log"
     }
@@ -395,121 +407,40 @@ impl Store for LogStore {
         bands.band((block / self.array.shape().stride()) as u32).row.max(1)
     }
 
-    fn drain_changes(&self) -> Vec<Change> {
-        std::mem::take(&mut *self.changes.borrow_mut())
-    }
-
-    fn reserve(&self, held: &mut Reservation, blocks: u64) -> Result<(), FsError> {
+    fn usage(&self) -> Usage {
         self.keep_up();
         let bands = self.bands.borrow();
-        self.account.reserve(held, blocks, bands.live_in_all(), self.room.get().saturating_sub(bands.stuck()))
+        let usage = self.account.usage(bands.live_in_all(), self.room.get().saturating_sub(bands.stuck()));
+        Usage { dead: bands.dead(), free_runs: self.array.free_groups().len() as u64, ..usage }
+    }
+}
+
+impl Store for LogStore {
+    fn reserve(&self, reservation: &mut Reservation, blocks: u64) -> Result<(), FsError> {
+        self.keep_up();
+        let bands = self.bands.borrow();
+        self.account.reserve(reservation, blocks, bands.live_in_all(), self.room.get().saturating_sub(bands.stuck()))
     }
 
-    fn unreserve(&self, held: &mut Reservation) {
-        self.account.unreserve(held, held.blocks);
+    fn unreserve(&self, reservation: &mut Reservation) {
+        self.account.unreserve(reservation, reservation.blocks);
     }
 
-    fn keep(&self, held: &mut Reservation, blocks: u64, _runs: &[BlockRun]) -> bool {
-        self.account.keep(held, blocks);
+    fn keep(&self, reservation: &mut Reservation, runs: &[BlockRun]) -> bool {
+        self.account.keep(reservation, runs.iter().map(|run| run.blocks).sum());
         true
     }
 
-    fn keeps_records(&self) -> bool {
-        true
+    fn allocate<'a>(&'a self, reservation: &'a mut Reservation, blocks: u64) -> Local<'a, Result<Allocation, FsError>> {
+        Box::pin(async move { self.allocate_with_records(reservation, blocks, &RecordContext::default()).await })
     }
 
-    fn allocate<'a>(
-        &'a self,
-        held: &'a mut Reservation,
-        blocks: u64,
-        told: &'a RecordContext,
-    ) -> Local<'a, Result<Allocation, FsError>> {
-        Box::pin(async move {
-            self.reserve(held, blocks.max(held.blocks))?;
-            let has_leases = || self.bands.borrow().has_leases();
-            let has_writers = || self.bands.borrow().has_writers();
-            let give = async || self.give(Who::File, blocks, told).await;
-            let lease = self.waiting.until(give, has_writers, has_leases).await?;
-            self.account.unreserve(held, lease.runs[0].blocks);
-            Ok(lease)
-        })
-    }
-
-    fn allocate_behind<'a>(
-        &'a self,
-        lease: &'a Allocation,
-        held: &'a mut Reservation,
-        blocks: u64,
-        told: &'a RecordContext,
-    ) -> Local<'a, Option<Allocation>> {
-        Box::pin(async move {
-            self.reserve(held, blocks.max(held.blocks)).ok()?;
-            let number = self.group_of(lease);
-            if self.is_pressed(number) {
-                return None;
-            }
-            let next = match self.take_behind(number, blocks, told) {
-                Some(next) => next,
-                // The group has no space left.
-                None => self.give(Who::File, blocks, told).await?,
-            };
-            self.account.unreserve(held, next.runs[0].blocks);
-            Some(next)
-        })
-    }
-
-    fn allocate_for_cleaner<'a>(&'a self, blocks: u64, told: &'a RecordContext) -> Local<'a, Option<Allocation>> {
-        Box::pin(async move {
-            loop {
-                let room = self.waiting.has_room.next();
-                if let Some(lease) = self.give(Who::Cleaner, blocks, told).await {
-                    return Some(lease);
-                }
-                if !self.bands.borrow().has_writers() {
-                    return None;
-                }
-                self.cleaner_waits.set(true);
-                room.await;
-                self.cleaner_waits.set(false);
-            }
-        })
-    }
-
-    fn records(&self, lease: &Allocation, sums: &[u32]) -> Vec<u8> {
-        let (group, shape) = (self.group_of(lease), self.array.shape());
-        let place = lease.runs[0].start % shape.stride();
-        let Some(layout) = self.array.layout(group) else { return Vec::new() };
-        let mut records = self.records.borrow_mut();
-        let records = records.get_mut(&group).expect("records are planned when a lease is taken");
-        records.bytes(place, sums, (self.array.file_system().as_u128(), layout.sequence))
-    }
-
-    fn lease_for_records(&self) -> Option<Allocation> {
-        let (mut bands, mut records) = (self.bands.borrow_mut(), self.records.borrow_mut());
-        let none = GroupRecords::default();
-        let plan = |(number, band): (u32, &super::bands::Band)| {
-            let plan = records.get(&number).unwrap_or(&none).plan_alone((band.room(), band.row));
-            Some((number, plan.filter(|plan| band.room() > 0 && plan.total > 0)?))
-        };
-        let (number, plan) = bands.all().find_map(plan)?;
-        let run = bands.take_from(number, (0, plan.total), false);
-        let counted = (plan.units(), plan.total);
-        self.account.record(counted);
-        let lease = Allocation { runs: vec![run], kept: Vec::new(), record_blocks: plan.record_blocks, counted };
-        records.entry(number).or_default().begin(plan, &RecordContext::default());
-        Some(lease)
-    }
-
-    fn take_unrecorded(&self) -> Vec<BlockRun> {
-        std::mem::take(&mut *self.unrecorded.borrow_mut())
-    }
-
-    fn commit(&self, lease: Allocation) {
-        self.bands.borrow_mut().commit(&lease.runs);
-        let group = self.group_of(&lease);
+    fn commit(&self, allocation: Allocation) {
+        self.bands.borrow_mut().commit(&allocation.runs);
+        let group = self.group_of(&allocation);
         let mut records = self.records.borrow_mut();
         let is_over = records.get_mut(&group).is_some_and(|of_group| {
-            of_group.commit(lease.runs[0]);
+            of_group.commit(allocation.runs[0]);
             !of_group.is_under_way() && !of_group.is_waiting() && self.bands.borrow().band(group).room() == 0
         });
         if is_over {
@@ -519,46 +450,13 @@ impl Store for LogStore {
         self.waiting.has_room.give();
     }
 
-    fn pin(&self, runs: &[BlockRun]) {
-        self.bands.borrow_mut().pin(runs);
-    }
-
-    fn unpin(&self, runs: &[BlockRun]) {
-        self.bands.borrow_mut().unpin(runs);
-        self.waiting.has_room.give();
-    }
-
-    fn abort(&self, lease: Allocation, zones: Option<&[ZoneState]>) {
-        self.bands.borrow_mut().abort(&lease.runs, zones);
-        self.account.abort(&lease);
-        let of_group = self.records.borrow_mut().remove(&self.group_of(&lease));
-        self.unrecorded.borrow_mut().extend(of_group.map(GroupRecords::give_up).unwrap_or_default());
-        self.refresh();
-    }
-
-    fn refresh(&self) {
-        let mut bands = self.bands.borrow_mut();
-        // A drive that failed or is being removed makes its groups read-only.
-        for (number, _, state) in self.array.groups() {
-            bands.seal_if_full(number, &state);
-            // A task that is writing to the group aborts its append when that write fails.
-            if bands.band(number).room() == 0 && !bands.band(number).is_written_to() {
-                let of_group = self.records.borrow_mut().remove(&number);
-                self.unrecorded.borrow_mut().extend(of_group.map(GroupRecords::give_up).unwrap_or_default());
-            }
-        }
-        drop(bands);
-        self.measure();
-        self.waiting.has_room.give();
+    fn abort(&self, allocation: Allocation) {
+        self.abort_append(&allocation, None);
     }
 
     fn claim(&self, extent: &Extent) -> Result<(), FsError> {
         let run = BlockRun { start: extent.start, blocks: u64::from(extent.blocks) };
         self.bands.borrow_mut().claim(run).map_err(|reason| FsError::format("the array", reason))
-    }
-
-    fn claimed(&self) {
-        self.bands.borrow_mut().claimed();
     }
 
     fn free(&self, run: BlockRun) {
@@ -568,14 +466,52 @@ impl Store for LogStore {
         self.waiting.has_room.give();
     }
 
-    fn usage(&self) -> Usage {
-        self.keep_up();
-        let bands = self.bands.borrow();
-        let usage = self.account.usage(bands.live_in_all(), self.room.get().saturating_sub(bands.stuck()));
-        Usage { dead: bands.dead(), free_runs: self.array.free_groups().len() as u64, ..usage }
+    fn zoned(&self) -> Option<&dyn Zoned> {
+        Some(self)
     }
 
-    fn victim(&self, _now_ns: u64) -> Option<Victim> {
+    fn cleaning(&self) -> Option<&dyn Cleaning> {
+        Some(self)
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(self)
+    }
+
+    fn appending(&self) -> Option<&dyn Appending> {
+        Some(self)
+    }
+
+    fn stripe_groups(&self) -> Option<&dyn StripeGroups> {
+        Some(self)
+    }
+}
+
+impl Zoned for LogStore {
+    fn zones(&self) -> Vec<(u64, u64)> {
+        let bands = self.bands.borrow();
+        bands.all().filter(|(_, band)| band.capacity > 0).map(|(_, band)| (band.written, band.live)).collect()
+    }
+
+    fn live_in(&self, zone: u32) -> u64 {
+        self.bands.borrow().live_in(zone)
+    }
+
+    fn is_quiet(&self, zone: u32) -> bool {
+        self.bands.borrow().is_quiet(zone)
+    }
+
+    fn abort_in_zones(&self, allocation: Allocation, states: &[ZoneState]) {
+        self.abort_append(&allocation, Some(states));
+    }
+}
+
+impl Cleaning for LogStore {
+    fn claimed(&self) {
+        self.bands.borrow_mut().claimed();
+    }
+
+    fn victim(&self) -> Option<Victim> {
         self.keep_up();
         let mut bands = self.bands.borrow_mut();
         // A group that still takes writes has little to clean, and comes last.
@@ -592,27 +528,12 @@ impl Store for LogStore {
         Some(bands.lease_victim(zone))
     }
 
-    fn budget_for_files(&self, victim: &Victim) -> Option<FilesBudget> {
-        if !self.policy.moves_files() || self.waiting.is_anybody() {
-            return None;
-        }
-        // Emptying the zone must still gain space: the pieces in other zones leave dead blocks there until those are emptied.
-        let gaining = victim.run.blocks - victim.run.blocks / GAINED_SHARE;
-        if self.shortage() > 0 {
-            return Some(FilesBudget { blocks: gaining, pieces: PIECES_IN_HASTE });
-        }
-        let free = self.array.free_groups_up_to(usize::MAX);
-        let spare: u64 = free.iter().skip(self.kept_back as usize + 1).map(|width| *width as u64).sum();
-        let ample = spare * self.array.shape().rows() / AMPLE_SHARE;
-        Some(FilesBudget { blocks: gaining.max(ample), pieces: usize::MAX })
+    fn whole_files(&self) -> Option<&dyn WholeFiles> {
+        if self.policy.moves_files() { Some(self) } else { None }
     }
 
-    fn put_off(&self, zone: u32) {
-        self.bands.borrow_mut().put_off(zone);
-    }
-
-    fn put_off_none(&self) {
-        self.bands.borrow_mut().put_off_none();
+    fn allocate_for_cleaner(&self, blocks: u64) -> Local<'_, Option<Allocation>> {
+        Box::pin(async move { self.allocate_for_cleaner_with_records(blocks, &RecordContext::default()).await })
     }
 
     fn emptied(&self, zone: u32, was_reset: bool) {
@@ -631,12 +552,30 @@ impl Store for LogStore {
         self.waiting.has_room.give();
     }
 
-    fn wants_cleaning(&self, is_idle: bool) -> bool {
-        if self.waiting.is_anybody() || self.shortage() > 0 {
+    fn put_off(&self, zone: u32) {
+        self.bands.borrow_mut().put_off(zone);
+    }
+
+    fn put_off_none(&self) {
+        self.bands.borrow_mut().put_off_none();
+    }
+
+    fn pin(&self, runs: &[BlockRun]) {
+        self.bands.borrow_mut().pin(runs);
+    }
+
+    fn unpin(&self, runs: &[BlockRun]) {
+        self.bands.borrow_mut().unpin(runs);
+        self.waiting.has_room.give();
+    }
+
+    fn wants_cleaning(&self) -> bool {
+        self.waiting.is_anybody() || self.shortage() > 0
+    }
+
+    fn wants_cleaning_when_idle(&self) -> bool {
+        if self.wants_cleaning() {
             return true;
-        }
-        if !is_idle {
-            return false;
         }
         let (shape, bands) = (self.array.shape(), self.bands.borrow());
         let columns = u64::from(shape.width) + u64::from(shape.parity);
@@ -668,23 +607,141 @@ impl Store for LogStore {
     fn cleaning_failed(&self) {
         self.waiting.cleaning_failed();
     }
+}
 
-    fn live_in(&self, zone: u32) -> u64 {
-        self.bands.borrow().live_in(zone)
+impl WholeFiles for LogStore {
+    fn budget(&self, victim: &Victim) -> Option<FilesBudget> {
+        if self.waiting.is_anybody() {
+            return None;
+        }
+        // Emptying the zone must still gain space: the pieces in other zones leave dead blocks there until those are emptied.
+        let gaining = victim.run.blocks - victim.run.blocks / GAINED_SHARE;
+        if self.shortage() > 0 {
+            return Some(FilesBudget { blocks: gaining, pieces: PIECES_IN_HASTE });
+        }
+        let free = self.array.free_groups_up_to(usize::MAX);
+        let spare: u64 = free.iter().skip(self.kept_back as usize + 1).map(|width| *width as u64).sum();
+        let ample = spare * self.array.shape().rows() / AMPLE_SHARE;
+        Some(FilesBudget { blocks: gaining.max(ample), pieces: usize::MAX })
+    }
+}
+
+impl Records for LogStore {
+    fn allocate_with_records<'a>(
+        &'a self,
+        reservation: &'a mut Reservation,
+        blocks: u64,
+        context: &'a RecordContext,
+    ) -> Local<'a, Result<Allocation, FsError>> {
+        Box::pin(async move {
+            self.reserve(reservation, blocks.max(reservation.blocks))?;
+            let has_leases = || self.bands.borrow().has_leases();
+            let has_writers = || self.bands.borrow().has_writers();
+            let give = async || self.give(Who::File, blocks, context).await;
+            let allocation = self.waiting.until(give, has_writers, has_leases).await?;
+            self.account.unreserve(reservation, allocation.runs[0].blocks);
+            Ok(allocation)
+        })
     }
 
-    fn is_quiet(&self, zone: u32) -> bool {
-        let bands = self.bands.borrow();
-        let band = bands.band(zone);
-        !band.is_written_to() && band.pins == 0
+    fn allocate_for_cleaner_with_records<'a>(
+        &'a self,
+        blocks: u64,
+        context: &'a RecordContext,
+    ) -> Local<'a, Option<Allocation>> {
+        Box::pin(async move {
+            loop {
+                let room = self.waiting.has_room.next();
+                if let Some(allocation) = self.give(Who::Cleaner, blocks, context).await {
+                    return Some(allocation);
+                }
+                if !self.bands.borrow().has_writers() {
+                    return None;
+                }
+                self.cleaner_waits.set(true);
+                room.await;
+                self.cleaner_waits.set(false);
+            }
+        })
     }
 
-    fn zones(&self) -> Vec<(u64, u64)> {
-        let bands = self.bands.borrow();
-        bands.all().filter(|(_, band)| band.capacity > 0).map(|(_, band)| (band.written, band.live)).collect()
+    fn allocate_for_records(&self) -> Option<Allocation> {
+        let (mut bands, mut records) = (self.bands.borrow_mut(), self.records.borrow_mut());
+        let none = GroupRecords::default();
+        let plan = |(number, band): (u32, &super::bands::Band)| {
+            let plan = records.get(&number).unwrap_or(&none).plan_alone((band.room(), band.row));
+            Some((number, plan.filter(|plan| band.room() > 0 && plan.total > 0)?))
+        };
+        let (number, plan) = bands.all().find_map(plan)?;
+        let run = bands.take_from(number, (0, plan.total), false);
+        let counted = (plan.units(), plan.total);
+        self.account.record(counted);
+        let allocation = Allocation { runs: vec![run], kept: Vec::new(), record_blocks: plan.record_blocks, counted };
+        records.entry(number).or_default().begin(plan, &RecordContext::default());
+        Some(allocation)
     }
 
-    fn zones_unopened(&self) -> u64 {
+    fn record_bytes(&self, allocation: &Allocation, sums: &[u32]) -> Vec<u8> {
+        let (group, shape) = (self.group_of(allocation), self.array.shape());
+        let place = allocation.runs[0].start % shape.stride();
+        let Some(layout) = self.array.layout(group) else { return Vec::new() };
+        let mut records = self.records.borrow_mut();
+        let records = records.get_mut(&group).expect("records are planned when blocks are allocated");
+        records.bytes(place, sums, (self.array.file_system().as_u128(), layout.sequence))
+    }
+
+    fn take_unrecorded(&self) -> Vec<BlockRun> {
+        std::mem::take(&mut *self.unrecorded.borrow_mut())
+    }
+}
+
+impl Appending for LogStore {
+    fn allocate_behind<'a>(
+        &'a self,
+        previous: &'a Allocation,
+        reservation: &'a mut Reservation,
+        blocks: u64,
+        context: &'a RecordContext,
+    ) -> Local<'a, Option<Allocation>> {
+        Box::pin(async move {
+            self.reserve(reservation, blocks.max(reservation.blocks)).ok()?;
+            let number = self.group_of(previous);
+            if self.is_pressed(number) {
+                return None;
+            }
+            let next = match self.take_behind(number, blocks, context) {
+                Some(next) => next,
+                // The group has no space left.
+                None => self.give(Who::File, blocks, context).await?,
+            };
+            self.account.unreserve(reservation, next.runs[0].blocks);
+            Some(next)
+        })
+    }
+}
+
+impl StripeGroups for LogStore {
+    fn drain_changes(&self) -> Vec<Change> {
+        std::mem::take(&mut *self.changes.borrow_mut())
+    }
+
+    fn refresh(&self) {
+        let mut bands = self.bands.borrow_mut();
+        // A drive that failed or is being removed makes its groups read-only.
+        for (number, _, state) in self.array.groups() {
+            bands.seal_if_full(number, &state);
+            // A task that is writing to the group aborts its append when that write fails.
+            if bands.band(number).room() == 0 && !bands.band(number).is_written_to() {
+                let of_group = self.records.borrow_mut().remove(&number);
+                self.unrecorded.borrow_mut().extend(of_group.map(GroupRecords::give_up).unwrap_or_default());
+            }
+        }
+        drop(bands);
+        self.measure();
+        self.waiting.has_room.give();
+    }
+
+    fn unopened(&self) -> u64 {
         self.array.free_groups().len() as u64
     }
 }

@@ -2,11 +2,11 @@
 //! [`crate::format::record`].
 //!
 //! The records of an append wait in memory until one of four events. A unit of the group is full, a row has a block
-//! that would otherwise be padding, the group ends, or [`super::Store::lease_for_records`] is called (every few
+//! that would otherwise be padding, the group ends, or [`super::Records::allocate_for_records`] is called (every few
 //! seconds, and at unmount). The unit follows the data of an append, and one command writes both.
 //!
 //! ```text
-//!   waiting ─► in the unit of a later append of the group     told
+//!   waiting ─► in the unit of a later append of the group     recorded
 //!          └─► the group takes no more                        unrecorded: the data are moved, with records of their own
 //! ```
 //!
@@ -79,23 +79,23 @@ impl GroupRecords {
 
     /// Returns the layout of an append of up to `want` blocks to a group with `room` blocks left, in rows of `row`
     /// blocks. Returns `None` if too little space is left.
-    pub(super) fn plan(&self, (room, row): (u64, u64), want: u64, told: &RecordContext) -> Option<Plan> {
-        let directories = self.unknown(told).map(DirectoryRecord::bytes).sum();
-        let with = (directories > 0).then(|| self.plan_with((room, row), want, (&told.pieces, directories)));
+    pub(super) fn plan(&self, (room, row): (u64, u64), want: u64, context: &RecordContext) -> Option<Plan> {
+        let directories = self.unknown(context).map(DirectoryRecord::bytes).sum();
+        let with = (directories > 0).then(|| self.plan_with((room, row), want, (&context.pieces, directories)));
         // If the directories do not fit into a unit, the files are recorded without them.
-        with.flatten().or_else(|| self.plan_with((room, row), want, (&told.pieces, 0)))
+        with.flatten().or_else(|| self.plan_with((room, row), want, (&context.pieces, 0)))
     }
 
-    /// Returns the directories of `told` for which the group has no record, or an outdated one.
-    fn unknown<'a>(&'a self, told: &'a RecordContext) -> impl Iterator<Item = &'a DirectoryRecord> {
+    /// Returns the directories of `context` for which the group has no record, or an outdated one.
+    fn unknown<'a>(&'a self, context: &'a RecordContext) -> impl Iterator<Item = &'a DirectoryRecord> {
         let is_known = |it: &DirectoryRecord| self.directories.get(&it.inode).is_some_and(|had| had.says_the_same(it));
-        told.directories.iter().filter(move |directory| !is_known(directory))
+        context.directories.iter().filter(move |directory| !is_known(directory))
     }
 
-    fn plan_with(&self, (room, row): (u64, u64), want: u64, told: (&[Piece], usize)) -> Option<Plan> {
+    fn plan_with(&self, (room, row): (u64, u64), want: u64, recorded: (&[Piece], usize)) -> Option<Plan> {
         let mut want = want.min(room);
         while want > 0 {
-            let (blocks, seals_before, bytes) = self.choose(want, row, told);
+            let (blocks, seals_before, bytes) = self.choose(want, row, recorded);
             if blocks == 0 {
                 return None;
             }
@@ -109,7 +109,7 @@ impl GroupRecords {
             seals_after |= bytes > 0 && room < taken(false) + least;
             let total = taken(seals_after);
             if total <= room {
-                return Some(plan_of(blocks, (room, row), total, (seals_before, seals_after), told.1 > 0));
+                return Some(plan_of(blocks, (room, row), total, (seals_before, seals_after), recorded.1 > 0));
             }
             want = blocks - 1;
         }
@@ -139,38 +139,38 @@ impl GroupRecords {
     }
 
     /// Marks the append of `plan` as in flight, after earlier ones. No other task writes to the group.
-    pub(super) fn begin(&mut self, plan: Plan, told: &RecordContext) {
-        let directories = if plan.has_directories { self.unknown(told).cloned().collect() } else { Vec::new() };
-        let told = RecordContext { pieces: first_of(&told.pieces, plan.blocks), directories };
-        self.planned.push_back((plan, told));
+    pub(super) fn begin(&mut self, plan: Plan, context: &RecordContext) {
+        let directories = if plan.has_directories { self.unknown(context).cloned().collect() } else { Vec::new() };
+        let context = RecordContext { pieces: first_of(&context.pieces, plan.blocks), directories };
+        self.planned.push_back((plan, context));
     }
 
     /// Returns the bytes behind the data of the append that was planned last. The data begin at block `place` of the group.
     pub(super) fn bytes(&mut self, place: u64, sums: &[u32], (file_system, sequence): (u128, u64)) -> Vec<u8> {
-        let Some((plan, told)) = self.planned.back() else { return Vec::new() };
+        let Some((plan, context)) = self.planned.back() else { return Vec::new() };
         let (mut bytes, behind) = (Vec::new(), place + plan.blocks);
         if plan.seals_before {
             bytes.extend(self.filling.seal(file_system, sequence, behind as u32));
         }
-        told.directories.iter().for_each(|directory| self.filling.add_directory(directory));
-        self.filling.add(&told.pieces, place as u32, sums);
+        context.directories.iter().for_each(|directory| self.filling.add_directory(directory));
+        self.filling.add(&context.pieces, place as u32, sums);
         if plan.seals_after {
             bytes.extend(self.filling.seal(file_system, sequence, (behind + u64::from(plan.seals_before)) as u32));
         }
         bytes.resize(plan.record_blocks as usize * crate::device::BLOCK_BYTES, 0);
-        let known = told.directories.iter().map(|directory| (directory.inode, directory.clone()));
+        let known = context.directories.iter().map(|directory| (directory.inode, directory.clone()));
         self.directories.extend(known);
         bytes
     }
 
     /// Completes the oldest append in flight, which wrote `run`.
     pub(super) fn commit(&mut self, run: BlockRun) {
-        let Some((plan, told)) = self.planned.pop_front() else { return };
+        let Some((plan, context)) = self.planned.pop_front() else { return };
         assert_eq!(plan.blocks, run.blocks, "appends are over in order: invariant 2");
         if plan.seals_before {
             self.waiting.clear();
         }
-        self.waiting.extend(Some(run).filter(|run| run.blocks > 0 && !told.pieces.is_empty()));
+        self.waiting.extend(Some(run).filter(|run| run.blocks > 0 && !context.pieces.is_empty()));
         if plan.seals_after {
             self.waiting.clear();
         }
@@ -309,10 +309,10 @@ mod tests {
                 .collect();
             let directories = (0..below(4)).map(|_| directory(below(9) as u32)).collect();
             let want = pieces.iter().map(|piece| u64::from(piece.blocks)).sum();
-            let told = RecordContext { pieces, directories };
+            let context = RecordContext { pieces, directories };
             let plan = match below(5) {
                 0 => records.plan_alone((room, row)).filter(|plan| plan.total > 0),
-                _ => Some(records.plan((room, row), want, &told).expect("there is room for a block")),
+                _ => Some(records.plan((room, row), want, &context).expect("there is room for a block")),
             };
             let Some(plan) = plan else { continue };
             assert!(plan.blocks <= want && plan.total <= room && plan.total.is_multiple_of(row));
@@ -320,7 +320,7 @@ mod tests {
             let (run, plan_total) = (BlockRun { start: written, blocks: plan.blocks }, plan.total);
             let expected = plan.record_blocks;
             assert!(plan.blocks + expected <= plan.total);
-            records.begin(plan, &told);
+            records.begin(plan, &context);
             let bytes = records.bytes(written, &sums, (5, 6));
             assert_eq!(bytes.len() as u64, expected * BLOCK_BYTES as u64);
             read(&bytes, written + run.blocks);
@@ -345,15 +345,15 @@ mod tests {
     fn small_appends_share_a_unit() {
         let (mut records, mut units, mut written) = (GroupRecords::default(), 0, 0);
         for inode in 0..1000 {
-            let told = RecordContext {
+            let context = RecordContext {
                 pieces: vec![Piece { file: file(inode, 16), at: 0, blocks: 1 }],
                 directories: Vec::new(),
             };
-            let plan = records.plan((100_000 - written, 1), 1, &told).unwrap();
+            let plan = records.plan((100_000 - written, 1), 1, &context).unwrap();
             units += plan.units();
             let run = BlockRun { start: written, blocks: 1 };
             written += plan.total;
-            records.begin(plan, &told);
+            records.begin(plan, &context);
             records.bytes(run.start, &[7], (5, 6));
             records.commit(run);
         }

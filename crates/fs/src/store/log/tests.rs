@@ -41,12 +41,12 @@ fn run<T: 'static>(test: impl AsyncFnOnce(Executor) -> T + 'static) -> T {
 }
 
 async fn take(store: &LogStore, blocks: u64) -> Allocation {
-    let mut held = Reservation::default();
-    store.allocate(&mut held, blocks, &RecordContext::default()).await.unwrap()
+    let mut reservation = Reservation::default();
+    store.allocate(&mut reservation, blocks).await.unwrap()
 }
 
-fn width_at(store: &LogStore, lease: &Allocation) -> u64 {
-    store.row_blocks(lease.runs[0].start)
+fn width_at(store: &LogStore, allocation: &Allocation) -> u64 {
+    store.row_blocks(allocation.runs[0].start)
 }
 
 #[test]
@@ -54,9 +54,9 @@ fn small_files_go_to_narrow_groups_while_there_is_room_and_large_ones_to_wide() 
     run(async |clock: Executor| {
         let store = store(&clock, 5, 1, &[]).await;
         for (blocks, width) in [(1, 1), (2, 1), (3, 4), (4, 4), (9, 4)] {
-            let lease = take(&store, blocks).await;
-            assert_eq!(width_at(&store, &lease), width, "a file of {blocks} blocks");
-            store.commit(lease);
+            let allocation = take(&store, blocks).await;
+            assert_eq!(width_at(&store, &allocation), width, "a file of {blocks} blocks");
+            store.commit(allocation);
         }
         // Fill the store until a narrow group would leave space for fewer than three wide ones.
         let mut taken = 0;
@@ -79,17 +79,17 @@ fn files_written_at_once_lie_in_different_groups_up_to_the_bound() {
     for (open_groups, expected) in [("5", 4), ("3", 2), ("1", 1)] {
         run(async move |clock: Executor| {
             let store = store(&clock, 1, 0, &[("open_groups", open_groups)]).await;
-            let mut leases = Vec::new();
+            let mut allocations = Vec::new();
             while store.next_step(Who::File, 2) != Step::Nothing {
-                leases.push(take(&store, 2).await);
+                allocations.push(take(&store, 2).await);
             }
             let groups: std::collections::BTreeSet<u64> =
-                leases.iter().map(|lease| lease.runs[0].start / store.band_blocks()).collect();
-            assert_eq!((leases.len(), groups.len()), (expected, expected), "open_groups={open_groups}");
+                allocations.iter().map(|allocation| allocation.runs[0].start / store.band_blocks()).collect();
+            assert_eq!((allocations.len(), groups.len()), (expected, expected), "open_groups={open_groups}");
             // With more than one open group, one is reserved for the cleaner.
             let for_cleaner = store.next_step(Who::Cleaner, 2);
             assert_eq!(for_cleaner == Step::Nothing, expected == 1, "open_groups={open_groups}: {for_cleaner:?}");
-            leases.into_iter().for_each(|lease| store.commit(lease));
+            allocations.into_iter().for_each(|allocation| store.commit(allocation));
         });
     }
 }
@@ -98,26 +98,26 @@ fn files_written_at_once_lie_in_different_groups_up_to_the_bound() {
 fn writers_leave_what_is_kept_back_and_the_cleaner_takes_it() {
     run(async |clock: Executor| {
         let store = store(&clock, 3, 1, &[("kept_back", "2")]).await;
-        let mut held = Reservation::default();
+        let mut reservation = Reservation::default();
         let room = store.usage().blocks;
         assert_eq!(
             room,
             10 * (2 * ROWS - 4 - 3),
             "twelve wide groups, two kept back, two rows and three records lost in each"
         );
-        store.reserve(&mut held, room).unwrap();
+        store.reserve(&mut reservation, room).unwrap();
         assert_eq!(store.reserve(&mut Reservation::default(), 1), Err(FsError::NoSpace));
-        store.unreserve(&mut held);
+        store.unreserve(&mut reservation);
         while store.next_step(Who::File, 30) != Step::Nothing {
-            let lease = take(&store, 30).await;
-            let run = lease.runs[0];
-            store.commit(lease);
+            let allocation = take(&store, 30).await;
+            let run = allocation.runs[0];
+            store.commit(allocation);
             // Frees the blocks, so that not the reservation ends the loop.
             store.free(run);
         }
         assert_eq!(store.array.free_groups().len(), 2);
         assert_eq!(store.next_step(Who::Cleaner, 30), Step::Open(2));
-        store.commit(store.allocate_for_cleaner(8, &RecordContext::default()).await.unwrap());
+        store.commit(store.allocate_for_cleaner(8).await.unwrap());
         assert_eq!(store.array.free_groups().len(), 1);
     });
 }
@@ -126,12 +126,12 @@ fn writers_leave_what_is_kept_back_and_the_cleaner_takes_it() {
 fn what_the_cleaner_opened_is_its_own_while_it_cleans() {
     run(async |clock: Executor| {
         let store = store(&clock, 1, 0, &[]).await;
-        let lease = take(&store, ROWS).await;
-        let run = lease.runs[0];
-        store.commit(lease);
+        let allocation = take(&store, ROWS).await;
+        let run = allocation.runs[0];
+        store.commit(allocation);
         store.free(BlockRun { start: run.start, blocks: 5 });
-        let victim = store.victim(0).unwrap();
-        let copies = store.allocate_for_cleaner(ROWS - 5, &RecordContext::default()).await.unwrap();
+        let victim = store.victim().unwrap();
+        let copies = store.allocate_for_cleaner(ROWS - 5).await.unwrap();
         store.commit(copies);
         store.free(BlockRun { start: run.start + 5, blocks: ROWS - 5 });
         assert!(store.changes.borrow().iter().all(|change| matches!(change, Change::Group { .. })));
@@ -151,9 +151,9 @@ fn what_the_cleaner_opened_is_its_own_while_it_cleans() {
     });
 }
 
-/// Allocates blocks behind `lease`, which has been submitted to the device.
-async fn take_behind(store: &LogStore, lease: &Allocation, blocks: u64) -> Option<Allocation> {
-    store.allocate_behind(lease, &mut Reservation::default(), blocks, &RecordContext::default()).await
+/// Allocates blocks behind `allocation`, which has been submitted to the device.
+async fn take_behind(store: &LogStore, allocation: &Allocation, blocks: u64) -> Option<Allocation> {
+    store.allocate_behind(allocation, &mut Reservation::default(), blocks, &RecordContext::default()).await
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn who_writes_to_a_group_appends_on_behind_it_and_nobody_else_does() {
         let first = take(&store, 20).await;
         let second = take_behind(&store, &first, 14).await.unwrap();
         let third = take_behind(&store, &second, 8).await.unwrap();
-        let runs = [&first, &second, &third].map(|lease| lease.runs[0]);
+        let runs = [&first, &second, &third].map(|allocation| allocation.runs[0]);
         assert_eq!(runs.map(|run| run.blocks), [6; 3], "no more than an append may have");
         assert_eq!([runs[0].end(), runs[1].end()], [runs[1].start, runs[2].start], "one behind the other");
         let group = store.group_of(&first);
@@ -182,11 +182,11 @@ fn who_writes_to_a_group_appends_on_behind_it_and_nobody_else_does() {
 fn where_a_group_ends_the_next_one_goes_on_at_once() {
     run(async |clock: Executor| {
         let store = store(&clock, 3, 1, &[]).await;
-        let mut leases = vec![take(&store, 2 * ROWS).await];
-        assert_eq!(store.bands.borrow().band(store.group_of(&leases[0])).room_behind(), 0);
-        leases.push(take_behind(&store, &leases[0], 10).await.unwrap());
-        assert_ne!(store.group_of(&leases[1]), store.group_of(&leases[0]));
-        leases.into_iter().for_each(|lease| store.commit(lease));
+        let mut allocations = vec![take(&store, 2 * ROWS).await];
+        assert_eq!(store.bands.borrow().band(store.group_of(&allocations[0])).room_behind(), 0);
+        allocations.push(take_behind(&store, &allocations[0], 10).await.unwrap());
+        assert_ne!(store.group_of(&allocations[1]), store.group_of(&allocations[0]));
+        allocations.into_iter().for_each(|allocation| store.commit(allocation));
     });
 }
 
@@ -205,7 +205,7 @@ fn who_writes_lets_go_of_a_group_that_somebody_else_waits_for() {
         let theirs = waiting.await;
         // The cleaner waits for a group too.
         let cleaner = store.clone();
-        let cleaning = clock.spawn(async move { cleaner.allocate_for_cleaner(6, &RecordContext::default()).await });
+        let cleaning = clock.spawn(async move { cleaner.allocate_for_cleaner(6).await });
         clock.yield_now().await;
         assert_eq!(take_behind(&store, &theirs, 6).await, None, "the cleaner waits");
         store.commit(theirs);
@@ -218,9 +218,9 @@ fn what_could_not_be_written_was_not_allocated() {
     run(async |clock: Executor| {
         let store = store(&clock, 3, 1, &[]).await;
         store.commit(take(&store, 5).await);
-        let lease = take(&store, 7).await;
+        let allocation = take(&store, 7).await;
         assert_eq!(store.usage().allocated, 12);
-        store.abort(lease, None);
+        store.abort(allocation);
         let usage = store.usage();
         assert_eq!((usage.allocated, usage.freed, usage.live), (5, 0, 5));
     });
@@ -235,11 +235,11 @@ fn records_that_could_not_be_written_are_not_counted() {
         // The records of this number of files fill a unit.
         let file = |inode| FileRecord { inode, name: vec![b'n'; 200].into(), ..FileRecord::default() };
         let pieces = (1..30).map(|inode| Piece { file: file(inode).into(), at: 0, blocks: 1 }).collect();
-        let told = RecordContext { pieces, ..RecordContext::default() };
-        let lease = store.allocate(&mut Reservation::default(), 29, &told).await.unwrap();
-        assert_eq!(store.usage().records, (before.0 + lease.counted.0, before.1 + lease.counted.1));
-        assert!(lease.counted.0 > 0, "{:?}", lease.counted);
-        store.abort(lease, None);
+        let context = RecordContext { pieces, ..RecordContext::default() };
+        let allocation = store.allocate_with_records(&mut Reservation::default(), 29, &context).await.unwrap();
+        assert_eq!(store.usage().records, (before.0 + allocation.counted.0, before.1 + allocation.counted.1));
+        assert!(allocation.counted.0 > 0, "{:?}", allocation.counted);
+        store.abort(allocation);
         assert_eq!(store.usage().records, before);
     });
 }

@@ -16,10 +16,11 @@ use std::cell::RefCell;
 use super::account::Account;
 use super::bands::{Bands, Policy, policy};
 use super::waiting::Waiting;
-use super::{Allocation, Local, RecordContext, Reservation, Store, Usage, Victim};
+use super::{Allocation, Cleaning, Describe, Reservation, Store, Usage, Victim, Zoned};
 use crate::block_run::BlockRun;
 use crate::device::{Kind, ZoneState};
 use crate::error::FsError;
+use crate::executor::Local;
 use crate::format::change::Extent;
 
 /// Number of bands kept back for the cleaner.
@@ -73,9 +74,16 @@ impl StrictAppend {
     fn try_allocate(&self, blocks: u64) -> Option<Vec<BlockRun>> {
         self.bands.borrow_mut().take(blocks, SPARE_BANDS)
     }
+
+    /// Aborts an allocation; `states` are the states of all zones, if the drive reports them.
+    fn abort_append(&self, allocation: &Allocation, states: Option<&[ZoneState]>) {
+        self.bands.borrow_mut().abort(&allocation.runs, states);
+        self.account.abort(allocation);
+        self.waiting.has_room.give();
+    }
 }
 
-impl Store for StrictAppend {
+impl Describe for StrictAppend {
     fn name(&self) -> &'static str {
         "strict-append"
     }
@@ -88,61 +96,54 @@ impl Store for StrictAppend {
         self.bands.borrow().band_blocks()
     }
 
-    fn reserve(&self, held: &mut Reservation, blocks: u64) -> Result<(), FsError> {
-        self.account.reserve(held, blocks, self.bands.borrow().live(), self.room())
+    fn row_blocks(&self, _block: u64) -> u64 {
+        1
     }
 
-    fn unreserve(&self, held: &mut Reservation) {
-        self.account.unreserve(held, held.blocks);
+    fn usage(&self) -> Usage {
+        let bands = self.bands.borrow();
+        let usage = self.account.usage(bands.live(), self.room());
+        Usage { dead: bands.dead(), free_runs: bands.empty(), ..usage }
+    }
+}
+
+impl Store for StrictAppend {
+    fn reserve(&self, reservation: &mut Reservation, blocks: u64) -> Result<(), FsError> {
+        self.account.reserve(reservation, blocks, self.bands.borrow().live(), self.room())
     }
 
-    fn keep(&self, held: &mut Reservation, blocks: u64, _runs: &[BlockRun]) -> bool {
-        self.account.keep(held, blocks);
+    fn unreserve(&self, reservation: &mut Reservation) {
+        self.account.unreserve(reservation, reservation.blocks);
+    }
+
+    fn keep(&self, reservation: &mut Reservation, runs: &[BlockRun]) -> bool {
+        self.account.keep(reservation, runs.iter().map(|run| run.blocks).sum());
         true
     }
 
-    fn allocate<'a>(
-        &'a self,
-        held: &'a mut Reservation,
-        blocks: u64,
-        _told: &'a RecordContext,
-    ) -> Local<'a, Result<Allocation, FsError>> {
+    fn allocate<'a>(&'a self, reservation: &'a mut Reservation, blocks: u64) -> Local<'a, Result<Allocation, FsError>> {
         Box::pin(async move {
-            self.reserve(held, blocks.max(held.blocks))?;
+            self.reserve(reservation, blocks.max(reservation.blocks))?;
             let has_leases = || self.bands.borrow().has_leases();
             let runs = self.waiting.until(async || self.try_allocate(blocks), || false, has_leases).await?;
-            self.account.unreserve(held, blocks);
+            self.account.unreserve(reservation, blocks);
             self.account.allocate(blocks);
             Ok(Allocation { runs, kept: Vec::new(), record_blocks: 0, counted: (0, 0) })
         })
     }
 
-    fn allocate_for_cleaner<'a>(&'a self, blocks: u64, _told: &'a RecordContext) -> Local<'a, Option<Allocation>> {
-        Box::pin(async move {
-            let runs = self.bands.borrow_mut().take(blocks, 0)?;
-            self.account.allocate(blocks);
-            Some(Allocation { runs, kept: Vec::new(), record_blocks: 0, counted: (0, 0) })
-        })
-    }
-
-    fn commit(&self, lease: Allocation) {
-        self.bands.borrow_mut().commit(&lease.runs);
+    fn commit(&self, allocation: Allocation) {
+        self.bands.borrow_mut().commit(&allocation.runs);
         self.waiting.has_room.give();
     }
 
-    fn abort(&self, lease: Allocation, zones: Option<&[ZoneState]>) {
-        self.bands.borrow_mut().abort(&lease.runs, zones);
-        self.account.abort(&lease);
-        self.waiting.has_room.give();
+    fn abort(&self, allocation: Allocation) {
+        self.abort_append(&allocation, None);
     }
 
     fn claim(&self, extent: &Extent) -> Result<(), FsError> {
         let run = BlockRun { start: extent.start, blocks: u64::from(extent.blocks) };
         self.bands.borrow_mut().claim(run).map_err(|reason| FsError::format("the data device", reason))
-    }
-
-    fn claimed(&self) {
-        self.bands.borrow_mut().claimed();
     }
 
     fn free(&self, run: BlockRun) {
@@ -152,13 +153,39 @@ impl Store for StrictAppend {
         self.waiting.has_room.give();
     }
 
-    fn usage(&self) -> Usage {
-        let bands = self.bands.borrow();
-        let usage = self.account.usage(bands.live(), self.room());
-        Usage { dead: bands.dead(), free_runs: bands.empty(), ..usage }
+    fn zoned(&self) -> Option<&dyn Zoned> {
+        Some(self)
     }
 
-    fn victim(&self, _now_ns: u64) -> Option<Victim> {
+    fn cleaning(&self) -> Option<&dyn Cleaning> {
+        Some(self)
+    }
+}
+
+impl Zoned for StrictAppend {
+    fn zones(&self) -> Vec<(u64, u64)> {
+        self.bands.borrow().fill()
+    }
+
+    fn live_in(&self, zone: u32) -> u64 {
+        self.bands.borrow().live_in(zone)
+    }
+
+    fn is_quiet(&self, zone: u32) -> bool {
+        self.bands.borrow().is_quiet(zone)
+    }
+
+    fn abort_in_zones(&self, allocation: Allocation, states: &[ZoneState]) {
+        self.abort_append(&allocation, Some(states));
+    }
+}
+
+impl Cleaning for StrictAppend {
+    fn claimed(&self) {
+        self.bands.borrow_mut().claimed();
+    }
+
+    fn victim(&self) -> Option<Victim> {
         let mut bands = self.bands.borrow_mut();
         let zone = self.policy.choose(&bands, |_| true)?;
         Some(bands.lease_victim(zone))
@@ -169,6 +196,19 @@ impl Store for StrictAppend {
         policy::easiest(&bands).map(|zone| bands.lease_victim(zone))
     }
 
+    fn allocate_for_cleaner(&self, blocks: u64) -> Local<'_, Option<Allocation>> {
+        Box::pin(async move {
+            let runs = self.bands.borrow_mut().take(blocks, 0)?;
+            self.account.allocate(blocks);
+            Some(Allocation { runs, kept: Vec::new(), record_blocks: 0, counted: (0, 0) })
+        })
+    }
+
+    fn emptied(&self, zone: u32, was_reset: bool) {
+        self.bands.borrow_mut().emptied(zone, was_reset);
+        self.waiting.has_room.give();
+    }
+
     fn put_off(&self, zone: u32) {
         self.bands.borrow_mut().put_off(zone);
     }
@@ -177,15 +217,28 @@ impl Store for StrictAppend {
         self.bands.borrow_mut().put_off_none();
     }
 
-    fn emptied(&self, zone: u32, was_reset: bool) {
-        self.bands.borrow_mut().emptied(zone, was_reset);
+    fn pin(&self, runs: &[BlockRun]) {
+        self.bands.borrow_mut().pin(runs);
+    }
+
+    fn unpin(&self, runs: &[BlockRun]) {
+        self.bands.borrow_mut().unpin(runs);
         self.waiting.has_room.give();
     }
 
-    fn wants_cleaning(&self, _is_idle: bool) -> bool {
+    fn wants_cleaning(&self) -> bool {
         let bands = self.bands.borrow();
         let unwritten = bands.unwritten().saturating_sub(u64::from(SPARE_BANDS) * bands.band_blocks());
         self.waiting.is_anybody() || (bands.dead() > 0 && unwritten * 100 < bands.usable() * self.threshold_percent)
+    }
+
+    fn wants_cleaning_when_idle(&self) -> bool {
+        self.wants_cleaning()
+    }
+
+    /// Returns 0: this store does not slow writers down before they must wait.
+    fn shortage(&self) -> u64 {
+        0
     }
 
     fn cleaning_needed(&self) -> Local<'_, ()> {
@@ -195,12 +248,35 @@ impl Store for StrictAppend {
     fn cleaning_failed(&self) {
         self.waiting.cleaning_failed();
     }
+}
 
-    fn live_in(&self, zone: u32) -> u64 {
-        self.bands.borrow().live_in(zone)
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::ZoneCondition;
+    use crate::executor::Executor;
 
-    fn zones(&self) -> Vec<(u64, u64)> {
-        self.bands.borrow().fill()
+    /// A zone with a pinned run is no victim, even if emptying it would gain space.
+    #[test]
+    fn a_pinned_zone_is_not_emptied() {
+        let kind = Kind::Zoned { zone_blocks: 16, zones: 8, conventional: 0, active_max: None };
+        let zones = [ZoneState { written: 0, condition: ZoneCondition::Writable }; 8];
+        let store = StrictAppend::new(&kind, BlockRun { start: 16, blocks: 112 }, &zones, |_| None).expect("it fits");
+        let clock = Executor::in_virtual_time();
+        let task = async move {
+            let allocation = store.allocate(&mut Reservation::default(), 12).await.expect("there is room");
+            let run = allocation.runs[0];
+            store.pin(&[run]);
+            store.commit(allocation);
+            store.free(BlockRun { start: run.start, blocks: 5 });
+            assert!(!store.is_quiet(1));
+            assert_eq!((store.victim(), store.easiest_victim()), (None, None));
+            store.unpin(&[run]);
+            assert!(store.is_quiet(1));
+            let expected = Victim { zone: 1, run: BlockRun { start: 16, blocks: 12 }, live: 7 };
+            assert_eq!(store.victim(), Some(expected));
+        };
+        clock.run(task).expect("nobody waits for ever");
+        clock.shut_down();
     }
 }
