@@ -3,7 +3,6 @@
 //! Each part makes raw system calls, which the log must contain. The recorder itself checks at each end that the log is
 //! complete.
 
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, unsafe_code)] // a panic is the report; raw system calls are what is tested
 
 use std::ffi::CString;
@@ -310,7 +309,7 @@ impl Bench {
     fn start(&self, part: &str, options: Options) -> Recorder {
         let folder = self.parent.path().join("recorded");
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "recorded_child", "--ignored", "--nocapture"]).env("RECORDED_PART", part);
+        command.args(["--exact", "recorder::recorded_child", "--ignored", "--nocapture"]).env("RECORDED_PART", part);
         // The child's test results do not belong to this run.
         command.stdout(Stdio::null());
         command.env("RECORDED_FOLDER", &folder).env("RECORDED_SOCKET", self.parent.path().join("socket"));

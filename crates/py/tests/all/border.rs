@@ -1,10 +1,10 @@
 //! Goal: no panic crosses the border, whatever its payload and its place. Method: work and rows that panic. The module
 //! is compiled here by itself, because the rest of the crate can be linked only into a Python process.
 
-#[path = "../src/border.rs"]
-mod border;
+#[path = "../../src/border.rs"]
+mod source;
 
-use border::{caught, caught_rows};
+use source::{caught, caught_rows};
 
 /// Returns whether `told` contains the panic's text, the statement that it is our bug, and the request to report it.
 fn is_told(told: &str, happened: &str) -> bool {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use imbrex_disk::Profile;
 use imbrex_disk::profile::{Controller, Host};
 
-const PAGE: &str = include_str!("../../../docs/profile.md");
+const PAGE: &str = include_str!("../../../../docs/profile.md");
 
 /// Heading of the page, with a setting (key and value) that puts an unknown key into that section.
 const SECTIONS: [(&str, &str, &str); 24] = [

@@ -131,8 +131,8 @@ fn half_a_request_has_no_thread_and_keeps_nobody_out() {
         crowd.push(stream);
     }
     assert!(page.get("localhost").starts_with("HTTP/1.1 200"), "a whole request comes through");
-    // Those of other tests come and go; a thread each would be hundreds.
-    assert!(threads() < before + 50, "{} threads, {before} before", threads());
+    // Threads of the tests that run beside this one come and go; a thread for each connection would be 600.
+    assert!(threads() < before + 300, "{} threads, {before} before", threads());
     let open = crowd.iter().filter(|stream| {
         stream.set_nonblocking(true).expect("a socket can be asked");
         (&mut &**stream).read(&mut [0; 1]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)

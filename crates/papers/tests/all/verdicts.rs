@@ -2,7 +2,7 @@
 //! documentation with the verdicts pinned here, including those that do not hold, and render the pages from the
 //! results again. If a run gives other verdicts, `docs/reproduction/*.json` changes, and this test names the claims.
 //!
-//! `IMBREX_PIN_VERDICTS=1 cargo test -p imbrex-papers --test verdicts` rewrites the pinned file from the results.
+//! `IMBREX_PIN_VERDICTS=1 cargo test -p imbrex-papers --test all verdicts::` rewrites the pinned file from the results.
 
 use std::path::{Path, PathBuf};
 

@@ -2,13 +2,10 @@
 //! and a "kill" that loses the cache. It must pass without a fault; then one fault at a time is added, and each must be
 //! found.
 
-#![allow(clippy::unwrap_used)] // in a test a panic is the report
-
-mod toy;
-
 use imbrex_testkit::writer::{Ended, Moment, Verdict};
 use imbrex_testkit::{Client, Contents, Work, Writer};
-use toy::{Fault, Toy};
+
+use crate::toy::{Fault, Toy};
 
 const WORK: Work = Work {
     sectors: (1, 12),
