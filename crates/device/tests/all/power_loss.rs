@@ -5,13 +5,13 @@
 //! `IMBREX_SEEDS=n` runs n seeds instead of one, `IMBREX_LAYER=name` only one layer. A loss prints its seed and the
 //! fewest deeds that still fail: put both into `KEPT`.
 
-mod common;
-
 use std::time::Instant;
 
 use imbrex_device::image::Bounds;
 use imbrex_device::verify::power_loss::{Loss, Tally, Trial, run, run_deeds};
 use imbrex_sim::Drive;
+
+use crate::common;
 
 /// A loss found once: part of the subject's name, seed, number of deeds drawn, and the deeds that are needed.
 struct Kept {

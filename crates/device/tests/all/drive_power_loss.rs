@@ -3,11 +3,8 @@
 //! a time, on every layer. The drive is dropped at a random point, and its medium is cut and reopened. Every sector
 //! is compared with the values written since the last flush that covers it.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{Shared, Subject};
 use imbrex_device::image::{Bounds, Header};
 use imbrex_device::media::crashing::Crashing;
 use imbrex_device::media::faulty::{Failure, Faulty, Pages, When};
@@ -18,6 +15,9 @@ use imbrex_disk::{SimDuration, SimTime};
 use imbrex_layer::verify::toy::below;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
+
+use crate::common;
+use crate::common::{Shared, Subject};
 
 const SECTOR: usize = 512;
 

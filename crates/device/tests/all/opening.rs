@@ -2,8 +2,6 @@
 //! the bound. Method: a medium that records announcements and reads, with an image whose every sector was written
 //! since the last barrier.
 
-mod common;
-
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -13,6 +11,8 @@ use imbrex_device::media::memory::Memory;
 use imbrex_device::store::{Data, Store, Transfer};
 use imbrex_disk::Command;
 use imbrex_layer::Plan;
+
+use crate::common;
 
 /// Bytes read of a slot before its contents: header, digests, padding, and a table of one block.
 const HEAD: usize = 4096 + 512;

@@ -3,9 +3,6 @@
 //! journals, records and images altered from a seed, and on noise. Inputs found by the fuzzer are kept in
 //! `REGRESSIONS`.
 
-mod common;
-
-use common::{first_subject_of, making, worked};
 use imbrex_device::Media;
 use imbrex_device::image::header::HEADER_BYTES;
 use imbrex_device::verify::allocation::Counting;
@@ -15,6 +12,8 @@ use imbrex_layer::verify::toy::{Commands, below};
 use imbrex_layer::{Note, Plan, registry};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
+
+use crate::common::{first_subject_of, making, worked};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

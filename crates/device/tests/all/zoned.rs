@@ -3,11 +3,8 @@
 //! moment, every pointer is compared with the flushed and the written data. The same test runs on a zoned block
 //! device of the host if `IMBREX_ZONED_DEVICE` names one, and destroys its contents.
 
-mod common;
-
 use std::path::Path;
 
-use common::{Shared, Subject};
 use imbrex_device::drive::create_file;
 use imbrex_device::media::crashing::Crashing;
 use imbrex_device::media::faulty::{Failure, Faulty, Pages, When};
@@ -19,6 +16,9 @@ use imbrex_disk::{Lba, Sectors};
 use imbrex_layer::verify::toy::below;
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
+
+use crate::common;
+use crate::common::{Shared, Subject};
 
 const SECTOR: usize = 512;
 

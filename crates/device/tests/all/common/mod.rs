@@ -1,15 +1,12 @@
 //! Shared parts of the tests of this crate: every layer on every toy disk, as images of a few hundred kilobytes.
 
-#[allow(dead_code)] // each test file uses its own part of this
 pub(crate) mod damage;
-#[allow(dead_code)]
 pub(crate) mod recorded;
 
 use imbrex_device::drive::{Making, header_of};
 use imbrex_device::image::Header;
 use imbrex_device::media::memory::Memory;
 /// A medium that outlives the drive that uses it, as a disk outlives a killed process.
-#[allow(unused_imports)]
 pub(crate) use imbrex_device::media::shared::Shared;
 use imbrex_device::store::{Data, Store, Transfer};
 use imbrex_device::verify::workload::draw;
@@ -21,7 +18,6 @@ use imbrex_sim::{Drive, DriveSpec};
 /// A layer on a toy disk with toy parameters.
 pub(crate) struct Subject {
     /// Description for messages.
-    #[allow(dead_code)]
     pub what: String,
     /// Header of the images.
     pub header: Header,
@@ -29,13 +25,11 @@ pub(crate) struct Subject {
 
 impl Subject {
     /// Returns this subject with a volatile cache of `bytes`.
-    #[allow(dead_code)]
     pub(crate) fn with_cache(&self, bytes: u64) -> Subject {
         self.with("host.write_cache_bytes", &bytes.to_string())
     }
 
     /// Returns this subject with another value of the profile.
-    #[allow(dead_code)]
     pub(crate) fn with(&self, key: &str, value: &str) -> Subject {
         let mut header = self.header.clone();
         header.profile_overrides.push((key.into(), value.into()));
@@ -50,7 +44,6 @@ pub(crate) fn making() -> Making {
 
 /// Returns every layer on every suitable toy disk, with each of its toy parameters; `IMBREX_LAYER=name` selects one
 /// layer.
-#[allow(dead_code)] // each test file uses its own part of this
 pub(crate) fn subjects() -> Vec<Subject> {
     subjects_where(|name| std::env::var("IMBREX_LAYER").is_ok_and(|only| only != name))
 }
@@ -58,7 +51,6 @@ pub(crate) fn subjects() -> Vec<Subject> {
 /// Returns the subjects with drive-managed layers. On a host-managed drive, writes of the host destroy other sectors.
 /// So a test that writes anywhere and reads everything back is only valid for drive-managed layers; the others have
 /// tests of their own.
-#[allow(dead_code)]
 pub(crate) fn drive_managed_subjects() -> Vec<Subject> {
     let skips = |name: &str| {
         let is_host_managed = registry::named(name).is_some_and(|info| info.host_managed);
@@ -68,7 +60,6 @@ pub(crate) fn drive_managed_subjects() -> Vec<Subject> {
 }
 
 /// Returns the subjects with `layer`.
-#[allow(dead_code)]
 pub(crate) fn subjects_of(layer: &str) -> Vec<Subject> {
     subjects_where(|name| name != layer)
 }
@@ -96,7 +87,6 @@ fn subjects_where(skips: impl Fn(&str) -> bool) -> Vec<Subject> {
 }
 
 /// Performs random deeds on a new drive, and returns its image.
-#[allow(dead_code)]
 pub(crate) fn worked(subject: &Subject, seed: u64, deeds: u32) -> Memory {
     let (mut drive, mut store) = Store::create(Memory::new(), subject.header.clone()).expect("memory takes it");
     let mut plan = Plan::new();
@@ -117,7 +107,6 @@ pub(crate) fn worked(subject: &Subject, seed: u64, deeds: u32) -> Memory {
 }
 
 /// Returns the first subject with `layer`.
-#[allow(dead_code)]
 pub(crate) fn first_subject_of(layer: &str) -> Subject {
     subjects_of(layer).swap_remove(0)
 }

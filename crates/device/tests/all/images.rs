@@ -2,11 +2,8 @@
 //! bit by bit, foreign, of a newer version, or in use. Each refused file is compared byte by byte with its earlier
 //! contents.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::recorded::{Recorded, bytes_of, flip, journal_places, killed, open, read_all, recorded, used};
 use imbrex_device::drive::create_file;
 use imbrex_device::image::Bounds;
 use imbrex_device::image::regions::Use;
@@ -14,6 +11,9 @@ use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::media::memory::Memory;
 use imbrex_device::{DeviceError, EmulatedDrive, Store};
 use tempfile::TempDir;
+
+use crate::common;
+use crate::common::recorded::{Recorded, bytes_of, flip, journal_places, killed, open, read_all, recorded, used};
 
 /// Returns an image after some work and an orderly shutdown.
 fn worked() -> Recorded {

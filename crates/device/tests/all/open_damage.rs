@@ -2,19 +2,19 @@
 //! truncates the file, this is detected before the drive is shut down as valid. Method: images with known contents
 //! are opened and used, and damaged meanwhile.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::Shared;
-use common::damage::Damage;
-use common::recorded::{Host, Recorded, bytes_of, open, read_all, recorded, used};
 use imbrex_device::image::Bounds;
 use imbrex_device::image::regions::Use;
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::{DeviceError, EmulatedDrive, Media};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
+
+use crate::common;
+use crate::common::Shared;
+use crate::common::damage::Damage;
+use crate::common::recorded::{Host, Recorded, bytes_of, open, read_all, recorded, used};
 
 #[test]
 fn a_medium_that_changes_under_a_drive_brings_errors_and_never_other_bytes() {

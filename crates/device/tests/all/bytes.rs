@@ -2,8 +2,6 @@
 //! image in memory and on a plain array. All sectors are compared after every few commands, and again after the image
 //! was reopened from its journal and from a checkpoint.
 
-mod common;
-
 use imbrex_device::DeviceError;
 use imbrex_device::media::memory::Memory;
 use imbrex_device::store::{Data, Store, Transfer};
@@ -12,6 +10,8 @@ use imbrex_layer::verify::harm;
 use imbrex_layer::verify::toy::Commands;
 use imbrex_layer::{Layer, Plan};
 use imbrex_sim::Drive;
+
+use crate::common;
 
 const SECTOR: usize = 512;
 

@@ -5,10 +5,6 @@
 //! leave it. Some of these images are checked and opened, among them each with a half-assigned slot. In some of them,
 //! every copy of metadata is damaged in turn.
 
-mod common;
-
-use common::recorded::{Host, flip, open, used};
-use common::{Shared, Subject};
 use imbrex_device::check::{Finding, check_image};
 use imbrex_device::image::Bounds;
 use imbrex_device::image::regions::Use;
@@ -17,6 +13,10 @@ use imbrex_device::verify::recorder::{Event, Recorder};
 use imbrex_device::{EmulatedDrive, Media, Store};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
+
+use crate::common;
+use crate::common::recorded::{Host, flip, open, used};
+use crate::common::{Shared, Subject};
 
 const DEEDS: u32 = 40;
 const SECTOR: usize = 512;

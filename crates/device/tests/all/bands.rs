@@ -2,14 +2,14 @@
 //! geometry and the size of bands. Zones are compared with their own conditions. On every layer, states kept up to
 //! date are compared with states from a scan of the whole map.
 
-mod common;
-
 use imbrex_device::bands::{BandState, Bands};
 use imbrex_device::{EmulatedDrive, Io, IoKind};
 use imbrex_disk::{Lba, Sectors, SimTime};
 use imbrex_layer::Plan;
 use imbrex_layer::verify::toy::Commands;
 use imbrex_sim::Drive;
+
+use crate::common;
 
 const SECTOR: u64 = 512;
 

@@ -5,15 +5,10 @@
 //!
 //! A short form runs with the other tests; `IMBREX_DAMAGES=n` asks for `n` damages per layer.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use common::Subject;
-use common::damage::Damage;
-use common::recorded::{Host, Readings, Recorded, bytes_of, open, read_all, recorded, used};
 use imbrex_device::DeviceError;
 use imbrex_device::check::check_image;
 use imbrex_device::image::Bounds;
@@ -24,6 +19,11 @@ use imbrex_layer::registry;
 use imbrex_layer::verify::toy::below;
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
+
+use crate::common;
+use crate::common::Subject;
+use crate::common::damage::Damage;
+use crate::common::recorded::{Host, Readings, Recorded, bytes_of, open, read_all, recorded, used};
 
 /// Damages applied to copies of one image before another image is made.
 const DAMAGES_AN_IMAGE: u64 = 100;

@@ -1,8 +1,6 @@
 //! Goal: the power cuts on bytes detect faulty layers. Method: layers whose plans are altered on purpose, with one
 //! fault each. Each of them must lose data, and the same layers unaltered must not.
 
-mod common;
-
 use imbrex_device::image::Bounds;
 use imbrex_device::verify::power_loss::{Loss, Tally, Trial, run};
 use imbrex_disk::{Command, Lba, Sectors, SimDuration};
@@ -10,6 +8,8 @@ use imbrex_layer::{
     Background, Cause, Layer, MapMemory, Note, Phase, Piece, Plan, ReplayError, Step, StepOp, Violation,
 };
 use imbrex_sim::Drive;
+
+use crate::common;
 
 /// Replaces the steps of a phase; may move steps to later phases of the plan.
 type Alter = fn(&[Step], &Plan, &mut Vec<Step>);

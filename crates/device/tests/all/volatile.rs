@@ -2,9 +2,6 @@
 //! write-back fails is not dropped. Method: the same requests go to an engine without bytes, which shows the dirty
 //! sectors at each time. The power of the drive with bytes is cut at that time, and its image is read.
 
-mod common;
-
-use common::Subject;
 use imbrex_device::media::faulty::{Failure, Faulty, When as Fault};
 use imbrex_device::media::memory::Memory;
 use imbrex_device::{DeviceError, EmulatedDrive, Io, IoKind, Media, Store};
@@ -14,6 +11,9 @@ use imbrex_sim::{Engine, Inbox, Options, Stepped, Unobserved};
 use imbrex_trace::{Request, When};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
+
+use crate::common;
+use crate::common::Subject;
 
 const SECTOR: usize = 512;
 

@@ -2,9 +2,6 @@
 //! nothing more is lost. Method: images with known contents are damaged at one place after the other, then opened,
 //! read, checked and repaired.
 
-mod common;
-
-use common::recorded::{Recorded, flip, journal_places, open, read_all, recorded, used};
 use imbrex_device::check::{Finding, check_image};
 use imbrex_device::image::Bounds;
 use imbrex_device::image::regions::{Use, Used};
@@ -12,6 +9,9 @@ use imbrex_device::image::scrub::Flaw;
 use imbrex_device::media::memory::Memory;
 use imbrex_device::repair::{Repaired, repair_image};
 use imbrex_device::{Media, Store};
+
+use crate::common;
+use crate::common::recorded::{Recorded, flip, journal_places, open, read_all, recorded, used};
 
 const LAYERS: [&str; 4] = ["region-rmw", "track-flip", "track-cache", "set-associative"];
 

@@ -1,8 +1,6 @@
 //! Goal: prints the sizes and times that the documentation quotes. Method: one run in a file in the system's
-//! temporary folder. No time is asserted. Command: `cargo test --release -p imbrex-device --test figures -- --ignored
+//! temporary folder. No time is asserted. Command: `cargo test --release -p imbrex-device --test all figures:: -- --ignored
 //! --nocapture`.
-
-mod common;
 
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
@@ -18,6 +16,8 @@ use imbrex_layer::verify::toy::below;
 use imbrex_sim::{Drive, DriveSpec};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
+
+use crate::common;
 
 /// Most records of a journal before a checkpoint replaces it, if the checkpoint is short.
 const RECORDS: u64 = (1 << 18) - 1;

@@ -3,13 +3,13 @@
 //! and then. After every request the length of the journal is compared with the bound and four times the longest
 //! checkpoint.
 
-mod common;
-
-use common::recorded::{Host, open};
-use common::{Shared, Subject};
 use imbrex_device::image::Bounds;
 use imbrex_device::media::memory::Memory;
 use imbrex_device::{EmulatedDrive, Store};
+
+use crate::common;
+use crate::common::recorded::{Host, open};
+use crate::common::{Shared, Subject};
 
 /// Records before a checkpoint.
 const BOUND: u64 = 50;

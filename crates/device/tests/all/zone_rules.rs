@@ -3,17 +3,17 @@
 //! with a naive list of pointers and values. Some writes are not at the pointer; these must be refused and destroy
 //! nothing. Then the power is cut, and every zone must hold a prefix of its data.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::Subject;
 use imbrex_device::zoned::{Condition, EmulatedZoned, Zone, ZoneAction, ZoneError, ZonedDevice, ZonedMode};
 use imbrex_device::{DeviceError, EmulatedDrive, Io, IoKind, Store};
 use imbrex_disk::{Lba, Sectors, SimDuration, SimTime};
 use imbrex_layer::verify::toy::below;
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
+
+use crate::common;
+use crate::common::Subject;
 
 const SECTOR: u64 = 512;
 /// Number of sequential zones that are written.

@@ -1,9 +1,6 @@
 //! Goal: the check of an image finds the fault in it, and nothing else. Method: images after random work have no
 //! findings. Then each image gets one fault, which the check must find.
 
-mod common;
-
-use common::recorded::{flip, journal_places};
 use imbrex_device::check::{Checked, Finding, check_image};
 use imbrex_device::image::Region;
 use imbrex_device::image::scrub::Flaw;
@@ -12,6 +9,9 @@ use imbrex_device::media::memory::Memory;
 use imbrex_device::{DeviceError, Media, Store};
 use imbrex_disk::{Command, Extent, Lba, Pba, Sectors};
 use imbrex_layer::{GroupKind, Layer, MapMemory, Medium, Note, Piece, Plan, ReplayError, Violation};
+
+use crate::common;
+use crate::common::recorded::{flip, journal_places};
 
 /// Returns an image of a layer after random work, opened without changes.
 fn opened(layer: &str) -> (imbrex_sim::Drive, Store<Memory>) {
