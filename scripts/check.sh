@@ -8,5 +8,5 @@ scripts/words.py
 scripts/links.py
 cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 cargo test --workspace --locked --quiet --lib
-# Of the workspace, so that nothing is built in another selection of features.
-cargo test --workspace --locked --quiet --test image_witnesses --test zone_rules --test check
+# Of one crate, since each crate has one program of integration tests, and the others take minutes to build.
+cargo test -p imbrex-device --locked --quiet --test all -- image_witnesses:: zone_rules:: check::

@@ -33,7 +33,7 @@ if [ -n "${SHARD:-}" ]; then
     shard=(--sharding round-robin --shard "$((BASH_REMATCH[1] - 1))/${BASH_REMATCH[2]}")
 fi
 
-tests() { # CRATE PASS: the options of cargo that choose what is built and run; none for a pass that the crate has not.
+tests() { # CRATE PASS: the options of cargo-mutants that choose the tests; none for a pass that the crate has not.
     local names
     case $1-$2 in
     layer-quick) echo --cargo-arg=--lib --cargo-test-arg=verify; return ;;
@@ -46,7 +46,9 @@ tests() { # CRATE PASS: the options of cargo that choose what is built and run; 
         zone_rules zoned" ;;
     *) return ;;
     esac
-    printf -- '--cargo-arg=--test=%s\n' $names
+    # One program has all integration tests of a crate; these are the first parts of their names.
+    printf -- '--cargo-arg=--test=all\n--cargo-test-arg=--\n'
+    printf -- '--cargo-test-arg=%s::\n' $names
 }
 
 # Copies what differs: what is the same keeps its time, and is not built again.

@@ -8,4 +8,4 @@ cd "$(dirname "$0")/.."
 export IMBREX_SEED=${IMBREX_SEED:-$(date -u +%Y%m%d)000}
 export IMBREX_DRIVES=${IMBREX_DRIVES:-200}
 echo "── drives $IMBREX_SEED and the $((IMBREX_DRIVES - 1)) after it"
-cargo test --release --locked -p imbrex-probe --test random_drives -- --ignored --nocapture
+cargo test --release --locked -p imbrex-probe --test all random_drives:: -- --ignored --nocapture

@@ -21,10 +21,14 @@ fi
 # The test of the interface to zoned devices runs there too: it finds kernels' own zoned devices.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-trial=$(cargo test --quiet --locked --workspace --test zoned --no-run --message-format=json |
-    sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') || exit 1
-cp "$trial" "$work/zoned-trial"
+# With a program at hand, all tests of the workspace have just been built, in its selection of features.
+selection=(-p imbrex-device)
+[ -z "${IMBREX:-}" ] || selection=(--workspace)
+trial=$(cargo test --quiet --locked "${selection[@]}" --test all --no-run --message-format=json |
+    sed -n '/"package_id":"[^"]*crates\/device#/s/.*"executable":"\([^"]*\)".*/\1/p') || exit 1
+[ -n "$trial" ] || { echo "imbrex: cargo names no test program of imbrex-device" >&2; exit 1; }
+cp "$trial" "$work/device-tests"
 only=${1:-}
 [ "$only" != --core ] || only=core
 export IMBREX_GUEST_SECONDS=${IMBREX_GUEST_SECONDS:-1500}
-IMBREX_GUEST_ONLY=$only "$here/run.sh" "$here/inside/main.sh" "$program" "$work/zoned-trial"
+IMBREX_GUEST_ONLY=$only "$here/run.sh" "$here/inside/main.sh" "$program" "$work/device-tests"

@@ -1,6 +1,6 @@
 //! Stops panics at the border of this crate: neither Python nor a library that reads one of our streams sees a panic.
 //!
-//! This module depends on neither, so it can be tested without an interpreter (`tests/border.rs`).
+//! This module depends on neither, so it can be tested without an interpreter (`tests/all/border.rs`).
 //!
 //! Invariants:
 //! 1. A panic becomes a message: the panic's text, the statement that it is our bug, and a request to report it.

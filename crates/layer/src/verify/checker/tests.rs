@@ -1,5 +1,5 @@
 //! Goal: the checker finds steps outside of the medium, misplaced data and stale data, to the sector. Method: plans
-//! made by hand over an identity layer, one fault each. Faults of real layers are tested in `tests/mutants.rs`.
+//! made by hand over an identity layer, one fault each. Faults of real layers are tested in `tests/all/mutants.rs`.
 
 use super::*;
 use crate::layer::MapMemory;

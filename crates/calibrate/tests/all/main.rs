@@ -1,0 +1,4 @@
+//! Tests of reading measurements and judging drives by them.
+
+mod judging;
+mod reading;

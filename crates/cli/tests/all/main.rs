@@ -1,0 +1,25 @@
+//! Tests of the built program from outside. Environment variables of the long tests are listed at the heads of `soak`
+//! and `powercut`.
+
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
+
+#[cfg(target_os = "linux")]
+mod consent;
+mod damage;
+mod drive;
+mod faults;
+#[cfg(target_os = "linux")]
+mod fs;
+mod interlaced;
+mod nbd;
+mod own_layer;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod powercut;
+mod probe;
+mod reproduce;
+mod simulate;
+mod soak;
+mod table;
+mod validate;
+mod window;
+mod words;

@@ -1,0 +1,58 @@
+//! Code shared by tests of power cuts: settings for longer runs, checks of short and long sequences of operations, and
+//! a new file system to run a task on.
+
+use imbrex_fs::verify::cuts::{fresh, judge};
+use imbrex_fs::verify::rig::Rig;
+use imbrex_fs::verify::trial::Trial;
+use imbrex_fs::verify::{Toy, scripts};
+use imbrex_fs::{Bounds, Executor, Fs};
+
+/// Returns a setting `IMBREX_FS_…` for longer runs.
+pub(crate) fn setting(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// Checks a part of all sequences of three operations on each of `toys`, with the usual and with the smallest bounds.
+pub(crate) fn judge_sequences_of_three(toys: Vec<Toy>) {
+    let every = setting("IMBREX_FS_EVERY", 397) as usize;
+    for (name, usual) in toys {
+        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
+        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
+            for number in (0..scripts::KINDS.pow(3)).step_by(every) {
+                let operations = scripts::short(number);
+                judge(&trial, &operations)
+                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, sequence {number}: {why}\n{operations:#?}"));
+            }
+        }
+    }
+}
+
+/// Checks long sequences with reads, `IMBREX_FS_LONG` of them from seed `IMBREX_FS_SEED` on, on each of `toys`, with
+/// the usual and with the smallest bounds.
+pub(crate) fn judge_long_sequences_with_reads(toys: Vec<Toy>) {
+    let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_LONG", 1));
+    for (name, usual) in toys {
+        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
+        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
+            let trial = Trial { random_subsets: 2, ..trial };
+            for seed in first..first + count {
+                let operations = scripts::long_with_reads(seed, 140);
+                let tally = judge(&trial, &operations)
+                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, seed {seed}: {why}\n{operations:#?}"));
+                println!("{name}, {bounds} bounds: {tally:?}");
+            }
+        }
+    }
+}
+
+/// Runs `task` with a new file system on `trial`.
+pub(crate) fn on<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Executor) -> T + 'static) -> T {
+    let (clock, trial) = (Executor::in_virtual_time(), trial.clone());
+    let own = clock.clone();
+    let done = clock.run(async move {
+        let (fs, rig) = fresh(&own, &trial).await.unwrap();
+        task(fs, rig, own).await
+    });
+    clock.shut_down();
+    done.unwrap()
+}

@@ -1,0 +1,3 @@
+//! Tests of the library on its built-in workloads.
+
+mod demo;

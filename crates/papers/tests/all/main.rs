@@ -1,0 +1,3 @@
+//! Tests of the kept results of the papers.
+
+mod verdicts;

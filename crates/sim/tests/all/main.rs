@@ -1,0 +1,9 @@
+//! Tests of the engine, its caches and its carriers through the public interface.
+
+mod caches;
+mod carrier;
+mod cleaning;
+mod controller;
+mod depth;
+mod engine;
+mod records;
