@@ -96,7 +96,7 @@ impl Drive {
         buffer: Vec<u8>,
     ) -> PyResult<(u64, Vec<u8>)> {
         self.with(py, move |open| {
-            let completion = open.drive.serve(Io { tag: 0, kind, offset, length, buffer })?;
+            let completion = open.drive.serve(Io { kind, offset, length, buffer })?;
             open.latency_ns = completion.end.since(completion.entry).0;
             completion.outcome?;
             Ok((open.latency_ns, completion.buffer))

@@ -11,7 +11,8 @@
 //! so it cleans.
 //!
 //! Invariants:
-//! 1. Every request is answered once.
+//! 1. Every request is answered once: by the error of its submission, or under its number. The caller has the number
+//!    before the answer.
 //! 2. No answer is given before its time; how much later it is given is counted.
 //! 3. The drive begins no work before its time: at no pace does it write back or clean early.
 
@@ -42,8 +43,6 @@ const LATENESS_FORGIVEN_MAX: Duration = Duration::from_millis(10);
 /// The answer to a request.
 #[derive(Debug)]
 pub struct Answer {
-    /// Tag of the request, as submitted.
-    pub tag: u64,
     /// The bytes read. For other requests, the request's own buffer, for reuse.
     pub buffer: Vec<u8>,
     /// Whether the request succeeded, or its error.
@@ -53,8 +52,9 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn now(tag: u64, buffer: Vec<u8>, outcome: Result<(), DeviceError>) -> Answer {
-        Answer { tag, buffer, outcome, due: Instant::now() }
+    /// Returns the answer to a request that the drive refused, due now. `buffer` is for reuse.
+    pub(crate) fn refused(buffer: Vec<u8>, error: DeviceError) -> Answer {
+        Answer { buffer, outcome: Err(error), due: Instant::now() }
     }
 }
 
@@ -71,8 +71,8 @@ fn time_after(time: SimTime, quiet: Duration) -> SimTime {
 
 /// Receiver of answers. Called from the pacer's thread, so the implementation must not block.
 pub trait Target: Send + Sync {
-    /// Receives the answer to a request.
-    fn answer(&self, answer: Answer);
+    /// Receives the answer to request `number`.
+    fn answer(&self, number: u64, answer: Answer);
 }
 
 /// A request for whose answer a thread waits.
@@ -83,7 +83,7 @@ struct Waited {
 }
 
 impl Target for Waited {
-    fn answer(&self, answer: Answer) {
+    fn answer(&self, _number: u64, answer: Answer) {
         *self.answer.lock().expect("no thread panics while it holds the answer") = Some(answer);
         self.arrived.notify_one();
     }
@@ -117,9 +117,8 @@ impl Ord for Due {
 /// The drive and its requests in flight.
 struct Inner {
     drive: EmulatedDrive,
-    /// Callers of the requests in flight, by the tag given to the drive: the caller's own tag, and the receiver of the answer.
-    callers: BTreeMap<u64, (u64, Arc<dyn Target>)>,
-    next_tag: u64,
+    /// Receivers of the answers to the requests in flight, by the drive's numbers of the requests.
+    callers: BTreeMap<u64, Arc<dyn Target>>,
     statistics: Statistics,
     /// Without a pace: the time of the latest answer, on the wall clock and in the host's simulated time.
     quiet_since: (Instant, SimTime),
@@ -173,7 +172,6 @@ impl DriveServer {
         let inner = Inner {
             drive,
             callers: BTreeMap::new(),
-            next_tag: 0,
             statistics: Statistics::new(),
             quiet_since: (Instant::now(), SimTime::ZERO),
         };
@@ -244,9 +242,8 @@ impl DriveServer {
     pub fn serve(&self, io: Io) -> Answer {
         assert!(self.is_unpaced(), "a paced drive answers by itself");
         if let Some(refusal) = self.refusal(&io) {
-            return Answer::now(io.tag, io.buffer, Err(refusal));
+            return Answer::refused(io.buffer, refusal);
         }
-        let tag = io.tag;
         let mut inner = self.lock();
         let (since, time) = inner.quiet_since;
         inner.drive.pass_until(time_after(time, since.elapsed()));
@@ -257,39 +254,41 @@ impl DriveServer {
             Ok(completion) => {
                 inner.statistics.came(completion.entry);
                 inner.statistics.completed(&completion);
-                Answer { tag, buffer: completion.buffer, outcome: completion.outcome, due }
+                Answer { buffer: completion.buffer, outcome: completion.outcome, due }
             }
             Err(error) => {
                 inner.statistics.refused(&error);
-                Answer { tag, buffer: Vec::new(), outcome: Err(error), due }
+                Answer { buffer: Vec::new(), outcome: Err(error), due }
             }
         }
     }
 
-    /// Submits a request that arrived at `arrived` to a paced drive. `target` receives the answer.
-    pub fn submit(&self, mut io: Io, arrived: Instant, target: &Arc<dyn Target>) {
-        let tag = io.tag;
+    /// Submits a request that arrived at `arrived` to a paced drive. `accepted` receives the number of the request, and
+    /// `target` receives the answer under this number later. `accepted` is called under the lock of the drive, so it must
+    /// not call the server.
+    ///
+    /// # Errors
+    ///
+    /// The drive refused the request: it has no number and no answer.
+    pub fn submit(
+        &self,
+        io: Io,
+        arrived: Instant,
+        target: &Arc<dyn Target>,
+        accepted: impl FnOnce(u64),
+    ) -> Result<(), DeviceError> {
         if let Some(refusal) = self.refusal(&io) {
-            return target.answer(Answer::now(tag, io.buffer, Err(refusal)));
+            return Err(refusal);
         }
         let at = self.clock.at(arrived);
         let mut inner = self.lock();
-        io.tag = inner.next_tag;
-        match inner.drive.submit(at, io) {
-            Ok(()) => {
-                inner.statistics.came(at);
-                let own = inner.next_tag;
-                inner.next_tag += 1;
-                inner.callers.insert(own, (tag, target.clone()));
-                drop(inner);
-                self.wake.notify_one();
-            }
-            Err(error) => {
-                inner.statistics.refused(&error);
-                drop(inner);
-                target.answer(Answer::now(tag, Vec::new(), Err(error)));
-            }
-        }
+        let number = inner.drive.submit(at, io).inspect_err(|error| inner.statistics.refused(error))?;
+        inner.statistics.came(at);
+        inner.callers.insert(number, target.clone());
+        accepted(number);
+        drop(inner);
+        self.wake.notify_one();
+        Ok(())
     }
 
     /// Serves a request and waits for its answer, at any pace. Must not be called after [`DriveServer::stop`] began: no
@@ -300,7 +299,10 @@ impl DriveServer {
         }
         let waited = Arc::new(Waited::default());
         let target: Arc<dyn Target> = waited.clone();
-        self.submit(io, Instant::now(), &target);
+        // The target receives one answer, so it needs no number.
+        if let Err(error) = self.submit(io, Instant::now(), &target, |_| {}) {
+            return Answer::refused(Vec::new(), error);
+        }
         let mut answer = waited.answer.lock().expect("no thread panics while it holds the answer");
         loop {
             if let Some(answer) = answer.take() {
@@ -325,9 +327,9 @@ impl DriveServer {
             let Inner { drive, callers, statistics, .. } = &mut *inner;
             for completion in drive.completions() {
                 statistics.completed(&completion);
-                let Some((tag, target)) = callers.remove(&completion.tag) else { continue };
+                let Some(target) = callers.remove(&completion.number) else { continue };
                 let at = self.clock.wall(completion.end).unwrap_or_else(Instant::now);
-                due.push(Reverse(Due { at, order, completion: Completion { tag, ..completion }, target }));
+                due.push(Reverse(Due { at, order, completion, target }));
                 order += 1;
             }
             let now = Instant::now();
@@ -340,8 +342,8 @@ impl DriveServer {
             if !ready.is_empty() {
                 drop(inner);
                 for Due { at, completion, target, .. } in ready {
-                    let Completion { tag, buffer, outcome, .. } = completion;
-                    target.answer(Answer { tag, buffer, outcome, due: at });
+                    let Completion { number, buffer, outcome, .. } = completion;
+                    target.answer(number, Answer { buffer, outcome, due: at });
                 }
                 inner = self.lock();
                 continue;
@@ -402,7 +404,66 @@ impl DriveServer {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
     use super::*;
+    use crate::verify::small_drive;
+
+    /// A caller that keeps the numbers of its requests in flight.
+    struct Caller {
+        in_flight: Mutex<BTreeSet<u64>>,
+        /// Receives for each answer whether its request was in flight and succeeded.
+        answers: Mutex<Sender<bool>>,
+    }
+
+    impl Caller {
+        fn new() -> (Arc<Caller>, Receiver<bool>) {
+            let (sender, receiver) = channel();
+            (Arc::new(Caller { in_flight: Mutex::default(), answers: Mutex::new(sender) }), receiver)
+        }
+    }
+
+    impl Target for Caller {
+        fn answer(&self, number: u64, answer: Answer) {
+            let was_in_flight = self.in_flight.lock().expect("no thread panics").remove(&number);
+            let answers = self.answers.lock().expect("no thread panics");
+            answers.send(was_in_flight && answer.outcome.is_ok()).expect("the test waits for all answers");
+        }
+    }
+
+    /// Goal: a caller has the number of a request before the answer. Method: many reads of a fast drive, then reads of a
+    /// stopped drive, which completes them at submission, with refused requests among them.
+    #[test]
+    fn a_caller_has_the_number_before_the_answer() {
+        let (front, pacer) = DriveServer::start(small_drive("conventional"), Pace::Times(1e6), false);
+        let (caller, answers) = Caller::new();
+        let target: Arc<dyn Target> = caller.clone();
+        let submit = |kind: IoKind, length: u64| {
+            let io = Io { kind, offset: 0, length, buffer: vec![0; length as usize] };
+            let accepted = |number| assert!(caller.in_flight.lock().expect("no thread panics").insert(number));
+            front.submit(io, Instant::now(), &target, accepted)
+        };
+        let sector = u64::from(front.facts().sector_bytes);
+        for is_stopped in [false, true] {
+            if is_stopped {
+                front.with(|drive, _| drive.store_mut().stop("planned"));
+            }
+            for _ in 0..1000 {
+                submit(IoKind::Read, sector).expect("a stopped drive reads, too");
+                assert!(submit(IoKind::Read, 1).is_err(), "a part of a sector");
+                assert_eq!(submit(IoKind::Write { fua: false }, sector).is_err(), is_stopped);
+            }
+            let count = if is_stopped { 1000 } else { 2000 };
+            for answered in 0..count {
+                let is_right = answers.recv_timeout(Duration::from_secs(60)).expect("every request is answered");
+                assert!(is_right, "answer {answered}, stopped: {is_stopped}");
+            }
+            assert!(caller.in_flight.lock().expect("no thread panics").is_empty());
+        }
+        assert!(answers.try_recv().is_err(), "a request was answered twice");
+        assert!(front.stop(pacer).is_err(), "the drive has stopped");
+    }
 
     #[test]
     fn without_a_pace_no_time_passes_but_in_quiet() {

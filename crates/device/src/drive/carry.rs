@@ -235,7 +235,7 @@ impl Carrier for StoreCarrier {
     fn rejected(&mut self, number: u64, at: SimTime, reason: &'static str) {
         let io = self.requests.reject(number);
         let outcome = Err(DeviceError::Refused(reason.into()));
-        self.completions.push(Completion::of(io, at, at, outcome));
+        self.completions.push(Completion::of(number, io, at, at, outcome));
     }
 
     fn absorb(&mut self, number: u64, command: &Command) {
@@ -315,7 +315,7 @@ impl Carrier for StoreCarrier {
             (Ok(()), None, Some(reason)) if io.kind != IoKind::Read => Err(DeviceError::Stopped(reason.into())),
             (Ok(()), None, _) => Ok(()),
         };
-        self.completions.push(Completion::of(io, entry, end, outcome));
+        self.completions.push(Completion::of(number, io, entry, end, outcome));
     }
 }
 
@@ -373,7 +373,7 @@ mod tests {
         for number in 0..4 {
             let command = Command::read(number * SECTORS, SECTORS as u32);
             let (offset, length) = (number * SECTORS * 512, SECTORS * 512);
-            bytes.requests.submit(number, Io { tag: number, kind: IoKind::Read, offset, length, buffer: Vec::new() });
+            bytes.requests.submit(number, Io { kind: IoKind::Read, offset, length, buffer: Vec::new() });
             bytes.entered(number, &command);
             let (entry, cleaning_before) = (SimTime::ZERO, SimDuration::ZERO);
             batch.push(Waiting { command, arrival: None, entry, sequence: number, cleaning_before, target: None });

@@ -39,17 +39,17 @@ impl EmulatedDrive {
         if self.stopped().is_none() {
             return false;
         }
-        for io in self.engine.carrier_mut().requests.take_all() {
-            self.complete_halted(io);
+        for (number, io) in self.engine.carrier_mut().requests.take_all() {
+            self.complete_halted(number, io);
         }
         true
     }
 
-    /// Answers `io` at once.
-    pub(super) fn complete_halted(&mut self, mut io: Io) {
+    /// Answers request `number`, `io`, at once.
+    pub(super) fn complete_halted(&mut self, number: u64, mut io: Io) {
         let outcome = if io.kind == IoKind::Read { self.read_halted(&mut io) } else { self.check_running() };
         let now = self.now();
-        self.engine.carrier_mut().completions.push(Completion::of(io, now, now, outcome));
+        self.engine.carrier_mut().completions.push(Completion::of(number, io, now, now, outcome));
     }
 
     fn read_halted(&mut self, io: &mut Io) -> Result<(), DeviceError> {

@@ -99,7 +99,6 @@ pub struct EmulatedDrive {
     /// [`EmulatedDrive::pass_until`].
     clock: SimTime,
     pub(crate) zone_counters: ZoneCounters,
-    submitted: u64,
     player: Player,
     /// Source of reads once the drive has stopped.
     halted: Halted,
@@ -155,7 +154,6 @@ impl EmulatedDrive {
             last_arrival: SimTime::ZERO,
             clock: SimTime::ZERO,
             zone_counters: ZoneCounters::default(),
-            submitted: 0,
             player: Player::default(),
             halted: Halted::default(),
             host_reserve: None,
@@ -317,16 +315,17 @@ impl EmulatedDrive {
         self.engine.carrier().requests.len()
     }
 
-    /// Submits a request that arrives at `at`, or at the latest arrival so far if that is later. A TRIM of whole
-    /// zones waits for the requests in flight to these zones.
+    /// Submits a request that arrives at `at`, or at the latest arrival so far if that is later. Returns the number of
+    /// the request, which its completion carries. A TRIM of whole zones waits for the requests in flight to these
+    /// zones. The completion may be available when this returns: a stopped drive answers reads at once.
     ///
     /// # Errors
     ///
-    /// The request is invalid or violates the rules of a zone; it then has no effect. Writes to a zone count in the
-    /// order of submission.
-    pub fn submit(&mut self, at: SimTime, io: Io) -> Result<(), DeviceError> {
+    /// The request is invalid or violates the rules of a zone; it then has no effect, no number and no completion.
+    /// Writes to a zone count in the order of submission.
+    pub fn submit(&mut self, at: SimTime, io: Io) -> Result<u64, DeviceError> {
         if self.has_halted() && io.kind != IoKind::Read {
-            return self.check_running();
+            self.check_running()?;
         }
         self.check(&io)?;
         if matches!(io.kind, IoKind::Write { .. }) && !self.has_halted() {
@@ -336,10 +335,12 @@ impl EmulatedDrive {
         if self.has_halted() {
             self.open_view()?;
             self.check_zones_work(&io)?;
-            self.complete_halted(io);
-            return Ok(());
+            let number = self.engine.carrier_mut().requests.take_number();
+            self.complete_halted(number, io);
+            return Ok(number);
         }
-        if self.player.is_due(self.submitted, self.last_arrival) {
+        let (requests, now) = self.requests_and_arrival();
+        if self.player.is_due(requests, now) {
             self.play_due();
         }
         if self.has_halted() {
@@ -347,11 +348,10 @@ impl EmulatedDrive {
         }
         self.check_zones_work(&io)?;
         self.keep_rule_of_zones(&io)?;
-        self.submitted += 1;
         let request = Request { when: When::At(self.last_arrival), device: 0, command: self.command_of(&io) };
         let number = self.engine.submit(request);
         self.engine.carrier_mut().requests.submit(number, io);
-        Ok(())
+        Ok(number)
     }
 
     /// Returns the command for `io`. A layer records the pointer of a zone with a write with FUA and with a flush.
@@ -378,7 +378,7 @@ impl EmulatedDrive {
 
     /// Returns the number of requests submitted and the time of the latest arrival.
     pub(crate) fn requests_and_arrival(&self) -> (u64, SimTime) {
-        (self.submitted, self.last_arrival)
+        (self.engine.carrier().requests.next_number(), self.last_arrival)
     }
 
     /// Passes the slow sectors to the engine.
@@ -556,16 +556,17 @@ impl EmulatedDrive {
     /// the later time set by [`pass_until`](EmulatedDrive::pass_until). No time passes after its answer.
     pub fn serve(&mut self, io: Io) -> Result<Completion, DeviceError> {
         assert_eq!(self.outstanding(), 0, "other requests are on their way");
-        self.submit(self.clock, io)?;
+        let number = self.submit(self.clock, io)?;
         self.work_until(|drive| drive.outstanding() == 0);
         let completion = self.engine.carrier_mut().completions.pop().expect("it is the last to complete");
+        assert_eq!(completion.number, number, "another request was the last to complete: invariant 1");
         self.pass_until(completion.end);
         Ok(completion)
     }
 
     /// Reads bytes from `offset` on and waits for the answer.
     pub fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        let io = Io { tag: 0, kind: IoKind::Read, offset, length: into.len() as u64, buffer: Vec::new() };
+        let io = Io { kind: IoKind::Read, offset, length: into.len() as u64, buffer: Vec::new() };
         let completion = self.serve(io)?;
         completion.outcome?;
         into.copy_from_slice(&completion.buffer);
@@ -575,18 +576,18 @@ impl EmulatedDrive {
     /// Writes bytes at `offset` and waits for the answer.
     pub fn write(&mut self, offset: u64, from: &[u8], fua: bool) -> Result<(), DeviceError> {
         let kind = IoKind::Write { fua };
-        let io = Io { tag: 0, kind, offset, length: from.len() as u64, buffer: from.to_vec() };
+        let io = Io { kind, offset, length: from.len() as u64, buffer: from.to_vec() };
         self.serve(io)?.outcome
     }
 
     /// Flushes the drive and waits for the answer.
     pub fn flush(&mut self) -> Result<(), DeviceError> {
-        self.serve(Io { tag: 0, kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() })?.outcome
+        self.serve(Io { kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() })?.outcome
     }
 
     /// Trims `length` bytes from `offset` on and waits for the answer.
     pub fn trim(&mut self, offset: u64, length: u64) -> Result<(), DeviceError> {
-        self.serve(Io { tag: 0, kind: IoKind::Trim, offset, length, buffer: Vec::new() })?.outcome
+        self.serve(Io { kind: IoKind::Trim, offset, length, buffer: Vec::new() })?.outcome
     }
 
     /// Shuts the drive down: completes the requests in flight, writes the volatile cache back, and makes everything

@@ -3,7 +3,7 @@
 //! Invariants:
 //! 1. A request keeps its number from submission to completion. Numbers are those of the engine and increase by one.
 //!    Every number is submitted once, enters once (or is rejected) with exactly the command submitted, and is
-//!    completed once.
+//!    completed once. A stopped drive answers requests without the engine; their numbers continue the sequence.
 
 use std::collections::VecDeque;
 
@@ -30,8 +30,6 @@ pub enum IoKind {
 /// A request to the drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Io {
-    /// Identifier chosen by the caller.
-    pub tag: u64,
     /// Operation of the request.
     pub kind: IoKind,
     /// First byte; a multiple of the sector size.
@@ -45,8 +43,8 @@ pub struct Io {
 /// A completed request.
 #[derive(Debug)]
 pub struct Completion {
-    /// Identifier from the request.
-    pub tag: u64,
+    /// Number of the request, which [`EmulatedDrive::submit`](super::EmulatedDrive::submit) returned.
+    pub number: u64,
     /// Operation from the request.
     pub kind: IoKind,
     /// Length in bytes from the request.
@@ -62,10 +60,16 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// Returns the completion of `io`, which entered at `entry` and is answered at `end`.
-    pub(crate) fn of(io: Io, entry: SimTime, end: SimTime, outcome: Result<(), DeviceError>) -> Completion {
-        let Io { tag, kind, length, buffer, .. } = io;
-        Completion { tag, kind, length, entry, end, buffer, outcome }
+    /// Returns the completion of request `number`, `io`, which entered at `entry` and is answered at `end`.
+    pub(crate) fn of(
+        number: u64,
+        io: Io,
+        entry: SimTime,
+        end: SimTime,
+        outcome: Result<(), DeviceError>,
+    ) -> Completion {
+        let Io { kind, length, buffer, .. } = io;
+        Completion { number, kind, length, entry, end, buffer, outcome }
     }
 }
 
@@ -128,10 +132,22 @@ impl Requests {
         self.count
     }
 
+    /// Returns the number of the next request, which is the number of requests so far.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.first + self.pending.len() as u64
+    }
+
+    /// Returns the number of a request that is answered without the engine. No request may be in flight.
+    pub(crate) fn take_number(&mut self) -> u64 {
+        assert_eq!(self.count, 0, "requests are in flight in a drive that has stopped: invariant 1");
+        let number = self.next_number();
+        self.first += 1;
+        number
+    }
+
     /// Adds request `number`, which must follow the last number submitted.
     pub(crate) fn submit(&mut self, number: u64, io: Io) {
-        let next = self.first + self.pending.len() as u64;
-        assert_eq!(number, next, "the engine's number and ours differ: invariant 1");
+        assert_eq!(number, self.next_number(), "the engine's number and ours differ: invariant 1");
         self.pending.push_back(Some(Pending { io, stage: Stage::Submitted }));
         self.count += 1;
     }
@@ -172,11 +188,13 @@ impl Requests {
         self.take(number, Stage::Submitted)
     }
 
-    /// Removes and returns all requests, in order: the engine will complete none of them.
-    pub(crate) fn take_all(&mut self) -> Vec<Io> {
-        self.first += self.pending.len() as u64;
+    /// Removes and returns all requests with their numbers, in order: the engine will complete none of them.
+    pub(crate) fn take_all(&mut self) -> Vec<(u64, Io)> {
+        let numbers = self.first..;
+        self.first = self.next_number();
         self.count = 0;
-        self.pending.drain(..).flatten().map(|pending| pending.io).collect()
+        let with_number = |(number, pending): (u64, Option<Pending>)| Some((number, pending?.io));
+        numbers.zip(self.pending.drain(..)).filter_map(with_number).collect()
     }
 
     fn take(&mut self, number: u64, stage: Stage) -> Io {
@@ -207,8 +225,7 @@ mod tests {
 
     fn one() -> Requests {
         let mut requests = Requests::default();
-        let io = Io { tag: 9, kind: IoKind::Read, offset: 4096, length: 4096, buffer: Vec::new() };
-        requests.submit(0, io);
+        requests.submit(0, io(IoKind::Read, 4096, 4096));
         requests
     }
 
@@ -217,11 +234,12 @@ mod tests {
         let mut requests = one();
         requests.enter(0, &Command::read(1, 1), 4096);
         assert!(requests.touch(&(8191..8192)) && !requests.touch(&(8192..9000)));
-        assert_eq!((requests.entered(0).tag, requests.complete(0).tag, requests.len()), (9, 9, 0));
+        assert_eq!(*requests.entered(0), io(IoKind::Read, 4096, 4096));
+        assert_eq!((requests.complete(0), requests.len()), (io(IoKind::Read, 4096, 4096), 0));
     }
 
     fn io(kind: IoKind, offset: u64, length: u64) -> Io {
-        Io { tag: 1, kind, offset, length, buffer: Vec::new() }
+        Io { kind, offset, length, buffer: Vec::new() }
     }
 
     #[test]
@@ -252,15 +270,36 @@ mod tests {
     fn requests_are_answered_in_any_order() {
         let mut requests = Requests::default();
         for number in 0..4 {
-            requests.submit(number, Io { tag: 10 + number, ..io(IoKind::Read, number * 512, 512) });
+            requests.submit(number, io(IoKind::Read, number * 512, 512));
             assert_eq!(requests.len() as u64, number + 1);
             requests.enter(number, &Command::read(number, 1), 512);
         }
         for (number, left) in [(2, 3), (0, 2), (1, 1), (3, 0)] {
-            assert_eq!((requests.complete(number).tag, requests.len()), (10 + number, left));
+            assert_eq!((requests.complete(number).offset, requests.len()), (number * 512, left));
         }
-        requests.submit(4, Io { tag: 14, ..io(IoKind::Flush, 0, 0) });
-        assert_eq!((requests.reject(4).tag, requests.len()), (14, 0));
+        requests.submit(4, io(IoKind::Flush, 0, 0));
+        assert_eq!((requests.reject(4).kind, requests.len()), (IoKind::Flush, 0));
+    }
+
+    #[test]
+    fn a_stopped_drive_continues_the_numbers() {
+        let mut requests = Requests::default();
+        for number in 0..4 {
+            requests.submit(number, io(IoKind::Read, number * 512, 512));
+            requests.enter(number, &Command::read(number, 1), 512);
+        }
+        requests.complete(2);
+        requests.complete(0);
+        let taken: Vec<_> = requests.take_all().into_iter().map(|(number, io)| (number, io.offset)).collect();
+        assert_eq!(taken, [(1, 512), (3, 3 * 512)]);
+        assert_eq!((requests.len(), requests.take_number(), requests.take_number()), (0, 4, 5));
+        assert_eq!((requests.next_number(), requests.take_all()), (6, Vec::new()));
+    }
+
+    #[test]
+    #[should_panic(expected = "requests are in flight")]
+    fn a_number_without_the_engine_among_requests_in_flight_is_noticed() {
+        one().take_number();
     }
 
     #[test]
@@ -299,7 +338,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "the engine's number and ours differ")]
     fn a_number_left_out_is_noticed() {
-        let io = Io { tag: 9, kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() };
-        one().submit(2, io);
+        one().submit(2, io(IoKind::Flush, 0, 0));
     }
 }

@@ -59,7 +59,7 @@ fn a_band_is_dirty_from_a_write_to_the_cache_until_it_has_been_cleaned() {
     }
     // A request makes the clock pass the idle time.
     let at = SimTime(begun.0 + 3_600_000_000_000);
-    let read = Io { tag: 0, kind: IoKind::Read, offset: 0, length: SECTOR, buffer: Vec::new() };
+    let read = Io { kind: IoKind::Read, offset: 0, length: SECTOR, buffer: Vec::new() };
     drive.submit(at, read).expect("taken");
     while drive.completions().count() == 0 {
         drive.step(SimTime(u64::MAX));

@@ -164,7 +164,7 @@ fn a_caveat_disk_keeps_the_order_of_its_writes_and_has_a_clock() {
     for (number, lba) in (0..8u64).map(|number| 300 - 8 * number).enumerate() {
         let kind = IoKind::Write { fua: false };
         let buffer = vec![number as u8 + 1; SECTOR];
-        let io = Io { tag: number as u64, kind, offset: lba * SECTOR as u64, length: SECTOR as u64, buffer };
+        let io = Io { kind, offset: lba * SECTOR as u64, length: SECTOR as u64, buffer };
         drive.submit(at, io).expect("a caveat disk takes every write");
     }
     drive.advance(SimTime(u64::MAX));

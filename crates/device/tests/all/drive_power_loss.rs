@@ -51,11 +51,13 @@ struct Flying {
 struct Host {
     random: Xoshiro256StarStar,
     sectors: Vec<History>,
+    /// Requests in flight, by the drive's numbers.
     flying: BTreeMap<u64, Flying>,
     keeps_trims: bool,
     /// Whether acknowledged data becomes durable only through a flush or FUA.
     is_volatile: bool,
-    next: u64,
+    /// Version that the next request writes.
+    next_version: u64,
 }
 
 impl Host {
@@ -67,7 +69,7 @@ impl Host {
             flying: BTreeMap::new(),
             keeps_trims: drive.drive().layer.keeps_trims(),
             is_volatile: drive.drive().host.write_cache_bytes > 0,
-            next: 1,
+            next_version: 1,
         }
     }
 
@@ -76,7 +78,7 @@ impl Host {
     }
 
     /// Draws a request that overlaps no request in flight.
-    fn draw(&mut self) -> Option<Io> {
+    fn draw(&mut self) -> Option<(Io, Flying)> {
         let sectors = 1 + below(&mut self.random, 20);
         let lba = below(&mut self.random, self.sectors.len() as u64 - sectors);
         let kind = match below(&mut self.random, 16) {
@@ -90,15 +92,15 @@ impl Host {
         if kind != IoKind::Flush && !self.flying.values().all(is_free) {
             return None;
         }
-        let tag = self.next;
-        self.next += 1;
+        let version = self.next_version;
+        self.next_version += 1;
         let mut flying = Flying { kind, lba, sectors, covers: Vec::new() };
         let mut buffer = Vec::new();
         match kind {
             IoKind::Write { .. } => {
                 buffer.resize(sectors as usize * SECTOR, 0);
-                fill(&mut buffer, lba, tag, SECTOR);
-                self.sectors[Host::range(&flying)].iter_mut().for_each(|history| history.given.push(tag));
+                fill(&mut buffer, lba, version, SECTOR);
+                self.sectors[Host::range(&flying)].iter_mut().for_each(|history| history.given.push(version));
             }
             IoKind::Trim if self.keeps_trims => {
                 self.sectors[Host::range(&flying)].iter_mut().for_each(|history| history.given.push(0));
@@ -110,13 +112,12 @@ impl Host {
             // A layer that does not keep trims still reads the latest value, from its cache or not.
             IoKind::Read | IoKind::Trim => {}
         }
-        self.flying.insert(tag, flying);
-        Some(Io { tag, kind, offset: lba * SECTOR as u64, length: sectors * SECTOR as u64, buffer })
+        Some((Io { kind, offset: lba * SECTOR as u64, length: sectors * SECTOR as u64, buffer }, flying))
     }
 
     /// Records an answer, and returns whether it was an error.
     fn take(&mut self, completion: &Completion, what: &str) -> bool {
-        let flying = self.flying.remove(&completion.tag).expect("every request is answered once");
+        let flying = self.flying.remove(&completion.number).expect("every request is answered once");
         if completion.outcome.is_err() {
             return true;
         }
@@ -152,12 +153,9 @@ impl Host {
         let mut failed = false;
         for _ in 0..rounds {
             for _ in 0..below(&mut self.random, 4) {
-                if let Some(io) = self.draw() {
-                    let tag = io.tag;
-                    if drive.submit(drive.now(), io).is_err() {
-                        self.flying.remove(&tag);
-                        return true;
-                    }
+                if let Some((io, flying)) = self.draw() {
+                    let Ok(number) = drive.submit(drive.now(), io) else { return true };
+                    self.flying.insert(number, flying);
                 }
             }
             if below(&mut self.random, 8) == 0 {
@@ -331,16 +329,17 @@ fn reads_see_what_the_cache_holds() {
     let mut drive = open(medium.clone(), "cache").expect("it is whole");
     let now = drive.now();
     let write = IoKind::Write { fua: false };
-    let write = Io { tag: 1, kind: write, offset: 8 * 512, length: 1024, buffer: vec![9; 1024] };
-    let read = Io { tag: 2, kind: IoKind::Read, offset: 7 * 512, length: 2048, buffer: Vec::new() };
+    let write = Io { kind: write, offset: 8 * 512, length: 1024, buffer: vec![9; 1024] };
+    let read = Io { kind: IoKind::Read, offset: 7 * 512, length: 2048, buffer: Vec::new() };
     drive.submit(now, write).expect("it fits");
-    drive.submit(now, read).expect("it fits");
+    let number = drive.submit(now, read).expect("it fits");
     let (mut was_dirty, mut read) = (false, Vec::new());
     while read.is_empty() {
         drive.step(SimTime(u64::MAX));
         was_dirty |= drive.dirty().0 == 2;
         let completions: Vec<Completion> = drive.completions().collect();
-        read = completions.into_iter().filter(|completion| completion.tag == 2).map(|read| read.buffer).collect();
+        read =
+            completions.into_iter().filter(|completion| completion.number == number).map(|read| read.buffer).collect();
     }
     assert!(was_dirty, "the write went to the medium at once");
     assert_eq!(read[0], [[0; 512].as_slice(), &[9; 1024], &[0; 512]].concat());
@@ -408,7 +407,7 @@ fn is_stopped_and_reads(drive: &mut EmulatedDrive, host: &Host, what: &str) {
             IoKind::Trim => (512, Vec::new()),
             _ => (512, vec![9; 512]),
         };
-        let refused = drive.serve(Io { tag: 0, kind, offset: 0, length, buffer });
+        let refused = drive.serve(Io { kind, offset: 0, length, buffer });
         assert!(matches!(refused, Err(DeviceError::Stopped(_))), "{what}: {kind:?}: {refused:?}");
     }
     let mut sector = [0; SECTOR];

@@ -110,7 +110,7 @@ fn what_the_volatile_cache_holds_can_be_read() {
     // One microsecond per request, so that no write-back happens meanwhile.
     let mut serve = |kind, lba: u64, sectors: u64, buffer| {
         let at = drive.now();
-        drive.submit(at, Io { tag: 0, kind, offset: lba * sector, length: sectors * sector, buffer }).expect("right");
+        drive.submit(at, Io { kind, offset: lba * sector, length: sectors * sector, buffer }).expect("right");
         drive.advance(SimTime(at.0 + 1000));
         let completion = drive.completions().next().expect("it is answered by the cache, or planned at once");
         (completion.buffer, completion.outcome, drive.dirty())
@@ -159,7 +159,7 @@ fn a_slow_sector_costs_each_command_its_time_and_no_other() {
             [(1000, 8, by), (990, 11, by), (1007, 100, by), (992, 8, SimDuration(0)), (1008, 1, SimDuration(0))]
         {
             let length = sectors * sector;
-            let io = || Io { tag: 0, kind, offset: lba * sector, length, buffer: vec![0; length as usize] };
+            let io = || Io { kind, offset: lba * sector, length, buffer: vec![0; length as usize] };
             let ((as_new, overhead), (slowed, more)) = (first_latency(None, io()), first_latency(Some(slow), io()));
             assert_eq!(slowed, as_new + extra, "{kind:?} of {sectors} from {lba}");
             assert_eq!(more, overhead + extra.0, "{kind:?} of {sectors} from {lba}");
@@ -238,7 +238,7 @@ fn a_schedule_is_played_with_the_requests_that_find_it_due() {
     assert_eq!(drive.faults_played().len(), 1);
     let sector = u64::from(drive.sector_bytes());
     let mut outcome_at = |at: SimTime| {
-        let io = Io { tag: 0, kind: IoKind::Read, offset: 16 * sector, length: sector, buffer: Vec::new() };
+        let io = Io { kind: IoKind::Read, offset: 16 * sector, length: sector, buffer: Vec::new() };
         drive.submit(at, io).expect("it is right");
         drive.advance(SimTime(u64::MAX));
         let completion = drive.completions().next().expect("it was served");

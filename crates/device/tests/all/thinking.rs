@@ -24,7 +24,7 @@ fn period_ns(drive: &mut EmulatedDrive, think_ns: u64) -> u64 {
     for number in 0..40u64 {
         let at = ends.last().map_or(drive.now(), |end: &SimTime| SimTime(end.0 + think_ns));
         let (kind, offset) = (IoKind::Write { fua: false }, number * 7919 * 4096 % (1 << 40));
-        drive.submit(at, Io { tag: 0, kind, offset, length: 4096, buffer: vec![1; 4096] }).expect("it is whole");
+        drive.submit(at, Io { kind, offset, length: 4096, buffer: vec![1; 4096] }).expect("it is whole");
         drive.advance(SimTime(at.0 + 1_000_000_000));
         ends.push(drive.completions().next().expect("a second is enough").end);
     }

@@ -19,7 +19,7 @@ const SECTOR: usize = 512;
 
 fn write(number: u64, lba: u64) -> Io {
     let buffer = vec![number as u8 + 1; SECTOR];
-    Io { tag: number, kind: IoKind::Write { fua: false }, offset: lba * 512, length: 512, buffer }
+    Io { kind: IoKind::Write { fua: false }, offset: lba * 512, length: 512, buffer }
 }
 
 /// Returns up to a hundred places in random order, far enough apart that no writes join.
@@ -184,5 +184,46 @@ fn what_could_not_be_written_back_is_told() {
         let mut read = [0; SECTOR];
         drive.read(64 * 512, &mut read).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(read, [1; SECTOR], "{what}: what could not be written back is still there");
+    }
+}
+
+/// Goal: a request has one number, which its completion carries. Method: requests are submitted to a running drive and
+/// to a stopped one, with refused requests among them. The drive stops while requests are in flight.
+#[test]
+fn completions_carry_the_numbers_of_their_requests() {
+    for subject in subjects() {
+        let what = &subject.what;
+        let mut drive = EmulatedDrive::in_memory(subject.header.clone()).expect("memory takes it");
+        let read = |lba: u64| Io { kind: IoKind::Read, offset: lba * 512, length: 512, buffer: Vec::new() };
+        let mut numbers = Vec::new();
+        for round in 0..3 {
+            for lba in [64, 8, 96, 32] {
+                let now = drive.now();
+                assert!(drive.submit(now, Io { length: 100, ..read(lba) }).is_err(), "{what}: a part of a sector");
+                numbers.push((drive.submit(now, write(lba, lba)).expect("it is whole"), lba, round));
+            }
+            if round < 2 {
+                drive.advance(SimTime(u64::MAX));
+            }
+        }
+        assert!(drive.outstanding() > 0, "{what}: no request is in flight");
+        drive.store_mut().stop("planned");
+        let now = drive.now();
+        for lba in [8, 64] {
+            assert!(matches!(drive.submit(now, write(lba, lba)), Err(DeviceError::Stopped(_))), "{what}");
+            numbers.push((drive.submit(now, read(lba)).expect("a stopped drive reads"), lba, 3));
+        }
+        assert_eq!(drive.outstanding(), 0, "{what}: a stopped drive answers at once");
+        assert!(numbers.iter().map(|&(number, ..)| number).eq(0..14), "{what}: {numbers:?}");
+        let mut completions: Vec<_> = drive.completions().collect();
+        completions.sort_by_key(|completion| completion.number);
+        for (completion, &(number, lba, round)) in completions.iter().zip(&numbers) {
+            assert_eq!(completion.number, number, "{what}");
+            assert_eq!(completion.outcome.is_ok(), round != 2, "{what}: {completion:?}");
+            if round == 3 {
+                assert_eq!(completion.buffer, [lba as u8 + 1; SECTOR], "{what}: {completion:?}");
+            }
+        }
+        assert_eq!(completions.len(), numbers.len(), "{what}");
     }
 }

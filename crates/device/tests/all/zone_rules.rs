@@ -24,12 +24,13 @@ fn sector(stamp: u64, lba: u64) -> Vec<u8> {
     [stamp.to_le_bytes(), lba.to_le_bytes()].concat().repeat(SECTOR as usize / 16)
 }
 
-fn io(tag: u64, kind: IoKind, lba: u64, sectors: u64) -> Io {
+/// Returns a request; the sectors of a write hold `stamp`.
+fn io(stamp: u64, kind: IoKind, lba: u64, sectors: u64) -> Io {
     let buffer = match kind {
-        IoKind::Write { .. } => (lba..lba + sectors).flat_map(|lba| sector(tag, lba)).collect(),
+        IoKind::Write { .. } => (lba..lba + sectors).flat_map(|lba| sector(stamp, lba)).collect(),
         _ => Vec::new(),
     };
-    Io { tag, kind, offset: lba * SECTOR, length: sectors * SECTOR, buffer }
+    Io { kind, offset: lba * SECTOR, length: sectors * SECTOR, buffer }
 }
 
 /// A naive model in order of submission: pointers, and a stamp for every sector.
@@ -130,8 +131,8 @@ impl Run {
         for completion in self.drive.completions() {
             let what = &self.what;
             assert!(completion.outcome.is_ok(), "{what}: {completion:?}");
-            if let Some(expected) = self.expected.remove(&completion.tag) {
-                assert!(completion.buffer == expected, "{what}: request {} reads wrong bytes", completion.tag);
+            if let Some(expected) = self.expected.remove(&completion.number) {
+                assert!(completion.buffer == expected, "{what}: request {} reads wrong bytes", completion.number);
             }
         }
     }
@@ -164,11 +165,14 @@ impl Run {
                 // Earlier writes are in flight. The read might see later ones, so it must complete before any more
                 // are submitted.
                 let at = below(&mut self.random, size - sectors);
-                self.expected.insert(stamp, self.naive.bytes(start + at, sectors));
-                self.drive.submit(now, io(stamp, IoKind::Read, start + at, sectors)).expect("zones can be read");
+                let read = io(stamp, IoKind::Read, start + at, sectors);
+                let number = self.drive.submit(now, read).expect("zones can be read");
+                self.expected.insert(number, self.naive.bytes(start + at, sectors));
                 self.finish();
             }
-            28 => self.drive.submit(now, io(stamp, IoKind::Flush, 0, 0)).expect("it is whole"),
+            28 => {
+                self.drive.submit(now, io(stamp, IoKind::Flush, 0, 0)).expect("it is whole");
+            }
             29 => {
                 self.drive.submit(now, io(stamp, IoKind::Trim, start, size)).expect("it is whole");
                 self.naive.trim(start, size);
@@ -310,8 +314,8 @@ fn zones_are_managed_after_what_is_on_its_way() {
     let subject = common::first_subject_of("zoned").with("host.schedule", "elevator").with_cache(64 << 10);
     let mut drive = drive(&subject);
     let now = drive.now();
-    let write = |drive: &mut EmulatedDrive, tag, lba, sectors| {
-        drive.submit(now, io(tag, IoKind::Write { fua: false }, lba, sectors)).expect("at the pointer");
+    let write = |drive: &mut EmulatedDrive, stamp, lba, sectors| {
+        drive.submit(now, io(stamp, IoKind::Write { fua: false }, lba, sectors)).expect("at the pointer");
     };
     write(&mut drive, 1, 0, 8);
     write(&mut drive, 2, 8, 8);

@@ -17,12 +17,19 @@ use imbrex_safety::Survey;
 
 use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneCondition, ZoneState};
 
+/// Operation in flight.
+struct InFlight {
+    /// Number of the operation, from [`Backend::submit`].
+    operation: u64,
+    is_read: bool,
+}
+
 /// Emulated drive, with its operations in flight and the answers that were not delivered yet.
 pub struct Emulated {
     drive: EmulatedDrive,
     geometry: Geometry,
-    /// Operations in flight, each with whether it is a read.
-    reads: BTreeMap<u64, bool>,
+    /// Operations in flight, by the numbers that the drive gave their requests.
+    in_flight: BTreeMap<u64, InFlight>,
     /// Answers by the time at which they are due and the number of the operation.
     answers: BTreeMap<(u64, u64), Outcome>,
     next_ns: Option<u64>,
@@ -42,7 +49,7 @@ impl Emulated {
         Ok(Emulated {
             drive,
             geometry,
-            reads: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             answers: BTreeMap::new(),
             next_ns: None,
             head: 0,
@@ -86,15 +93,15 @@ impl Emulated {
         };
         self.next_ns = next;
         for completion in self.drive.completions() {
-            let number = completion.tag;
-            let is_read = self.reads.remove(&number).expect("what completes was submitted");
+            let operation = self.in_flight.remove(&completion.number);
+            let InFlight { operation, is_read } = operation.expect("a request that completes was submitted");
             let outcome = match completion.outcome {
                 Ok(()) if is_read => Ok(Answer::Bytes(completion.buffer)),
                 Ok(()) => Ok(Answer::Done),
                 Err(error) => Err(fault(&error)),
             };
             let at = if self.is_paced { completion.end.0 } else { now_ns };
-            self.answers.insert((at, number), outcome);
+            self.answers.insert((at, operation), outcome);
         }
     }
 
@@ -102,14 +109,16 @@ impl Emulated {
         self.drive.change_zone(action).map(|()| Answer::Done).map_err(|error| fault(&error))
     }
 
-    fn io(&mut self, now_ns: u64, number: u64, io: Io, is_read: bool) {
+    /// Submits `io` for the operation with the number `operation`.
+    fn io(&mut self, now_ns: u64, operation: u64, io: Io) {
+        let is_read = io.kind == IoKind::Read;
         if io.kind != IoKind::Flush {
             self.head = (io.offset + io.length) / BLOCK_BYTES as u64;
         }
         let at = if self.is_paced { SimTime(now_ns) } else { self.drive.now() };
         match self.drive.submit(at, io) {
-            Ok(()) => drop(self.reads.insert(number, is_read)),
-            Err(error) => drop(self.answers.insert((now_ns, number), Err(fault(&error)))),
+            Ok(number) => drop(self.in_flight.insert(number, InFlight { operation, is_read })),
+            Err(error) => drop(self.answers.insert((now_ns, operation), Err(fault(&error)))),
         }
     }
 }
@@ -121,20 +130,19 @@ impl Backend for Emulated {
 
     fn submit(&mut self, now_ns: u64, number: u64, operation: Operation) {
         const BYTES: u64 = BLOCK_BYTES as u64;
-        let tag = number;
         match operation {
             Operation::Read { block, blocks } => {
                 let (offset, length) = (block * BYTES, blocks * BYTES);
-                self.io(now_ns, number, Io { tag, kind: IoKind::Read, offset, length, buffer: Vec::new() }, true);
+                self.io(now_ns, number, Io { kind: IoKind::Read, offset, length, buffer: Vec::new() });
             }
             Operation::Write { block, bytes } => {
                 let (offset, length) = (block * BYTES, bytes.len() as u64);
                 let kind = IoKind::Write { fua: false };
-                self.io(now_ns, number, Io { tag, kind, offset, length, buffer: bytes }, false);
+                self.io(now_ns, number, Io { kind, offset, length, buffer: bytes });
             }
             Operation::Flush => {
-                let io = Io { tag, kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() };
-                self.io(now_ns, number, io, false);
+                let io = Io { kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() };
+                self.io(now_ns, number, io);
             }
             Operation::Reset(zone) => {
                 let outcome = self.change(ZoneAction::Reset(zone));

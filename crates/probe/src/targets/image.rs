@@ -60,7 +60,7 @@ impl Emulated {
 }
 
 impl Machine for Emulated {
-    fn submit(&mut self, at: SimTime, number: u64, operation: &Operation) -> Result<(), TargetError> {
+    fn submit(&mut self, at: SimTime, operation: &Operation) -> Result<u64, TargetError> {
         let mut buffer = std::mem::take(&mut self.spare);
         buffer.clear();
         let kind = match operation.direction {
@@ -71,7 +71,7 @@ impl Machine for Emulated {
                 IoKind::Write { fua: false }
             }
         };
-        let io = Io { tag: number, kind, offset: operation.offset, length: operation.bytes, buffer };
+        let io = Io { kind, offset: operation.offset, length: operation.bytes, buffer };
         self.drive.submit(at, io).map_err(|error| self.failed(&error))
     }
 
@@ -86,7 +86,7 @@ impl Machine for Emulated {
             // A read of a sector that is not whole fails, but takes as long as any other.
             failure = completion.outcome.err().or(failure);
             let (begin_ns, end_ns) = (completion.entry.0, completion.end.0);
-            finished.push(Finished { number: completion.tag, begin_ns, end_ns });
+            finished.push(Finished { number: completion.number, begin_ns, end_ns });
             spare = Some(completion.buffer);
         }
         self.spare = spare.unwrap_or_default();

@@ -22,15 +22,13 @@ impl Observer for Completions {
 }
 
 impl Machine for Engine<Inbox, Completions> {
-    fn submit(&mut self, at: SimTime, _number: u64, operation: &Operation) -> Result<(), TargetError> {
+    fn submit(&mut self, at: SimTime, operation: &Operation) -> Result<u64, TargetError> {
         let (lba, sectors) = (operation.offset / 512, (operation.bytes / 512) as u32);
         let command = match operation.direction {
             Direction::Read => Command::read(lba, sectors),
             Direction::Write => Command::write(lba, sectors),
         };
-        // The engine numbers requests from 0 as well, so that its numbers equal those of the caller.
-        self.source_mut().push(Request { when: When::At(at), device: 0, command });
-        Ok(())
+        Ok(Engine::submit(self, Request { when: When::At(at), device: 0, command }))
     }
 
     fn step(&mut self, until: SimTime) -> Stepped {

@@ -17,7 +17,7 @@ pub(super) const HEAD_SAMPLES: usize = 4096;
 
 /// A completed operation of an emulated drive.
 pub(super) struct Finished {
-    /// Number of the operation.
+    /// Number of the operation, which [`Machine::submit`] returned.
     pub number: u64,
     /// Time at which the operation entered the drive, nanoseconds.
     pub begin_ns: u64,
@@ -27,8 +27,8 @@ pub(super) struct Finished {
 
 /// An emulated drive.
 pub(super) trait Machine {
-    /// Submits an operation that arrives at `at`. Operations are numbered from 0, in the order of submission.
-    fn submit(&mut self, at: SimTime, number: u64, operation: &Operation) -> Result<(), TargetError>;
+    /// Submits an operation that arrives at `at`, and returns the number that the drive gives it.
+    fn submit(&mut self, at: SimTime, operation: &Operation) -> Result<u64, TargetError>;
 
     /// Performs the drive's next action, unless that would begin after `until`.
     fn step(&mut self, until: SimTime) -> Stepped;
@@ -47,8 +47,8 @@ pub(super) trait Machine {
 pub(super) struct VirtualTime<M> {
     pub machine: M,
     now_ns: u64,
+    /// Operations in flight, by the numbers that the drive gave them.
     under_way: BTreeMap<u64, Operation>,
-    submitted: u64,
     finished: Vec<Finished>,
 }
 
@@ -58,7 +58,7 @@ impl<M: Machine> VirtualTime<M> {
         // Drops the path so far: the first path begins here.
         machine.take_head_path();
         let now_ns = machine.now().0;
-        VirtualTime { machine, now_ns, under_way: BTreeMap::new(), submitted: 0, finished: Vec::new() }
+        VirtualTime { machine, now_ns, under_way: BTreeMap::new(), finished: Vec::new() }
     }
 
     /// Returns the time now, nanoseconds.
@@ -93,9 +93,8 @@ impl<M: Machine> VirtualTime<M> {
     }
 
     fn submit(&mut self, operation: Operation) -> Result<(), TargetError> {
-        self.machine.submit(SimTime(self.now_ns), self.submitted, &operation)?;
-        self.under_way.insert(self.submitted, operation);
-        self.submitted += 1;
+        let number = self.machine.submit(SimTime(self.now_ns), &operation)?;
+        self.under_way.insert(number, operation);
         Ok(())
     }
 

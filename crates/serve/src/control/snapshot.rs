@@ -114,7 +114,7 @@ struct Held<'a>(&'a DriveServer);
 impl Hold for Held<'_> {
     fn hold(&self, last_step: &mut dyn FnMut() -> Result<(), SnapshotError>) -> Result<Duration, SnapshotError> {
         if !self.0.facts().read_only {
-            let flush = Io { tag: 0, kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() };
+            let flush = Io { kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() };
             self.0.ask(flush).outcome?;
         }
         self.0.with(|drive, _| {

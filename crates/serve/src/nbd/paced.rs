@@ -14,8 +14,6 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use imbrex_device::Io;
-
 use super::handshake::Session;
 use super::incoming::Incoming;
 use super::protocol::*;
@@ -45,9 +43,8 @@ struct Reply {
 /// State shared by the three threads.
 #[derive(Default)]
 struct State {
-    /// Submitted requests by the server's own number, because a client may use a cookie twice.
+    /// Requests in flight, by the drive's numbers: a client may use a cookie twice.
     submitted: BTreeMap<u64, (Request, Claim)>,
-    next: u64,
     /// Number of requests taken and not yet answered on the wire.
     requests: usize,
     payload_bytes: u64,
@@ -113,9 +110,13 @@ impl Connection {
                 }
                 Ok(io) => match steps_of(&request, &io) {
                     Steps::One => {
-                        let (tag, late) = self.number(request, claim);
-                        front.submit(Io { tag, ..io }, backdate(seen, late), &target);
-                        continue;
+                        let arrived = backdate(seen, self.lateness());
+                        let accepted = |number| self.register(number, request, claim);
+                        let Err(error) = front.submit(io, arrived, &target, accepted) else { continue };
+                        // The drive has released the payload, and with it the claim.
+                        claim = self.account.claim();
+                        reply(&mut head, &asked, &Err(error));
+                        false
                     }
                     Steps::Status => {
                         status(&mut head, front, &asked);
@@ -150,14 +151,14 @@ impl Connection {
         !state.is_broken
     }
 
-    /// Assigns a number to `request`, which holds `claim`; its answer will carry the number. Returns the number, and
-    /// the lateness of the latest reply.
-    fn number(&self, request: Request, claim: Claim) -> (u64, Duration) {
-        let mut state = self.lock();
-        let number = state.next;
-        state.next += 1;
-        state.submitted.insert(number, (request, claim));
-        (number, state.late)
+    /// Returns the lateness of the latest reply.
+    fn lateness(&self) -> Duration {
+        self.lock().late
+    }
+
+    /// Records that `request`, which holds `claim`, is in flight under the drive's number.
+    fn register(&self, number: u64, request: Request, claim: Claim) {
+        self.lock().submitted.insert(number, (request, claim));
     }
 
     fn queue(&self, reply: Reply) {
@@ -194,9 +195,10 @@ impl Connection {
 }
 
 impl Target for Connection {
-    fn answer(&self, answer: Answer) {
+    fn answer(&self, number: u64, answer: Answer) {
         let mut state = self.lock();
-        let Some((request, claim)) = state.submitted.remove(&answer.tag) else { return };
+        let registered = state.submitted.remove(&number);
+        let (request, claim) = registered.expect("a request is registered before its answer, and answered once");
         let mut head = Vec::new();
         reply(&mut head, &NbdRequest { request, session: self.session }, &answer.outcome);
         let has_data = request.command == command::READ && answer.outcome.is_ok();

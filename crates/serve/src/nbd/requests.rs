@@ -116,7 +116,7 @@ pub(super) fn io_of(
         command::WRITE_ZEROES => claim.grow(ZEROES_BYTES.min(u64::from(request.length)))?,
         _ => {}
     }
-    Ok(Ok(Io { tag: request.cookie, kind, offset: request.offset, length: u64::from(request.length), buffer }))
+    Ok(Ok(Io { kind, offset: request.offset, length: u64::from(request.length), buffer }))
 }
 
 /// Returns whether `read` holds a whole request, with its payload.
@@ -189,7 +189,6 @@ pub(super) enum Steps {
 
 /// Calls `serve` for each operation of a request; the first error ends the request. Returns the last answer.
 pub(super) fn in_steps(steps: Steps, io: Io, serve: &mut dyn FnMut(Io) -> Answer) -> Answer {
-    let tag = io.tag;
     match steps {
         Steps::One | Steps::Status => serve(io),
         Steps::TrimAndFlush => {
@@ -197,7 +196,7 @@ pub(super) fn in_steps(steps: Steps, io: Io, serve: &mut dyn FnMut(Io) -> Answer
             if trimmed.outcome.is_err() {
                 return trimmed;
             }
-            serve(Io { tag, kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() })
+            serve(Io { kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() })
         }
         Steps::Zeroes => {
             let (mut offset, end) = (io.offset, io.offset + io.length);
@@ -206,7 +205,7 @@ pub(super) fn in_steps(steps: Steps, io: Io, serve: &mut dyn FnMut(Io) -> Answer
                 let length = ZEROES_BYTES.min(end - offset);
                 buffer.clear();
                 buffer.resize(length as usize, 0);
-                let answer = serve(Io { tag, kind: io.kind, offset, length, buffer });
+                let answer = serve(Io { kind: io.kind, offset, length, buffer });
                 offset += length;
                 if answer.outcome.is_err() || offset >= end {
                     return answer;

@@ -13,7 +13,7 @@
 //! 2. This process touches the bytes of a tag only while the tag is with the drive, and the driver only while it is not.
 //! 3. The thread ends when every tag has ended.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -61,16 +61,16 @@ impl Agreed {
     }
 }
 
-/// The list of answers from the pacer.
+/// The list of answers from the pacer, with the drive's numbers of their requests.
 struct Answers {
-    waiting: Mutex<VecDeque<Answer>>,
+    waiting: Mutex<VecDeque<(u64, Answer)>>,
     waker: UnixStream,
 }
 
 impl Target for Answers {
-    fn answer(&self, answer: Answer) {
+    fn answer(&self, number: u64, answer: Answer) {
         let mut waiting = self.waiting.lock().expect("no thread panics while it holds the answers");
-        waiting.push_back(answer);
+        waiting.push_back((number, answer));
         if waiting.len() == 1 {
             // A full socket wakes the queue as well as one more byte would.
             let _ = (&self.waker).write(&[0]);
@@ -97,6 +97,8 @@ pub(super) struct Queue {
     zones: Option<Zones>,
     /// First sector of the append with each tag.
     appended: Vec<u64>,
+    /// Tags of the requests in flight in a paced drive, by the drive's numbers.
+    in_flight: BTreeMap<u64, u16>,
     answers: Arc<Answers>,
     target: Arc<dyn Target>,
     woken: UnixStream,
@@ -138,6 +140,7 @@ impl Queue {
             room,
             zones,
             appended,
+            in_flight: BTreeMap::new(),
             answers,
             target,
             woken,
@@ -256,20 +259,24 @@ impl Queue {
             buffer.clear();
             buffer.resize(length as usize, 0);
         }
-        let io = Io { tag: u64::from(tag), kind, offset, length, buffer };
+        let io = Io { kind, offset, length, buffer };
         if self.front.is_unpaced() {
             let answer = self.front.serve(io);
-            self.answer(answer);
-        } else {
-            self.front.submit(io, backdate(Instant::now(), self.late), &self.target);
+            return self.answer(tag, answer);
+        }
+        let (arrived, in_flight) = (backdate(Instant::now(), self.late), &mut self.in_flight);
+        let accepted = |number| {
+            in_flight.insert(number, tag);
+        };
+        if let Err(error) = self.front.submit(io, arrived, &self.target, accepted) {
+            self.answer(tag, Answer::refused(Vec::new(), error));
         }
     }
 
-    /// Returns an answer to the driver.
-    fn answer(&mut self, answer: Answer) {
-        let Answer { tag, buffer, outcome, due } = answer;
+    /// Returns the answer to the request with `tag` to the driver.
+    fn answer(&mut self, tag: u16, answer: Answer) {
+        let Answer { buffer, outcome, due } = answer;
         self.late = due.elapsed();
-        let tag = tag as u16;
         let asked = self.descriptor(tag);
         match outcome {
             Ok(()) => match asked.operation_and_flags & 0xff {
@@ -349,8 +356,9 @@ impl Queue {
         while matches!(self.woken.read(&mut bytes), Ok(read) if read == bytes.len()) {}
         let waiting =
             std::mem::take(&mut *self.answers.waiting.lock().map_err(|_| io::Error::other("the pacer died"))?);
-        for answer in waiting {
-            self.answer(answer);
+        for (number, answer) in waiting {
+            let tag = self.in_flight.remove(&number).expect("each request is recorded before its answer");
+            self.answer(tag, answer);
         }
         self.watch_for_answers();
         Ok(())
