@@ -31,7 +31,8 @@ test-guest:      ## The tests that boot a kernel in QEMU: ublk and its file syst
 
 test-long:       ## The tests that take minutes or hours: every stand-in at full length, kills, 100 GiB of every drive, an hour of power cuts a carrier
 	@scripts/install.sh test
-	$(CARGO) test --release --workspace --locked -- --ignored --skip long_soak_
+	$(CARGO) test --release --workspace --locked -- --ignored --skip long_soak_ --skip probe::real_time:: --skip nbd::strangers::
+	$(CARGO) test --release --workspace --locked --test all -- --ignored --test-threads=1 probe::real_time:: nbd::strangers::
 	IMBREX_FS_LONG=834 IMBREX_FS_PAIRS=25 IMBREX_LONG=1 $(CARGO) test --release -p imbrex-fs --locked
 	scripts/soak.sh
 	scripts/bad-inputs.py target/release/imbrex

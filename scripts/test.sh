@@ -4,7 +4,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 log=$(mktemp)
-trap 'rm -f "$log" "$log.guest" "$log.python" "$log.deny"' EXIT
+trap 'rm -f "$log" "$log.guest" "$log.python" "$log.deny" "$log.nextest"' EXIT
 failed=0
 
 step() { # NAME COMMAND…
@@ -33,8 +33,18 @@ else
 fi
 
 echo "── tests"
-cargo test --workspace --locked --no-fail-fast -- --show-output 2>&1 | tee -a "$log"
-[ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
+: >"$log.nextest"
+if cargo nextest --version >/dev/null 2>&1; then
+    cargo nextest run --workspace --locked --no-fail-fast --no-output-indent --color never 2>&1 | tee "$log.nextest"
+    [ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
+    echo "── tests in the documentation"
+    cargo test --doc --workspace --locked --no-fail-fast -- --show-output 2>&1 | tee -a "$log"
+    [ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
+else
+    echo "cargo-nextest is not installed (scripts/install.sh test): cargo test runs all tests of a crate in one process"
+    cargo test --workspace --locked --no-fail-fast -- --show-output 2>&1 | tee -a "$log"
+    [ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
+fi
 
 echo "── block devices, in a guest (all of it: make test-guest)"
 # The program that the tests have just built: another selection of crates would build its dependencies anew.
@@ -48,7 +58,17 @@ scripts/test-python.sh 2>&1 | tee "$log.python"
 cat "$log.python" >>"$log"
 [ ! -e "$log.deny" ] || cat "$log.deny" >>"$log"
 
-# Named again at the end, since the log is long: each failure with what it printed, at most 80 lines a program.
+# Named again at the end, since the log is long: each failure with what it printed, at most 80 lines a program. cargo-nextest
+# runs a program for each test, and prints a line with the outcome, what the test printed, and a summary after the last.
+awk '
+    /^ +Summary +\[/ {exit}
+    /^ +[A-Z][-A-Z0-9 +]* +\[[> ]*[0-9.]+s\]/ {
+        inside = $1 !~ /^(PASS|LEAK|SLOW|TERMINATING|KILLING)$/
+        lines = 0
+        if (inside) print "\n── failed:"
+    }
+    inside && lines++ < 80 {print}
+' "$log.nextest"
 awk '
     /^ +Running |^ +Doc-tests / {running = $0}
     /^failures:$/ && !inside {inside = 1; lines = 0; print "\n── failed:" running}
@@ -57,14 +77,19 @@ awk '
     /^(guest|python): FAILED|^FAILED / {print}
 ' "$log"
 
-passed=$(awk '/^test result:/ {n += $4} /^(guest|python): [0-9]+ passed/ {n += $2} END {print n + 0}' "$log")
-broken=$(awk '/^test result:/ {n += $6} /^(guest|python): [0-9]+ passed/ {n += $4} END {print n + 0}' "$log")
-skipped=$(grep -c '^skipped: ' "$log")
+summary=$(grep -E '^ +Summary +\[' "$log.nextest" | grep -oE '[0-9]+ (passed|failed|timed out|exec failed)')
+passed=$({ awk '/^test result:/ {print $4} /^(guest|python): [0-9]+ passed/ {print $2}' "$log"; grep ' passed' <<<"$summary"; } |
+    awk '{n += $1} END {print n + 0}')
+broken=$({ awk '/^test result:/ {print $6} /^(guest|python): [0-9]+ passed/ {print $4}' "$log"; grep -v ' passed' <<<"$summary"; } |
+    awk '{n += $1} END {print n + 0}')
+skipped=$(cat "$log" "$log.nextest" | grep -c '^skipped: ')
 echo
 echo "── counted from the runs above"
 [ "$failed" -eq 0 ] || [ "$broken" -gt 0 ] || broken=1
-grep '^skipped: ' "$log" | sort | uniq -c
+cat "$log" "$log.nextest" | grep '^skipped: ' | sort | uniq -c
 # Each failure by name, as the last lines: a log is often read from its end.
+sed -nE '/^ +Summary +\[/,$ s/^ +([A-Z][-A-Z0-9 +]*[A-Z0-9]) +\[[^]]*\]( \([^)]*\))? +(.*)/\1 \3/p' "$log.nextest"
+grep -E '^error: could not compile' "$log.nextest" | sort -u
 grep -E '^test .* \.\.\. FAILED$|^(guest|python): .*FAILED|^FAILED |^failed: |^error: (test failed|doctest failed|could not compile)' "$log" | sort -u
 echo "$passed passed, $broken failed, $skipped skipped"
 exit "$failed"
