@@ -53,7 +53,7 @@ pub(crate) fn measure(only: &str, report: &mut dyn FnMut(Row)) {
 
 /// A drive in memory, and the `Executor` on which its tasks run.
 struct Place {
-    clock: Executor,
+    executor: Executor,
     device: Device,
 }
 
@@ -65,19 +65,19 @@ impl Place {
         let making = Making { uuid: Uuid::from_u128(1), chunk_bytes: 1 << 20, journal_bytes: 1 << 30 };
         let header = header_of(&drive, &spec, &making).expect("it can be an image");
         let drive = EmulatedDrive::in_memory(header).expect("there is memory");
-        let clock = Executor::on_the_wall();
-        let device = Device::new(&clock, "memory", Box::new(Emulated::new(drive).expect("it is zoned").unpaced()));
-        Place { clock, device }
+        let executor = Executor::on_the_wall();
+        let device = Device::new(&executor, "memory", Box::new(Emulated::new(drive).expect("it is zoned").unpaced()));
+        Place { executor, device }
     }
 
     fn mount(&self) -> Fs {
-        let (clock, devices) = (self.clock.clone(), [self.device.clone()]);
-        let mounting = async move { Fs::mount(&clock, &devices, &MountOptions::default()).await };
-        self.clock.run(mounting).expect("it goes on").expect("it was made just now").0
+        let (executor, devices) = (self.executor.clone(), [self.device.clone()]);
+        let mounting = async move { Fs::mount(&executor, &devices, &MountOptions::default()).await };
+        self.executor.run(mounting).expect("it goes on").expect("it was made just now").0
     }
 
     fn run(&self, task: impl Future<Output = ()> + 'static) {
-        self.clock.run(task).expect("it goes on");
+        self.executor.run(task).expect("it goes on");
     }
 }
 
@@ -102,12 +102,12 @@ fn made(folders: usize, with_data: bool) -> (Place, f64) {
         }
     });
     let seconds = began.elapsed().as_secs_f64();
-    let clock = place.clock.clone();
+    let executor = place.executor.clone();
     place.run(async move {
         fs.unmount().await.expect("there is room");
         drop(fs);
         // The tasks of the file system end meanwhile, and drop their references to the device.
-        clock.sleep(1_000_000).await;
+        executor.sleep(1_000_000).await;
     });
     (place, seconds)
 }

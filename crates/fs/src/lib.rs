@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  FUSE · library · benchmarks
-//!        │  operations, as tasks of one clock                                                   core
+//!        │  operations, as tasks of one executor                                                core
 //!        ▼
 //!  namespace (files, directories) ── changes ──► journal: log, checkpoints, checksums ─► metadata area
 //!        │                                                                                     │

@@ -37,7 +37,7 @@ pub struct MountWords {
 
 /// A mounted directory.
 pub struct Mount {
-    clock: Executor,
+    executor: Executor,
     context: Rc<Context>,
     core: Arc<Core<Context>>,
     session: Session<FuseAdapter>,
@@ -85,23 +85,23 @@ fn config(words: &MountWords) -> Config {
 impl Mount {
     /// Mounts `fs` at `directory`. `answers` answers requests about the file system.
     pub fn new(
-        clock: &Executor,
+        executor: &Executor,
         fs: &Fs,
         directory: &Path,
         words: &MountWords,
         answers: Rc<dyn Answers>,
     ) -> io::Result<Mount> {
         let context = Rc::new(Context { fs: fs.clone(), answers, is_sync: words.sync });
-        let core = Arc::new(Core::<Context>::new(clock));
+        let core = Arc::new(Core::<Context>::new(executor));
         let below = read_ahead::device(directory);
         let mut session = Session::new(FuseAdapter::new(core.clone()), directory, &config(words))?;
         let unmounter = session.unmount_callable();
-        Ok(Mount { clock: clock.clone(), context, core, session, unmounter, directory: directory.into(), below })
+        Ok(Mount { executor: executor.clone(), context, core, session, unmounter, directory: directory.into(), below })
     }
 
     /// Serves until the kernel unmounts the directory, or `is_over` returns true; then writes all data.
     pub fn serve(self, is_over: impl Fn() -> bool + Send) -> io::Result<()> {
-        let Mount { clock, context, core, session, unmounter, directory, below } = self;
+        let Mount { executor, context, core, session, unmounter, directory, below } = self;
         let told = core.clone();
         std::thread::Builder::new().name("fuse".into()).spawn(move || {
             let ended = session.run();
@@ -110,16 +110,16 @@ impl Mount {
         })?;
         read_ahead::set(&directory, below, context.fs.drives());
         let told = core.clone();
-        core.work(&clock, &context, LOOK, move || told.has_ended() || is_over());
+        core.work(&executor, &context, LOOK, move || told.has_ended() || is_over());
         let let_go = if core.has_ended() { Ok(Parting::Whole) } else { let_go(unmounter, &directory) };
         if matches!(let_go, Ok(Parting::Whole)) {
             // Answer the requests that the kernel sent before it unmounted.
             let until = Instant::now() + LET_GO;
-            core.work(&clock, &context, LOOK / 50, || core.has_ended() || Instant::now() >= until);
+            core.work(&executor, &context, LOOK / 50, || core.has_ended() || Instant::now() >= until);
         }
         core.close();
         let fs = context.fs.clone();
-        let unmounted = clock.run(async move { fs.unmount().await }).map_err(io::Error::other)?;
+        let unmounted = executor.run(async move { fs.unmount().await }).map_err(io::Error::other)?;
         unmounted.map_err(io::Error::other)?;
         let_go.map(drop)
     }

@@ -30,7 +30,7 @@ type Request<C> = Box<dyn FnOnce(Rc<C>) -> Task + Send>;
 
 /// The executor with its tasks, and the data with which the tasks work.
 struct CoreCell<C> {
-    clock: Executor,
+    executor: Executor,
     context: Rc<C>,
 }
 
@@ -57,12 +57,12 @@ pub(crate) struct Core<C> {
 }
 
 impl<C> Core<C> {
-    /// Creates a core that runs the executor `clock`.
-    pub(crate) fn new(clock: &Executor) -> Core<C> {
+    /// Creates a core that runs the executor `executor`.
+    pub(crate) fn new(executor: &Executor) -> Core<C> {
         Core {
             island: Mutex::new(None),
             queue: Mutex::default(),
-            notify: clock.notify(),
+            notify: executor.notify(),
             wakes_ns: AtomicU64::new(0),
             has_ended: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -105,8 +105,8 @@ impl<C: 'static> Core<C> {
     }
 
     /// Executes the core's tasks until `is_over` returns true; calls `is_over` at least once per `look`.
-    pub(crate) fn work(&self, clock: &Executor, context: &Rc<C>, look: Duration, is_over: impl Fn() -> bool + Send) {
-        *self.locked_island() = Some(CoreCell { clock: clock.clone(), context: context.clone() });
+    pub(crate) fn work(&self, executor: &Executor, context: &Rc<C>, look: Duration, is_over: impl Fn() -> bool + Send) {
+        *self.locked_island() = Some(CoreCell { executor: executor.clone(), context: context.clone() });
         let taken_back = TakenBack(self);
         while !is_over() {
             let wait = self.run_all(look);
@@ -118,11 +118,11 @@ impl<C: 'static> Core<C> {
     /// Executes queued requests, on the session's thread.
     fn run_requests(&self, island: &Option<CoreCell<C>>) {
         let Some(island) = island else { return };
-        island.clock.read_wall();
+        island.executor.read_wall();
         let Some(last) = self.begin_all(island) else { return };
-        let is_left = !(0..TURNS_MAX).any(|_| last.take().is_some() || !island.clock.tick());
-        let next_ns = island.clock.next_event_ns().unwrap_or(u64::MAX);
-        if is_left || island.clock.has_ready() || next_ns < self.wakes_ns.load(Ordering::Relaxed) {
+        let is_left = !(0..TURNS_MAX).any(|_| last.take().is_some() || !island.executor.tick());
+        let next_ns = island.executor.next_event_ns().unwrap_or(u64::MAX);
+        if is_left || island.executor.has_ready() || next_ns < self.wakes_ns.load(Ordering::Relaxed) {
             self.notify.notify();
         }
     }
@@ -133,12 +133,12 @@ impl<C: 'static> Core<C> {
         let island = island.as_ref().expect("it is there until the end of the work");
         loop {
             self.begin_all(island);
-            if !island.clock.tick() {
+            if !island.executor.tick() {
                 break;
             }
         }
-        let now_ns = island.clock.now_ns();
-        let next_ns = island.clock.next_event_ns().unwrap_or(u64::MAX);
+        let now_ns = island.executor.now_ns();
+        let next_ns = island.executor.next_event_ns().unwrap_or(u64::MAX);
         let wait = look.min(Duration::from_nanos(next_ns.saturating_sub(now_ns)));
         self.wakes_ns.store(now_ns + wait.as_nanos() as u64, Ordering::Relaxed);
         wait
@@ -148,7 +148,7 @@ impl<C: 'static> Core<C> {
     fn begin_all(&self, island: &CoreCell<C>) -> Option<JoinHandle<()>> {
         let mut last = None;
         while let Some(begin) = self.next_request() {
-            last = Some(island.clock.spawn(begin(island.context.clone())));
+            last = Some(island.executor.spawn(begin(island.context.clone())));
         }
         last
     }
@@ -189,14 +189,14 @@ mod tests {
 
     /// Executes `session` on its own thread beside the core. Returns the recorded numbers.
     fn notes_of(session: impl FnOnce(&Core<Notes>) + Send + 'static) -> Vec<u32> {
-        let (clock, context) = (Executor::on_the_wall(), Rc::new(Notes::default()));
-        let core = Arc::new(Core::<Notes>::new(&clock));
+        let (executor, context) = (Executor::on_the_wall(), Rc::new(Notes::default()));
+        let core = Arc::new(Core::<Notes>::new(&executor));
         let (shared, told) = (core.clone(), core.clone());
         let thread = std::thread::spawn(move || {
             session(&shared);
             shared.end();
         });
-        core.work(&clock, &context, LOOK, move || told.has_ended());
+        core.work(&executor, &context, LOOK, move || told.has_ended());
         thread.join().expect("the session does not panic");
         context.take()
     }
@@ -245,13 +245,13 @@ mod tests {
 
     #[test]
     fn what_comes_outside_the_work_waits_until_nobody_will_work() {
-        let (clock, context) = (Executor::on_the_wall(), Rc::new(Notes::default()));
-        let core = Core::<Notes>::new(&clock);
+        let (executor, context) = (Executor::on_the_wall(), Rc::new(Notes::default()));
+        let core = Core::<Notes>::new(&executor);
         let note = |number| core.give(move |notes: Rc<Notes>| async move { notes.borrow_mut().push(number) });
         note(1);
-        assert!(!clock.tick(), "nobody works");
+        assert!(!executor.tick(), "nobody works");
         let looks = AtomicU64::new(0);
-        core.work(&clock, &context, Duration::ZERO, || looks.fetch_add(1, Ordering::Relaxed) > 0);
+        core.work(&executor, &context, Duration::ZERO, || looks.fetch_add(1, Ordering::Relaxed) > 0);
         assert_eq!(*context.borrow(), [1]);
         note(2);
         core.close();

@@ -38,7 +38,7 @@ pub(super) fn run(paths: &[PathBuf], new: &New<'_>, as_json: bool, quiet: bool) 
     if let Some(known) = offline.devices.paths.iter().find(|path| devices::are_same(path, new.path)) {
         return Err(replace::there_already(&offline.fs, known));
     }
-    let device = devices::open_new(&offline.clock, &[new.path], new.consent, |_| Ok(()))?.remove(0);
+    let device = devices::open_new(&offline.executor, &[new.path], new.consent, |_| Ok(()))?.remove(0);
     let before = offline.fs.statfs().blocks;
     let (fs, added, force, is_spare) = (offline.fs.clone(), device.clone(), new.consent.force, new.is_spare);
     let adding = async move {
@@ -49,7 +49,7 @@ pub(super) fn run(paths: &[PathBuf], new: &New<'_>, as_json: bool, quiet: bool) 
         fs.unmount().await?;
         number
     };
-    let number = devices::run(&offline.clock, adding)?;
+    let number = devices::run(&offline.executor, adding)?;
     offline.devices.shut_down()?;
     device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
     let blocks = offline.fs.statfs().blocks - before;

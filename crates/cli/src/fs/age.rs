@@ -61,15 +61,15 @@ fn in_directory(args: &AgeArgs, directory: &Path, bar: &ProgressBar) -> Result<(
 }
 
 fn on_devices(args: &AgeArgs, bar: &ProgressBar) -> Result<(Aged, u64, Value), Failure> {
-    let clock = Executor::in_virtual_time();
-    let devices = Devices::open(&clock, &args.places, Purpose::Work, true)?;
-    let Offline { clock, devices, fs, .. } = Offline::mount(clock, devices, Purpose::Work)?;
+    let executor = Executor::in_virtual_time();
+    let devices = Devices::open(&executor, &args.places, Purpose::Work, true)?;
+    let Offline { executor, devices, fs, .. } = Offline::mount(executor, devices, Purpose::Work)?;
     let asked = asked(args, fs.statfs().free * BYTES)?;
     let (own, own_bar, folder) = (fs.clone(), bar.clone(), args.folder.clone());
     let ageing = async move { aged(&own, &folder, &asked, &own_bar).await };
-    let outcome = devices::complete(&clock, ageing)?;
+    let outcome = devices::complete(&executor, ageing)?;
     let ending = fs.clone();
-    devices::run(&clock, async move { ending.unmount().await })?;
+    devices::run(&executor, async move { ending.unmount().await })?;
     devices.shut_down()?;
     let aged = outcome.map_err(|error| there_already(args, error))?;
     Ok((aged, asked.fill_blocks * BYTES, status::document(&fs, &devices.paths, None)))

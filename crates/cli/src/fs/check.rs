@@ -49,11 +49,11 @@ pub(super) struct Checked {
 /// Checks the file system. Prints the damage on standard output and returns [`ExitCode::Damage`] if there is any.
 pub(super) fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     let mut checked = Checked::default();
-    let clock = Executor::in_virtual_time();
-    let looks = look_at(&clock, paths)?;
+    let executor = Executor::in_virtual_time();
+    let looks = look_at(&executor, paths)?;
     if looks.told.is_some() {
-        let devices = Devices::open(&clock, paths, Purpose::Look, false)?;
-        check(clock, devices, looks, &mut checked, as_json)?;
+        let devices = Devices::open(&executor, paths, Purpose::Look, false)?;
+        check(executor, devices, looks, &mut checked, as_json)?;
     } else {
         checked.findings = looks.damaged;
     }
@@ -76,10 +76,10 @@ struct Looks {
 ///
 /// # Errors
 /// The devices belong to different file systems, or no device has a superblock, not even a damaged one.
-fn look_at(clock: &Executor, paths: &[PathBuf]) -> Result<Looks, Failure> {
+fn look_at(executor: &Executor, paths: &[PathBuf]) -> Result<Looks, Failure> {
     let mut looks = Looks::default();
     for path in paths {
-        let device = devices::open(clock, path, Purpose::Look, false)?;
+        let device = devices::open(executor, path, Purpose::Look, false)?;
         let place = device.name().to_string();
         let looking = async move {
             let looked = look(&device).await;
@@ -89,7 +89,7 @@ fn look_at(clock: &Executor, paths: &[PathBuf]) -> Result<Looks, Failure> {
             }
             Ok((looked, is_ours))
         };
-        let (looked, is_ours) = devices::run(clock, looking)?;
+        let (looked, is_ours) = devices::run(executor, looking)?;
         match (looked, &looks.told) {
             (Ok(superblock), None) => looks.told = Some((place, superblock.uuid)),
             (Ok(superblock), Some((first, uuid))) if superblock.uuid != *uuid => {
@@ -104,7 +104,7 @@ fn look_at(clock: &Executor, paths: &[PathBuf]) -> Result<Looks, Failure> {
             (Err(error), _) => looks.strangers.push(error.to_string()),
         }
     }
-    clock.shut_down();
+    executor.shut_down();
     match looks.strangers.first() {
         Some(stranger) if looks.told.is_none() && looks.damaged.is_empty() => Err(Failure::failed(stranger)),
         _ => Ok(looks),
@@ -122,8 +122,14 @@ fn stranger(looks: &Looks) -> Option<Failure> {
     Some(Failure::failed(strange).or_try(remedy))
 }
 
-fn check(clock: Executor, devices: Devices, looks: Looks, checked: &mut Checked, as_json: bool) -> Result<(), Failure> {
-    if let Some(missing) = missing(&clock, &devices)? {
+fn check(
+    executor: Executor,
+    devices: Devices,
+    looks: Looks,
+    checked: &mut Checked,
+    as_json: bool,
+) -> Result<(), Failure> {
+    if let Some(missing) = missing(&executor, &devices)? {
         if looks.damaged.is_empty() {
             return Err(stranger(&looks).unwrap_or(missing));
         }
@@ -131,7 +137,7 @@ fn check(clock: Executor, devices: Devices, looks: Looks, checked: &mut Checked,
         checked.findings = looks.damaged;
         return Ok(());
     }
-    let offline = match Offline::mount_silently(clock, devices, Purpose::Look) {
+    let offline = match Offline::mount_silently(executor, devices, Purpose::Look) {
         Ok(offline) => offline,
         // The mount needs the device without a superblock.
         Err(failure) if looks.strangers.contains(&failure.message) => {
@@ -199,7 +205,7 @@ fn check(clock: Executor, devices: Devices, looks: Looks, checked: &mut Checked,
 fn check_rows(offline: &Offline, checked: &mut Checked) -> Result<(), Failure> {
     let fs = offline.fs.clone();
     let copies = offline.fs.clone();
-    let damaged = devices::run(&offline.clock, async move { copies.scrub_copies(false).await })?;
+    let damaged = devices::run(&offline.executor, async move { copies.scrub_copies(false).await })?;
     checked.findings.extend((damaged > 0).then(|| Finding {
         kind: "metadata",
         text: format!(
@@ -211,7 +217,7 @@ fn check_rows(offline: &Offline, checked: &mut Checked) -> Result<(), Failure> {
     if fs.superblock().shape.is_none_or(|shape| shape.parity == 0) || !offline.mounted.missing.is_empty() {
         return Ok(());
     }
-    let scrubbed = devices::run(&offline.clock, async move { fs.scrub_array(false, |_, _| true).await })?;
+    let scrubbed = devices::run(&offline.executor, async move { fs.scrub_array(false, |_, _| true).await })?;
     let wrong = scrubbed.wrong_rows + scrubbed.incomplete_rows;
     checked.findings.extend((wrong > 0).then(|| Finding {
         kind: "rows",
@@ -227,12 +233,12 @@ fn check_rows(offline: &Offline, checked: &mut Checked) -> Result<(), Failure> {
 
 /// Returns the failure for too many missing devices, which is no damage and so no finding; `None` if enough are
 /// present.
-fn missing(clock: &Executor, devices: &Devices) -> Result<Option<Failure>, Failure> {
+fn missing(executor: &Executor, devices: &Devices) -> Result<Option<Failure>, Failure> {
     let (mut drives, mut copies) = (BTreeSet::new(), BTreeSet::new());
     let (mut all_drives, mut all_copies, mut spare) = (usize::MAX, 0, 0);
     for device in devices.all.clone() {
         // A damaged superblock is a finding of its own.
-        let Ok(superblock) = devices::run(clock, async move { look(&device).await }) else { continue };
+        let Ok(superblock) = devices::run(executor, async move { look(&device).await }) else { continue };
         spare = superblock.shape.map_or(0, |shape| usize::from(shape.parity));
         // The superblock of a drive that was added later counts one drive more than the older superblocks.
         all_drives = all_drives.min(superblock.data_members().len());
@@ -268,7 +274,7 @@ fn damaged_ranges(offline: &Offline, inode: Inode, pieces: &[(u64, u64)]) -> Res
             let end = (piece + BLOCK_BYTES as u64).min(to);
             let fs = offline.fs.clone();
             let copy = async move { Ok(fs.read(inode, piece, BLOCK_BYTES).await) };
-            let error = devices::run(&offline.clock, copy)?.err().map(|_| error.to_string());
+            let error = devices::run(&offline.executor, copy)?.err().map(|_| error.to_string());
             match wrong.last_mut().filter(|last| last.1 == piece && last.2 == error) {
                 Some(last) => last.1 = end,
                 None => wrong.push((piece, end, error)),
@@ -292,7 +298,7 @@ pub(super) fn held_by_copy(from: u64, to: u64) -> String {
 fn read(offline: &Offline, inode: Inode, offset: u64, bytes: u64) -> Result<Result<(), FsError>, Failure> {
     let fs: Fs = offline.fs.clone();
     let reading = async move { Ok(fs.read_stored_only(inode, offset, bytes as usize).await.map(drop)) };
-    devices::run(&offline.clock, reading)
+    devices::run(&offline.executor, reading)
 }
 
 /// Prints the result of a check.

@@ -19,12 +19,12 @@ pub(super) fn run(paths: &[PathBuf], zones: Option<u64>, as_json: bool, quiet: b
         let outcome = asking::ask(directory, "cleaning", order, as_json || quiet)?;
         return tell(&outcome, as_json);
     }
-    let Offline { clock, devices, fs, .. } = Offline::open(paths, Purpose::Work)?;
+    let Offline { executor, devices, fs, .. } = Offline::open(paths, Purpose::Work)?;
     let before = fs.status();
     let cleaner = fs.clone();
-    let emptied = devices::run(&clock, async move { cleaner.clean(zones.unwrap_or(u64::MAX)).await })?;
+    let emptied = devices::run(&executor, async move { cleaner.clean(zones.unwrap_or(u64::MAX)).await })?;
     let ending = fs.clone();
-    devices::run(&clock, async move { ending.unmount().await })?;
+    devices::run(&executor, async move { ending.unmount().await })?;
     devices.shut_down()?;
     let after = fs.status();
     let copied = after.counters.blocks_cleaned - before.counters.blocks_cleaned;

@@ -45,19 +45,19 @@ pub(super) struct Devices {
 /// # Errors
 /// The task fails, or waits for space on the host's disk.
 pub(super) fn run<T: 'static>(
-    clock: &Executor,
+    executor: &Executor,
     task: impl Future<Output = Result<T, FsError>> + 'static,
 ) -> Result<T, Failure> {
-    complete(clock, task)?.map_err(Failure::failed)
+    complete(executor, task)?.map_err(Failure::failed)
 }
 
 /// Executes `task` to its end.
 ///
 /// # Errors
 /// The task waits for space on the host's disk.
-pub(super) fn complete<T: 'static>(clock: &Executor, task: impl Future<Output = T> + 'static) -> Result<T, Failure> {
-    let running = clock.clone();
-    let outcome = clock.run(async move { running.unless_blocked(task).await }).map_err(Failure::failed)?;
+pub(super) fn complete<T: 'static>(executor: &Executor, task: impl Future<Output = T> + 'static) -> Result<T, Failure> {
+    let running = executor.clone();
+    let outcome = executor.run(async move { running.unless_blocked(task).await }).map_err(Failure::failed)?;
     outcome.map_err(|reason| {
         Failure::failed(reason)
             .or_try("free space on that disk, and give the same command again; its work so far is kept")
@@ -124,7 +124,7 @@ fn zoned(path: &Path) -> Result<Box<dyn Backend + Send>, Failure> {
 /// Opens the devices in `paths` for a file system that erases them, and asks for the user's consent. A device that is
 /// refused has not been written: an image is examined before it is opened for writing, and again afterwards.
 pub(super) fn open_new(
-    clock: &Executor,
+    executor: &Executor,
     paths: &[&Path],
     consent: Consent,
     check: impl FnOnce(&[Device]) -> Result<(), Failure>,
@@ -133,7 +133,7 @@ pub(super) fn open_new(
         consent::check(&[survey_path(path)?], consent)?;
     }
     let devices: Vec<Device> =
-        paths.iter().map(|path| open(clock, path, Purpose::Work, false)).collect::<Result<_, _>>()?;
+        paths.iter().map(|path| open(executor, path, Purpose::Work, false)).collect::<Result<_, _>>()?;
     check(&devices)?;
     let surveys: Vec<Survey> = devices.iter().map(survey).collect::<Result<_, _>>()?;
     consent::ask(&surveys, consent, "all of it is erased")?;
@@ -157,15 +157,15 @@ pub(super) fn survey(device: &Device) -> Result<Survey, Failure> {
 
 /// Finds the users and contents of the device in `path`. The device is closed afterwards.
 pub(super) fn survey_path(path: &Path) -> Result<Survey, Failure> {
-    let clock = Executor::in_virtual_time();
-    let survey = survey(&open(&clock, path, Purpose::Look, false)?);
-    clock.shut_down();
+    let executor = Executor::in_virtual_time();
+    let survey = survey(&open(&executor, path, Purpose::Look, false)?);
+    executor.shut_down();
     survey
 }
 
 /// Opens one device. With `is_paced` an emulated drive takes its simulated time for every answer, else it answers at
 /// once.
-pub(super) fn open(clock: &Executor, path: &Path, purpose: Purpose, is_paced: bool) -> Result<Device, Failure> {
+pub(super) fn open(executor: &Executor, path: &Path, purpose: Purpose, is_paced: bool) -> Result<Device, Failure> {
     let backend = match kind(path)? {
         Kind::Image => emulated(path, purpose, is_paced).map_err(in_use)?,
         Kind::Zoned => zoned(path)?,
@@ -176,10 +176,10 @@ pub(super) fn open(clock: &Executor, path: &Path, purpose: Purpose, is_paced: bo
     };
     // Lets a mounted file system continue while a device works. The answers of a paced drive are asynchronous anyway.
     let backend: Box<dyn Backend> = match purpose {
-        Purpose::Serve if !is_paced => Box::new(Background::new(backend, clock.notify())),
+        Purpose::Serve if !is_paced => Box::new(Background::new(backend, executor.notify())),
         _ => backend,
     };
-    Ok(Device::new(clock, &path.display().to_string(), backend))
+    Ok(Device::new(executor, &path.display().to_string(), backend))
 }
 
 /// Returns whether a device was refused because another process has it.
@@ -218,20 +218,20 @@ fn refuse_copy(known: &[(Superblock, PathBuf)], superblock: &Superblock, path: &
 impl Devices {
     /// Opens the devices in `paths`, and the other devices of their file system that lie in the folder of the first.
     pub(super) fn open(
-        clock: &Executor,
+        executor: &Executor,
         paths: &[PathBuf],
         purpose: Purpose,
         is_paced: bool,
     ) -> Result<Devices, Failure> {
         let mut devices = Devices { all: Vec::new(), paths: paths.to_vec() };
         for path in paths {
-            devices.all.push(open(clock, path, purpose, is_paced)?);
+            devices.all.push(open(executor, path, purpose, is_paced)?);
         }
         let (mut known, mut failed): (Known, _) = (Vec::new(), None);
         for (device, path) in devices.all.clone().into_iter().zip(paths) {
             // An unreadable superblock is no error yet: if the other devices suffice, the mount works and names this
             // device.
-            match run(clock, async move { look(&device).await }) {
+            match run(executor, async move { look(&device).await }) {
                 Ok(superblock) => {
                     refuse_copy(&known, &superblock, path)?;
                     known.push((superblock, path.clone()));
@@ -241,7 +241,7 @@ impl Devices {
         }
         let Some((first, _)) = known.first() else { return failed.map_or(Ok(devices), Err) };
         if first.shape.is_some() || first.members.len() > 1 {
-            devices.add_beside(clock, known, purpose, is_paced)?;
+            devices.add_beside(executor, known, purpose, is_paced)?;
         }
         Ok(devices)
     }
@@ -250,7 +250,7 @@ impl Devices {
     /// the array may have drives that its first superblock does not know; else only the missing ones.
     fn add_beside(
         &mut self,
-        clock: &Executor,
+        executor: &Executor,
         mut known: Known,
         purpose: Purpose,
         is_paced: bool,
@@ -262,7 +262,7 @@ impl Devices {
             refuse_copy(&known, &superblock, &path)?;
             let is_missing = || known.iter().all(|(there, _)| there.member != superblock.member);
             if takes_all || is_missing() {
-                self.all.push(open(clock, &path, purpose, is_paced)?);
+                self.all.push(open(executor, &path, purpose, is_paced)?);
                 self.paths.push(path.clone());
                 known.push((superblock, path));
             }
@@ -310,10 +310,10 @@ fn peek(path: &Path) -> Option<Superblock> {
         }
         Kind::Zoned => None,
         Kind::Image => {
-            let clock = Executor::in_virtual_time();
-            let device = open(&clock, path, Purpose::Look, false).ok()?;
-            let looked = clock.run(async move { look(&device).await });
-            clock.shut_down();
+            let executor = Executor::in_virtual_time();
+            let device = open(&executor, path, Purpose::Look, false).ok()?;
+            let looked = executor.run(async move { look(&device).await });
+            executor.shut_down();
             looked.ok()?.ok()
         }
     }

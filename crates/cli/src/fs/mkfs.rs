@@ -21,7 +21,7 @@ use crate::output;
 
 /// Makes the file system.
 pub(super) fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
-    let clock = Executor::in_virtual_time();
+    let executor = Executor::in_virtual_time();
     let made =
         args.meta.iter().map(|path| make_file(path, args.meta_size)).collect::<Result<Vec<NewFile>, Failure>>()?;
     let paths: Vec<&Path> =
@@ -30,10 +30,10 @@ pub(super) fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
     let numbers = (args.devices.len(), args.meta.len());
     // Wrong options are reported before the user is asked.
     let check = |all: &[Device]| plan(parts_of(numbers, all), &options(args, all)?).map(drop).map_err(Failure::failed);
-    let all = devices::open_new(&clock, &paths, consent, check)?;
+    let all = devices::open_new(&executor, &paths, consent, check)?;
     let (options, devices) = (options(args, &all)?, all.clone());
     let making = async move { make_on(parts_of(numbers, &devices), &options, devices::now_ns()).await };
-    let plan = devices::run(&clock, making)?;
+    let plan = devices::run(&executor, making)?;
     for device in &all {
         device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
     }

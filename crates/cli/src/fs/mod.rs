@@ -81,7 +81,7 @@ pub(crate) fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure>
 /// A file system that a command reads or changes without serving it, in virtual time: device operations take no real
 /// time.
 struct Offline {
-    clock: Executor,
+    executor: Executor,
     devices: Devices,
     fs: Fs,
     mounted: Mounted,
@@ -89,27 +89,27 @@ struct Offline {
 
 impl Offline {
     fn open(paths: &[PathBuf], purpose: Purpose) -> Result<Offline, Failure> {
-        let clock = Executor::in_virtual_time();
-        let devices = Devices::open(&clock, paths, purpose, false)?;
-        Offline::mount(clock, devices, purpose)
+        let executor = Executor::in_virtual_time();
+        let devices = Devices::open(&executor, paths, purpose, false)?;
+        Offline::mount(executor, devices, purpose)
     }
 
-    fn mount(clock: Executor, devices: Devices, purpose: Purpose) -> Result<Offline, Failure> {
-        let offline = Offline::mount_silently(clock, devices, purpose)?;
+    fn mount(executor: Executor, devices: Devices, purpose: Purpose) -> Result<Offline, Failure> {
+        let offline = Offline::mount_silently(executor, devices, purpose)?;
         tell_missing(&offline.mounted);
         Ok(offline)
     }
 
-    fn mount_silently(clock: Executor, devices: Devices, purpose: Purpose) -> Result<Offline, Failure> {
+    fn mount_silently(executor: Executor, devices: Devices, purpose: Purpose) -> Result<Offline, Failure> {
         let options = MountOptions {
             read_only: purpose == Purpose::Look,
             epoch_ns: devices::now_ns(),
             ..MountOptions::default()
         };
-        let (inner, members) = (clock.clone(), devices.all.clone());
+        let (inner, members) = (executor.clone(), devices.all.clone());
         let mounting = async move { Fs::mount(&inner, &members, &options).await };
-        let (fs, mounted) = devices::run(&clock, mounting)?;
-        Ok(Offline { clock, devices, fs, mounted })
+        let (fs, mounted) = devices::run(&executor, mounting)?;
+        Ok(Offline { executor, devices, fs, mounted })
     }
 }
 

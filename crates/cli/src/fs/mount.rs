@@ -51,7 +51,7 @@ pub(super) fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let served = Served::open(devices, &options)?;
     let figures = Figures::serve(&directory, &options, quiet)?;
-    let orders = Orders::new(&served.clock, &directory, &served.devices, options.is_paced);
+    let orders = Orders::new(&served.executor, &directory, &served.devices, options.is_paced);
     let mount = served.mount(&directory, &options, orders.clone())?;
     if !quiet {
         let name = devices.first().map(|device| device.display().to_string()).unwrap_or_default();
@@ -78,13 +78,13 @@ pub(super) fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
 fn open_devices(paths: &[PathBuf], purpose: Purpose, is_paced: bool) -> Result<(Executor, i64, Devices), Failure> {
     let since = Instant::now();
     loop {
-        let (clock, epoch_ns) = (Executor::on_the_wall(), devices::now_ns());
-        match Devices::open(&clock, paths, purpose, is_paced) {
+        let (executor, epoch_ns) = (Executor::on_the_wall(), devices::now_ns());
+        match Devices::open(&executor, paths, purpose, is_paced) {
             Err(failure) if devices::is_held(&failure) && since.elapsed() < PATIENCE => {
-                clock.shut_down();
+                executor.shut_down();
                 std::thread::sleep(PATIENCE / 20);
             }
-            outcome => return outcome.map(|devices| (clock, epoch_ns, devices)),
+            outcome => return outcome.map(|devices| (executor, epoch_ns, devices)),
         }
     }
 }
@@ -160,7 +160,7 @@ fn mount_point(directory: &Path, options: &Options, quiet: bool) -> Result<PathB
 
 /// A file system to be served, with its devices.
 struct Served {
-    clock: Executor,
+    executor: Executor,
     devices: Devices,
     fs: Fs,
 }
@@ -168,7 +168,7 @@ struct Served {
 impl Served {
     fn open(paths: &[PathBuf], options: &Options) -> Result<Served, Failure> {
         let purpose = if options.read_only { Purpose::Look } else { Purpose::Serve };
-        let (clock, epoch_ns, devices) = open_devices(paths, purpose, options.is_paced)?;
+        let (executor, epoch_ns, devices) = open_devices(paths, purpose, options.is_paced)?;
         let usual = Bounds::default();
         let queue = QueueLimits {
             depth: options.queue_depth.unwrap_or(usual.queue.depth),
@@ -184,15 +184,15 @@ impl Served {
             replaces_by_itself: true,
             ..MountOptions::default()
         };
-        let (inner, members) = (clock.clone(), devices.all.clone());
-        let (fs, mounted) = devices::run(&clock, async move { Fs::mount(&inner, &members, &how).await })?;
+        let (inner, members) = (executor.clone(), devices.all.clone());
+        let (fs, mounted) = devices::run(&executor, async move { Fs::mount(&inner, &members, &how).await })?;
         super::tell_missing(&mounted);
         if let Some(frame) = mounted.lost_from {
             eprintln!(
                 "imbrex: frame {frame} of the log is damaged: changes committed in it and in later frames are missing"
             );
         }
-        Ok(Served { clock, devices, fs })
+        Ok(Served { executor, devices, fs })
     }
 
     fn mount(&self, directory: &Path, options: &Options, orders: Rc<Orders>) -> Result<Mount, Failure> {
@@ -204,7 +204,7 @@ impl Served {
             sync: options.flags.iter().any(|flag| flag == "sync"),
             flags: options.flags.clone(),
         };
-        Mount::new(&self.clock, &self.fs, directory, &words, Rc::new(Serving(orders))).map_err(|error| {
+        Mount::new(&self.executor, &self.fs, directory, &words, Rc::new(Serving(orders))).map_err(|error| {
             let failure = Failure::failed(format!("cannot mount on {}: {error}", directory.display()));
             match error.kind() {
                 std::io::ErrorKind::PermissionDenied => {

@@ -52,7 +52,7 @@ impl Task {
 
 /// The serving process's side of orders: the current task, and the devices that orders may add to.
 pub(super) struct Orders {
-    clock: Executor,
+    executor: Executor,
     directory: PathBuf,
     paths: RefCell<Vec<PathBuf>>,
     is_paced: bool,
@@ -65,12 +65,12 @@ pub(super) struct Orders {
 
 impl Orders {
     /// Returns the state for a file system that is served on `directory` from `devices`.
-    pub(super) fn new(clock: &Executor, directory: &Path, devices: &Devices, is_paced: bool) -> Rc<Orders> {
+    pub(super) fn new(executor: &Executor, directory: &Path, devices: &Devices, is_paced: bool) -> Rc<Orders> {
         let files = Watched::default();
         devices.all.iter().for_each(|device| files.add(device.host_file()));
         Rc::new(Orders {
             files,
-            clock: clock.clone(),
+            executor: executor.clone(),
             directory: directory.into(),
             paths: RefCell::new(devices.paths.clone()),
             is_paced,
@@ -103,7 +103,7 @@ impl Orders {
         if let Some(known) = self.known(&path) {
             return Err(replace::there_already(fs, &known));
         }
-        let device = devices::open(&self.clock, &path, Purpose::Serve, self.is_paced)?;
+        let device = devices::open(&self.executor, &path, Purpose::Serve, self.is_paced)?;
         // The command has asked the user already; the options it passes on are checked again through this handle.
         let consent = Consent { force: order["force"] == true, yes: true };
         let checked = devices::survey(&device).and_then(|survey| consent::check(&[survey], consent));
@@ -139,7 +139,7 @@ impl Orders {
             outcome: RefCell::default(),
         });
         let (orders, fs, doing) = (self.clone(), fs.clone(), task.clone());
-        self.clock.spawn(async move {
+        self.executor.spawn(async move {
             let outcome = orders.perform(&fs, &order, &doing).await;
             orders.let_go(&fs);
             *doing.outcome.borrow_mut() = Some(outcome.map_err(|failure| failure.to_string()));

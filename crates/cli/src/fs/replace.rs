@@ -43,7 +43,7 @@ pub(super) fn run(
     let known = offline.devices.paths.iter().find(|path| devices::are_same(path, new.path));
     let device = match known {
         Some(known) => goes_on_with(&offline.fs, number, known).map(|()| None)?,
-        None => Some(devices::open_new(&offline.clock, &[new.path], new.consent, |_| Ok(()))?.remove(0)),
+        None => Some(devices::open_new(&offline.executor, &[new.path], new.consent, |_| Ok(()))?.remove(0)),
     };
     let progress = Progress::on_terminal(as_json || quiet);
     let bar = progress.steps("rebuilding");
@@ -61,7 +61,7 @@ pub(super) fn run(
         let replaced: Result<Replaced, FsError> = outcome.and_then(|replaced| ended.map(|()| replaced));
         replaced
     };
-    let replaced = devices::run(&offline.clock, rebuilding)?;
+    let replaced = devices::run(&offline.executor, rebuilding)?;
     end(&offline, device.as_ref())?;
     tell(&document(number, new.path, replaced), as_json)
 }
@@ -84,7 +84,7 @@ pub(super) fn run_copy(
     if let Some(known) = offline.devices.paths.iter().find(|path| devices::are_same(path, new.path)) {
         return Err(there_already(&offline.fs, known));
     }
-    let device = devices::open_new(&offline.clock, &[new.path], new.consent, |_| Ok(()))?.remove(0);
+    let device = devices::open_new(&offline.executor, &[new.path], new.consent, |_| Ok(()))?.remove(0);
     let bar = Progress::on_terminal(as_json || quiet).steps("copying");
     let (fs, taken, force) = (offline.fs.clone(), device.clone(), new.consent.force);
     let copying = async move {
@@ -98,7 +98,7 @@ pub(super) fn run_copy(
         let ended = fs.unmount().await;
         outcome.and_then(|blocks| ended.map(|()| blocks))
     };
-    let blocks = devices::run(&offline.clock, copying)?;
+    let blocks = devices::run(&offline.executor, copying)?;
     end(&offline, Some(&device))?;
     tell(&document_of_copy(copy, new.path, blocks), as_json)
 }

@@ -39,18 +39,18 @@ const NAMED: usize = 20;
 /// Salvages the files and prints the result.
 pub(super) fn run(args: &SalvageArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let new_directory = args.to.as_deref().map(make_directory).transpose()?;
-    let clock = Executor::in_virtual_time();
+    let executor = Executor::in_virtual_time();
     let is_inside = args.meta.as_ref().is_some_and(|meta| args.devices.contains(meta));
     let purpose = if is_inside { Purpose::Work } else { Purpose::Look };
     let given: Vec<PathBuf> =
         args.devices.iter().filter(|path| is_inside || Some(*path) != args.meta.as_ref()).cloned().collect();
-    let mut drives = Devices::open(&clock, &given, purpose, false)?;
+    let mut drives = Devices::open(&executor, &given, purpose, false)?;
     leave_out(&mut drives, args.meta.as_deref().filter(|_| !is_inside));
-    let (metadata, new_file) = metadata(&clock, args, &drives, is_inside)?;
-    let salvaged = salvage_with_bar(&clock, &drives, &metadata, args, quiet)?;
+    let (metadata, new_file) = metadata(&executor, args, &drives, is_inside)?;
+    let salvaged = salvage_with_bar(&executor, &drives, &metadata, args, quiet)?;
     new_file.into_iter().for_each(NewFile::keep);
     let copied = match &args.to {
-        Some(directory) => Some(copy_out(&clock, &drives, &metadata, directory, args.json || quiet)?),
+        Some(directory) => Some(copy_out(&executor, &drives, &metadata, directory, args.json || quiet)?),
         None => {
             metadata.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", metadata.name())))?;
             None
@@ -74,25 +74,25 @@ fn leave_out(drives: &mut Devices, metadata: Option<&Path>) {
 
 /// Returns the device for the metadata, and the new file for it, if one was created.
 fn metadata(
-    clock: &Executor,
+    executor: &Executor,
     args: &SalvageArgs,
     drives: &Devices,
     is_inside: bool,
 ) -> Result<(Device, Option<NewFile>), Failure> {
-    let Some(path) = &args.meta else { return Ok((in_memory(clock, drives)?, None)) };
+    let Some(path) = &args.meta else { return Ok((in_memory(executor, drives)?, None)) };
     if is_inside {
         let at = drives.paths.iter().position(|drive| drive == path).unwrap_or(0);
         return Ok((drives.all[at].clone(), None));
     }
     let made = mkfs::make_file(path, args.meta_size)?;
     let consent = Consent { force: args.force, yes: args.yes };
-    Ok((devices::open_new(clock, &[path.as_path()], consent, |_| Ok(()))?.remove(0), Some(made)))
+    Ok((devices::open_new(executor, &[path.as_path()], consent, |_| Ok(()))?.remove(0), Some(made)))
 }
 
 /// Returns a device in memory for the metadata, used while files are copied out.
-fn in_memory(clock: &Executor, drives: &Devices) -> Result<Device, Failure> {
+fn in_memory(executor: &Executor, drives: &Devices) -> Result<Device, Failure> {
     let Some(first) = drives.all.first().cloned() else { return Err(Failure::usage("name the drives with the data")) };
-    let superblock = devices::run(clock, async move { look(&first).await })?;
+    let superblock = devices::run(executor, async move { look(&first).await })?;
     let data_blocks = superblock.shape.map_or(0, |shape| shape.blocks());
     let there: u64 = drives.all.iter().map(|drive| drive.geometry().blocks).sum();
     if data_blocks / LARGER > there {
@@ -104,11 +104,11 @@ fn in_memory(clock: &Executor, drives: &Devices) -> Result<Device, Failure> {
     }
     let blocks = Checksums::blocks_for(data_blocks) + MEMORY_BLOCKS;
     let memory = Memory::new(Geometry { blocks, kind: Kind::Plain });
-    Ok(Device::new(clock, "metadata in memory", Box::new(memory)))
+    Ok(Device::new(executor, "metadata in memory", Box::new(memory)))
 }
 
 fn salvage_with_bar(
-    clock: &Executor,
+    executor: &Executor,
     drives: &Devices,
     metadata: &Device,
     args: &SalvageArgs,
@@ -127,7 +127,7 @@ fn salvage_with_bar(
         bar.finish_and_clear();
         outcome
     };
-    devices::run(clock, salvaging)
+    devices::run(executor, salvaging)
 }
 
 /// Directories that were created, the uppermost first. Those that are empty at the end are removed again.
@@ -164,7 +164,7 @@ fn make_directory(directory: &Path) -> Result<NewDirectories, Failure> {
 
 /// Copies every file to `directory`. Returns the number of files and of their bytes.
 fn copy_out(
-    clock: &Executor,
+    executor: &Executor,
     drives: &Devices,
     metadata: &Device,
     directory: &Path,
@@ -173,8 +173,8 @@ fn copy_out(
     // The device with the new metadata comes first: of two devices with metadata the mount takes the first.
     let all: Vec<Device> = [metadata].into_iter().chain(&drives.all).cloned().collect();
     let options = MountOptions { read_only: true, epoch_ns: devices::now_ns(), ..MountOptions::default() };
-    let inner = clock.clone();
-    let (fs, _) = devices::run(clock, async move { Fs::mount(&inner, &all, &options).await })?;
+    let inner = executor.clone();
+    let (fs, _) = devices::run(executor, async move { Fs::mount(&inner, &all, &options).await })?;
     let found = walk(&fs)?;
     let progress = Progress::on_terminal(quiet);
     let bar = progress.steps("copying");
@@ -188,7 +188,7 @@ fn copy_out(
         if walked.mode & 0o170_000 == 0o040_000 {
             std::fs::create_dir_all(&to).map_err(|error| Failure::failed(format!("{}: {error}", to.display())))?;
         } else {
-            copied.1 += copy_file(clock, &fs, walked, &to)?;
+            copied.1 += copy_file(executor, &fs, walked, &to)?;
             copied.0 += 1;
         }
         bar.inc(1);
@@ -203,13 +203,13 @@ fn copy_out(
     Ok(copied)
 }
 
-fn copy_file(clock: &Executor, fs: &Fs, walked: &Walked, to: &Path) -> Result<u64, Failure> {
+fn copy_file(executor: &Executor, fs: &Fs, walked: &Walked, to: &Path) -> Result<u64, Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", to.display()));
     let size = fs.attr(walked.inode).map_err(Failure::failed)?.attributes.size;
     let file = File::create_new(to).map_err(failed)?;
     for (from, to) in stored_pieces(fs, walked.inode, PIECE_BYTES)? {
         let (reading, inode) = (fs.clone(), walked.inode);
-        let bytes = devices::run(clock, async move { reading.read(inode, from, (to - from) as usize).await })?;
+        let bytes = devices::run(executor, async move { reading.read(inode, from, (to - from) as usize).await })?;
         file.write_all_at(&bytes, from).map_err(failed)?;
     }
     // Sets the size without writing, so that a hole at the end stays a hole.

@@ -59,12 +59,12 @@ fn scrub_devices(paths: &[PathBuf], repairs: bool, as_json: bool, quiet: bool) -
         bar.finish_and_clear();
         outcome
     };
-    let scrubbed = devices::run(&offline.clock, scrubbing)?;
+    let scrubbed = devices::run(&offline.executor, scrubbing)?;
     let found = document(&offline.fs, &offline.devices.paths, &scrubbed)?;
     if repairs {
         let (fs, summary) = (offline.fs.clone(), scrubs::summary(&found));
-        devices::run(&offline.clock, async move { scrubs::note(&fs, &summary).await })?;
-        devices::run(&offline.clock, async move { ending.unmount().await })?;
+        devices::run(&offline.executor, async move { scrubs::note(&fs, &summary).await })?;
+        devices::run(&offline.executor, async move { ending.unmount().await })?;
         offline.devices.shut_down()?;
     }
     tell(&found, as_json)

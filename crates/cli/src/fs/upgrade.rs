@@ -19,17 +19,17 @@ use crate::output;
 
 /// Converts the file system on the devices.
 pub(super) fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
-    let clock = Executor::in_virtual_time();
-    let from = format_of(&clock, paths)?;
-    let devices = Devices::open(&clock, paths, Purpose::Work, false)?;
+    let executor = Executor::in_virtual_time();
+    let from = format_of(&executor, paths)?;
+    let devices = Devices::open(&executor, paths, Purpose::Work, false)?;
     let options = MountOptions { upgrades: true, epoch_ns: devices::now_ns(), ..MountOptions::default() };
-    let (inner, members) = (clock.clone(), devices.all.clone());
+    let (inner, members) = (executor.clone(), devices.all.clone());
     let converting = async move {
         let (fs, mounted) = Fs::mount(&inner, &members, &options).await?;
         fs.unmount().await?;
         Ok((fs.superblock().uuid, mounted))
     };
-    let (uuid, mounted) = devices::run(&clock, converting)?;
+    let (uuid, mounted) = devices::run(&executor, converting)?;
     devices.shut_down()?;
     tell_missing(&mounted);
     if as_json {
@@ -48,16 +48,16 @@ pub(super) fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure>
 
 /// Returns the format of the metadata; an error if it is this program's own, or if the device with the metadata is
 /// missing.
-fn format_of(clock: &Executor, paths: &[PathBuf]) -> Result<u32, Failure> {
-    let devices = Devices::open(clock, paths, Purpose::Look, false)?;
+fn format_of(executor: &Executor, paths: &[PathBuf]) -> Result<u32, Failure> {
+    let devices = Devices::open(executor, paths, Purpose::Look, false)?;
     let (mut format, mut generation) = (None, 0);
     for device in devices.all {
-        let Ok(found) = devices::run(clock, async move { look(&device).await }) else { continue };
+        let Ok(found) = devices::run(executor, async move { look(&device).await }) else { continue };
         if found.slot().is_some() && found.standing.generation >= generation {
             (format, generation) = (Some(found.format), found.standing.generation);
         }
     }
-    clock.shut_down();
+    executor.shut_down();
     let place = paths[0].display();
     match format {
         Some(FORMAT) => Err(Failure::failed(format!("{place}: has format {FORMAT} already"))),

@@ -354,10 +354,10 @@ mod tests {
     use crate::device::{Geometry, Kind};
 
     fn drives(zones: &[u32], parity: usize, width: usize) -> Drives {
-        let clock = crate::Executor::in_virtual_time();
+        let executor = crate::Executor::in_virtual_time();
         let drive = |(number, zones): (usize, &u32)| {
             let geometry = Geometry { blocks: 64, kind: Kind::Plain };
-            let device = Device::new(&clock, "drive", Box::new(crate::device::memory::Memory::new(geometry)));
+            let device = Device::new(&executor, "drive", Box::new(crate::device::memory::Memory::new(geometry)));
             Drive::new(Uuid::from_u128(number as u128), Some(device), 8, 1, *zones, &[])
         };
         Drives::new(parity, width, zones.iter().enumerate().map(drive).collect())

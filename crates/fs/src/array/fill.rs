@@ -13,18 +13,18 @@ use crate::device::Device;
 impl Array {
     /// Seals the groups that could be appended to and have a zone without a write pointer. Returns number and rows of
     /// each.
-    pub fn seal_untold(&self) -> Vec<(u32, u32)> {
+    pub fn seal_unreported(&self) -> Vec<(u32, u32)> {
         let rows_max = self.0.shape.rows();
         let drives = self.0.drives.borrow();
-        let mut told = Vec::new();
+        let mut rows = Vec::new();
         for (&number, group) in self.0.groups.borrow_mut().iter_mut() {
             let is_open = !group.is_sealed && (1..rows_max).contains(&group.rows);
-            if is_open && has_untold(&drives, &group.layout) {
+            if is_open && has_unreported(&drives, &group.layout) {
                 group.is_sealed = true;
-                told.extend(u32::try_from(group.rows).map(|rows| (number, rows)));
+                rows.extend(u32::try_from(group.rows).map(|rows| (number, rows)));
             }
         }
-        told
+        rows
     }
 
     /// Records that the metadata no longer hold the rows of any group, durably: groups may be appended to again.
@@ -33,24 +33,24 @@ impl Array {
     }
 
     /// Returns whether a zone of the group has no write pointer.
-    pub(super) fn has_untold(&self, layout: &GroupLayout) -> bool {
-        has_untold(&self.0.drives.borrow(), layout)
+    pub(super) fn has_unreported(&self, layout: &GroupLayout) -> bool {
+        has_unreported(&self.0.drives.borrow(), layout)
     }
 
-    /// Returns the number of rows of a group if all its zones agree on it. `told` is the number in the metadata for
+    /// Returns the number of rows of a group if all its zones agree on it. `recorded` is the number in the metadata for
     /// zones without a write pointer. `None` if the zones differ in length, if a drive is missing or if a length is
     /// unknown.
-    pub(super) fn rows_of(&self, layout: &GroupLayout, told: Option<u32>) -> Option<u64> {
+    pub(super) fn rows_of(&self, layout: &GroupLayout, recorded: Option<u32>) -> Option<u64> {
         // An append that would leave a single row takes that row too, so no group is recorded with one row left.
-        let told = told.map(u64::from).filter(|rows| (1..self.0.shape.rows().saturating_sub(1)).contains(rows));
+        let recorded = recorded.map(u64::from).filter(|rows| (1..self.0.shape.rows().saturating_sub(1)).contains(rows));
         let drives = self.0.drives.borrow();
-        let mut lengths = layout.members.iter().map(|&at| rows_in(&drives, at, told));
+        let mut lengths = layout.members.iter().map(|&at| rows_in(&drives, at, recorded));
         let first = lengths.next()??;
         lengths.all(|length| length == Some(first)).then_some(first)
     }
 
     /// Sets the length of the group's zones without a write pointer to `rows` rows; blocks behind them are not read.
-    pub(super) fn set_untold(&self, layout: &GroupLayout, rows: u64) {
+    pub(super) fn set_unreported(&self, layout: &GroupLayout, rows: u64) {
         let mut drives = self.0.drives.borrow_mut();
         for &at in &layout.members {
             if let Some(zone) = drives.zone_mut(at).filter(|zone| !zone.has_pointer) {
@@ -95,7 +95,7 @@ impl Array {
     /// written in order, so a drive that has the last row has all rows before it.
     async fn ends_right(&self, layout: &GroupLayout, rows: u64) -> bool {
         let Some(last) = rows.checked_sub(1) else { return true };
-        !self.has_untold(layout) || matches!(self.agrees_with_parity(layout, last).await, Ok(true))
+        !self.has_unreported(layout) || matches!(self.agrees_with_parity(layout, last).await, Ok(true))
     }
 
     /// Reads the header of the zone of column `column`; `None` if it is unreadable or belongs to another place.
@@ -137,14 +137,14 @@ impl Array {
     }
 }
 
-fn has_untold(drives: &Drives, layout: &GroupLayout) -> bool {
+fn has_unreported(drives: &Drives, layout: &GroupLayout) -> bool {
     !layout.members.iter().all(|at| drives.zone(*at).is_some_and(|zone| zone.has_pointer))
 }
 
-/// Returns the number of rows in a zone by its write pointer, or `told` if it has none. `None` if the zone is bad or
+/// Returns the number of rows in a zone by its write pointer, or `recorded` if it has none. `None` if the zone is bad or
 /// its drive cannot be written.
-fn rows_in(drives: &Drives, at: ZoneOf, told: Option<u64>) -> Option<u64> {
+fn rows_in(drives: &Drives, at: ZoneOf, recorded: Option<u64>) -> Option<u64> {
     drives.device(at.drive)?;
     let zone = drives.zone(at).filter(|zone| !zone.is_bad)?;
-    if zone.has_pointer { zone.written.checked_sub(1) } else { told }
+    if zone.has_pointer { zone.written.checked_sub(1) } else { recorded }
 }

@@ -165,8 +165,8 @@ impl Array {
             late_parity: RefCell::default(),
         }));
         for (&group, layout) in groups.all() {
-            let told = groups.rows().get(&group).copied().filter(|_| !is_read_only);
-            array.claim(group, layout, told)?;
+            let recorded = groups.rows().get(&group).copied().filter(|_| !is_read_only);
+            array.claim(group, layout, recorded)?;
         }
         array.look_at_open_groups(is_read_only).await;
         if !is_read_only {
@@ -175,9 +175,9 @@ impl Array {
         Ok(array)
     }
 
-    /// Enters a group that the metadata name, and takes its zones. `told` is the number of rows recorded in the
+    /// Enters a group that the metadata name, and takes its zones. `recorded` is the number of rows recorded in the
     /// metadata.
-    fn claim(&self, group: u32, layout: &GroupLayout, told: Option<u32>) -> Result<(), FsError> {
+    fn claim(&self, group: u32, layout: &GroupLayout, recorded: Option<u32>) -> Result<(), FsError> {
         let inner = &self.0;
         let wrong = |why: String| FsError::format("the metadata", format!("stripe group {group}: {why}"));
         let is_shaped = layout.parity() == usize::from(inner.shape.parity) && layout.width <= inner.shape.width;
@@ -189,9 +189,9 @@ impl Array {
                 return Err(wrong(format!("zone {zone} of drive {drive} is not there, or is another group's")));
             }
         }
-        let rows = self.rows_of(layout, told);
+        let rows = self.rows_of(layout, recorded);
         if let Some(rows) = rows {
-            self.set_untold(layout, rows);
+            self.set_unreported(layout, rows);
         }
         // A group that was empty at a power cut is sealed too; cleaning empties it later.
         let group_now = Group {
@@ -199,7 +199,7 @@ impl Array {
             rows: rows.unwrap_or(0),
             has_headers: true,
             is_sealed: rows.is_none(),
-            is_trusted: rows.is_some() && self.has_untold(layout),
+            is_trusted: rows.is_some() && self.has_unreported(layout),
         };
         inner.groups.borrow_mut().insert(group, group_now);
         inner.free_numbers.borrow_mut().remove(&group);

@@ -52,8 +52,8 @@ struct ColumnWrite {
 
 impl ColumnWrite {
     async fn perform(self) -> Result<(), DeviceFault> {
-        let clock = self.device.clock().clone();
-        clock.for_cause(self.cause, self.device.write(self.start, self.bytes)).await
+        let executor = self.device.executor().clone();
+        executor.for_cause(self.cause, self.device.write(self.start, self.bytes)).await
     }
 }
 

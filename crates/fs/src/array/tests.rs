@@ -36,11 +36,11 @@ impl Rig {
         Rig { models: (0..drives).map(model).collect(), shape, namespace: Namespace::new(1) }
     }
 
-    async fn assemble(&self, clock: &Executor, missing: &[usize]) -> Array {
+    async fn assemble(&self, executor: &Executor, missing: &[usize]) -> Array {
         let part = |drive: usize| Part {
             uuid: Uuid::from_u128(drive as u128),
             device: (!missing.contains(&drive))
-                .then(|| Device::new(clock, &format!("drive {drive}"), Box::new(self.models[drive].clone()))),
+                .then(|| Device::new(executor, &format!("drive {drive}"), Box::new(self.models[drive].clone()))),
             geometry: crate::device::Backend::geometry(&self.models[drive]),
             first: 1,
             belongs: Belongs::Yes,
@@ -139,8 +139,8 @@ fn what_was_written_is_read_with_any_drives_lost_within_parity() {
         [(1, 1, 0, false), (3, 3, 0, true), (3, 2, 1, false), (5, 3, 2, true), (4, 4, 1, false)]
     {
         for seed in 1..=3 {
-            let clock = Executor::in_virtual_time();
-            let own = clock.clone();
+            let executor = Executor::in_virtual_time();
+            let own = executor.clone();
             let run = async move {
                 let mut rig = Rig::new(drives, width, parity, mixed);
                 let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(seed));
@@ -164,14 +164,14 @@ fn what_was_written_is_read_with_any_drives_lost_within_parity() {
                 }
                 assert_eq!(rig.broken(), 0, "rules of the drives were broken");
             };
-            clock.run(run).unwrap();
+            executor.run(run).unwrap();
         }
     }
 }
 
 /// Writes `blocks` to a new group of `width` data columns; no drive is missing. Returns the group and the bytes.
-async fn one_group(clock: &Executor, rig: &mut Rig, width: usize, blocks: u64) -> (u32, Vec<u8>) {
-    let array = rig.assemble(clock, &[]).await;
+async fn one_group(executor: &Executor, rig: &mut Rig, width: usize, blocks: u64) -> (u32, Vec<u8>) {
+    let array = rig.assemble(executor, &[]).await;
     let (group, layout) = array.open(width).await.unwrap();
     rig.namespace.apply(&Change::Group { group, layout });
     let bytes = Random(Xoshiro256PlusPlus::seed_from_u64(9)).blocks(blocks);
@@ -182,8 +182,8 @@ async fn one_group(clock: &Executor, rig: &mut Rig, width: usize, blocks: u64) -
 
 #[test]
 fn altered_blocks_are_made_again_from_their_row_if_not_too_many_are() {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let run = async move {
         let mut rig = Rig::new(5, 3, 2, false);
         let (group, bytes) = one_group(&own, &mut rig, 3, 7).await;
@@ -204,13 +204,13 @@ fn altered_blocks_are_made_again_from_their_row_if_not_too_many_are() {
         }
         assert_eq!(array.counters().recovered_blocks, 2);
     };
-    clock.run(run).unwrap();
+    executor.run(run).unwrap();
 }
 
 #[test]
 fn a_group_that_missed_something_is_sealed_and_a_drive_that_returns_harms_nothing() {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let run = async move {
         let mut rig = Rig::new(3, 1, 1, false);
         let (group, bytes) = one_group(&own, &mut rig, 1, 2).await;
@@ -231,13 +231,13 @@ fn a_group_that_missed_something_is_sealed_and_a_drive_that_returns_harms_nothin
         let read = array.read(u64::from(group) * rig.shape.stride(), 2).await.unwrap();
         assert!(read == bytes);
     };
-    clock.run(run).unwrap();
+    executor.run(run).unwrap();
 }
 
 #[test]
 fn a_drive_that_fails_in_mid_append_seals_the_group_and_is_passed_by() {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let run = async move {
         let mut rig = Rig::new(4, 2, 1, false);
         let (group, bytes) = one_group(&own, &mut rig, 2, 4).await;
@@ -256,5 +256,5 @@ fn a_drive_that_fails_in_mid_append_seals_the_group_and_is_passed_by() {
         rig.models[usize::from(layout.members[0].drive)].fail_after(0);
         assert!(array.flush().await.is_err(), "two are one too many");
     };
-    clock.run(run).unwrap();
+    executor.run(run).unwrap();
 }

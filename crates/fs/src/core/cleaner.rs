@@ -54,7 +54,7 @@ const IDLE_NS: u64 = 1_000_000_000;
 const DELAY_NS_MAX: u64 = 250_000_000;
 /// Largest number of blocks for which a write is delayed at once, about an allocation. Later allocations of the file
 /// have delays of their own.
-const LEASE_BLOCKS: u64 = 1024;
+const ALLOCATION_BLOCKS: u64 = 1024;
 /// Interval at which the cleaner checks whether the readers of a zone have finished.
 const READERS_NS: u64 = 100_000;
 
@@ -91,7 +91,7 @@ impl CleanerState {
 
     /// Returns the delay of a write of `blocks` blocks at `shortage` thousandths of a shortage of room.
     fn delay_ns(&self, blocks: u64, shortage: u64) -> u64 {
-        let blocks_ns = u128::from(blocks.min(LEASE_BLOCKS)) * u128::from(self.gain_ns.get());
+        let blocks_ns = u128::from(blocks.min(ALLOCATION_BLOCKS)) * u128::from(self.gain_ns.get());
         ((blocks_ns * u128::from(shortage) / 1000) as u64).min(DELAY_NS_MAX)
     }
 
@@ -129,7 +129,7 @@ impl Cleaner<'_> {
             }
             let (needed, committed) = (cleaning.cleaning_needed(), core.log.committed.next());
             if cleaning.wants_cleaning_when_idle() && !self.is_idle() {
-                select(select(needed, core.clock.sleep(IDLE_NS)), core.shutdown.next()).await;
+                select(select(needed, core.executor.sleep(IDLE_NS)), core.shutdown.next()).await;
             } else {
                 select(select(needed, committed), core.shutdown.next()).await;
             }
@@ -138,19 +138,19 @@ impl Cleaner<'_> {
 
     /// Returns whether no task has written to the store for [`IDLE_NS`].
     fn is_idle(self) -> bool {
-        self.0.cleaner.is_idle(self.0.clock.now_ns())
+        self.0.cleaner.is_idle(self.0.executor.now_ns())
     }
 
     /// Delays a write of `blocks` blocks. The less room is left, the longer the delay. So writers are down to the pace
     /// at which the cleaner makes room before all room is used up.
     pub(super) async fn slow_down(self, blocks: u64) {
         let core = &self.0;
-        core.cleaner.note_write(core.clock.now_ns());
+        core.cleaner.note_write(core.executor.now_ns());
         let shortage = core.store.cleaning().map_or(0, Cleaning::shortage);
         let delay_ns = core.cleaner.delay_ns(blocks, shortage);
         if delay_ns > 0 {
             core.counters.add(|counters| counters.throttled_ns += delay_ns);
-            core.clock.sleep(delay_ns).await;
+            core.executor.sleep(delay_ns).await;
         }
     }
 
@@ -164,7 +164,7 @@ impl Cleaner<'_> {
             }
             Ok(cleaned)
         };
-        self.0.clock.for_cause(Cause::Cleaning, all).await
+        self.0.executor.for_cause(Cause::Cleaning, all).await
     }
 
     /// Empties one zone. If a device fails meanwhile, tries other zones. Returns whether a zone was emptied.
@@ -209,7 +209,7 @@ impl Cleaner<'_> {
     /// Empties a zone. Returns false if there was no room for its live blocks.
     async fn clean_zone(self, cleaning: &dyn Cleaning, victim: Victim) -> Result<bool, FsError> {
         let core = &self.0;
-        let began_ns = core.clock.now_ns();
+        let began_ns = core.executor.now_ns();
         let copied = self.copy_out(cleaning, &victim).await;
         let emptied = match copied {
             Ok(true) => self.empty(cleaning, &victim).await,
@@ -217,7 +217,7 @@ impl Cleaner<'_> {
         };
         if matches!(emptied, Ok(true)) {
             let gained = victim.run.blocks.saturating_sub(victim.live).max(1);
-            core.cleaner.note_gain((core.clock.now_ns() - began_ns) / gained);
+            core.cleaner.note_gain((core.executor.now_ns() - began_ns) / gained);
         } else {
             cleaning.emptied(victim.zone, false);
         }
@@ -335,17 +335,17 @@ impl Cleaner<'_> {
     ) -> Result<Copied, FsError> {
         let core = &self.0;
         let all: u64 = pieces.iter().map(|(_, extent)| u64::from(extent.blocks)).sum();
-        let Some(mut told) = self.0.write_back().told_of_copies(pieces).await? else {
+        let Some(mut context) = self.0.write_back().context_of_copies(pieces).await? else {
             return Ok(Copied::Changed(pieces[0].1.start));
         };
         let (mut written, mut done): (Vec<BlockRun>, u64) = (Vec::new(), 0);
         while done < all {
-            let lease = match &mut reserved {
-                Some(held) => core.allocate(held, all - done, &told).await.map(Some),
-                None => Ok(core.allocate_for_cleaner(all - done, &told).await),
+            let allocation = match &mut reserved {
+                Some(held) => core.allocate(held, all - done, &context).await.map(Some),
+                None => Ok(core.allocate_for_cleaner(all - done, &context).await),
             };
-            let outcome = match lease {
-                Ok(Some(lease)) => self.copy_to(pieces, done, lease).await.map(Some),
+            let outcome = match allocation {
+                Ok(Some(allocation)) => self.copy_to(pieces, done, allocation).await.map(Some),
                 other => other.map(|_| None),
             };
             let Ok(Some(runs)) = outcome else {
@@ -355,7 +355,7 @@ impl Cleaner<'_> {
                 return outcome.map(|_| Copied::Nothing);
             };
             let blocks = runs.iter().map(|run| run.blocks).sum::<u64>();
-            (done, told.pieces) = (done + blocks, behind(&told.pieces, blocks));
+            (done, context.pieces) = (done + blocks, behind(&context.pieces, blocks));
             written.extend(runs);
         }
         let mut copies = Runs { runs: &written, skipped: 0 };
@@ -387,27 +387,27 @@ impl Cleaner<'_> {
         Ok(first.map_or(Copied::All, Copied::Changed))
     }
 
-    /// Copies the blocks of `pieces` behind the first `done` blocks to allocation `lease`. Returns the runs of the
+    /// Copies the blocks of `pieces` behind the first `done` blocks to allocation `allocation`. Returns the runs of the
     /// copy, which are pinned.
-    async fn copy_to(self, pieces: &Pieces, done: u64, lease: Allocation) -> Result<Vec<BlockRun>, FsError> {
+    async fn copy_to(self, pieces: &Pieces, done: u64, allocation: Allocation) -> Result<Vec<BlockRun>, FsError> {
         let core = &self.0;
         let mut behind = done;
-        for run in &lease.runs {
-            if let Err(error) = self.copy_run(pieces, behind, *run, &lease).await {
-                self.0.write_back().give_up(lease).await;
+        for run in &allocation.runs {
+            if let Err(error) = self.copy_run(pieces, behind, *run, &allocation).await {
+                self.0.write_back().give_up(allocation).await;
                 return Err(error);
             }
             behind += run.blocks;
         }
-        let runs = lease.runs.clone();
+        let runs = allocation.runs.clone();
         core.pin(&runs);
-        core.store.commit(lease);
+        core.store.commit(allocation);
         Ok(runs)
     }
 
     /// Copies the blocks of `pieces` behind the first `done` blocks to run `to`, with their checksums. A damaged block
     /// that cannot be reconstructed keeps its checksum, so its copy counts as damaged too.
-    async fn copy_run(self, pieces: &Pieces, done: u64, to: BlockRun, lease: &Allocation) -> Result<(), FsError> {
+    async fn copy_run(self, pieces: &Pieces, done: u64, to: BlockRun, allocation: &Allocation) -> Result<(), FsError> {
         let piece_blocks = self.0.piece_blocks_at(to.start);
         let (mut next, mut all_sums) = (0, Vec::new());
         while next < to.blocks {
@@ -423,7 +423,7 @@ impl Cleaner<'_> {
             if next + count == to.blocks
                 && let Some(records) = self.0.store.records()
             {
-                bytes.extend(records.record_bytes(lease, &all_sums));
+                bytes.extend(records.record_bytes(allocation, &all_sums));
             }
             self.0.write_back().write_with_sums(to.start + next, bytes, sums).await?;
             next += count;
@@ -478,7 +478,7 @@ impl Cleaner<'_> {
         self.commit_before_reuse().await?;
         while cleaning.live_in(victim.zone) > 0 {
             // Readers still use blocks that have moved.
-            core.clock.sleep(READERS_NS).await;
+            core.executor.sleep(READERS_NS).await;
             self.0.committer().free_released();
         }
         core.data.reset(victim.zone).await?;

@@ -22,7 +22,7 @@ impl Core {
     /// # Errors
     /// [`FsError::HostFull`] if `wait` is not ready while a device waits for space.
     pub(in crate::core) async fn wait_unless_full<T>(&self, wait: impl Future<Output = T>) -> Result<T, FsError> {
-        self.clock.wait_unless_blocked(wait).await.map_err(FsError::HostFull)
+        self.executor.wait_unless_blocked(wait).await.map_err(FsError::HostFull)
     }
 
     /// Spawns `task` and waits for it.
@@ -33,20 +33,20 @@ impl Core {
         &self,
         task: impl Future<Output = T> + 'static,
     ) -> Result<T, FsError> {
-        self.clock.unless_blocked(task).await.map_err(FsError::HostFull)
+        self.executor.unless_blocked(task).await.map_err(FsError::HostFull)
     }
 }
 
 impl Fs {
     /// Waits for `RETRY_NS` before another attempt, for an operation that has begun while the host's disk is full.
     pub async fn wait_for_space(&self) {
-        self.0.clock.sleep(RETRY_NS).await;
+        self.0.executor.sleep(RETRY_NS).await;
     }
 
     /// Makes devices that wait for space fail if redundancy covers them, as long as the file system is mounted.
     pub(in crate::core) async fn fail_covered_devices(self) {
         loop {
-            let blocked = self.0.clock.next_blocked();
+            let blocked = self.0.executor.next_blocked();
             let core = &self.0;
             if let Some(array) = core.data.array() {
                 let covered = usize::from(array.shape().parity).saturating_sub(array.missing().len());

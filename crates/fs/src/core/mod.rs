@@ -85,7 +85,7 @@ const KEPT_BACK: u64 = 64;
 /// A mounted file system: the devices, the namespace, and the state of each part. Only the module of a part reads and
 /// changes the fields of its state.
 pub(crate) struct Core {
-    pub clock: Executor,
+    pub executor: Executor,
     /// Time at which the clock began, in nanoseconds since 1970.
     pub epoch_ns: i64,
     pub superblock: Superblock,
@@ -158,7 +158,7 @@ pub struct Fs(pub(crate) Rc<Core>);
 impl Core {
     /// Returns the time of day, in nanoseconds since 1970.
     pub(crate) fn time_ns(&self) -> i64 {
-        self.epoch_ns.saturating_add(i64::try_from(self.clock.now_ns()).unwrap_or(i64::MAX))
+        self.epoch_ns.saturating_add(i64::try_from(self.executor.now_ns()).unwrap_or(i64::MAX))
     }
 
     /// Applies the changes of one operation to the namespace, and appends their record to the log. Returns the record's

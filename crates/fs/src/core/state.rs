@@ -152,7 +152,7 @@ impl Fs {
                 bytes_in_slot(core.superblock.layout.checkpoints[0].1),
             ),
             staged_bytes: core.staging.bytes(),
-            unwritten: core.clock.blocked().or_else(|| core.committer.unwritten()),
+            unwritten: core.executor.blocked().or_else(|| core.committer.unwritten()),
             counters: core.counters.now(),
             traffic: core.data.traffic(),
             array: core.data.counters(),
@@ -173,9 +173,9 @@ impl Fs {
         }
     }
 
-    /// Returns the clock on which the file system runs.
-    pub fn clock(&self) -> &Executor {
-        &self.0.clock
+    /// Returns the executor that runs the tasks of the file system.
+    pub fn executor(&self) -> &Executor {
+        &self.0.executor
     }
 
     /// Returns the faults of the namespace in memory; none if it is consistent.

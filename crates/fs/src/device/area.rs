@@ -115,7 +115,7 @@ impl Area {
     /// The blocks are not in the area.
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         self.check(block, blocks);
-        self.device.clock().for_cause(self.cause(block), self.read_pieces(block, blocks)).await
+        self.device.executor().for_cause(self.cause(block), self.read_pieces(block, blocks)).await
     }
 
     async fn read_pieces(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
@@ -139,7 +139,7 @@ impl Area {
     pub async fn write(&self, block: u64, bytes: &[u8]) -> Result<(), DeviceFault> {
         let blocks = (bytes.len() / BLOCK_BYTES) as u64;
         self.check(block, blocks);
-        self.device.clock().for_cause(self.cause(block), self.write_pieces(block, blocks, bytes)).await
+        self.device.executor().for_cause(self.cause(block), self.write_pieces(block, blocks, bytes)).await
     }
 
     async fn write_pieces(&self, block: u64, blocks: u64, bytes: &[u8]) -> Result<(), DeviceFault> {
@@ -171,7 +171,7 @@ impl Area {
 
     /// Makes completed writes durable.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
-        self.device.clock().for_cause(Cause::Metadata, self.device.flush()).await
+        self.device.executor().for_cause(Cause::Metadata, self.device.flush()).await
     }
 
     fn check(&self, block: u64, blocks: u64) {

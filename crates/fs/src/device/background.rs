@@ -283,16 +283,16 @@ mod tests {
     /// Checks operations that are submitted while the thread owns the backend: a task sends the message only later.
     #[test]
     fn tasks_continue_while_a_large_write_is_performed_and_operations_keep_their_order() {
-        let clock = Executor::on_the_wall();
+        let executor = Executor::on_the_wall();
         let (log, mut slow) = slow();
         let (let_write, may_write) = channel();
         slow.may_write = Some(may_write);
-        let device = Device::new(&clock, "slow", Box::new(Background::new(slow, clock.notify())));
+        let device = Device::new(&executor, "slow", Box::new(Background::new(slow, executor.notify())));
         let (large, small) = (device.clone(), device.clone());
-        let writing = clock.spawn(async move { large.write(0, vec![1; LARGE]).await });
-        let other = clock.spawn(async move { small.write(3, vec![2; BLOCK_BYTES]).await });
-        let ticks = clock.clone();
-        let read = clock.run(async move {
+        let writing = executor.spawn(async move { large.write(0, vec![1; LARGE]).await });
+        let other = executor.spawn(async move { small.write(3, vec![2; BLOCK_BYTES]).await });
+        let ticks = executor.clone();
+        let read = executor.run(async move {
             ticks.sleep(1_000).await;
             let_write.send(()).unwrap();
             let read = device.read(2, 2).await?;
@@ -312,9 +312,9 @@ mod tests {
 
     #[test]
     fn faults_of_the_thread_are_those_of_the_operation_and_the_next_one_is_performed() {
-        let clock = Executor::on_the_wall();
-        let device = Device::new(&clock, "slow", Box::new(Background::new(slow().1, clock.notify())));
-        let outcomes = clock.run(async move {
+        let executor = Executor::on_the_wall();
+        let device = Device::new(&executor, "slow", Box::new(Background::new(slow().1, executor.notify())));
+        let outcomes = executor.run(async move {
             let refused = device.write(7_000, vec![1; LARGE]).await;
             (refused, device.write(9, vec![1; LARGE]).await, device.close())
         });
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "the thread of a device has panicked")]
     fn a_panic_of_the_thread_ends_the_wait() {
-        let clock = Executor::on_the_wall();
+        let executor = Executor::on_the_wall();
         let mut slow = slow().1;
         slow.log = Log::default();
         let poisoned = slow.log.clone();
@@ -333,15 +333,15 @@ mod tests {
             panic!("on purpose");
         })
         .join();
-        let device = Device::new(&clock, "slow", Box::new(Background::new(slow, clock.notify())));
-        let _ = clock.run(async move { device.write(0, vec![1; LARGE]).await });
+        let device = Device::new(&executor, "slow", Box::new(Background::new(slow, executor.notify())));
+        let _ = executor.run(async move { device.write(0, vec![1; LARGE]).await });
     }
 
     #[test]
     fn an_end_waits_for_the_operation_that_the_thread_performs() {
-        let clock = Executor::in_virtual_time();
+        let executor = Executor::in_virtual_time();
         let (log, slow) = slow();
-        let mut background = Background::new(slow, clock.notify());
+        let mut background = Background::new(slow, executor.notify());
         background.submit(0, 1, Operation::Write { block: 5, bytes: vec![1; LARGE] });
         assert!(background.here.is_none());
         assert_eq!(background.shut_down(), Ok(()));

@@ -183,20 +183,20 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again_by_the_next() {
         let file = file(8);
-        let clock = Executor::on_the_wall();
+        let executor = Executor::on_the_wall();
         let bytes: Vec<u8> = (0..2 * BLOCK_BYTES).map(|at| (at % 251) as u8).collect();
-        let device = Device::new(&clock, "file", Box::new(FileBackend::open(file.path(), true).expect("it opens")));
+        let device = Device::new(&executor, "file", Box::new(FileBackend::open(file.path(), true).expect("it opens")));
         assert_eq!(device.geometry(), Geometry { blocks: 8, kind: Kind::Plain });
         let (writer, written) = (device.clone(), bytes.clone());
-        clock.run(async move { writer.write(3, written).await }).expect("it ends").expect("it is written");
+        executor.run(async move { writer.write(3, written).await }).expect("it ends").expect("it is written");
         let second = FileBackend::open(file.path(), false).map(drop).expect_err("the file is in use");
         assert!(second.reason.contains("in use by another process"), "{second}");
         device.shut_down().expect("the host's disk takes it");
-        drop((device, clock));
-        let clock = Executor::on_the_wall();
-        let device = Device::new(&clock, "file", Box::new(FileBackend::open(file.path(), false).expect("it opens")));
+        drop((device, executor));
+        let executor = Executor::on_the_wall();
+        let device = Device::new(&executor, "file", Box::new(FileBackend::open(file.path(), false).expect("it opens")));
         let reader = device.clone();
-        let read = clock.run(async move { reader.read(2, 4).await }).expect("it ends").expect("it is read");
+        let read = executor.run(async move { reader.read(2, 4).await }).expect("it ends").expect("it is read");
         assert_eq!(read[BLOCK_BYTES..3 * BLOCK_BYTES], bytes[..]);
         assert!(read[..BLOCK_BYTES].iter().chain(&read[3 * BLOCK_BYTES..]).all(|byte| *byte == 0));
     }
@@ -223,11 +223,11 @@ mod tests {
     #[test]
     fn what_may_be_data_is_found_behind_a_hole() {
         let file = file(4096);
-        let clock = Executor::on_the_wall();
-        let device = Device::new(&clock, "file", Box::new(FileBackend::open(file.path(), true).expect("it opens")));
+        let executor = Executor::on_the_wall();
+        let device = Device::new(&executor, "file", Box::new(FileBackend::open(file.path(), true).expect("it opens")));
         assert_eq!([device.next_data(0), device.next_data(4096)], [4096; 2], "there is nothing but a hole");
         let writer = device.clone();
-        clock
+        executor
             .run(async move { writer.write(2048, vec![7; BLOCK_BYTES]).await })
             .expect("it ends")
             .expect("it is written");
@@ -240,10 +240,10 @@ mod tests {
     fn zeros_take_the_place_of_what_was_there_and_no_room() {
         use std::os::unix::fs::MetadataExt;
         let file = file(64);
-        let clock = Executor::on_the_wall();
-        let device = Device::new(&clock, "file", Box::new(FileBackend::open(file.path(), true).expect("it opens")));
+        let executor = Executor::on_the_wall();
+        let device = Device::new(&executor, "file", Box::new(FileBackend::open(file.path(), true).expect("it opens")));
         let one = device.clone();
-        let read = clock.run(async move {
+        let read = executor.run(async move {
             one.write(0, vec![7; 64 * BLOCK_BYTES]).await.expect("it is written");
             // First the shortest run of zeros that becomes a hole, then one that is a block shorter.
             one.write(1, vec![0; HOLE_BLOCKS * BLOCK_BYTES]).await.expect("it is written");

@@ -111,8 +111,8 @@ mod tests {
         ) {
             let geometry = Geometry { blocks: BLOCKS, kind: Kind::Caveat { isolation, no_overlap } };
             let mut both: [Box<dyn Backend>; 2] = [Box::new(Memory::new(geometry)), Box::new(Model::new(geometry))];
-            let mut told: [Vec<(u64, Outcome)>; 2] = Default::default();
-            for (device, told) in both.iter_mut().zip(&mut told) {
+            let mut answers: [Vec<(u64, Outcome)>; 2] = Default::default();
+            for (device, answers) in both.iter_mut().zip(&mut answers) {
                 for (block, blocks, seed) in &writes {
                     let bytes = vec![*seed; (*blocks).min(BLOCKS - block) as usize * BLOCK_BYTES];
                     device.submit(0, 0, Operation::Write { block: *block, bytes });
@@ -120,9 +120,9 @@ mod tests {
                 for block in 0..BLOCKS {
                     device.submit(0, 1, Operation::Read { block, blocks: 1 });
                 }
-                device.answers(0, told);
+                device.answers(0, answers);
             }
-            prop_assert_eq!(&told[0], &told[1]);
+            prop_assert_eq!(&answers[0], &answers[1]);
             prop_assert_eq!(both[0].head_position(), both[1].head_position());
         }
     }

@@ -259,7 +259,7 @@ struct Waiter {
 }
 
 struct Inner {
-    clock: Executor,
+    executor: Executor,
     name: String,
     geometry: Geometry,
     backend: RefCell<Box<dyn Backend>>,
@@ -293,10 +293,10 @@ pub struct Device(Rc<Inner>);
 
 impl Device {
     /// Returns a device on `backend`, called `name` in messages.
-    pub fn new(clock: &Executor, name: &str, backend: Box<dyn Backend>) -> Device {
+    pub fn new(executor: &Executor, name: &str, backend: Box<dyn Backend>) -> Device {
         let (geometry, host_file) = (backend.geometry(), backend.host_file());
         let inner = Rc::new(Inner {
-            clock: clock.clone(),
+            executor: executor.clone(),
             name: name.into(),
             geometry,
             backend: RefCell::new(backend),
@@ -314,7 +314,7 @@ impl Device {
             is_blocked_for_long: Cell::new(false),
             fails_on_full_disk: Cell::new(false),
         });
-        clock.add_source(inner.clone());
+        executor.add_source(inner.clone());
         Device(inner)
     }
 
@@ -331,7 +331,7 @@ impl Device {
     /// Sets the limits of the device's queue.
     pub fn set_queue_limits(&self, limits: QueueLimits) {
         self.0.queue.borrow_mut().set_limits(limits);
-        self.0.begin_what_may(self.0.clock.now_ns());
+        self.0.begin_what_may(self.0.executor.now_ns());
     }
 
     /// Returns the counts of the operations so far.
@@ -345,8 +345,8 @@ impl Device {
     }
 
     /// Returns the executor of the device.
-    pub fn clock(&self) -> &Executor {
-        &self.0.clock
+    pub fn executor(&self) -> &Executor {
+        &self.0.executor
     }
 
     /// Returns the block behind the one that was read or written last.
@@ -471,7 +471,7 @@ impl Device {
     pub fn close(&self) -> Result<(), DeviceFault> {
         let outcome = self.shut_down();
         let source: Rc<dyn Source> = self.0.clone();
-        self.0.clock.drop_source(&source);
+        self.0.executor.drop_source(&source);
         outcome
     }
 
@@ -503,8 +503,8 @@ impl Device {
         let number = self.0.numbers.get();
         self.0.numbers.set(number + 1);
         self.0.waiting.borrow_mut().insert(number, Waiter::default());
-        let now_ns = self.0.clock.now_ns();
-        self.0.ledger.borrow_mut().ask(number, &operation, self.0.clock.cause());
+        let now_ns = self.0.executor.now_ns();
+        self.0.ledger.borrow_mut().ask(number, &operation, self.0.executor.cause());
         self.0.queue.borrow_mut().push(now_ns, number, operation);
         self.0.begin_what_may(now_ns);
         Performing { device: self.0.clone(), number }
@@ -539,7 +539,7 @@ impl Inner {
         // Notified at each check: a waiting task looks at all sources, and another source may have had space at the
         // last check.
         if is_blocked && !was_blocked || is_for_long {
-            self.clock.notify_blocked();
+            self.executor.notify_blocked();
         }
     }
 

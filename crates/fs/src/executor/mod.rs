@@ -1,7 +1,7 @@
 //! Executor of the core: one thread runs any number of tasks. Its time is either virtual or that of the wall clock.
 //!
 //! ```text
-//!   ready ─► polled, in order ─► waits for: a timer · a device · a gate · another task
+//!   ready ─► polled, in order ─► waits for: a timer · a device · a lock · another task
 //!     ▲                                              │
 //!     └──────────────── woken ◄──────────────────────┘
 //! ```
@@ -131,8 +131,8 @@ impl Executor {
         match self.cause() {
             Cause::Data => self.0.tasks.spawn(task),
             cause => {
-                let clock = self.clone();
-                self.0.tasks.spawn(async move { clock.for_cause(cause, task).await })
+                let executor = self.clone();
+                self.0.tasks.spawn(async move { executor.for_cause(cause, task).await })
             }
         }
     }
@@ -144,7 +144,7 @@ impl Executor {
 
     /// Waits until the time is `ns` nanoseconds.
     pub fn sleep_until(&self, ns: u64) -> Sleep {
-        Sleep { clock: self.clone(), until_ns: ns, number: None }
+        Sleep { executor: self.clone(), until_ns: ns, number: None }
     }
 
     /// Yields until every task that is ready now was polled.
@@ -328,7 +328,7 @@ impl Executor {
 
 /// Future of [`Executor::sleep`]: waits until a time.
 pub struct Sleep {
-    clock: Executor,
+    executor: Executor,
     until_ns: u64,
     number: Option<u64>,
 }
@@ -337,10 +337,10 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.clock.now_ns() >= self.until_ns {
+        if self.executor.now_ns() >= self.until_ns {
             return Poll::Ready(());
         }
-        let inner = self.clock.0.clone();
+        let inner = self.executor.0.clone();
         let number = *self.number.get_or_insert_with(|| {
             inner.timers_made.set(inner.timers_made.get() + 1);
             inner.timers_made.get()
@@ -353,7 +353,7 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            self.clock.0.timers.borrow_mut().remove(&(self.until_ns, number));
+            self.executor.0.timers.borrow_mut().remove(&(self.until_ns, number));
         }
     }
 }

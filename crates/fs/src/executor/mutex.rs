@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 #[derive(Default)]
-struct GateState {
+struct LockState {
     is_held: Cell<bool>,
     /// Waiting tasks in order of arrival, each with a flag that the lock was passed to it.
     waiting: RefCell<VecDeque<Rc<Turn>>>,
@@ -23,12 +23,12 @@ struct Turn {
 
 /// Lock for tasks of one thread. Tasks get it in order of arrival.
 #[derive(Clone, Default)]
-pub struct Mutex(Rc<GateState>);
+pub struct Mutex(Rc<LockState>);
 
 impl Mutex {
     /// Waits for the lock; the future returns its guard.
     pub fn enter(&self) -> Entering {
-        Entering { gate: self.0.clone(), turn: None }
+        Entering { lock: self.0.clone(), turn: None }
     }
 
     /// Returns whether a task holds the lock.
@@ -39,7 +39,7 @@ impl Mutex {
 
 /// Future of [`Mutex::enter`]: waits for the lock.
 pub struct Entering {
-    gate: Rc<GateState>,
+    lock: Rc<LockState>,
     turn: Option<Rc<Turn>>,
 }
 
@@ -48,15 +48,15 @@ impl Future for Entering {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<MutexGuard> {
         let has_turn = self.turn.as_ref().is_some_and(|turn| turn.has_come.get());
-        if has_turn || (self.turn.is_none() && !self.gate.is_held.get()) {
-            self.gate.is_held.set(true);
+        if has_turn || (self.turn.is_none() && !self.lock.is_held.get()) {
+            self.lock.is_held.set(true);
             self.turn = None;
-            return Poll::Ready(MutexGuard(self.gate.clone()));
+            return Poll::Ready(MutexGuard(self.lock.clone()));
         }
-        let gate = self.gate.clone();
+        let lock = self.lock.clone();
         let turn = self.turn.get_or_insert_with(|| {
             let turn = Rc::new(Turn::default());
-            gate.waiting.borrow_mut().push_back(turn.clone());
+            lock.waiting.borrow_mut().push_back(turn.clone());
             turn
         });
         *turn.waker.borrow_mut() = Some(context.waker().clone());
@@ -69,15 +69,15 @@ impl Drop for Entering {
         let Some(turn) = self.turn.take() else { return };
         if turn.has_come.get() {
             // The lock was passed to this waiter, which was dropped before it took the lock.
-            pass_on(&self.gate);
+            pass_on(&self.lock);
         } else {
-            self.gate.waiting.borrow_mut().retain(|other| !Rc::ptr_eq(other, &turn));
+            self.lock.waiting.borrow_mut().retain(|other| !Rc::ptr_eq(other, &turn));
         }
     }
 }
 
 /// Guard of a [`Mutex`]: its owner holds the lock. Dropping the guard passes the lock to the next waiter.
-pub struct MutexGuard(Rc<GateState>);
+pub struct MutexGuard(Rc<LockState>);
 
 impl MutexGuard {
     /// Returns whether another task waits for the lock.
@@ -92,8 +92,8 @@ impl Drop for MutexGuard {
     }
 }
 
-fn pass_on(gate: &GateState) {
-    let next = gate.waiting.borrow_mut().pop_front();
+fn pass_on(lock: &LockState) {
+    let next = lock.waiting.borrow_mut().pop_front();
     match next {
         Some(turn) => {
             turn.has_come.set(true);
@@ -101,7 +101,7 @@ fn pass_on(gate: &GateState) {
                 waker.wake();
             }
         }
-        None => gate.is_held.set(false),
+        None => lock.is_held.set(false),
     }
 }
 

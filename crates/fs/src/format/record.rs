@@ -243,13 +243,13 @@ impl Filling {
     /// blocks of the pieces lie one behind the other in the stripe group, from its block `place` on. `sums` has one
     /// checksum for each of these blocks, in order.
     pub fn add(&mut self, pieces: &[Piece], place: u32, sums: &[u32]) {
-        let mut told: Vec<(Rc<FileRecord>, u16)> = Vec::new();
+        let mut described: Vec<(Rc<FileRecord>, u16)> = Vec::new();
         let (mut place, mut left) = (place, sums);
         for piece in pieces {
-            let known = told.iter().find(|(file, _)| Rc::ptr_eq(file, &piece.file)).map(|(_, number)| *number);
+            let known = described.iter().find(|(file, _)| Rc::ptr_eq(file, &piece.file)).map(|(_, number)| *number);
             let file = known.unwrap_or_else(|| {
                 piece.file.encode(&mut self.entries);
-                told.push((piece.file.clone(), self.files));
+                described.push((piece.file.clone(), self.files));
                 self.files += 1;
                 self.files - 1
             });

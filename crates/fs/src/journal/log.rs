@@ -78,7 +78,7 @@ pub struct Log {
     blocks: u64,
     state: RefCell<State>,
     /// Lock of the commit in progress.
-    gate: Mutex,
+    lock: Mutex,
     /// Occurs when records became durable, or the log failed.
     pub committed: Signal,
     /// Occurs when a checkpoint is needed to make room.
@@ -111,7 +111,7 @@ impl Log {
             first,
             blocks,
             state: RefCell::new(state),
-            gate: Mutex::default(),
+            lock: Mutex::default(),
             committed: Signal::default(),
             is_short: Signal::default(),
             has_room: Signal::default(),
@@ -263,7 +263,7 @@ impl Log {
     /// them.
     async fn commit_what_fits(&self, record: u64, data: &Data) -> Result<bool, FsError> {
         while self.durable() < record {
-            let _pass = self.gate.enter().await;
+            let _pass = self.lock.enter().await;
             self.check()?;
             if self.durable() >= record {
                 break;
@@ -471,10 +471,10 @@ async fn read_frame(
     }
     let read = async |copy: &Area| frame_in(copy, uuid, ring, at).await;
     let Some(frame) = area.agree(ring.0 + at.block, |_| 0, read).await else { return Ok(None) };
-    let told = |error: Malformed| FsError::format(&area.name(), format!("a frame of the log: {error}"));
+    let in_frame = |error: Malformed| FsError::format(&area.name(), format!("a frame of the log: {error}"));
     let mut head = Decoder::new(&frame[HEAD_BYTES - 8..]);
-    let (records, length) = (head.u32().map_err(told)?, head.u32().map_err(told)? as usize);
-    let records = decode_records(&frame[HEAD_BYTES..HEAD_BYTES + length], records).map_err(told)?;
+    let (records, length) = (head.u32().map_err(in_frame)?, head.u32().map_err(in_frame)? as usize);
+    let records = decode_records(&frame[HEAD_BYTES..HEAD_BYTES + length], records).map_err(in_frame)?;
     Ok(Some((records, (frame.len() / BLOCK_BYTES) as u64)))
 }
 

@@ -576,16 +576,16 @@ impl Mirror {
         self.0.copies.borrow_mut().push(Copy { slot, area, state: State::Outdated, comes_as: Some(member) });
     }
 
-    /// Copies all blocks to the outdated copies, which makes them current. `told` is called with the number of copied
+    /// Copies all blocks to the outdated copies, which makes them current. `progress` is called with the number of copied
     /// blocks and that of all blocks, and returns whether to continue. Returns the number of copies that became
     /// current.
-    pub async fn bring_up_to_date(&self, mut told: impl FnMut(u64, u64) -> bool) -> Result<usize, DeviceFault> {
+    pub async fn bring_up_to_date(&self, mut progress: impl FnMut(u64, u64) -> bool) -> Result<usize, DeviceFault> {
         while self.0.writing.get() > 0 {
             self.0.is_quiet.next().await;
         }
         let (mut block, end) = (LABELS, self.0.place.blocks);
         while block < end {
-            if !self.has_outdated() || !told(block, end) {
+            if !self.has_outdated() || !progress(block, end) {
                 return Ok(0);
             }
             let count = PIECE_BLOCKS.min(end - block);
@@ -599,7 +599,7 @@ impl Mirror {
         if joined > 0 {
             self.0.needs_labels.set(true);
             self.flush().await?;
-            told(end, end);
+            progress(end, end);
         }
         Ok(joined)
     }

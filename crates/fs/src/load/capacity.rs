@@ -104,8 +104,8 @@ pub enum Found {
 /// Ages a new disk with over-allocation `extra`. `watch` gets the number of operations done, and returns whether to
 /// continue.
 pub fn run(asked: &Capacity, extra: u64, watch: impl Fn(u64) -> bool + 'static) -> Result<Trial, LoadError> {
-    let clock = Executor::in_virtual_time();
-    let (own, asked) = (clock.clone(), asked.clone());
+    let executor = Executor::in_virtual_time();
+    let (own, asked) = (executor.clone(), asked.clone());
     let task = async move {
         let fs = fresh(&own, &asked, extra).await.map_err(|error| LoadError {
             operation: "make",
@@ -117,27 +117,27 @@ pub fn run(asked: &Capacity, extra: u64, watch: impl Fn(u64) -> bool + 'static) 
         let aged = age(&files, &asked.age, watch).await?;
         Ok(Trial { extra, aged, usage: fs.status().usage })
     };
-    let trial = clock.run(task).expect("some operation of the load can always go on");
-    clock.shut_down();
+    let trial = executor.run(task).expect("some operation of the load can always go on");
+    executor.shut_down();
     trial
 }
 
 /// Makes and mounts a new file system on a new disk.
-async fn fresh(clock: &Executor, asked: &Capacity, extra: u64) -> Result<Fs, FsError> {
+async fn fresh(executor: &Executor, asked: &Capacity, extra: u64) -> Result<Fs, FsError> {
     let &Capacity { isolation, no_overlap, .. } = asked;
     // The first block holds the superblock. The blocks that its write destroys are added to the size.
     let blocks = 1 + isolation.max(no_overlap) + asked.blocks_with(extra);
     let geometry = Geometry { blocks, kind: Kind::Caveat { isolation, no_overlap } };
-    let data = Device::new(clock, "disk", Box::new(Memory::new(geometry)));
+    let data = Device::new(executor, "disk", Box::new(Memory::new(geometry)));
     let geometry = Geometry { blocks: (blocks / 4).max(METADATA_BLOCKS_MIN), kind: Kind::Plain };
-    let metadata = Device::new(clock, "metadata", Box::new(Memory::new(geometry)));
+    let metadata = Device::new(executor, "metadata", Box::new(Memory::new(geometry)));
     let mut options = vec![("fit".to_string(), asked.fit.clone())];
     options.extend(asked.in_pieces.then(|| ("extents".into(), "on".into())));
     let made = MakeOptions { uuid: Some(Uuid::from_u128(1)), options, ..MakeOptions::default() };
     make(&data, Some(&metadata), &made, 0).await?;
     let bounds = Bounds { pending_bytes: 1, ..Bounds::default() };
     let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
-    Ok(Fs::mount(clock, &[data, metadata], &options).await?.0)
+    Ok(Fs::mount(executor, &[data, metadata], &options).await?.0)
 }
 
 /// Searches the smallest over-allocation with which the ageing does all its operations: by doubling, then by bisection.

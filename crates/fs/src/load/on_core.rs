@@ -100,7 +100,7 @@ impl Files for OnCore {
     type Open = OpenOnCore;
 
     fn now_ns(&self) -> u64 {
-        self.fs.clock().now_ns()
+        self.fs.executor().now_ns()
     }
 
     async fn make_directory(&self, path: &str) -> Result<(), LoadError> {
@@ -177,8 +177,8 @@ impl Files for OnCore {
     }
 
     async fn together<W: Worker>(&self, workers: Vec<W>) -> Result<Vec<W::Outcome>, LoadError> {
-        let clock = self.fs.clock();
-        let tasks: Vec<_> = workers.into_iter().map(|worker| clock.spawn(worker.run(self.clone()))).collect();
+        let executor = self.fs.executor();
+        let tasks: Vec<_> = workers.into_iter().map(|worker| executor.spawn(worker.run(self.clone()))).collect();
         let mut outcomes = Vec::with_capacity(tasks.len());
         for task in tasks {
             outcomes.push(task.await);

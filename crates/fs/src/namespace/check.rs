@@ -9,7 +9,7 @@ use crate::format::change::Inode;
 use crate::format::file_type::{FORMAT, SYMLINK};
 
 /// Maximum number of findings that are described. Further findings are only counted.
-const TOLD: usize = 1000;
+const FINDINGS_MAX: usize = 1000;
 
 /// Number of names of a file.
 #[derive(Clone, Copy, Default)]
@@ -22,22 +22,22 @@ struct Named {
 /// Findings of the check, as messages.
 #[derive(Default)]
 struct Wrong {
-    told: Vec<String>,
-    untold: u64,
+    findings: Vec<String>,
+    more: u64,
 }
 
 impl Wrong {
     fn add(&mut self, words: String) {
-        if self.told.len() < TOLD {
-            self.told.push(words);
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(words);
         } else {
-            self.untold += 1;
+            self.more += 1;
         }
     }
 
     fn into_words(mut self) -> Vec<String> {
-        self.told.extend((self.untold > 0).then(|| format!("and {} more of the kind", self.untold)));
-        self.told
+        self.findings.extend((self.more > 0).then(|| format!("and {} more of the kind", self.more)));
+        self.findings
     }
 }
 

@@ -159,13 +159,13 @@ struct Everything {
 }
 
 /// Reads all of `drives` and writes new metadata to `metadata`, so that the file system can be mounted with both. If
-/// the metadata were on the drive with the data, `metadata` must be that drive. `told` is called after each stripe
+/// the metadata were on the drive with the data, `metadata` must be that drive. `progress` is called after each stripe
 /// group.
 pub async fn salvage(
     drives: &[Device],
     metadata: &Device,
     options: &SalvageOptions,
-    mut told: impl FnMut(Reached),
+    mut progress: impl FnMut(Reached),
 ) -> Result<Salvaged, FsError> {
     let (superblock, given) = drives::look_at(drives, metadata, options.force).await?;
     let place = place_of(&superblock, metadata, options.force).await?;
@@ -184,7 +184,7 @@ pub async fn salvage(
     for (number, group) in groups.iter().enumerate() {
         Scan::of(array, *group).read(&checksums, &mut everything, &mut salvaged).await?;
         salvaged.groups += 1;
-        told(Reached { groups: number as u64 + 1, groups_in_all: groups.len() as u64 });
+        progress(Reached { groups: number as u64 + 1, groups_in_all: groups.len() as u64 });
     }
     if salvaged.units == 0 {
         let reason = "no record of a file was found on the drives of its file system: no file can be recovered";

@@ -125,8 +125,8 @@ mod tests {
     fn what_could_not_be_written_was_not_allocated() {
         let zoned = Kind::Zoned { zone_blocks: 16, zones: 8, conventional: 0, active_max: None };
         for (name, kind) in [("strict-append", zoned), ("caveat", Kind::Caveat { isolation: 2, no_overlap: 2 })] {
-            let clock = Executor::in_virtual_time();
-            let device = Device::new(&clock, "drive", Box::new(Model::new(Geometry { blocks: 128, kind })));
+            let executor = Executor::in_virtual_time();
+            let device = Device::new(&executor, "drive", Box::new(Model::new(Geometry { blocks: 128, kind })));
             let zones = [ZoneState { written: 0, condition: ZoneCondition::Writable }; 8];
             let data = BlockRun { start: 16, blocks: 112 };
             let store = make(name, &Data::Drive(device), data, Some(&zones), |_| None).expect("it fits the drive");
@@ -140,8 +140,8 @@ mod tests {
                 let usage = store.usage();
                 assert_eq!((usage.allocated, usage.freed, usage.live), (5, 0, 5), "{name}");
             };
-            clock.run(task).expect("nobody waits for ever");
-            clock.shut_down();
+            executor.run(task).expect("nobody waits for ever");
+            executor.shut_down();
         }
     }
 }

@@ -84,17 +84,17 @@ impl Drop for Queued<'_> {
 
 impl Waiting {
     /// Repeats `attempt` until it returns a value. While `is_busy` returns true, waits for the other tasks that write,
-    /// which may leave space; otherwise asks the cleaner. `has_leases` returns whether any band is allocated or being
+    /// which may leave space; otherwise asks the cleaner. `has_allocations` returns whether any band is allocated or being
     /// emptied.
     ///
     /// # Errors
     ///
-    /// [`FsError::NoSpace`] if the cleaner found nothing to gain and `has_leases` returns false.
+    /// [`FsError::NoSpace`] if the cleaner found nothing to gain and `has_allocations` returns false.
     pub(super) async fn until<T>(
         &self,
         mut attempt: impl AsyncFnMut() -> Option<T>,
         is_busy: impl Fn() -> bool,
-        has_leases: impl Fn() -> bool,
+        has_allocations: impl Fn() -> bool,
     ) -> Result<T, FsError> {
         let mut gave_up = self.gave_up.get();
         let mut queued = self.is_queued().then(|| Queued::last(self, 0));
@@ -115,7 +115,7 @@ impl Waiting {
                 continue;
             }
             let has_failed = self.gave_up.get() > gave_up;
-            if has_failed && !has_leases() {
+            if has_failed && !has_allocations() {
                 return Err(FsError::NoSpace);
             }
             if has_failed {
@@ -178,22 +178,22 @@ mod tests {
     /// millisecond and then writes again. The places become free at one moment, one after the other: writer `number`
     /// yields `number % places * steps` times before it frees its place.
     fn longest_wait(writers: u32, places: u32, steps: u32) -> u64 {
-        let clock = Executor::in_virtual_time();
+        let executor = Executor::in_virtual_time();
         let (waiting, free) = (Rc::new(Waiting::default()), Rc::new(Cell::new(places)));
         let longest = Rc::new(Cell::new(0));
         let writer = |number: u32| {
-            let (clock, waiting, free, longest) = (clock.clone(), waiting.clone(), free.clone(), longest.clone());
+            let (executor, waiting, free, longest) = (executor.clone(), waiting.clone(), free.clone(), longest.clone());
             async move {
                 for _ in 0..30 {
-                    let began_ns = clock.now_ns();
+                    let began_ns = executor.now_ns();
                     let take = async || {
                         let left = free.get().checked_sub(1)?;
                         free.set(left);
                         Some(())
                     };
                     waiting.until(take, || true, || true).await.unwrap();
-                    longest.set(longest.get().max(clock.now_ns() - began_ns));
-                    clock.sleep(TURN_NS).await;
+                    longest.set(longest.get().max(executor.now_ns() - began_ns));
+                    executor.sleep(TURN_NS).await;
                     for _ in 0..number % places * steps {
                         let_others_go().await;
                     }
@@ -202,8 +202,8 @@ mod tests {
                 }
             }
         };
-        let writers: Vec<_> = (0..writers).map(|number| clock.spawn(writer(number))).collect();
-        clock.run(all_over(writers)).unwrap();
+        let writers: Vec<_> = (0..writers).map(|number| executor.spawn(writer(number))).collect();
+        executor.run(all_over(writers)).unwrap();
         assert_eq!((waiting.is_queued(), free.get()), (false, places));
         longest.get()
     }

@@ -69,29 +69,29 @@ fn mount_options(trial: &Trial, sabotage: Option<Sabotage>) -> MountOptions {
 }
 
 /// Creates and mounts a new file system on model devices.
-pub async fn fresh(clock: &Executor, trial: &Trial) -> Result<(Fs, Rig), FsError> {
+pub async fn fresh(executor: &Executor, trial: &Trial) -> Result<(Fs, Rig), FsError> {
     let rig = Rig::new(trial);
-    rig.make(clock, trial).await?;
-    let devices = rig.devices(clock, &[]);
-    let (fs, _) = Fs::mount(clock, &devices, &mount_options(trial, trial.sabotage)).await?;
+    rig.make(executor, trial).await?;
+    let devices = rig.devices(executor, &[]);
+    let (fs, _) = Fs::mount(executor, &devices, &mount_options(trial, trial.sabotage)).await?;
     Ok((fs, rig))
 }
 
 /// Unmounts the file system and mounts it again.
-async fn remount(clock: &Executor, trial: &Trial, fs: &mut Fs, rig: &Rig) -> Result<(), FsError> {
+async fn remount(executor: &Executor, trial: &Trial, fs: &mut Fs, rig: &Rig) -> Result<(), FsError> {
     fs.unmount().await?;
-    *fs = Fs::mount(clock, &rig.devices(clock, &[]), &mount_options(trial, trial.sabotage)).await?.0;
+    *fs = Fs::mount(executor, &rig.devices(executor, &[]), &mount_options(trial, trial.sabotage)).await?.0;
     Ok(())
 }
 
 /// Performs `operations` on a new file system and on the naive one. Returns the state after each operation, the
 /// snapshots of the devices after each event, and the number of violated device rules.
 async fn run(
-    clock: Executor,
+    executor: Executor,
     trial: Trial,
     operations: Vec<Operation>,
 ) -> Result<(Vec<Step>, Vec<Vec<Snapshot>>, u64), String> {
-    let (mut fs, rig) = fresh(&clock, &trial).await.map_err(|error| format!("making it: {error}"))?;
+    let (mut fs, rig) = fresh(&executor, &trial).await.map_err(|error| format!("making it: {error}"))?;
     rig.keep_snapshots();
     // mkfs and the first mount know nothing about the device, so their events and violations are not counted.
     let (first, broken) = (rig.events(), rig.broken_rules());
@@ -125,7 +125,7 @@ async fn run(
             }
         }
         let outcome = match operation {
-            Operation::Remount => remount(&clock, &trial, &mut fs, &rig).await,
+            Operation::Remount => remount(&executor, &trial, &mut fs, &rig).await,
             operation => perform(&fs, operation).await,
         };
         let mut tried = naive.clone();
@@ -227,9 +227,9 @@ pub async fn shown(fs: &Fs) -> Result<BTreeMap<String, Shown>, String> {
 ///
 /// The first cut after which a rule is violated, and the violation.
 pub fn judge(trial: &Trial, operations: &[Operation]) -> Result<Tally, String> {
-    let clock = Executor::in_virtual_time();
-    let ran = clock.run(run(clock.clone(), trial.clone(), operations.to_vec()));
-    clock.shut_down();
+    let executor = Executor::in_virtual_time();
+    let ran = executor.run(run(executor.clone(), trial.clone(), operations.to_vec()));
+    executor.shut_down();
     let (steps, snapshots, broken) = ran.map_err(|stalled| stalled.to_string())??;
     if broken > 0 {
         return Err(format!("{broken} operations broke the rules of the device"));
@@ -367,15 +367,15 @@ fn look(
     missing: &[usize],
     copies_are_whole: bool,
 ) -> Result<(), String> {
-    let clock = Executor::in_virtual_time();
+    let executor = Executor::in_virtual_time();
     let rig = Rig::with(left);
-    let devices = rig.devices(&clock, missing);
+    let devices = rig.devices(&executor, missing);
     let options = mount_options(trial, None);
     let steps_seen = &steps[..(acknowledged + 2).min(steps.len())];
     let own_rig = rig.clone();
     // The task below must not borrow the steps, so its results are checked outside of it.
-    let own = clock.clone();
-    let found = clock.run(async move {
+    let own = executor.clone();
+    let found = executor.run(async move {
         let (fs, _) = Fs::mount(&own, &devices, &options).await.map_err(|error| format!("mounting: {error}"))?;
         let (groups, before) = (groups_of(&fs), own_rig.contents());
         let wrong = fs.self_check();
@@ -402,7 +402,7 @@ fn look(
         is_not_written_over(&fs, &groups, (&before, &own_rig.contents()))?;
         Ok((shown, contents))
     });
-    clock.shut_down();
+    executor.shut_down();
     let (shown, contents) = found.map_err(|stalled| stalled.to_string())??;
     if rig.broken_rules() > 0 {
         return Err("the rules of the device were broken after mounting again".into());

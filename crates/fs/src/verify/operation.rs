@@ -87,7 +87,7 @@ pub async fn perform(fs: &Fs, operation: &Operation) -> Result<(), FsError> {
     let Operation::Together(operations) = operation else { return perform_one(fs, operation).await };
     let begin = |operation: &Operation| {
         let (fs, operation) = (fs.clone(), operation.clone());
-        fs.clock().clone().spawn(async move { perform_one(&fs, &operation).await })
+        fs.executor().clone().spawn(async move { perform_one(&fs, &operation).await })
     };
     let tasks: Vec<_> = operations.iter().map(begin).collect();
     let mut outcome = Ok(());
@@ -175,7 +175,7 @@ async fn perform_one(fs: &Fs, operation: &Operation) -> Result<(), FsError> {
         Operation::Checkpoint => fs.checkpoint().await,
         Operation::Clean => fs.clean(1).await.map(drop),
         Operation::Wait(seconds) => {
-            fs.clock().sleep(seconds * 1_000_000_000).await;
+            fs.executor().sleep(seconds * 1_000_000_000).await;
             Ok(())
         }
     }

@@ -36,13 +36,15 @@ impl Rig {
     }
 
     /// Returns devices on the models, without those whose numbers are in `missing`.
-    pub fn devices(&self, clock: &Executor, missing: &[usize]) -> Vec<Device> {
+    pub fn devices(&self, executor: &Executor, missing: &[usize]) -> Vec<Device> {
         let there = self.models.iter().enumerate().filter(|(number, _)| !missing.contains(number));
-        there.map(|(number, model)| Device::new(clock, &format!("model {number}"), Box::new(model.clone()))).collect()
+        there
+            .map(|(number, model)| Device::new(executor, &format!("model {number}"), Box::new(model.clone())))
+            .collect()
     }
 
     /// Makes the file system of `trial` on the models.
-    pub async fn make(&self, clock: &Executor, trial: &Trial) -> Result<(), FsError> {
+    pub async fn make(&self, executor: &Executor, trial: &Trial) -> Result<(), FsError> {
         let options = MakeOptions {
             uuid: Some(Uuid::from_u128(0x1234_5678_9abc)),
             store: trial.store.map(String::from),
@@ -53,7 +55,7 @@ impl Rig {
             hot_on: trial.hot_on,
             overwrite: false,
         };
-        let devices = self.devices(clock, &[]);
+        let devices = self.devices(executor, &[]);
         let (drives, metadata) = devices.split_at(trial.drives);
         make_on(Parts { drives, metadata, spares: &[] }, &options, 1_400_000_000_000_000_000).await.map(drop)
     }

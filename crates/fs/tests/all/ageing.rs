@@ -48,12 +48,12 @@ async fn read_all(fs: &Fs) -> u64 {
 }
 
 fn aged(backend: Box<dyn Backend>, fit: &'static str, asked: Age) -> (Aged, Usage, Traffic) {
-    let clock = Executor::in_virtual_time();
-    let data = Device::new(&clock, "disk", backend);
+    let executor = Executor::in_virtual_time();
+    let data = Device::new(&executor, "disk", backend);
     let geometry = Geometry { blocks: 8192, kind: Kind::Plain };
-    let metadata = Device::new(&clock, "metadata", Box::new(Memory::new(geometry)));
+    let metadata = Device::new(&executor, "metadata", Box::new(Memory::new(geometry)));
     let options = vec![("fit".to_string(), fit.to_string())];
-    let own = clock.clone();
+    let own = executor.clone();
     let run = async move {
         let made = MakeOptions { uuid: Some(Uuid::from_u128(3)), options, ..MakeOptions::default() };
         make(&data, Some(&metadata), &made, 0).await.unwrap();
@@ -67,8 +67,8 @@ fn aged(backend: Box<dyn Backend>, fit: &'static str, asked: Age) -> (Aged, Usag
         assert_eq!(read_all(&fs).await, (aged.blocks_created - aged.blocks_deleted) * 4096, "{fit}");
         (aged, status.usage, status.traffic)
     };
-    let outcome = clock.run(run).unwrap();
-    clock.shut_down();
+    let outcome = executor.run(run).unwrap();
+    executor.shut_down();
     outcome
 }
 

@@ -10,8 +10,8 @@ use imbrex_fs::{Bounds, Device, Executor, Fs};
 
 /// Returns the number of blocks read while a file of 10,000 bytes gets `rounds` appends of 1,000 bytes, each closed.
 fn read_while_appending(rounds: usize, bounds: Bounds) -> u64 {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let work = async move {
         let kind = Kind::Caveat { isolation: 4, no_overlap: 2 };
         let device = Device::new(&own, "disk", Box::new(Memory::new(Geometry { blocks: 4096, kind })));
@@ -35,8 +35,8 @@ fn read_while_appending(rounds: usize, bounds: Bounds) -> u64 {
         assert!(device.traffic().blocks_read > before + read, "a reader is served from the device");
         read
     };
-    let read = clock.run(work).unwrap();
-    clock.shut_down();
+    let read = executor.run(work).unwrap();
+    executor.shut_down();
     read
 }
 

@@ -29,16 +29,16 @@ async fn make(drives: &[Device], metadata: &Device, append_blocks: Option<u64>) 
     make_on(Parts { drives, metadata: std::slice::from_ref(metadata), spares: &[] }, &options, 0).await.unwrap();
 }
 
-async fn mount(clock: &Executor, devices: &[Device], bounds: Bounds) -> Result<Fs, FsError> {
+async fn mount(executor: &Executor, devices: &[Device], bounds: Bounds) -> Result<Fs, FsError> {
     let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
-    Ok(Fs::mount(clock, devices, &options).await?.0)
+    Ok(Fs::mount(executor, devices, &options).await?.0)
 }
 
 /// Returns the time until a file that is written at once to five rotating drives is durable, nanoseconds; the number of
 /// writes to the first drive; and their blocks.
 fn transfer(appends: usize) -> (u64, u64, u64) {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let work = async move {
         let counting = (0..5).map(|_| Counting::new(Timed::new(4, 8192).turning(TURN_NS))).collect::<Vec<_>>();
         let writes = counting[0].operations.clone();
@@ -60,8 +60,8 @@ fn transfer(appends: usize) -> (u64, u64, u64) {
         assert!(fs.read(inode, 0, TRANSFER_BLOCKS * BLOCK_BYTES).await.unwrap().iter().all(|byte| *byte == 7));
         (took_ns, writes.len() as u64, writes.iter().sum())
     };
-    let outcome = clock.run(work).unwrap();
-    clock.shut_down();
+    let outcome = executor.run(work).unwrap();
+    executor.shut_down();
     outcome
 }
 
@@ -158,9 +158,9 @@ const LATE_NS: u64 = 1_000_000;
 const LONG: usize = 6 * APPEND_BLOCKS as usize * BLOCK_BYTES;
 const BEFORE: usize = APPEND_BLOCKS as usize * BLOCK_BYTES;
 
-fn devices_of(clock: &Executor, models: &[Model], missing: &[usize]) -> Vec<Device> {
+fn devices_of(executor: &Executor, models: &[Model], missing: &[usize]) -> Vec<Device> {
     let there = models.iter().enumerate().filter(|(number, _)| !missing.contains(number));
-    there.map(|(number, model)| Device::new(clock, &format!("model {number}"), Box::new(model.clone()))).collect()
+    there.map(|(number, model)| Device::new(executor, &format!("model {number}"), Box::new(model.clone()))).collect()
 }
 
 async fn write(fs: &Fs, name: &str, seed: u8, length: usize) -> Result<u32, FsError> {
@@ -185,8 +185,8 @@ async fn compare(fs: &Fs, when: &str) {
 /// Writes a file of six appends, `appends` of them at a time, with `fault` on drive `drive` at append number `append`.
 /// Returns the largest number of operations in flight on that drive.
 fn befall(kind: Kind, appends: usize, (drive, append, fault): (usize, u64, Fault)) -> usize {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let when = format!("{kind:?}, {appends} at a time: {fault:?} at append {append} on drive {drive}");
     let work = async move {
         // A drive without zones is divided into 256.
@@ -227,8 +227,8 @@ fn befall(kind: Kind, appends: usize, (drive, append, fault): (usize, u64, Fault
         fs.unmount().await.unwrap();
         at_once.get().1
     };
-    let outcome = clock.run(work).unwrap();
-    clock.shut_down();
+    let outcome = executor.run(work).unwrap();
+    executor.shut_down();
     outcome
 }
 

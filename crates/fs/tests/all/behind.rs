@@ -31,34 +31,34 @@ const PIECE_BYTES: u64 = PIECE_BLOCKS * BLOCK_BYTES as u64;
 const PIECE_NS: u64 = PIECE_BLOCKS * BLOCK_NS;
 
 /// Returns a device over `inner`, with the numbers of operations in flight now and at most.
-fn counted<B: Backend + 'static>(clock: &Executor, inner: B) -> (Device, Rc<Cell<(usize, usize)>>) {
+fn counted<B: Backend + 'static>(executor: &Executor, inner: B) -> (Device, Rc<Cell<(usize, usize)>>) {
     let counting = Counting::new(inner);
     let at_once = counting.at_once.clone();
-    (Device::new(clock, "drive", Box::new(counting)), at_once)
+    (Device::new(executor, "drive", Box::new(counting)), at_once)
 }
 
 /// Returns a file system with `store` on a timed drive, its devices, and the numbers of operations in flight on the
 /// drive now and at most.
-async fn mounted(clock: &Executor, store: &str, bounds: Bounds) -> (Fs, Vec<Device>, Rc<Cell<(usize, usize)>>) {
+async fn mounted(executor: &Executor, store: &str, bounds: Bounds) -> (Fs, Vec<Device>, Rc<Cell<(usize, usize)>>) {
     let (drive, at_once) = if store == "caveat" {
         let disk = Memory::new(Geometry { blocks: 32 * ZONE_BLOCKS, kind: CAVEAT });
-        counted(clock, Late::new(disk, PIECE_NS))
+        counted(executor, Late::new(disk, PIECE_NS))
     } else {
-        counted(clock, Timed::new(32, ZONE_BLOCKS))
+        counted(executor, Timed::new(32, ZONE_BLOCKS))
     };
     let metadata = Memory::new(Geometry { blocks: 8192, kind: Kind::Plain });
-    let devices = vec![drive, Device::new(clock, "metadata", Box::new(metadata))];
+    let devices = vec![drive, Device::new(executor, "metadata", Box::new(metadata))];
     let options = MakeOptions { store: Some(store.into()), ..MakeOptions::default() };
     let parts = Parts { drives: &devices[..1], metadata: &devices[1..], spares: &[] };
     make_on(parts, &options, 0).await.unwrap();
-    let fs = mount(clock, &devices, bounds).await;
+    let fs = mount(executor, &devices, bounds).await;
     at_once.set((0, 0));
     (fs, devices, at_once)
 }
 
-async fn mount(clock: &Executor, devices: &[Device], bounds: Bounds) -> Fs {
+async fn mount(executor: &Executor, devices: &[Device], bounds: Bounds) -> Fs {
     let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
-    Fs::mount(clock, devices, &options).await.unwrap().0
+    Fs::mount(executor, devices, &options).await.unwrap().0
 }
 
 /// Returns the byte that fills a piece of a file; it differs from file to file.
@@ -71,7 +71,7 @@ async fn append(fs: &Fs, name: &str, pieces: u64, each_ns: u64) -> u32 {
     let inode = fs.make_node(ROOT, name.as_bytes(), REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode;
     for piece in 0..pieces {
         fs.write(inode, piece * PIECE_BYTES, &vec![byte_of(inode, piece); PIECE_BYTES as usize]).await.unwrap();
-        fs.clock().sleep(each_ns).await;
+        fs.executor().sleep(each_ns).await;
     }
     fs.fsync(inode).await.unwrap();
     inode
@@ -88,8 +88,8 @@ async fn check(fs: &Fs, inode: u32, pieces: u64) {
 /// Writes a file of 64 pieces that arrive as fast as the drive writes. Returns the time until it is durable,
 /// nanoseconds; the most operations in flight on the drive; and the blocks written.
 fn stream(store: &'static str, bounds: Bounds) -> (u64, usize, u64) {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let work = async move {
         let (fs, devices, at_once) = mounted(&own, store, bounds).await;
         let began_ns = own.now_ns();
@@ -98,8 +98,8 @@ fn stream(store: &'static str, bounds: Bounds) -> (u64, usize, u64) {
         check(&fs, inode, 64).await;
         (took_ns, at_once.get().1, written)
     };
-    let outcome = clock.run(work).unwrap();
-    clock.shut_down();
+    let outcome = executor.run(work).unwrap();
+    executor.shut_down();
     outcome
 }
 
@@ -121,8 +121,8 @@ fn what_is_appended_is_written_while_more_comes() {
 fn what_was_appended_before_is_made_durable_beside_those_who_go_on() {
     const PIECES: u64 = 40;
     for store in ["strict-append", "log", "caveat"] {
-        let clock = Executor::in_virtual_time();
-        let own = clock.clone();
+        let executor = Executor::in_virtual_time();
+        let own = executor.clone();
         let work = async move {
             let behind = Bounds { behind_bytes: 4 * PIECE_BYTES, ..Bounds::default() };
             let (fs, devices, _) = mounted(&own, store, behind).await;
@@ -146,8 +146,8 @@ fn what_was_appended_before_is_made_durable_beside_those_who_go_on() {
                 check(&fs, writer.await, PIECES).await;
             }
         };
-        clock.run(work).unwrap();
-        clock.shut_down();
+        executor.run(work).unwrap();
+        executor.shut_down();
     }
 }
 
@@ -170,8 +170,8 @@ fn what_must_lie_in_one_piece_is_written_once_where_it_has_room() {
 /// Writes a file of `pieces` pieces, `each_ns` apart, on a disk with gaps of 2, 6 and 12 pieces: each is the best fit
 /// until the file outgrows it.
 fn outgrow(pieces: u64, each_ns: u64) {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let work = async move {
         let bounds = Bounds { behind_bytes: PIECE_BYTES, ..Bounds::default() };
         let (fs, devices, _) = mounted(&own, "caveat", bounds).await;
@@ -193,8 +193,8 @@ fn outgrow(pieces: u64, each_ns: u64) {
         let fs = mount(&own, &devices, Bounds::default()).await;
         check(&fs, find(&fs, "f").unwrap(), pieces).await;
     };
-    clock.run(work).unwrap();
-    clock.shut_down();
+    executor.run(work).unwrap();
+    executor.shut_down();
 }
 
 #[test]
@@ -209,8 +209,8 @@ fn a_file_that_outgrows_its_room_again_and_again_is_found_whole_and_written_thri
 /// Grows a file while its drive refuses writes for some pieces, from piece `from` on. The failure is reported, and once
 /// the drive accepts writes again, everything is written and found.
 fn grow_while_writes_fail(store: &str, from: u64, pieces_refused: u64) {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let store = store.to_string();
     let work = async move {
         let blocks = 32 * ZONE_BLOCKS;
@@ -248,8 +248,8 @@ fn grow_while_writes_fail(store: &str, from: u64, pieces_refused: u64) {
         let fs = mount(&own, &devices, Bounds::default()).await;
         check(&fs, find(&fs, "f").unwrap(), 24).await;
     };
-    clock.run(work).unwrap();
-    clock.shut_down();
+    executor.run(work).unwrap();
+    executor.shut_down();
 }
 
 #[test]
@@ -267,8 +267,8 @@ fn a_file_grows_on_once_its_drive_takes_writes_again() {
 /// the file is abandoned, and the append must still find its staged data.
 #[test]
 fn an_append_that_waits_outlives_the_name_of_its_file() {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let work = async move {
         let closing_ns = 1_000 * PIECE_NS;
         let bounds = Bounds { behind_bytes: 4 * PIECE_BYTES, closing_ns, ..Bounds::default() };
@@ -287,7 +287,7 @@ fn an_append_that_waits_outlives_the_name_of_its_file() {
                 let piece = vec![1; PIECE_BYTES as usize];
                 for at in 0..=free {
                     fs.write(inode, at * PIECE_BYTES, &piece).await?;
-                    fs.clock().sleep(1).await;
+                    fs.executor().sleep(1).await;
                 }
                 Ok::<(), FsError>(())
             }
@@ -301,8 +301,8 @@ fn an_append_that_waits_outlives_the_name_of_its_file() {
         fs.sync().await.unwrap();
         assert_eq!((fs.self_check(), fs.status().staged_bytes), (Vec::<String>::new(), 0));
     };
-    clock.run(work).unwrap();
-    clock.shut_down();
+    executor.run(work).unwrap();
+    executor.shut_down();
 }
 
 /// Generates operations on two files, most of them appends, of whole blocks or not.
@@ -379,8 +379,8 @@ fn power_cuts_while_it_is_written_behind_find_what_is_promised() {
 /// Performs a sequence on a timed drive, so that writes are in flight at each operation, and compares it with the naive
 /// file system.
 fn compare_beside(store: &'static str, seed: u64, bounds: Bounds) {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let work = async move {
         let (fs, devices, _) = mounted(&own, store, bounds).await;
         let (mut naive, mut random) = (Naive::default(), Xoshiro256PlusPlus::seed_from_u64(seed ^ 0xB0B));
@@ -403,8 +403,8 @@ fn compare_beside(store: &'static str, seed: u64, bounds: Bounds) {
         compare_all(&fs, &naive).await.unwrap_or_else(|why| panic!("{store}, seed {seed}, mounted again: {why}"));
         Ok::<(), FsError>(())
     };
-    clock.run(work).unwrap().unwrap();
-    clock.shut_down();
+    executor.run(work).unwrap().unwrap();
+    executor.shut_down();
 }
 
 #[test]

@@ -59,8 +59,8 @@ fn what_is_damaged_beyond_parity_is_named_once_and_takes_no_room() {
     for (name, trial) in trials() {
         // One block in `every` is altered, on two drives.
         for (first, every) in [(1, 1), (2, 3), (1, 7)] {
-            let clock = Executor::in_virtual_time();
-            let own = clock.clone();
+            let executor = Executor::in_virtual_time();
+            let own = executor.clone();
             let trial = trial.clone();
             let run = async move {
                 let (fs, rig) = fresh(&own, &trial).await.unwrap();
@@ -115,9 +115,9 @@ fn what_is_damaged_beyond_parity_is_named_once_and_takes_no_room() {
                 fs.unmount().await.unwrap_or_else(|error| panic!("{name}: it is not unmounted: {error}"));
                 assert_eq!(rig.broken_rules(), 0, "{name}");
             };
-            let ended = clock.run_at_most(POLLS_MAX, run).unwrap();
+            let ended = executor.run_at_most(POLLS_MAX, run).unwrap();
             assert!(ended.is_some(), "{name}, one in {every}: it does not end");
-            clock.shut_down();
+            executor.shut_down();
         }
     }
 }
@@ -183,8 +183,8 @@ fn a_zone_that_cannot_be_read_does_not_keep_the_others_from_being_emptied() {
         ..Trial::new(geometry(0), Vec::new())
     };
     for (name, trial) in [("strict-append", append), ("log", log)] {
-        let clock = Executor::in_virtual_time();
-        let own = clock.clone();
+        let executor = Executor::in_virtual_time();
+        let own = executor.clone();
         let run = async move {
             let rig = Rig::new(&trial);
             rig.make(&own, &trial).await.unwrap();
@@ -232,7 +232,7 @@ fn a_zone_that_cannot_be_read_does_not_keep_the_others_from_being_emptied() {
             fs.sync().await.unwrap();
             fs.unmount().await.unwrap();
         };
-        assert!(clock.run_at_most(POLLS_MAX, run).unwrap().is_some(), "{name}: it does not end");
-        clock.shut_down();
+        assert!(executor.run_at_most(POLLS_MAX, run).unwrap().is_some(), "{name}: it does not end");
+        executor.shut_down();
     }
 }

@@ -21,20 +21,20 @@ use crate::support::devices::Late;
 const PAGE_SUMS: u64 = 1020;
 const CAVEAT: Kind = Kind::Caveat { isolation: 4, no_overlap: 2 };
 
-fn device(clock: &Executor, name: &str, blocks: u64, kind: Kind, each_ns: u64) -> Device {
-    Device::new(clock, name, Box::new(Late::new(Memory::new(Geometry { blocks, kind }), each_ns)))
+fn device(executor: &Executor, name: &str, blocks: u64, kind: Kind, each_ns: u64) -> Device {
+    Device::new(executor, name, Box::new(Late::new(Memory::new(Geometry { blocks, kind }), each_ns)))
 }
 
-async fn mount(clock: &Executor, devices: &[Device; 2], bounds: Bounds) -> Fs {
+async fn mount(executor: &Executor, devices: &[Device; 2], bounds: Bounds) -> Fs {
     let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
-    Fs::mount(clock, devices, &options).await.unwrap().0
+    Fs::mount(executor, devices, &options).await.unwrap().0
 }
 
-async fn made(clock: &Executor, blocks: u64, each_ns: u64, bounds: Bounds) -> (Fs, [Device; 2]) {
+async fn made(executor: &Executor, blocks: u64, each_ns: u64, bounds: Bounds) -> (Fs, [Device; 2]) {
     let devices =
-        [device(clock, "disk", blocks, CAVEAT, each_ns), device(clock, "metadata", 4096, Kind::Plain, each_ns)];
+        [device(executor, "disk", blocks, CAVEAT, each_ns), device(executor, "metadata", 4096, Kind::Plain, each_ns)];
     make(&devices[0], Some(&devices[1]), &MakeOptions::default(), 0).await.unwrap();
-    let fs = mount(clock, &devices, bounds).await;
+    let fs = mount(executor, &devices, bounds).await;
     (fs, devices)
 }
 
@@ -44,8 +44,8 @@ async fn create(fs: &Fs, name: &str) -> u32 {
 
 /// Returns the number of reads of the metadata while a file of `pages` pages is read sequentially, a page at a time.
 fn reads_in_order(pages: u64, checksum_pages: usize) -> u64 {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let work = async move {
         let bounds = Bounds { checksum_pages, ..Bounds::default() };
         let (fs, devices) = made(&own, (pages + 2) * PAGE_SUMS, 0, bounds).await;
@@ -62,8 +62,8 @@ fn reads_in_order(pages: u64, checksum_pages: usize) -> u64 {
         }
         devices[1].traffic().reads - before
     };
-    let reads = clock.run(work).unwrap();
-    clock.shut_down();
+    let reads = executor.run(work).unwrap();
+    executor.shut_down();
     reads
 }
 
@@ -78,8 +78,8 @@ fn checksums_are_read_ahead_of_whoever_reads_in_order() {
 #[test]
 fn reads_write_no_page_of_checksums() {
     for checksum_pages in [1, 3, 64] {
-        let clock = Executor::in_virtual_time();
-        let own = clock.clone();
+        let executor = Executor::in_virtual_time();
+        let own = executor.clone();
         let work = async move {
             let bounds = Bounds { checksum_pages, cache_bytes: 4096, ..Bounds::default() };
             let (fs, devices) = made(&own, 30 * PAGE_SUMS, 0, bounds).await;
@@ -97,8 +97,8 @@ fn reads_write_no_page_of_checksums() {
             assert_eq!(after.writes, before.writes, "of {checksum_pages} pages in memory");
             assert!(checksum_pages > 3 || after.reads > before.reads, "no page had left memory");
         };
-        clock.run(work).unwrap();
-        clock.shut_down();
+        executor.run(work).unwrap();
+        executor.shut_down();
     }
 }
 
@@ -107,8 +107,8 @@ fn reads_write_no_page_of_checksums() {
 fn at_once(seed: u64, checksum_pages: usize, rounds: u64) {
     const TASKS: u64 = 6;
     const FILE_BLOCKS: usize = 1300;
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let work = async move {
         let bounds = Bounds { checksum_pages, written_blocks: 0, piece_blocks: 64, ..Bounds::default() };
         let (fs, devices) = made(&own, 20 * PAGE_SUMS, 1_000, bounds).await;
@@ -134,10 +134,10 @@ fn at_once(seed: u64, checksum_pages: usize, rounds: u64) {
         });
         let tasks: Vec<_> = tasks.collect();
         let (left, reader) = (Rc::new(Cell::new(true)), fs.clone());
-        let (goes_on, clock) = (left.clone(), own.clone());
+        let (goes_on, executor) = (left.clone(), own.clone());
         let reader = own.spawn(async move {
             while goes_on.get() {
-                clock.sleep(1_000).await;
+                executor.sleep(1_000).await;
                 for task in 0..TASKS {
                     let Ok(found) = reader.lookup(ROOT, format!("f{task}").as_bytes()) else { continue };
                     let read = reader.read(found.inode, 0, FILE_BLOCKS * BLOCK_BYTES).await;
@@ -158,8 +158,8 @@ fn at_once(seed: u64, checksum_pages: usize, rounds: u64) {
             assert!(read.iter().all(|byte| *byte == (task * 40 + rounds - 1) as u8), "seed {seed}, file {task}");
         }
     };
-    clock.run(work).unwrap();
-    clock.shut_down();
+    executor.run(work).unwrap();
+    executor.shut_down();
 }
 
 #[test]

@@ -75,8 +75,8 @@ impl Files {
 #[test]
 fn what_is_nearly_full_is_written_to_ten_times_over_without_a_refusal() {
     for (name, trial) in trials() {
-        let clock = Executor::in_virtual_time();
-        let own = clock.clone();
+        let executor = Executor::in_virtual_time();
+        let own = executor.clone();
         let run = async move {
             let (fs, rig) = fresh(&own, &trial).await.unwrap();
             let (room, largest) = (fs.statfs().blocks, 12);
@@ -100,7 +100,7 @@ fn what_is_nearly_full_is_written_to_ten_times_over_without_a_refusal() {
             fs.unmount().await.unwrap();
             assert_eq!(rig.broken_rules(), 0, "{name}: rules of the drives were broken");
         };
-        clock.run(run).unwrap();
-        clock.shut_down();
+        executor.run(run).unwrap();
+        executor.shut_down();
     }
 }

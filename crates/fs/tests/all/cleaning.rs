@@ -112,32 +112,32 @@ impl Files {
 const METADATA_BLOCKS: u64 = 40_000;
 
 /// Makes and mounts a file system on a drive of `shape.0` zones of `shape.1` blocks.
-async fn fresh(clock: &Executor, shape: (u32, u64), cleaner: &str, bounds: Bounds) -> (Fs, Device) {
-    fresh_with(clock, METADATA_BLOCKS, shape, cleaner, bounds).await
+async fn fresh(executor: &Executor, shape: (u32, u64), cleaner: &str, bounds: Bounds) -> (Fs, Device) {
+    fresh_with(executor, METADATA_BLOCKS, shape, cleaner, bounds).await
 }
 
 /// Like [`fresh`], with `metadata_blocks` blocks for metadata.
 async fn fresh_with(
-    clock: &Executor,
+    executor: &Executor,
     metadata_blocks: u64,
     (zones, zone_blocks): (u32, u64),
     cleaner: &str,
     bounds: Bounds,
 ) -> (Fs, Device) {
-    let drive = Device::new(clock, "drive", Box::new(Timed::new(zones, zone_blocks)));
+    let drive = Device::new(executor, "drive", Box::new(Timed::new(zones, zone_blocks)));
     let metadata = Memory::new(Geometry { blocks: metadata_blocks, kind: Kind::Plain });
-    let metadata = Device::new(clock, "metadata", Box::new(metadata));
+    let metadata = Device::new(executor, "metadata", Box::new(metadata));
     let options = vec![("cleaner".to_string(), cleaner.to_string())];
     let options = MakeOptions { store: Some("log".into()), options, ..MakeOptions::default() };
     make(&drive, Some(&metadata), &options, 0).await.unwrap();
     let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
-    let (fs, _) = Fs::mount(clock, &[drive.clone(), metadata], &options).await.unwrap();
+    let (fs, _) = Fs::mount(executor, &[drive.clone(), metadata], &options).await.unwrap();
     (fs, drive)
 }
 
 fn run(load: Load) -> Came {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let task = async move {
         let (fs, drive) = fresh(&own, (load.zones, load.zone_blocks), load.cleaner, Bounds::default()).await;
         let room = fs.statfs().blocks;
@@ -177,8 +177,8 @@ fn run(load: Load) -> Came {
             status: fs.status(),
         }
     };
-    let came = clock.run(task).unwrap();
-    clock.shut_down();
+    let came = executor.run(task).unwrap();
+    executor.shut_down();
     came
 }
 
@@ -373,8 +373,8 @@ const CHANGED_BLOCKS: u64 = 128;
 /// Changes random blocks of files that are larger than the cache, so that each block is written by itself. Afterwards
 /// nothing is written, and zones are emptied by command.
 fn change(cleaner: &'static str, turns: u64) -> Changed {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let task = async move {
         let bounds = Bounds { cache_bytes: 64 << 10, ..Bounds::default() };
         let (fs, drive) = fresh(&own, (128, 256), cleaner, bounds).await;
@@ -414,8 +414,8 @@ fn change(cleaner: &'static str, turns: u64) -> Changed {
         let files_moved = fs.status().counters.files_moved;
         Changed { amplification, pieces, read_ns: own.now_ns() - began_ns, longest_ns, files_moved }
     };
-    let changed = clock.run(task).unwrap();
-    clock.shut_down();
+    let changed = executor.run(task).unwrap();
+    executor.shut_down();
     changed
 }
 
@@ -449,8 +449,8 @@ fn files_that_are_moved_as_a_whole_are_read_in_fewer_pieces() {
 fn a_file_of_many_pieces_does_not_fill_the_log() {
     const BLOCKS: u64 = 1200;
     for cleaner in ["greedy", "files"] {
-        let clock = Executor::in_virtual_time();
-        let own = clock.clone();
+        let executor = Executor::in_virtual_time();
+        let own = executor.clone();
         let task = async move {
             let bounds = Bounds { cache_bytes: 64 << 10, ..Bounds::default() };
             let (fs, _) = fresh_with(&own, 3_000, (12, 1024), cleaner, bounds).await;
@@ -474,7 +474,7 @@ fn a_file_of_many_pieces_does_not_fill_the_log() {
             let expected: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes().repeat(BLOCK_BYTES / 8)).collect();
             assert!(bytes == expected, "{cleaner}: the file has other bytes");
         };
-        clock.run(task).unwrap();
-        clock.shut_down();
+        executor.run(task).unwrap();
+        executor.shut_down();
     }
 }

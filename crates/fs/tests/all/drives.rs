@@ -27,9 +27,9 @@ fn with_parity() -> Vec<(&'static str, Trial)> {
 
 /// Writes files of several lengths, some of them twice, and returns the contents of the devices.
 fn written(trial: &Trial) -> Vec<Contents> {
-    let (clock, own) = (Executor::in_virtual_time(), trial.clone());
-    let inner = clock.clone();
-    clock
+    let (executor, own) = (Executor::in_virtual_time(), trial.clone());
+    let inner = executor.clone();
+    executor
         .run(async move {
             let (fs, rig) = fresh(&inner, &own).await.unwrap();
             for (round, names) in [(9, 0..FILES), (9, 2..4), (0, 0..FILES)] {
@@ -49,8 +49,8 @@ fn written(trial: &Trial) -> Vec<Contents> {
         .unwrap()
 }
 
-async fn mounted(clock: &Executor, rig: &Rig, missing: &[usize]) -> Result<Fs, FsError> {
-    Ok(Fs::mount(clock, &rig.devices(clock, missing), &MountOptions::default()).await?.0)
+async fn mounted(executor: &Executor, rig: &Rig, missing: &[usize]) -> Result<Fs, FsError> {
+    Ok(Fs::mount(executor, &rig.devices(executor, missing), &MountOptions::default()).await?.0)
 }
 
 /// Reads and compares every file.
@@ -64,13 +64,13 @@ async fn compare(fs: &Fs, when: &str) {
 }
 
 /// Replaces drive `old` by the last device of `rig`, from the beginning or from where a replacement stopped.
-async fn replace(clock: &Executor, rig: &Rig, old: usize, when: &str) -> Fs {
+async fn replace(executor: &Executor, rig: &Rig, old: usize, when: &str) -> Fs {
     let last = rig.models().len() - 1;
-    let new = rig.devices(clock, &[]).pop().unwrap();
+    let new = rig.devices(executor, &[]).pop().unwrap();
     // Before its first block is written, the new drive does not belong to the file system.
     let is_begun = imbrex_fs::core::look(&new).await.is_ok();
     let missing = if is_begun { vec![old] } else { vec![old, last] };
-    let fs = mounted(clock, rig, &missing).await.unwrap_or_else(|error| panic!("{when}: {error}"));
+    let fs = mounted(executor, rig, &missing).await.unwrap_or_else(|error| panic!("{when}: {error}"));
     compare(&fs, when).await;
     let replaced = match fs.replace_drive(old as u8, None, false, |_| true).await {
         // The replacement was complete before the power cut.
@@ -86,17 +86,17 @@ async fn replace(clock: &Executor, rig: &Rig, old: usize, when: &str) -> Fs {
 
 /// Replaces drive `old`; returns the state that a power cut after every event would leave.
 fn cuts(trial: &Trial, contents: &[Contents], old: usize) -> Vec<Vec<Snapshot>> {
-    let clock = Executor::in_virtual_time();
+    let executor = Executor::in_virtual_time();
     let new = Model::new(trial.geometry).contents();
     let rig = Rig::with(contents.iter().cloned().chain([new]).collect());
-    let own = clock.clone();
-    let snapshots = clock.run(async move {
+    let own = executor.clone();
+    let snapshots = executor.run(async move {
         rig.keep_snapshots();
         replace(&own, &rig, old, "at first").await.unmount().await.unwrap();
         assert_eq!(rig.broken_rules(), 0);
         rig.take_snapshots()
     });
-    clock.shut_down();
+    executor.shut_down();
     snapshots.unwrap()
 }
 
@@ -109,8 +109,8 @@ fn a_replacement_that_is_cut_anywhere_goes_on_and_gives_back_what_was_lost() {
             for survives in [false, true] {
                 let when = format!("{name}, cut after event {event}, survivors: {survives}");
                 let rig = Rig::with(snapshot.iter().map(|one| one.cut(|_| survives)).collect());
-                let clock = Executor::in_virtual_time();
-                let own = clock.clone();
+                let executor = Executor::in_virtual_time();
+                let own = executor.clone();
                 let run = async move {
                     replace(&own, &rig, old, &when).await.unmount().await.unwrap();
                     // The old drive is no longer part of the array: another may be lost.
@@ -121,8 +121,8 @@ fn a_replacement_that_is_cut_anywhere_goes_on_and_gives_back_what_was_lost() {
                     }
                     assert_eq!(rig.broken_rules(), 0, "{when}");
                 };
-                clock.run(run).unwrap();
-                clock.shut_down();
+                executor.run(run).unwrap();
+                executor.shut_down();
             }
         }
     }
@@ -132,12 +132,12 @@ const THIRD: Uuid = Uuid::from_u128(0xdef);
 
 /// Replaces drive `old` by the last device of `rig`, after the first replacement drive was lost for good; resumes that
 /// if it had begun.
-async fn take_over(clock: &Executor, rig: &Rig, old: usize, missing: &[usize], when: &str) -> Fs {
+async fn take_over(executor: &Executor, rig: &Rig, old: usize, missing: &[usize], when: &str) -> Fs {
     let last = rig.models().len() - 1;
-    let third = rig.devices(clock, &[]).pop().unwrap();
+    let third = rig.devices(executor, &[]).pop().unwrap();
     let is_begun = imbrex_fs::core::look(&third).await.is_ok();
     let missing = if is_begun { missing.to_vec() } else { [missing, &[last]].concat() };
-    let fs = mounted(clock, rig, &missing).await.unwrap_or_else(|error| panic!("{when}: {error}"));
+    let fs = mounted(executor, rig, &missing).await.unwrap_or_else(|error| panic!("{when}: {error}"));
     compare(&fs, when).await;
     let replaced = match fs.replace_drive(old as u8, None, false, |_| true).await {
         Err(FsError::Invalid(why)) if why.contains("no drive of that number") => return fs,
@@ -150,26 +150,26 @@ async fn take_over(clock: &Executor, rig: &Rig, old: usize, missing: &[usize], w
 }
 
 /// Returns whether the replacement of drive `old` has begun and is not complete.
-async fn is_under_way(clock: &Executor, rig: &Rig, old: usize, missing: &[usize]) -> bool {
-    let fs = mounted(clock, rig, missing).await.unwrap();
+async fn is_under_way(executor: &Executor, rig: &Rig, old: usize, missing: &[usize]) -> bool {
+    let fs = mounted(executor, rig, missing).await.unwrap();
     let outcome = fs.replace_drive(old as u8, None, false, |_| true).await;
     matches!(outcome, Err(FsError::Invalid(why)) if why.contains("takes over from it"))
 }
 
 /// Starts from `left`, and checks every cut while another drive takes over; returns the number of cuts.
 async fn judge_taking_over(
-    clock: &Executor,
+    executor: &Executor,
     (trial, left): (&Trial, &[Contents]),
     old: usize,
     missing: &[usize],
     when: &str,
 ) -> usize {
     let finish = async |rig: &Rig, when: &str| {
-        take_over(clock, rig, old, missing, when).await.unmount().await.unwrap();
+        take_over(executor, rig, old, missing, when).await.unmount().await.unwrap();
         for other in (0..trial.drives).filter(|other| *other != old) {
             let when = format!("{when}, then {other} lost");
             // None of the replaced drives is needed any more.
-            let fs = mounted(clock, rig, &[missing, &[old, other]].concat()).await;
+            let fs = mounted(executor, rig, &[missing, &[old, other]].concat()).await;
             compare(&fs.unwrap_or_else(|error| panic!("{when}: {error}")), &when).await;
         }
         assert_eq!(rig.broken_rules(), 0, "{when}");
@@ -196,8 +196,8 @@ fn a_drive_that_came_and_dies_is_itself_replaced_wherever_that_is_cut() {
             let new = left.len() - 2;
             // The leaving drive still answers, or is lost as well.
             for (number, missing) in [vec![new], vec![new, old]].into_iter().enumerate() {
-                let (clock, own_left, own_trial) = (Executor::in_virtual_time(), left.clone(), trial.clone());
-                let (own, when) = (clock.clone(), format!("{name}, cut after event {event}, without {missing:?}"));
+                let (executor, own_left, own_trial) = (Executor::in_virtual_time(), left.clone(), trial.clone());
+                let (own, when) = (executor.clone(), format!("{name}, cut after event {event}, without {missing:?}"));
                 let run = async move {
                     let all_missing = [&missing[..], &[own_left.len() - 1]].concat();
                     let rig = Rig::with(own_left.clone());
@@ -206,8 +206,8 @@ fn a_drive_that_came_and_dies_is_itself_replaced_wherever_that_is_cut() {
                     }
                     judge_taking_over(&own, (&own_trial, &own_left), old, &missing, &when).await
                 };
-                judged[number] += clock.run(run).unwrap();
-                clock.shut_down();
+                judged[number] += executor.run(run).unwrap();
+                executor.shut_down();
             }
         }
     }
@@ -237,8 +237,8 @@ fn after_a_cut_in_a_replacement_a_stranger_is_refused_and_an_earlier_drive_gives
                 let when = format!("{name}, cut after event {event}, with the new drive of event {earlier}");
                 let mut left = whole.clone();
                 left[new] = cuts[earlier][new].cut(|_| earlier % 2 == 0);
-                let (clock, rig) = (Executor::in_virtual_time(), Rig::with(left));
-                let own = clock.clone();
+                let (executor, rig) = (Executor::in_virtual_time(), Rig::with(left));
+                let own = executor.clone();
                 let run = async move {
                     let came = rig.devices(&own, &[]).pop().unwrap();
                     let is_there = imbrex_fs::core::look(&came).await.is_ok();
@@ -251,22 +251,22 @@ fn after_a_cut_in_a_replacement_a_stranger_is_refused_and_an_earlier_drive_gives
                     assert_eq!(rig.broken_rules(), 0, "{when}");
                     usize::from(is_there)
                 };
-                stale += clock.run(run).unwrap();
-                clock.shut_down();
+                stale += executor.run(run).unwrap();
+                executor.shut_down();
             }
             let mut left = whole;
             if left[new].used_blocks().is_empty() {
                 continue;
             }
             (0..2).for_each(|block| left[new].corrupt(block, make_foreign));
-            let (clock, rig) = (Executor::in_virtual_time(), Rig::with(left));
-            let (own, when) = (clock.clone(), format!("{name}, cut after event {event}, with a stranger"));
+            let (executor, rig) = (Executor::in_virtual_time(), Rig::with(left));
+            let (own, when) = (executor.clone(), format!("{name}, cut after event {event}, with a stranger"));
             let run = async move {
                 let told = mounted(&own, &rig, &[]).await.err().map(|error| error.to_string()).unwrap_or_default();
                 assert!(told.contains("belongs to file system"), "{when}: {told}");
                 compare(&mounted(&own, &rig, &[new]).await.unwrap(), &when).await;
             };
-            clock.run(run).unwrap();
+            executor.run(run).unwrap();
             strangers += 1;
         }
     }
@@ -278,16 +278,16 @@ fn what_is_being_written_when_a_drive_begins_to_leave_is_moved_too() {
     const LONG: usize = 60 * 4096;
     let (_, trial) = with_parity().remove(1);
     let contents = {
-        let clock = Executor::in_virtual_time();
-        let (own, trial) = (clock.clone(), trial.clone());
-        clock.run(async move { fresh(&own, &trial).await.unwrap().1.contents() }).unwrap()
+        let executor = Executor::in_virtual_time();
+        let (own, trial) = (executor.clone(), trial.clone());
+        executor.run(async move { fresh(&own, &trial).await.unwrap().1.contents() }).unwrap()
     };
     // A file that takes several groups, and has no group before all is written, is begun at each moment.
     for moment in 0..80 {
-        let clock = Executor::in_virtual_time();
+        let executor = Executor::in_virtual_time();
         let new = Model::new(trial.geometry).contents();
         let rig = Rig::with(contents.iter().cloned().chain([new]).collect());
-        let (own, drives) = (clock.clone(), trial.drives);
+        let (own, drives) = (executor.clone(), trial.drives);
         let run = async move {
             let last = rig.models().len() - 1;
             let bounds = Bounds { piece_blocks: 1, ..Bounds::default() };
@@ -310,8 +310,8 @@ fn what_is_being_written_when_a_drive_begins_to_leave_is_moved_too() {
                 assert!(read.as_ref() == Ok(&pattern(7, 0, LONG)), "{when}: {:?}", read.map(|bytes| bytes.len()));
             }
         };
-        clock.run(run).unwrap();
-        clock.shut_down();
+        executor.run(run).unwrap();
+        executor.shut_down();
     }
 }
 
@@ -319,22 +319,22 @@ fn what_is_being_written_when_a_drive_begins_to_leave_is_moved_too() {
 fn what_is_rebuilt_is_what_files_use() {
     let (_, trial) = with_parity().remove(1);
     let rebuilt = |contents: Vec<Contents>| {
-        let clock = Executor::in_virtual_time();
+        let executor = Executor::in_virtual_time();
         let new = Model::new(trial.geometry).contents();
         let rig = Rig::with(contents.into_iter().chain([new]).collect());
-        let own = clock.clone();
+        let own = executor.clone();
         let run = async move {
             let last = rig.models().len() - 1;
             let fs = mounted(&own, &rig, &[1, last]).await.unwrap();
             let new = rig.devices(&own, &[]).pop().unwrap();
             fs.replace_drive(1, Some((&new, NEW)), false, |_| true).await.unwrap()
         };
-        clock.run(run).unwrap()
+        executor.run(run).unwrap()
     };
     let empty = {
-        let clock = Executor::in_virtual_time();
-        let (own, trial) = (clock.clone(), trial.clone());
-        clock.run(async move { fresh(&own, &trial).await.unwrap().1.contents() }).unwrap()
+        let executor = Executor::in_virtual_time();
+        let (own, trial) = (executor.clone(), trial.clone());
+        executor.run(async move { fresh(&own, &trial).await.unwrap().1.contents() }).unwrap()
     };
     assert_eq!(rebuilt(empty).blocks, 0, "an empty file system has nothing to rebuild");
     let full = rebuilt(written(&trial));
@@ -347,8 +347,8 @@ fn what_is_rebuilt_is_what_files_use() {
 #[test]
 fn a_drive_that_was_replaced_is_told_when_it_comes_back_and_nothing_is_read_of_it() {
     let (_, trial) = with_parity().remove(1);
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let run = async move {
         let new = Model::new(trial.geometry).contents();
         let rig = Rig::with(written(&trial).into_iter().chain([new]).collect());
@@ -359,14 +359,14 @@ fn a_drive_that_was_replaced_is_told_when_it_comes_back_and_nothing_is_read_of_i
         assert_eq!(found.missing, Vec::<String>::new());
         compare(&fs, "with the old one back").await;
     };
-    clock.run(run).unwrap();
+    executor.run(run).unwrap();
 }
 
 #[test]
 fn an_added_drive_takes_part_and_more_fits() {
     let (_, trial) = with_parity().remove(1);
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let run = async move {
         let geometry = Geometry { blocks: 800, kind: imbrex_fs::device::Kind::Plain };
         let new = Model::new(geometry).contents();
@@ -389,15 +389,15 @@ fn an_added_drive_takes_part_and_more_fits() {
         }
         assert!(mounted(&own, &rig, &[last, 0]).await.is_err(), "two are one too many");
     };
-    clock.run(run).unwrap();
+    executor.run(run).unwrap();
 }
 
 /// Returns the devices of an array with one parity, complete, with a spare as the last one.
 fn with_spare() -> (Trial, Vec<Contents>) {
     let (_, trial) = with_parity().remove(1);
-    let (clock, own) = (Executor::in_virtual_time(), trial.clone());
-    let inner = clock.clone();
-    let contents = clock
+    let (executor, own) = (Executor::in_virtual_time(), trial.clone());
+    let inner = executor.clone();
+    let contents = executor
         .run(async move {
             let rig = Rig::with(written(&own).into_iter().chain([Model::new(own.geometry).contents()]).collect());
             let spare = rig.models().len() - 1;
@@ -412,19 +412,19 @@ fn with_spare() -> (Trial, Vec<Contents>) {
 }
 
 /// Mounts as in normal use: failed drives are replaced by spares.
-async fn in_use(clock: &Executor, rig: &Rig, missing: &[usize]) -> Fs {
+async fn in_use(executor: &Executor, rig: &Rig, missing: &[usize]) -> Fs {
     let options = MountOptions { replaces_by_itself: true, ..MountOptions::default() };
-    Fs::mount(clock, &rig.devices(clock, missing), &options).await.unwrap().0
+    Fs::mount(executor, &rig.devices(executor, missing), &options).await.unwrap().0
 }
 
 /// Waits until no drive is missing and none is being replaced.
-async fn until_whole(clock: &Executor, fs: &Fs, when: &str) {
+async fn until_whole(executor: &Executor, fs: &Fs, when: &str) {
     for _ in 0..1000 {
         let status = fs.status();
         if status.missing.is_empty() && status.replacing.is_none() {
             return;
         }
-        clock.sleep(1_000_000).await;
+        executor.sleep(1_000_000).await;
     }
     panic!("{when}: {:?} stay missing", fs.status().missing);
 }
@@ -441,8 +441,8 @@ async fn write_all(fs: &Fs) {
 fn a_drive_that_dies_under_load_is_replaced_by_a_spare_by_itself_also_after_a_cut() {
     let (trial, contents) = with_spare();
     let (drives, spare) = (trial.drives, contents.len() - 1);
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let run = async move {
         let rig = Rig::with(contents.clone());
         let fs = in_use(&own, &rig, &[]).await;
@@ -481,15 +481,15 @@ fn a_drive_that_dies_under_load_is_replaced_by_a_spare_by_itself_also_after_a_cu
         }
         assert!(begun > 4, "{begun} replacements went on by themselves");
     };
-    clock.run(run).unwrap();
-    clock.shut_down();
+    executor.run(run).unwrap();
+    executor.shut_down();
 }
 
 #[test]
 fn a_drive_with_a_damaged_superblock_is_done_without_or_told_by_its_second_copy() {
     let (_, trial) = with_parity().remove(1);
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let run = async move {
         let contents = written(&trial);
         for (blocks, is_told) in [(vec![0], true), (vec![1], true), (vec![0, 1], false)] {
@@ -506,14 +506,14 @@ fn a_drive_with_a_damaged_superblock_is_done_without_or_told_by_its_second_copy(
             assert!(is_told || lost.unwrap_err().to_string().contains("model 2"), "it is named where it is missed");
         }
     };
-    clock.run(run).unwrap();
-    clock.shut_down();
+    executor.run(run).unwrap();
+    executor.shut_down();
 }
 
 /// Scrubs `contents` with repair; returns the findings, the findings of a second scrub, and the unreadable files.
 fn scrub(contents: Vec<Contents>) -> (Scrubbed, Scrubbed, Vec<u8>) {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let run = async move {
         let rig = Rig::with(contents);
         let fs = mounted(&own, &rig, &[]).await.unwrap();
@@ -529,8 +529,8 @@ fn scrub(contents: Vec<Contents>) -> (Scrubbed, Scrubbed, Vec<u8>) {
         assert_eq!(rig.broken_rules(), 0);
         (first, again, damaged)
     };
-    let found = clock.run(run).unwrap();
-    clock.shut_down();
+    let found = executor.run(run).unwrap();
+    executor.shut_down();
     found
 }
 
@@ -584,9 +584,9 @@ fn what_is_lost_is_exactly_what_scrub_names() {
 fn another_drive_is_refused_where_a_replacement_is_under_way() {
     let (name, trial) = with_parity().into_iter().next().unwrap();
     let contents = written(&trial);
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
-    let done = clock.run(async move {
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
+    let done = executor.run(async move {
         let rig = Rig::with([contents, vec![Model::new(trial.geometry).contents(); 2]].concat());
         let (new, other) = (trial.drives + trial.metadata.len(), trial.drives + trial.metadata.len() + 1);
         let device = |number: usize| rig.devices(&own, &[]).remove(number);
@@ -603,16 +603,16 @@ fn another_drive_is_refused_where_a_replacement_is_under_way() {
         fs.replace_drive(1, None, false, |_| true).await.unwrap();
         compare(&fs, name).await;
     });
-    clock.shut_down();
+    executor.shut_down();
     done.unwrap();
 }
 
 /// A drive of another make has zones of another size.
 #[test]
 fn drives_whose_zones_differ_in_size_are_refused_by_name_and_size() {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
-    let done = clock.run(async move {
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
+    let done = executor.run(async move {
         let zoned = |name: &str, zone_blocks: u64| {
             let kind = Kind::Zoned { zone_blocks, zones: 12, conventional: 0, active_max: None };
             Device::new(&own, name, Box::new(Model::new(Geometry { blocks: 12 * zone_blocks, kind })))
@@ -632,6 +632,6 @@ fn drives_whose_zones_differ_in_size_are_refused_by_name_and_size() {
         assert!(refused.contains("three: has zones of 32 blocks, and the array of 16"), "{refused}");
         assert!(imbrex_fs::core::look(&drives[2]).await.is_err(), "nothing was written to it");
     });
-    clock.shut_down();
+    executor.shut_down();
     done.unwrap();
 }

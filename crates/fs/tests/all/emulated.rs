@@ -52,7 +52,7 @@ impl Backend for Recorder {
     }
 }
 
-fn device(clock: &Executor, words: &str) -> (Device, Log) {
+fn device(executor: &Executor, words: &str) -> (Device, Log) {
     let spec = DriveSpec::parse(words).unwrap();
     let profile = Profile::named(words.split(':').next().unwrap()).unwrap();
     let drive = Drive::build(&spec, &profile).unwrap();
@@ -60,7 +60,7 @@ fn device(clock: &Executor, words: &str) -> (Device, Log) {
     let drive = EmulatedDrive::in_memory(header_of(&drive, &spec, &making).unwrap()).unwrap();
     let log = Log::default();
     let recorder = Recorder { inner: Emulated::new(drive).unwrap(), log: log.clone() };
-    (Device::new(clock, words, Box::new(recorder)), log)
+    (Device::new(executor, words, Box::new(recorder)), log)
 }
 
 const DRIVES: [(&str, &[(&str, &str)]); 3] = [
@@ -69,25 +69,25 @@ const DRIVES: [(&str, &[(&str, &str)]); 3] = [
     ("caveat-1g-512", &[("extents", "on"), ("fit", "worst")]),
 ];
 
-async fn fresh(clock: &Executor, device: &Device, options: &[(&str, &str)], bounds: Bounds) -> Fs {
+async fn fresh(executor: &Executor, device: &Device, options: &[(&str, &str)], bounds: Bounds) -> Fs {
     let options = options.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let metadata_blocks = Some(1000);
     let made = MakeOptions { uuid: Some(Uuid::from_u128(3)), options, metadata_blocks, ..MakeOptions::default() };
     make(device, None, &made, 0).await.unwrap();
-    mounted(clock, device, bounds).await
+    mounted(executor, device, bounds).await
 }
 
-async fn mounted(clock: &Executor, device: &Device, bounds: Bounds) -> Fs {
+async fn mounted(executor: &Executor, device: &Device, bounds: Bounds) -> Fs {
     let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
-    Fs::mount(clock, std::slice::from_ref(device), &options).await.unwrap().0
+    Fs::mount(executor, std::slice::from_ref(device), &options).await.unwrap().0
 }
 
 #[test]
 fn what_is_written_is_read_also_after_mounting_again() {
     for (words, options) in DRIVES {
-        let clock = Executor::in_virtual_time();
-        let (device, log) = device(&clock, words);
-        let own = clock.clone();
+        let executor = Executor::in_virtual_time();
+        let (device, log) = device(&executor, words);
+        let own = executor.clone();
         let run = async move {
             // The cache is so small that files are written all the time, by commands of 16 blocks.
             let bounds = Bounds {
@@ -119,16 +119,16 @@ fn what_is_written_is_read_also_after_mounting_again() {
             fs.unmount().await.unwrap();
             log
         };
-        let log = clock.run(run).unwrap();
+        let log = executor.run(run).unwrap();
         assert_eq!(log.borrow().1, Vec::<String>::new(), "{words}: rules of the drive were broken");
     }
 }
 
 /// Runs several applications concurrently, each with its own generator of operations.
 fn run_of_many(words: &'static str, options: &'static [(&str, &str)], seed: u64) -> (u64, Vec<(u64, Asked)>) {
-    let clock = Executor::in_virtual_time();
-    let (device, log) = device(&clock, words);
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let (device, log) = device(&executor, words);
+    let own = executor.clone();
     let run = async move {
         let fs = fresh(&own, &device, options, Bounds { cache_bytes: 1 << 20, ..Bounds::default() }).await;
         let mut tasks = Vec::new();
@@ -150,7 +150,7 @@ fn run_of_many(words: &'static str, options: &'static [(&str, &str)], seed: u64)
         fs.unmount().await.unwrap();
         own.now_ns()
     };
-    let end_ns = clock.run(run).unwrap();
+    let end_ns = executor.run(run).unwrap();
     let log = std::mem::take(&mut log.borrow_mut().0);
     (end_ns, log)
 }

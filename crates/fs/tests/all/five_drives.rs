@@ -45,9 +45,9 @@ fn on_five<T: 'static>(
     metadata_blocks: u64,
     task: impl AsyncFnOnce(Fs, Rc<dyn Fn() -> Mounting>) -> T + 'static,
 ) -> T {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
-    let done = clock.run(async move {
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
+    let done = executor.run(async move {
         let device = |number| Device::new(&own, &format!("drive {number}"), drive(number));
         let drives: Vec<Device> = (0..DRIVES).map(device).collect();
         let flash = Memory::new(Geometry { blocks: metadata_blocks, kind: Kind::Plain });
@@ -56,13 +56,13 @@ fn on_five<T: 'static>(
         make_on(Parts { drives: &drives, metadata: &metadata, spares: &[] }, &options, 0).await.unwrap();
         let all: Vec<Device> = drives.into_iter().chain(metadata).collect();
         let again: Rc<dyn Fn() -> Mounting> = Rc::new(move || {
-            let (clock, all) = (own.clone(), all.clone());
-            Box::pin(async move { Fs::mount(&clock, &all, &MountOptions::default()).await.unwrap().0 })
+            let (executor, all) = (own.clone(), all.clone());
+            Box::pin(async move { Fs::mount(&executor, &all, &MountOptions::default()).await.unwrap().0 })
         });
         let fs = again().await;
         task(fs, again).await
     });
-    clock.shut_down();
+    executor.shut_down();
     done.unwrap()
 }
 
@@ -74,23 +74,23 @@ fn shares(parity: u8, cache_bytes: u64) -> [u64; 2] {
     const MIB_BLOCKS: u64 = 256;
     let drive = move |number| emulated(number as u128, cache_bytes);
     on_five(parity, drive, 20_000, async move |fs: Fs, _| {
-        let clock = fs.clock().clone();
+        let executor = fs.executor().clone();
         let inode = fs.make_node(ROOT, b"f", REGULAR | 0o644, 0, CALLER).await.unwrap().inode;
         let least_ns = BLOCKS / TRACK_BLOCKS * TRACK_NS / (DRIVES as u64 - u64::from(parity));
-        let began = clock.now_ns();
+        let began = executor.now_ns();
         for mib in 0..BLOCKS / MIB_BLOCKS {
             let bytes = vec![mib as u8; MIB_BLOCKS as usize * BLOCK_BYTES];
             fs.write(inode, mib * bytes.len() as u64, &bytes).await.unwrap();
         }
         fs.fsync(inode).await.unwrap();
-        let written_ns = clock.now_ns() - began;
+        let written_ns = executor.now_ns() - began;
         // Ten requests at a time, as the kernel's read-ahead does on five drives.
-        let began = clock.now_ns();
+        let began = executor.now_ns();
         let mut reads = std::collections::VecDeque::new();
         for mib in 0..BLOCKS / MIB_BLOCKS {
             let own = fs.clone();
             let read = async move { own.read(inode, mib << 20, 1 << 20).await.unwrap() };
-            reads.push_back((mib, clock.spawn(read)));
+            reads.push_back((mib, executor.spawn(read)));
             if reads.len() == 10 || mib + 1 == BLOCKS / MIB_BLOCKS {
                 let all = if mib + 1 == BLOCKS / MIB_BLOCKS { reads.len() } else { 1 };
                 for (mib, read) in reads.drain(..all) {
@@ -98,7 +98,7 @@ fn shares(parity: u8, cache_bytes: u64) -> [u64; 2] {
                 }
             }
         }
-        let read_ns = clock.now_ns() - began;
+        let read_ns = executor.now_ns() - began;
         [written_ns, read_ns].map(|ns| least_ns * 100 / ns)
     })
 }
@@ -148,13 +148,13 @@ fn a_million_files_take_little_memory_and_are_found_after_a_cut() {
             fs.close(inode).await.unwrap();
         }
         fs.sync().await.unwrap();
-        let clock = fs.clock().clone();
-        println!("{files} files in {} s of the drives' time", clock.now_ns() / SECOND_NS);
+        let executor = fs.executor().clone();
+        println!("{files} files in {} s of the drives' time", executor.now_ns() / SECOND_NS);
         // Like after a power cut: the log is replayed.
         drop(fs);
-        let (before, began, wall) = (resident_bytes(), clock.now_ns(), std::time::Instant::now());
+        let (before, began, wall) = (resident_bytes(), executor.now_ns(), std::time::Instant::now());
         let fs = again().await;
-        let (ns, grown) = (clock.now_ns() - began, resident_bytes().saturating_sub(before));
+        let (ns, grown) = (executor.now_ns() - began, resident_bytes().saturating_sub(before));
         println!(
             "mounted after a cut in {} ms of the drives' time, {:?}; {} bytes a file",
             ns / 1_000_000,

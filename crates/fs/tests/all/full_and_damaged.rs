@@ -27,8 +27,8 @@ async fn fill(fs: &Fs, seed: u8) -> usize {
 #[test]
 fn what_a_full_drive_took_is_written_and_deleting_always_succeeds() {
     for (name, trial) in toys().into_iter().chain(arrays()) {
-        let clock = Executor::in_virtual_time();
-        let own = clock.clone();
+        let executor = Executor::in_virtual_time();
+        let own = executor.clone();
         let run = async move {
             let (fs, model) = fresh(&own, &trial).await.unwrap();
             let (free, broken) = (fs.statfs().free, model.broken_rules());
@@ -50,7 +50,7 @@ fn what_a_full_drive_took_is_written_and_deleting_always_succeeds() {
             }
             assert_eq!(model.broken_rules(), broken, "{name}: rules of the device were broken");
         };
-        clock.run(run).unwrap();
+        executor.run(run).unwrap();
     }
 }
 
@@ -59,8 +59,8 @@ fn what_a_full_drive_took_is_written_and_deleting_always_succeeds() {
 #[test]
 fn a_refused_change_of_a_large_file_leaves_nothing_that_cannot_be_written() {
     for (name, trial) in toys().into_iter().chain(arrays()) {
-        let clock = Executor::in_virtual_time();
-        let own = clock.clone();
+        let executor = Executor::in_virtual_time();
+        let own = executor.clone();
         let run = async move {
             let (fs, _) = fresh(&own, &trial).await.unwrap();
             let length = fs.statfs().free as usize * 3 / 4 * 4096;
@@ -83,15 +83,15 @@ fn a_refused_change_of_a_large_file_leaves_nothing_that_cannot_be_written() {
             assert!(read == pattern(5, 0, length), "{name}");
             fs.unmount().await.unwrap_or_else(|error| panic!("{name}: it cannot be unmounted: {error}"));
         };
-        clock.run(run).unwrap();
+        executor.run(run).unwrap();
     }
 }
 
 #[test]
 fn a_full_drive_takes_a_write_at_once_after_a_delete() {
     for (name, trial) in toys().into_iter().chain(arrays()) {
-        let clock = Executor::in_virtual_time();
-        let own = clock.clone();
+        let executor = Executor::in_virtual_time();
+        let own = executor.clone();
         let run = async move {
             let (fs, model) = fresh(&own, &trial).await.unwrap();
             let broken = model.broken_rules();
@@ -117,7 +117,7 @@ fn a_full_drive_takes_a_write_at_once_after_a_delete() {
             }
             assert_eq!(model.broken_rules(), broken, "{name}: rules of the device were broken");
         };
-        clock.run(run).unwrap();
+        executor.run(run).unwrap();
     }
 }
 
@@ -126,8 +126,8 @@ fn a_write_waits_for_the_close_of_what_was_deleted() {
     const CLOSES_AFTER_NS: u64 = 50_000_000;
     for (name, trial) in toys().into_iter().chain(arrays()) {
         let is_patient = trial.bounds.closing_ns > 2 * CLOSES_AFTER_NS;
-        let clock = Executor::in_virtual_time();
-        let own = clock.clone();
+        let executor = Executor::in_virtual_time();
+        let own = executor.clone();
         let run = async move {
             let (fs, _) = fresh(&own, &trial).await.unwrap();
             let files = fill(&fs, 0).await;
@@ -136,9 +136,9 @@ fn a_write_waits_for_the_close_of_what_was_deleted() {
                 fs.open(*inode).unwrap();
                 perform(&fs, &Operation::Unlink(format!("f{number}"))).await.unwrap();
             }
-            let (closing, clock) = (fs.clone(), own.clone());
+            let (closing, executor) = (fs.clone(), own.clone());
             own.spawn(async move {
-                clock.sleep(CLOSES_AFTER_NS).await;
+                executor.sleep(CLOSES_AFTER_NS).await;
                 for inode in handles {
                     closing.close(inode).await.unwrap();
                 }
@@ -147,16 +147,16 @@ fn a_write_waits_for_the_close_of_what_was_deleted() {
             let written = perform(&fs, &Operation::Write("after".into(), 0, 40_000, 9)).await;
             assert_eq!(written.is_ok(), is_patient, "{name}: {written:?}");
         };
-        clock.run(run).unwrap();
+        executor.run(run).unwrap();
     }
 }
 
 #[test]
 fn a_damaged_block_is_an_error_and_never_other_bytes() {
     for (name, trial) in toys() {
-        let (clock, own) = (Executor::in_virtual_time(), trial.clone());
-        let inner = clock.clone();
-        let contents = clock
+        let (executor, own) = (Executor::in_virtual_time(), trial.clone());
+        let inner = executor.clone();
+        let contents = executor
             .run(async move {
                 let (fs, model) = fresh(&inner, &own).await.unwrap();
                 for number in 0..3u8 {
@@ -172,9 +172,9 @@ fn a_damaged_block_is_an_error_and_never_other_bytes() {
         for block in contents[0].used_blocks() {
             let mut damaged = contents.clone();
             damaged[0].corrupt(block, |bytes| bytes[30] ^= 4);
-            let clock = Executor::in_virtual_time();
-            let own = clock.clone();
-            errors += clock
+            let executor = Executor::in_virtual_time();
+            let own = executor.clone();
+            errors += executor
                 .run(async move {
                     let devices = Rig::with(damaged).devices(&own, &[]);
                     let Ok((fs, _)) = Fs::mount(&own, &devices, &MountOptions::default()).await else { return 1 };
@@ -200,8 +200,8 @@ fn a_damaged_block_is_an_error_and_never_other_bytes() {
 
 /// Returns the files, each committed in a frame of its own, that are found with `damaged` as the device's contents.
 fn files_found(trial: &Trial, damaged: Vec<Contents>, read_only: bool) -> Result<(Vec<usize>, Option<u64>), FsError> {
-    let clock = Executor::in_virtual_time();
-    let (own, bounds) = (clock.clone(), Some(trial.bounds));
+    let executor = Executor::in_virtual_time();
+    let (own, bounds) = (executor.clone(), Some(trial.bounds));
     let run = async move {
         let devices = Rig::with(damaged).devices(&own, &[]);
         let options = MountOptions { read_only, bounds, ..MountOptions::default() };
@@ -209,8 +209,8 @@ fn files_found(trial: &Trial, damaged: Vec<Contents>, read_only: bool) -> Result
         let found = (0..FRAMES).filter(|number| find(&fs, &format!("f{number}")).is_ok()).collect();
         Ok((found, mounted.lost_from))
     };
-    let outcome = clock.run(run).unwrap();
-    clock.shut_down();
+    let outcome = executor.run(run).unwrap();
+    executor.shut_down();
     outcome
 }
 
@@ -219,9 +219,9 @@ const FRAMES: usize = 5;
 #[test]
 fn what_lies_behind_a_damaged_frame_of_the_log_is_not_lost_in_silence() {
     for (name, trial) in toys() {
-        let (clock, own) = (Executor::in_virtual_time(), trial.clone());
-        let inner = clock.clone();
-        let contents = clock
+        let (executor, own) = (Executor::in_virtual_time(), trial.clone());
+        let inner = executor.clone();
+        let contents = executor
             .run(async move {
                 let (fs, model) = fresh(&inner, &own).await.unwrap();
                 for number in 0..FRAMES {

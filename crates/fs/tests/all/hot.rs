@@ -109,14 +109,14 @@ fn what_is_read_most_for_its_size_has_the_zone() {
 
 #[test]
 fn what_is_read_no_more_makes_room_for_what_is() {
-    on(&array(2, 1), async |fs: Fs, _: Rig, clock: Executor| {
+    on(&array(2, 1), async |fs: Fs, _: Rig, executor: Executor| {
         write(&fs, "old", 2).await;
         read(&fs, "old", 2, 8).await;
         write(&fs, "new", 2).await;
         read(&fs, "new", 2, 2).await;
         assert!(!is_hot(&fs, "new").await, "three reads against eight");
         // After four half-lives of ten minutes, eight reads count as half a read, and three as less.
-        clock.sleep(4 * 600 * 1_000_000_000).await;
+        executor.sleep(4 * 600 * 1_000_000_000).await;
         read(&fs, "new", 2, 3).await;
         assert!(is_hot(&fs, "new").await && !is_hot(&fs, "old").await);
     });
@@ -126,7 +126,7 @@ fn what_is_read_no_more_makes_room_for_what_is() {
 #[test]
 fn what_was_read_most_before_a_mount_still_wins_after_it() {
     for is_cut in [false, true] {
-        on(&array(2, 1), async move |fs: Fs, rig: Rig, clock: Executor| {
+        on(&array(2, 1), async move |fs: Fs, rig: Rig, executor: Executor| {
             for name in ["a", "b", "c"] {
                 write(&fs, name, 2).await;
             }
@@ -139,7 +139,7 @@ fn what_was_read_most_before_a_mount_still_wins_after_it() {
                 fs.unmount().await.unwrap();
             }
             let rig = Rig::with(rig.contents());
-            let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &MountOptions::default()).await.unwrap();
+            let (fs, _) = Fs::mount(&executor, &rig.devices(&executor, &[]), &MountOptions::default()).await.unwrap();
             read(&fs, "c", 2, 4).await;
             assert!(is_hot(&fs, "a").await && !is_hot(&fs, "c").await, "four reads now against seven before");
             // The reads of b before the mount count: nine in all are more than those of a.
@@ -151,7 +151,7 @@ fn what_was_read_most_before_a_mount_still_wins_after_it() {
 
 #[test]
 fn what_is_said_of_extensions_holds_in_a_directory_and_from_the_uppermost_everywhere() {
-    on(&array(12, 1), async |fs: Fs, rig: Rig, clock: Executor| {
+    on(&array(12, 1), async |fs: Fs, rig: Rig, executor: Executor| {
         let say_of = async |fs: &Fs, path: &str, list: &[u8]| {
             let inode = find(fs, path).unwrap();
             fs.set_attribute(inode, EXTENSIONS_ATTRIBUTE, list, SetAttribute::Any).await.unwrap();
@@ -176,7 +176,7 @@ fn what_is_said_of_extensions_holds_in_a_directory_and_from_the_uppermost_everyw
         perform(&fs, &Operation::Rename("e/c.tmp".into(), "e/c.txt".into())).await.unwrap();
         assert_eq!(files_in_zone(&fs).await, 3, "it has another extension now");
         fs.unmount().await.unwrap();
-        let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &MountOptions::default()).await.unwrap();
+        let (fs, _) = Fs::mount(&executor, &rig.devices(&executor, &[]), &MountOptions::default()).await.unwrap();
         write(&fs, "e/x.tmp", 1).await;
         assert_eq!(files_in_zone(&fs).await, 3, "what was said is remembered");
         fs.remove_attribute(imbrex_fs::namespace::ROOT, EXTENSIONS_ATTRIBUTE).await.unwrap();
@@ -301,13 +301,13 @@ fn no_hint_is_passed_over_however_many_come_at_once() {
 
 #[test]
 fn copies_are_there_after_a_mount_and_are_read_without_being_changed() {
-    on(&array(6, 2), async |fs: Fs, rig: Rig, clock: Executor| {
+    on(&array(6, 2), async |fs: Fs, rig: Rig, executor: Executor| {
         let inode = write(&fs, "a", 3).await;
         let before = fs.status().hot;
         fs.unmount().await.unwrap();
         let events = rig.events();
         let options = MountOptions { read_only: true, ..MountOptions::default() };
-        let (again, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &options).await.unwrap();
+        let (again, _) = Fs::mount(&executor, &rig.devices(&executor, &[]), &options).await.unwrap();
         let drives = again.status().traffic.reads;
         assert!(again.read(inode, 0, 3 * 4096).await.unwrap() == pattern(b'a', 0, 3 * 4096));
         assert_eq!(again.status().traffic.reads, drives, "no drive is read");
@@ -359,7 +359,7 @@ fn a_copy_that_is_damaged_is_never_given_and_made_anew() {
 #[test]
 fn the_loss_of_all_flash_loses_no_file() {
     let trial = array(8, 1);
-    on(&array(8, 1), async move |fs: Fs, rig: Rig, clock: Executor| {
+    on(&array(8, 1), async move |fs: Fs, rig: Rig, executor: Executor| {
         let mut naive = Naive::default();
         for number in 0..6 {
             let name = format!("f{number}");
@@ -375,12 +375,12 @@ fn the_loss_of_all_flash_loses_no_file() {
         fs.unmount().await.unwrap();
         assert!(fs.status().hot.files >= 3);
         // Only the drives, and a new device for metadata.
-        let drives = rig.devices(&clock, &[3]);
-        let metadata = Device::new(&clock, "new", Box::new(Model::new(trial.metadata[0])));
+        let drives = rig.devices(&executor, &[3]);
+        let metadata = Device::new(&executor, "new", Box::new(Model::new(trial.metadata[0])));
         let told = salvage(&drives, &metadata, &SalvageOptions::default(), |_| {}).await.unwrap();
         assert_eq!(told.files, 6);
         let devices: Vec<Device> = drives.into_iter().chain([metadata]).collect();
-        let (found, _) = Fs::mount(&clock, &devices, &MountOptions::default()).await.unwrap();
+        let (found, _) = Fs::mount(&executor, &devices, &MountOptions::default()).await.unwrap();
         compare_all(&found, &naive).await.unwrap();
         assert_eq!(found.status().hot.blocks, 0, "the new metadata have no zone");
     });
@@ -394,9 +394,9 @@ fn a_zone_that_cannot_be_is_refused_with_a_reason() {
         (array(10_000, 1), "a hot zone of 39.06 MiB: give 39.37 MiB or more, or ask for a smaller one"),
         (Trial { store: Some("strict-append"), drives: 1, parity: 0, ..array(6, 1) }, "has no hot zone"),
     ] {
-        let clock = Executor::in_virtual_time();
-        let own = clock.clone();
-        let outcome = clock.run(async move { fresh(&own, &trial).await.map(drop) }).unwrap();
+        let executor = Executor::in_virtual_time();
+        let own = executor.clone();
+        let outcome = executor.run(async move { fresh(&own, &trial).await.map(drop) }).unwrap();
         let Err(FsError::Format { .. }) = &outcome else { panic!("{outcome:?}") };
         let words = outcome.unwrap_err().to_string();
         assert!(words.contains(word), "{words}");

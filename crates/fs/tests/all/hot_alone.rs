@@ -127,15 +127,15 @@ fn figures(fs: &Fs) -> (u64, u64, u64) {
     (status.hot.alone_files, status.hot.alone_blocks, status.usage.live)
 }
 
-async fn mount(clock: &Executor, rig: &Rig, missing: &[usize], options: &[(&str, &str)]) -> Fs {
+async fn mount(executor: &Executor, rig: &Rig, missing: &[usize], options: &[(&str, &str)]) -> Fs {
     let options = options.iter().map(|(key, value)| ((*key).to_string(), (*value).to_string())).collect();
     let options = MountOptions { options, ..MountOptions::default() };
-    Fs::mount(clock, &rig.devices(clock, missing), &options).await.unwrap().0
+    Fs::mount(executor, &rig.devices(executor, missing), &options).await.unwrap().0
 }
 
 #[test]
 fn a_small_file_goes_to_the_zone_at_once_and_takes_no_room_of_the_store() {
-    on(&array(8), async |fs: Fs, rig: Rig, clock: Executor| {
+    on(&array(8), async |fs: Fs, rig: Rig, executor: Executor| {
         let before = fs.statfs();
         let writes = fs.status().traffic.writes;
         write(&fs, "a", 3).await;
@@ -156,7 +156,7 @@ fn a_small_file_goes_to_the_zone_at_once_and_takes_no_room_of_the_store() {
         assert_eq!((figures(&fs), fs.status().hot.used), ((1, 1, 0), 1));
         read(&fs, "a", 1, 1).await;
         fs.unmount().await.unwrap();
-        let fs = mount(&clock, &rig, &[], &[]).await;
+        let fs = mount(&executor, &rig, &[], &[]).await;
         assert_eq!((figures(&fs), fs.status().hot.used), ((1, 1, 0), 1));
         perform(&fs, &Operation::Unlink("a".into())).await.unwrap();
         wait(&fs).await;
@@ -228,11 +228,11 @@ fn where_the_store_is_full_a_file_stays_and_no_write_misses_its_room() {
 
 #[test]
 fn with_one_mirror_lost_files_stay_and_none_goes_alone_until_it_is_whole_again() {
-    on(&array(8), async |fs: Fs, rig: Rig, clock: Executor| {
+    on(&array(8), async |fs: Fs, rig: Rig, executor: Executor| {
         write(&fs, "a", 2).await;
         fs.unmount().await.unwrap();
         for missing in [DRIVES, DRIVES + 1] {
-            let fs = mount(&clock, &Rig::with(rig.contents()), &[missing], &[]).await;
+            let fs = mount(&executor, &Rig::with(rig.contents()), &[missing], &[]).await;
             assert_eq!(figures(&fs), (1, 2, 0));
             read(&fs, "a", 2, 1).await;
             write(&fs, "b", 2).await;
@@ -240,16 +240,16 @@ fn with_one_mirror_lost_files_stay_and_none_goes_alone_until_it_is_whole_again()
             let hot = fs.status().hot;
             assert_eq!((figures(&fs), hot.files), ((1, 2, 2), 2), "b has a copy, and is in the store");
         }
-        let fs = mount(&clock, &rig, &[DRIVES + 1], &[]).await;
+        let fs = mount(&executor, &rig, &[DRIVES + 1], &[]).await;
         write(&fs, "b", 2).await;
         wait(&fs).await;
         fs.unmount().await.unwrap();
-        let fs = mount(&clock, &rig, &[], &[]).await;
+        let fs = mount(&executor, &rig, &[], &[]).await;
         wait(&fs).await;
         assert_eq!(figures(&fs), (2, 4, 0), "the copy is all that there is, now that it is on both");
         fs.unmount().await.unwrap();
         for missing in [DRIVES, DRIVES + 1] {
-            let fs = mount(&clock, &Rig::with(rig.contents()), &[missing], &[]).await;
+            let fs = mount(&executor, &Rig::with(rig.contents()), &[missing], &[]).await;
             read(&fs, "a", 2, 1).await;
             read(&fs, "b", 2, 1).await;
         }
@@ -300,11 +300,11 @@ fn what_is_damaged_on_one_mirror_is_made_again_and_on_both_the_file_is_named() {
 #[test]
 fn a_copy_that_leaves_gives_what_only_it_has_whole() {
     for leaves in [0, 1] {
-        on(&array(6), async move |fs: Fs, rig: Rig, clock: Executor| {
+        on(&array(6), async move |fs: Fs, rig: Rig, executor: Executor| {
             write(&fs, "a", 3).await;
             alter_zone(&fs, rig.models(), &[1 - leaves]);
             let new = Model::new(Geometry { blocks: 300, kind: Kind::Plain });
-            let device = Device::new(&clock, "new", Box::new(new));
+            let device = Device::new(&executor, "new", Box::new(new));
             fs.replace_copy(leaves, (&device, Uuid::from_u128(77)), false, |_, _| true).await.unwrap();
             assert_eq!(fs.scrub_array(false, |_, _| true).await.unwrap().metadata_blocks, 0);
             read(&fs, "a", 3, 1).await;
@@ -315,16 +315,16 @@ fn a_copy_that_leaves_gives_what_only_it_has_whole() {
 #[test]
 fn who_wants_copies_gets_them_and_may_change_his_mind() {
     let copies = Trial { options: vec![("hot_files".into(), "copies".into())], ..array(8) };
-    on(&copies, async |fs: Fs, rig: Rig, clock: Executor| {
+    on(&copies, async |fs: Fs, rig: Rig, executor: Executor| {
         write(&fs, "a", 2).await;
         wait(&fs).await;
         assert_eq!((figures(&fs), fs.status().hot.files), ((0, 0, 2), 1));
         fs.unmount().await.unwrap();
-        let fs = mount(&clock, &rig, &[], &[("hot_files", "alone")]).await;
+        let fs = mount(&executor, &rig, &[], &[("hot_files", "alone")]).await;
         wait(&fs).await;
         assert_eq!((figures(&fs), fs.status().hot.used), ((1, 2, 0), 2));
         fs.unmount().await.unwrap();
-        let fs = mount(&clock, &rig, &[], &[]).await;
+        let fs = mount(&executor, &rig, &[], &[]).await;
         wait(&fs).await;
         assert_eq!(figures(&fs), (0, 0, 2), "all are in the store again");
         read(&fs, "a", 2, 1).await;
@@ -340,9 +340,9 @@ fn who_wants_copies_gets_them_and_may_change_his_mind() {
             "--meta twice",
         ),
     ] {
-        let clock = Executor::in_virtual_time();
-        let own = clock.clone();
-        let outcome = clock.run(async move { fresh(&own, &trial).await.map(drop) }).unwrap();
+        let executor = Executor::in_virtual_time();
+        let own = executor.clone();
+        let outcome = executor.run(async move { fresh(&own, &trial).await.map(drop) }).unwrap();
         let words = outcome.unwrap_err().to_string();
         assert!(words.contains(word), "{words}");
     }
@@ -351,7 +351,7 @@ fn who_wants_copies_gets_them_and_may_change_his_mind() {
 #[test]
 fn the_loss_of_all_flash_loses_files_that_were_there_alone_and_no_others() {
     let trial = array(8);
-    on(&array(8), async move |fs: Fs, rig: Rig, clock: Executor| {
+    on(&array(8), async move |fs: Fs, rig: Rig, executor: Executor| {
         write(&fs, "a", 10).await;
         write(&fs, "b", 2).await;
         write(&fs, "c", 9).await;
@@ -361,12 +361,12 @@ fn the_loss_of_all_flash_loses_files_that_were_there_alone_and_no_others() {
         say(&fs, "b", b"always").await;
         perform(&fs, &Operation::WriteOut("b".into(), 4096, 4096, 9)).await.unwrap();
         fs.unmount().await.unwrap();
-        let drives = rig.devices(&clock, &[DRIVES, DRIVES + 1]);
-        let metadata = Device::new(&clock, "new", Box::new(Model::new(trial.metadata[0])));
+        let drives = rig.devices(&executor, &[DRIVES, DRIVES + 1]);
+        let metadata = Device::new(&executor, "new", Box::new(Model::new(trial.metadata[0])));
         let told = salvage(&drives, &metadata, &SalvageOptions::default(), |_| {}).await.unwrap();
         assert!(told.may_lack_files_alone);
         let devices: Vec<Device> = drives.into_iter().chain([metadata]).collect();
-        let (found, _) = Fs::mount(&clock, &devices, &MountOptions::default()).await.unwrap();
+        let (found, _) = Fs::mount(&executor, &devices, &MountOptions::default()).await.unwrap();
         read(&found, "a", 10, 1).await;
         read(&found, "c", 9, 1).await;
         // The file returns as the drives stored it last, and not as a mixture of two versions.

@@ -27,9 +27,9 @@ fn on<T: 'static>(
     bounds: Bounds,
     task: impl AsyncFnOnce(Fs, Executor) -> T + 'static,
 ) -> T {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
-    let done = clock.run(async move {
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
+    let done = executor.run(async move {
         let drive = |number| Device::new(&own, &format!("drive {number}"), Box::new(Timed::new(48, ZONE_BLOCKS)));
         let drives: Vec<Device> = (0..DRIVES).map(drive).collect();
         let checksums = Checksums::blocks_for(DATA_BLOCKS + hot_blocks);
@@ -45,7 +45,7 @@ fn on<T: 'static>(
         assert_eq!(fs.superblock().layout.log.1, log_blocks);
         task(fs, own).await
     });
-    clock.shut_down();
+    executor.shut_down();
     done.unwrap()
 }
 
@@ -66,11 +66,11 @@ fn bytes(blocks: u64, byte: u8) -> Vec<u8> {
 }
 
 /// Waits until `is_so` returns true, at most a second.
-async fn until(clock: &Executor, is_so: impl Fn() -> bool) {
-    let end_ns = clock.now_ns() + SECOND_NS;
+async fn until(executor: &Executor, is_so: impl Fn() -> bool) {
+    let end_ns = executor.now_ns() + SECOND_NS;
     while !is_so() {
-        assert!(clock.now_ns() < end_ns, "it is never so");
-        clock.sleep(BLOCK_NS).await;
+        assert!(executor.now_ns() < end_ns, "it is never so");
+        executor.sleep(BLOCK_NS).await;
     }
 }
 
@@ -82,7 +82,7 @@ fn from_drives() -> Bounds {
 #[test]
 fn what_is_freed_while_files_are_copied_can_be_used_at_once() {
     const FILES: u64 = 12;
-    on((8192, 500), from_drives(), async |fs: Fs, clock: Executor| {
+    on((8192, 500), from_drives(), async |fs: Fs, executor: Executor| {
         for number in 0..=FILES {
             let inode = create(&fs, &format!("f{number}")).await;
             fs.write(inode, 0, &bytes(256, 2)).await.unwrap();
@@ -92,30 +92,30 @@ fn what_is_freed_while_files_are_copied_can_be_used_at_once() {
         let first = fs.lookup(ROOT, b"f0").unwrap().inode;
         fs.set_attribute(first, HINT_ATTRIBUTE, b"never", SetAttribute::Any).await.unwrap();
         fs.set_attribute(ROOT, HINT_ATTRIBUTE, b"always", SetAttribute::Any).await.unwrap();
-        until(&clock, || fs.status().hot.used == FILES * 256).await;
+        until(&executor, || fs.status().hot.used == FILES * 256).await;
         fs.unlink(ROOT, b"f0").await.unwrap();
         fs.sync().await.unwrap();
         // A read that began earlier ends within the time of one read.
-        clock.sleep(SEEK_NS + 256 * BLOCK_NS).await;
+        executor.sleep(SEEK_NS + 256 * BLOCK_NS).await;
         assert_eq!(fs.status().hot.counters.came_in, 0, "the copies are still being made");
         assert_eq!(fs.status().usage.freed, 256);
-        clock.sleep(60 * SECOND_NS).await;
+        executor.sleep(60 * SECOND_NS).await;
         assert_eq!(fs.status().hot.counters.came_in, FILES);
     });
 }
 
 #[test]
 fn a_file_that_changes_while_it_is_copied_has_no_copy_of_two_times() {
-    on((8192, 500), from_drives(), async |fs: Fs, clock: Executor| {
+    on((8192, 500), from_drives(), async |fs: Fs, executor: Executor| {
         let inode = wanted(&fs, "f", 2048, 1).await;
         fs.fsync(inode).await.unwrap();
-        until(&clock, || fs.status().hot.used > 0).await;
-        clock.sleep(SEEK_NS).await;
+        until(&executor, || fs.status().hot.used > 0).await;
+        executor.sleep(SEEK_NS).await;
         fs.set_attr(inode, &SetAttr { size: Some(0), ..SetAttr::default() }).await.unwrap();
         assert_eq!(fs.status().hot.counters.came_in, 0, "it is still being copied");
         fs.write(inode, 0, &bytes(2048, 9)).await.unwrap();
         fs.fsync(inode).await.unwrap();
-        clock.sleep(60 * SECOND_NS).await;
+        executor.sleep(60 * SECOND_NS).await;
         let counters = fs.status().hot.counters;
         assert_eq!((counters.came_in, counters.went_out), (1, 0), "only what it is now");
         assert!(fs.read(inode, 0, 2048 * BLOCK_BYTES).await.unwrap() == bytes(2048, 9));
@@ -127,10 +127,10 @@ fn a_file_that_changes_while_it_is_copied_has_no_copy_of_two_times() {
 #[test]
 fn a_copy_of_which_there_is_more_to_tell_than_the_log_holds_comes_in() {
     const BLOCKS: u64 = 17_000;
-    on((4 * BLOCKS, 16), Bounds::default(), async |fs: Fs, clock: Executor| {
+    on((4 * BLOCKS, 16), Bounds::default(), async |fs: Fs, executor: Executor| {
         let inode = wanted(&fs, "f", BLOCKS, 7).await;
         fs.fsync(inode).await.unwrap();
-        clock.sleep(600 * SECOND_NS).await;
+        executor.sleep(600 * SECOND_NS).await;
         let hot = fs.status().hot;
         assert_eq!((hot.files, hot.used), (1, BLOCKS));
         fs.sync().await.expect("the log can be written");
@@ -144,13 +144,13 @@ fn what_one_record_tells_of_is_bounded() {
     // A record takes 13 bytes for the change and 4 for each checksum; each write to the zone has one record.
     let writes = |hot_record_bytes| {
         let bounds = Bounds { hot_record_bytes, ..from_drives() };
-        on((8192, 500), bounds, async |fs: Fs, clock: Executor| {
+        on((8192, 500), bounds, async |fs: Fs, executor: Executor| {
             let inode = create(&fs, "f").await;
             fs.write(inode, 0, &bytes(100, 3)).await.unwrap();
             fs.sync().await.unwrap();
             let before = fs.status().metadata_traffic.writes;
             fs.set_attribute(inode, HINT_ATTRIBUTE, b"always", SetAttribute::Any).await.unwrap();
-            until(&clock, || fs.status().hot.counters.came_in == 1).await;
+            until(&executor, || fs.status().hot.counters.came_in == 1).await;
             fs.status().metadata_traffic.writes - before
         })
     };
@@ -162,7 +162,7 @@ fn a_file_in_more_pieces_than_a_record_holds_stays_out() {
     // A record takes 13 bytes for the change and 16 for each piece; the largest frame has two blocks less 52 bytes.
     for (hot_record_bytes, pieces_max) in [(1, 1), (13 + 3 * 16, 3), (13 + 4 * 16, 4), (1 << 20, 507)] {
         let bounds = Bounds { hot_record_bytes, ..from_drives() };
-        on((8192, 16), bounds, async move |fs: Fs, clock: Executor| {
+        on((8192, 16), bounds, async move |fs: Fs, executor: Executor| {
             for pieces in [1, 2, 3, 4, 5, 200, 506, 507, 508] {
                 let inode = wanted(&fs, &format!("{pieces}"), 1, 5).await;
                 for piece in 1..pieces {
@@ -170,7 +170,7 @@ fn a_file_in_more_pieces_than_a_record_holds_stays_out() {
                 }
                 fs.fsync(inode).await.unwrap();
                 let before = fs.status().hot.files;
-                clock.sleep(60 * SECOND_NS).await;
+                executor.sleep(60 * SECOND_NS).await;
                 let is_in = fs.status().hot.files > before;
                 assert_eq!(is_in, pieces <= pieces_max, "{pieces} pieces, {hot_record_bytes} bytes");
             }

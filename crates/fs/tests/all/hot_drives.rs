@@ -75,9 +75,9 @@ fn array() -> Trial {
 
 /// Runs `task` with a new file system on `trial` whose hot zone is in use.
 fn with_zone<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Executor) -> T + 'static) -> T {
-    on(trial, async move |fs: Fs, rig: Rig, clock: Executor| {
+    on(trial, async move |fs: Fs, rig: Rig, executor: Executor| {
         perform(&fs, &Operation::Wait(1)).await.unwrap();
-        task(fs, rig, clock).await
+        task(fs, rig, executor).await
     })
 }
 
@@ -107,13 +107,13 @@ async fn read_files(fs: &Fs, blocks: &[usize], when: &str) -> (u64, u64) {
     (after.hits - before.hits, after.misses - before.misses)
 }
 
-async fn mount(clock: &Executor, rig: &Rig, missing: &[usize]) -> (Fs, Vec<u8>) {
-    mount_as(clock, rig, missing, &MountOptions::default()).await
+async fn mount(executor: &Executor, rig: &Rig, missing: &[usize]) -> (Fs, Vec<u8>) {
+    mount_as(executor, rig, missing, &MountOptions::default()).await
 }
 
 /// Returns the file system, and the drives whose part of the zone is outdated.
-async fn mount_as(clock: &Executor, rig: &Rig, missing: &[usize], options: &MountOptions) -> (Fs, Vec<u8>) {
-    let (fs, mounted) = Fs::mount(clock, &rig.devices(clock, missing), options).await.unwrap();
+async fn mount_as(executor: &Executor, rig: &Rig, missing: &[usize], options: &MountOptions) -> (Fs, Vec<u8>) {
+    let (fs, mounted) = Fs::mount(executor, &rig.devices(executor, missing), options).await.unwrap();
     perform(&fs, &Operation::Wait(1)).await.unwrap();
     (fs, mounted.doubted_parts)
 }
@@ -126,7 +126,7 @@ const SIX: [usize; 6] = [3, 5, 2, 4, 1, 3];
 
 #[test]
 fn each_copy_is_whole_on_one_drive_and_reads_are_served_from_there() {
-    with_zone(&array(), async |fs: Fs, rig: Rig, clock: Executor| {
+    with_zone(&array(), async |fs: Fs, rig: Rig, executor: Executor| {
         write_files(&fs, &SIX).await;
         // The emptiest part comes first: 3, 5, 2 and 4 go to a drive each, 1 to the one with 2, and 3 to one of those
         // with 3.
@@ -136,7 +136,7 @@ fn each_copy_is_whole_on_one_drive_and_reads_are_served_from_there() {
         fs.unmount().await.unwrap();
         let options = MountOptions { read_only: true, ..MountOptions::default() };
         let events = rig.events();
-        let (fs, _) = mount_as(&clock, &rig, &[], &options).await;
+        let (fs, _) = mount_as(&executor, &rig, &[], &options).await;
         let before = fs.status().traffic.reads;
         assert_eq!(read_files(&fs, &SIX, "looked at").await, (6, 0));
         let status = fs.status();
@@ -146,7 +146,7 @@ fn each_copy_is_whole_on_one_drive_and_reads_are_served_from_there() {
         assert_eq!((hits, used(&fs)), (vec![2, 1, 2, 1], vec![6, 5, 3, 4]));
         assert_eq!((rig.events(), standings(&fs)), (events, vec![Standing::Read; DRIVES]), "nothing is written");
         drop(fs);
-        let (fs, doubted) = mount(&clock, &rig, &[]).await;
+        let (fs, doubted) = mount(&executor, &rig, &[]).await;
         assert_eq!((doubted, standings(&fs)), (Vec::new(), vec![Standing::Used; DRIVES]));
         assert_eq!(read_files(&fs, &SIX, "mounted").await, (6, 0));
         assert_eq!(fs.scrub_array(true, |_, _| true).await.unwrap().metadata_blocks, 0);
@@ -157,12 +157,12 @@ fn each_copy_is_whole_on_one_drive_and_reads_are_served_from_there() {
 #[test]
 fn a_drive_that_is_missing_costs_its_copies_and_is_not_believed_when_it_is_back() {
     for drive in 0..DRIVES {
-        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Executor| {
+        with_zone(&array(), async move |fs: Fs, rig: Rig, executor: Executor| {
             write_files(&fs, &SIX).await;
             let files = fs.status().hot.files;
             fs.unmount().await.unwrap();
             let then = rig.contents();
-            let (fs, _) = mount(&clock, &rig, &[drive]).await;
+            let (fs, _) = mount(&executor, &rig, &[drive]).await;
             let status = fs.status();
             assert_eq!(status.hot_parts[drive].standing, Standing::GivenUp);
             assert_eq!(status.hot_parts[drive].used, 0, "the records of its copies are dropped");
@@ -173,7 +173,7 @@ fn a_drive_that_is_missing_costs_its_copies_and_is_not_believed_when_it_is_back(
             let mut now = rig.contents();
             now[drive] = then[drive].clone();
             let rig = Rig::with(now);
-            let (fs, _) = mount(&clock, &rig, &[]).await;
+            let (fs, _) = mount(&executor, &rig, &[]).await;
             assert_eq!(standings(&fs), [Standing::Used; DRIVES], "it begins anew");
             assert_eq!(fs.status().hot_parts[drive].hits, 0);
             read_files(&fs, &SIX, "back").await;
@@ -186,25 +186,25 @@ fn a_drive_that_is_missing_costs_its_copies_and_is_not_believed_when_it_is_back(
 #[test]
 fn a_drive_that_is_put_back_as_it_was_has_its_copies_dropped() {
     for drive in 0..DRIVES {
-        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Executor| {
+        with_zone(&array(), async move |fs: Fs, rig: Rig, executor: Executor| {
             write_files(&fs, &SIX).await;
             fs.unmount().await.unwrap();
             let then = rig.contents();
-            let (fs, _) = mount(&clock, &rig, &[]).await;
+            let (fs, _) = mount(&executor, &rig, &[]).await;
             let used = fs.status().hot_parts[drive].used;
             fs.unmount().await.unwrap();
             let mut now = rig.contents();
             now[drive] = then[drive].clone();
             let looked = Rig::with(now.clone());
             let options = MountOptions { read_only: true, ..MountOptions::default() };
-            let (fs, doubted) = mount_as(&clock, &looked, &[], &options).await;
+            let (fs, doubted) = mount_as(&executor, &looked, &[], &options).await;
             assert_eq!((doubted, fs.status().hot_parts[drive].used), (vec![drive as u8], used), "nothing is dropped");
             let (hits, misses) = read_files(&fs, &SIX, "looked at").await;
             assert!(hits + misses == 6 && misses > 0, "what is there is right, and not believed: {hits} and {misses}");
             assert_eq!((fs.scrub_copies(false).await.unwrap(), fs.status().hot_parts[drive].hits), (0, 0));
             drop(fs);
             let rig = Rig::with(now);
-            let (fs, doubted) = mount(&clock, &rig, &[]).await;
+            let (fs, doubted) = mount(&executor, &rig, &[]).await;
             assert_eq!((doubted, standings(&fs)), (vec![drive as u8], vec![Standing::Used; DRIVES]));
             let counters = fs.status().hot.counters;
             assert!(counters.went_out > 0 && counters.went_out == counters.came_in, "made anew: {counters:?}");
@@ -225,18 +225,18 @@ fn forge(block: &mut [u8]) {
 /// Restores a drive to the time when a file of one block had other contents with an equal checksum. Returns whether
 /// reads of the file are right.
 fn read_after_forgery(sabotage: Option<Sabotage>) -> bool {
-    with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Executor| {
+    with_zone(&array(), async move |fs: Fs, rig: Rig, executor: Executor| {
         write_files(&fs, &[1]).await;
         let part = fs.status().hot_parts.iter().position(|part| part.used > 0).unwrap();
         fs.unmount().await.unwrap();
         let mut then = rig.contents();
         then[part].corrupt(PART_FIRST, forge);
-        let (fs, _) = mount(&clock, &rig, &[]).await;
+        let (fs, _) = mount(&executor, &rig, &[]).await;
         fs.unmount().await.unwrap();
         let mut now = rig.contents();
         now[part] = then[part].clone();
         let options = MountOptions { sabotage, ..MountOptions::default() };
-        let (fs, _) = Fs::mount(&clock, &Rig::with(now).devices(&clock, &[]), &options).await.unwrap();
+        let (fs, _) = Fs::mount(&executor, &Rig::with(now).devices(&executor, &[]), &options).await.unwrap();
         let inode = find(&fs, "f0").unwrap();
         let mut is_right = true;
         for _ in 0..3 {
@@ -256,7 +256,7 @@ fn bytes_of_another_time_are_not_given_even_where_their_checksum_is_right() {
 #[test]
 fn a_drive_that_dies_in_use_costs_its_copies() {
     for drive in 0..DRIVES {
-        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Executor| {
+        with_zone(&array(), async move |fs: Fs, rig: Rig, executor: Executor| {
             write_files(&fs, &SIX).await;
             rig.models()[drive].fail_after(0);
             // Files are read before the failure is known; then the drive is written.
@@ -274,7 +274,7 @@ fn a_drive_that_dies_in_use_costs_its_copies() {
             assert_eq!(read_files(&fs, &SIX, "settled").await, (6, 0), "{misses} came in elsewhere");
             fs.unmount().await.unwrap();
             let rig = Rig::with(rig.contents());
-            let (fs, _) = mount(&clock, &rig, &[]).await;
+            let (fs, _) = mount(&executor, &rig, &[]).await;
             assert_eq!(standings(&fs), [Standing::Used; DRIVES], "it answers again");
             read_files(&fs, &SIX, "answers again").await;
             assert_eq!(fs.status().hot.counters.damaged, 0);
@@ -286,7 +286,7 @@ fn a_drive_that_dies_in_use_costs_its_copies() {
 fn a_block_that_is_altered_is_never_given_and_made_anew() {
     let blocks = |drive: usize| (drive, 2..2 + 1 + PART_BLOCKS);
     for (drive, block) in (0..DRIVES).map(blocks).flat_map(|(drive, all)| all.map(move |block| (drive, block))) {
-        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Executor| {
+        with_zone(&array(), async move |fs: Fs, rig: Rig, executor: Executor| {
             write_files(&fs, &SIX).await;
             fs.unmount().await.unwrap();
             let mut contents = rig.contents();
@@ -298,11 +298,11 @@ fn a_block_that_is_altered_is_never_given_and_made_anew() {
             let is_stamp = block + 1 == PART_FIRST;
             let rig = Rig::with(contents);
             let options = MountOptions { read_only: true, ..MountOptions::default() };
-            let (fs, doubted) = mount_as(&clock, &rig, &[], &options).await;
+            let (fs, doubted) = mount_as(&executor, &rig, &[], &options).await;
             assert_eq!(doubted.len(), usize::from(is_stamp), "{when}");
             assert_eq!(fs.scrub_copies(false).await.unwrap(), u64::from(!is_stamp), "{when}");
             drop(fs);
-            let (fs, _) = mount(&clock, &rig, &[]).await;
+            let (fs, _) = mount(&executor, &rig, &[]).await;
             read_files(&fs, &SIX, &when).await;
             perform(&fs, &Operation::Wait(1)).await.unwrap();
             let counters = fs.status().hot.counters;
@@ -331,12 +331,18 @@ fn scrub_repairs_what_is_altered_and_a_stamp_too() {
 }
 
 /// Replaces drive `old` by a drive of `geometry`, and mounts with the devices of that moment.
-async fn replace(clock: &Executor, rig: &Rig, missing: &mut Vec<usize>, old: usize, geometry: Geometry) -> (Fs, Rig) {
+async fn replace(
+    executor: &Executor,
+    rig: &Rig,
+    missing: &mut Vec<usize>,
+    old: usize,
+    geometry: Geometry,
+) -> (Fs, Rig) {
     let rig = Rig::with(rig.contents().into_iter().chain([Contents::new(geometry)]).collect());
     let last = rig.models().len() - 1;
     missing.push(old);
-    let (fs, _) = mount(clock, &rig, &[missing.as_slice(), &[last]].concat()).await;
-    let new = rig.devices(clock, &[]).pop().unwrap();
+    let (fs, _) = mount(executor, &rig, &[missing.as_slice(), &[last]].concat()).await;
+    let new = rig.devices(executor, &[]).pop().unwrap();
     let number = if old < DRIVES { old } else { old - 1 };
     let uuid = Uuid::from_u128(NEW.as_u128() + last as u128);
     fs.replace_drive(number as u8, Some((&new, uuid)), true, |_| true).await.unwrap();
@@ -351,7 +357,7 @@ fn part_of_one(fs: &Fs) -> PartStatus {
 /// Checks that a drive takes over the part if it has space for it, whatever its predecessor had.
 #[test]
 fn after_a_replacement_the_part_is_on_the_new_drive_where_that_has_room() {
-    with_zone(&array(), async |fs: Fs, rig: Rig, clock: Executor| {
+    with_zone(&array(), async |fs: Fs, rig: Rig, executor: Executor| {
         write_files(&fs, &SIX).await;
         fs.unmount().await.unwrap();
         // The devices: four drives, the metadata, then the replacements. Drive 4 is device 5.
@@ -359,7 +365,7 @@ fn after_a_replacement_the_part_is_on_the_new_drive_where_that_has_room() {
         let (mut rig, mut at) = (rig, 1);
         for (geometry, has_room) in [(zoned(2), true), (zoned(1), false), (zoned(3), true), (zoned(0), false)] {
             let fs;
-            (fs, rig) = replace(&clock, &rig, &mut missing, at, geometry).await;
+            (fs, rig) = replace(&executor, &rig, &mut missing, at, geometry).await;
             at = rig.models().len() - 1;
             let expected = if has_room { Standing::Used } else { Standing::GivenUp };
             let part = part_of_one(&fs);
@@ -372,7 +378,7 @@ fn after_a_replacement_the_part_is_on_the_new_drive_where_that_has_room() {
             let part = part_of_one(&fs);
             assert_eq!((part.used > 0, part.hits > 0), (has_room, has_room), "{part:?}");
             fs.unmount().await.unwrap();
-            let (fs, doubted) = mount(&clock, &rig, &missing).await;
+            let (fs, doubted) = mount(&executor, &rig, &missing).await;
             assert_eq!((doubted, part_of_one(&fs).standing), (Vec::new(), expected));
             assert_eq!(read_files(&fs, &SIX, "mounted again").await, (6, 0));
             assert_eq!(fs.scrub_array(false, |_, _| true).await.unwrap().metadata_blocks, 0);
@@ -380,7 +386,7 @@ fn after_a_replacement_the_part_is_on_the_new_drive_where_that_has_room() {
             write_files(&fs, &[9, 9, 9, 9, 9, 9]).await;
             write_files(&fs, &SIX).await;
             fs.unmount().await.unwrap();
-            let new = rig.devices(&clock, &[]).pop().unwrap();
+            let new = rig.devices(&executor, &[]).pop().unwrap();
             let in_part = ZoneHeader::decode(&new.read(ZONE_BLOCKS, 1).await.unwrap_or_default());
             assert_eq!(in_part.is_none(), has_room, "the first zones are taken first: {in_part:?}");
             assert_eq!(rig.broken_rules(), 0);
@@ -392,14 +398,14 @@ fn after_a_replacement_the_part_is_on_the_new_drive_where_that_has_room() {
 /// wrong.
 #[test]
 fn a_replacement_that_is_cut_anywhere_goes_on() {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let contents = with_zone(&array(), async move |fs: Fs, rig: Rig, _: Executor| {
         write_files(&fs, &SIX).await;
         fs.unmount().await.unwrap();
         rig.contents()
     });
-    let done = clock.run(async move {
+    let done = executor.run(async move {
         let rig = Rig::with(contents.into_iter().chain([Contents::new(zoned(2))]).collect());
         let (fs, _) = mount(&own, &rig, &[1, 5]).await;
         rig.keep_snapshots();
@@ -434,7 +440,7 @@ fn a_replacement_that_is_cut_anywhere_goes_on() {
             }
         }
     });
-    clock.shut_down();
+    executor.shut_down();
     done.unwrap();
 }
 
@@ -442,13 +448,13 @@ fn a_replacement_that_is_cut_anywhere_goes_on() {
 /// must exist afterwards, also on a replacement drive, and also if the metadata are lost twice.
 #[test]
 fn salvage_takes_the_zone_for_no_group_and_keeps_it() {
-    with_zone(&array(), async |fs: Fs, rig: Rig, clock: Executor| {
+    with_zone(&array(), async |fs: Fs, rig: Rig, executor: Executor| {
         write_files(&fs, &SIX).await;
         fs.unmount().await.unwrap();
         let mut missing = Vec::new();
-        let (fs, rig) = replace(&clock, &rig, &mut missing, 1, zoned(2)).await;
+        let (fs, rig) = replace(&executor, &rig, &mut missing, 1, zoned(2)).await;
         // A header of a group with a higher sequence, wherever a zone begins in the parts.
-        let forged = forged_header(&fs, &rig, &clock).await;
+        let forged = forged_header(&fs, &rig, &executor).await;
         perform(&fs, &Operation::Create("forged".into())).await.unwrap();
         let inode = find(&fs, "forged").unwrap();
         let bytes = forged.repeat(PART_BLOCKS as usize / 4);
@@ -463,12 +469,12 @@ fn salvage_takes_the_zone_for_no_group_and_keeps_it() {
         }
         for time in 0..2 {
             let rig = Rig::with(contents.clone());
-            let drives = rig.devices(&clock, &[1, 4]);
-            let metadata = Device::new(&clock, "new", Box::new(Model::new(array().metadata[0])));
+            let drives = rig.devices(&executor, &[1, 4]);
+            let metadata = Device::new(&executor, "new", Box::new(Model::new(array().metadata[0])));
             let told = salvage(&drives, &metadata, &SalvageOptions::default(), |_| {}).await.unwrap();
             assert_eq!((told.files, told.incomplete.len(), told.unreadable_groups), (7, 0, 0), "time {time}");
             let devices: Vec<Device> = drives.into_iter().chain([metadata]).collect();
-            let (fs, _) = Fs::mount(&clock, &devices, &MountOptions::default()).await.unwrap();
+            let (fs, _) = Fs::mount(&executor, &devices, &MountOptions::default()).await.unwrap();
             perform(&fs, &Operation::Wait(1)).await.unwrap();
             assert_eq!(standings(&fs), [Standing::Used; DRIVES], "time {time}");
             read_files(&fs, &SIX, "salvaged").await;
@@ -492,9 +498,9 @@ async fn read_often(fs: &Fs, inode: Inode) {
 }
 
 /// Returns a zone header of the file system with a higher sequence: it claims that its group was begun later.
-async fn forged_header(fs: &Fs, rig: &Rig, clock: &Executor) -> Vec<u8> {
+async fn forged_header(fs: &Fs, rig: &Rig, executor: &Executor) -> Vec<u8> {
     perform(fs, &Operation::Sync).await.unwrap();
-    let drive = rig.devices(clock, &[]).swap_remove(0);
+    let drive = rig.devices(executor, &[]).swap_remove(0);
     for zone in 2..14 {
         let block = drive.read(zone * ZONE_BLOCKS, 1).await.unwrap_or_default();
         if let Some(header) = ZoneHeader::decode(&block) {
@@ -519,20 +525,20 @@ fn drives_that_cannot_give_so_much_are_refused_with_how_much_they_could() {
         (rest, "has the metadata on it"),
         (Trial { store: Some("strict-append"), drives: 1, parity: 0, ..array() }, "has no hot zone"),
     ] {
-        let clock = Executor::in_virtual_time();
-        let own = clock.clone();
-        let outcome = clock.run(async move { fresh(&own, &trial).await.map(drop) }).unwrap();
+        let executor = Executor::in_virtual_time();
+        let own = executor.clone();
+        let outcome = executor.run(async move { fresh(&own, &trial).await.map(drop) }).unwrap();
         let words = outcome.unwrap_err().to_string();
         assert!(words.contains(word), "{words}");
     }
     with_zone(
         &Trial { metadata: vec![array().metadata[0]; 2], ..array() },
-        async |fs: Fs, rig: Rig, clock: Executor| {
+        async |fs: Fs, rig: Rig, executor: Executor| {
             assert!(fs.superblock().options.is_empty(), "with two copies of the metadata it has copies too");
             fs.unmount().await.unwrap();
             let options =
                 MountOptions { options: vec![("hot_files".into(), "alone".into())], ..MountOptions::default() };
-            let refused = Fs::mount(&clock, &rig.devices(&clock, &[]), &options).await.map(drop);
+            let refused = Fs::mount(&executor, &rig.devices(&executor, &[]), &options).await.map(drop);
             assert!(refused.unwrap_err().to_string().contains("a hot zone on drives holds copies"));
         },
     );

@@ -79,7 +79,7 @@ impl Model {
 struct Run {
     fs: Fs,
     rig: Rig,
-    clock: Executor,
+    executor: Executor,
     trial: Trial,
     model: Model,
     random: Xoshiro256PlusPlus,
@@ -107,7 +107,7 @@ impl Run {
 
     async fn mount(&mut self) {
         let options = MountOptions { bounds: Some(self.trial.bounds), ..MountOptions::default() };
-        self.fs = Fs::mount(&self.clock, &self.rig.devices(&self.clock, &[]), &options).await.unwrap().0;
+        self.fs = Fs::mount(&self.executor, &self.rig.devices(&self.executor, &[]), &options).await.unwrap().0;
     }
 
     async fn make(&mut self, is_directory: bool) {
@@ -291,12 +291,12 @@ fn files_are_there_as_long_as_somebody_holds_them_and_no_pair_returns() {
     for (name, trial) in toys() {
         let mut given = 0;
         for seed in 1..40 {
-            let clock = Executor::in_virtual_time();
-            let (own, trial) = (clock.clone(), trial.clone());
+            let executor = Executor::in_virtual_time();
+            let (own, trial) = (executor.clone(), trial.clone());
             let run = async move {
                 let (fs, rig) = fresh(&own, &trial).await.unwrap();
                 let random = Xoshiro256PlusPlus::seed_from_u64(seed);
-                let mut run = Run { fs, rig, clock: own, trial, model: Model::default(), random };
+                let mut run = Run { fs, rig, executor: own, trial, model: Model::default(), random };
                 for _ in 0..600 {
                     run.step().await;
                     run.compare().await;
@@ -304,8 +304,8 @@ fn files_are_there_as_long_as_somebody_holds_them_and_no_pair_returns() {
                 assert_eq!(run.fs.self_check(), Vec::<String>::new(), "{name}");
                 run.model.given.len()
             };
-            given += clock.run(run).unwrap();
-            clock.shut_down();
+            given += executor.run(run).unwrap();
+            executor.shut_down();
         }
         assert!(given > 1000, "{name}: {given} files were made");
     }
@@ -315,8 +315,8 @@ fn files_are_there_as_long_as_somebody_holds_them_and_no_pair_returns() {
 #[test]
 fn a_number_that_is_used_again_has_another_generation() {
     let (_, trial) = toys().into_iter().next().unwrap();
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let run = async move {
         let (mut fs, rig) = fresh(&own, &trial).await.unwrap();
         let (mut given, mut numbers) = (BTreeSet::new(), BTreeSet::new());
@@ -334,6 +334,6 @@ fn a_number_that_is_used_again_has_another_generation() {
         }
         assert!(numbers.len() < 2000, "{} numbers are used for files one after the other", numbers.len());
     };
-    clock.run(run).unwrap();
-    clock.shut_down();
+    executor.run(run).unwrap();
+    executor.shut_down();
 }

@@ -47,15 +47,15 @@ fn options(trial: &Trial) -> MountOptions {
 }
 
 /// Performs operations chosen by `seed`, with a sync after every few, and unmounts.
-async fn record(clock: Executor, trial: Trial, seed: u64) -> Recording {
-    let (mut fs, rig) = fresh(&clock, &trial).await.unwrap();
+async fn record(executor: Executor, trial: Trial, seed: u64) -> Recording {
+    let (mut fs, rig) = fresh(&executor, &trial).await.unwrap();
     rig.keep_snapshots();
     let first = rig.events();
     let (mut naive, mut points) = (Naive::default(), Vec::new());
     for (number, operation) in scripts::long(seed, 90).iter().enumerate() {
         if matches!(operation, Operation::Remount) || number == 45 {
             fs.unmount().await.unwrap();
-            fs = Fs::mount(&clock, &rig.devices(&clock, &[]), &options(&trial)).await.unwrap().0;
+            fs = Fs::mount(&executor, &rig.devices(&executor, &[]), &options(&trial)).await.unwrap().0;
         } else if perform(&fs, operation).await.is_ok() {
             naive.perform(operation).unwrap();
         }
@@ -71,9 +71,9 @@ async fn record(clock: Executor, trial: Trial, seed: u64) -> Recording {
 }
 
 fn recorded(trial: &Trial, seed: u64) -> Recording {
-    let clock = Executor::in_virtual_time();
-    let recording = clock.run(record(clock.clone(), trial.clone(), seed)).unwrap();
-    clock.shut_down();
+    let executor = Executor::in_virtual_time();
+    let recording = executor.run(record(executor.clone(), trial.clone(), seed)).unwrap();
+    executor.shut_down();
     recording
 }
 
@@ -112,9 +112,9 @@ async fn compare_readable(fs: &Fs, naive: &Naive) -> Result<Outcome, String> {
 }
 
 /// Mounts the devices, reads all data, performs more operations, and reads all data again.
-async fn look(clock: Executor, trial: Trial, left: Vec<Contents>, naive: Naive) -> Result<Outcome, String> {
+async fn look(executor: Executor, trial: Trial, left: Vec<Contents>, naive: Naive) -> Result<Outcome, String> {
     let rig = Rig::with(left);
-    let mount = async || Fs::mount(&clock, &rig.devices(&clock, &[]), &options(&trial)).await;
+    let mount = async || Fs::mount(&executor, &rig.devices(&executor, &[]), &options(&trial)).await;
     let Ok((fs, _)) = mount().await else { return Ok(Outcome::Refused) };
     let outcome = compare_readable(&fs, &naive).await?;
     let mut after = naive;
@@ -174,9 +174,9 @@ fn judge(trial: &Trial, seed: u64, device: usize, is_redundant: bool, at_end: bo
             continue;
         }
         left[device] = harmed;
-        let clock = Executor::in_virtual_time();
-        let looked = clock.run(look(clock.clone(), trial.clone(), left, now.naive.clone()));
-        clock.shut_down();
+        let executor = Executor::in_virtual_time();
+        let looked = executor.run(look(executor.clone(), trial.clone(), left, now.naive.clone()));
+        executor.shut_down();
         let when = format!("seed {seed}, device {device}, block {block}, round {round}, at sync {point} of {last}");
         match looked.map_err(|stalled| format!("{when}: {stalled}"))?.map_err(|why| format!("{when}: {why}"))? {
             Outcome::Right => tally.right += 1,
@@ -250,9 +250,9 @@ fn judge_headers(trial: &Trial, seed: u64) -> Result<Tally, String> {
             let Some(old) = then.block(header).filter(is_new) else { continue };
             let mut left = end.clone();
             left[device].corrupt(header, |bytes| bytes.copy_from_slice(old));
-            let clock = Executor::in_virtual_time();
-            let looked = clock.run(look(clock.clone(), trial.clone(), left, point.naive.clone())).unwrap();
-            clock.shut_down();
+            let executor = Executor::in_virtual_time();
+            let looked = executor.run(look(executor.clone(), trial.clone(), left, point.naive.clone())).unwrap();
+            executor.shut_down();
             match looked.map_err(|why| format!("seed {seed}, header {header}, after {} events: {why}", point.events))? {
                 Outcome::Right => tally.right += 1,
                 Outcome::Refused => tally.refused += 1,
@@ -297,9 +297,9 @@ fn judge_pairs(trial: &Trial, seed: u64) -> Result<Tally, String> {
             let mut left = end.clone();
             left[device].corrupt(header, |bytes| bytes.copy_from_slice(old_header));
             left[device].corrupt(block, |bytes| bytes.copy_from_slice(old));
-            let clock = Executor::in_virtual_time();
-            let looked = clock.run(look(clock.clone(), trial.clone(), left, point.naive.clone())).unwrap();
-            clock.shut_down();
+            let executor = Executor::in_virtual_time();
+            let looked = executor.run(look(executor.clone(), trial.clone(), left, point.naive.clone())).unwrap();
+            executor.shut_down();
             match looked.map_err(|why| format!("seed {seed}, header {header}, log block {block}: {why}"))? {
                 Outcome::Right => tally.right += 1,
                 Outcome::Refused => tally.refused += 1,
@@ -326,8 +326,8 @@ fn superblocks_that_vouch_for_nothing_are_caught() {
     assert!(is_caught, "nobody misses what superblocks say of log and checkpoints");
 }
 
-async fn mount(clock: &Executor, rig: &Rig, missing: &[usize], options: &MountOptions) -> (Fs, Mounted) {
-    Fs::mount(clock, &rig.devices(clock, missing), options).await.unwrap()
+async fn mount(executor: &Executor, rig: &Rig, missing: &[usize], options: &MountOptions) -> (Fs, Mounted) {
+    Fs::mount(executor, &rig.devices(executor, missing), options).await.unwrap()
 }
 
 async fn act(fs: &Fs, naive: &mut Naive, operations: &[Operation]) {
@@ -340,14 +340,14 @@ async fn act(fs: &Fs, naive: &mut Naive, operations: &[Operation]) {
 }
 
 /// Restores one copy to an earlier mount; the error describes a wrong reaction.
-async fn put_back(clock: Executor, trial: Trial, copy: usize) -> Result<(), String> {
+async fn put_back(executor: Executor, trial: Trial, copy: usize) -> Result<(), String> {
     let (own, other) = (trial.drives + copy, trial.drives + 1 - copy);
-    let (fs, rig) = fresh(&clock, &trial).await.unwrap();
+    let (fs, rig) = fresh(&executor, &trial).await.unwrap();
     let mut naive = Naive::default();
     act(&fs, &mut naive, &scripts::long(3, 40)).await;
     fs.unmount().await.unwrap();
     let earlier = rig.contents()[own].clone();
-    let (fs, _) = mount(&clock, &rig, &[], &options(&trial)).await;
+    let (fs, _) = mount(&executor, &rig, &[], &options(&trial)).await;
     act(&fs, &mut naive, &scripts::long(4, 40)).await;
     fs.unmount().await.unwrap();
     let mut contents = rig.contents();
@@ -356,7 +356,7 @@ async fn put_back(clock: Executor, trial: Trial, copy: usize) -> Result<(), Stri
     let name = format!("model {own}");
     let read_only = MountOptions { read_only: true, ..options(&trial) };
     for options in [&read_only, &options(&trial)] {
-        let (fs, found) = mount(&clock, &rig, &[], options).await;
+        let (fs, found) = mount(&executor, &rig, &[], options).await;
         if found.outdated_copies != [name.as_str()] {
             return Err(format!("outdated are {:?}, and not {name}", found.outdated_copies));
         }
@@ -365,14 +365,14 @@ async fn put_back(clock: Executor, trial: Trial, copy: usize) -> Result<(), Stri
             continue;
         }
         for _ in 0..1000 {
-            clock.sleep(1_000_000).await;
+            executor.sleep(1_000_000).await;
             if fs.status().copies.iter().all(|(.., state)| *state == State::Current) {
                 break;
             }
         }
         fs.unmount().await.unwrap();
     }
-    let (fs, found) = mount(&clock, &rig, &[other], &options(&trial)).await;
+    let (fs, found) = mount(&executor, &rig, &[other], &options(&trial)).await;
     assert!(found.outdated_copies.is_empty());
     compare_all(&fs, &naive).await
 }
@@ -380,10 +380,10 @@ async fn put_back(clock: Executor, trial: Trial, copy: usize) -> Result<(), Stri
 fn judge_put_back(sabotage: Option<Sabotage>) -> Result<(), String> {
     for (_, trial) in mirrored() {
         for copy in 0..2 {
-            let clock = Executor::in_virtual_time();
+            let executor = Executor::in_virtual_time();
             let trial = Trial { sabotage, ..trial.clone() };
-            let outcome = clock.run(put_back(clock.clone(), trial, copy)).unwrap();
-            clock.shut_down();
+            let outcome = executor.run(put_back(executor.clone(), trial, copy)).unwrap();
+            executor.shut_down();
             outcome.map_err(|why| format!("copy {copy}: {why}"))?;
         }
     }
@@ -405,8 +405,8 @@ fn a_generation_that_is_not_begun_is_caught() {
 fn pages_of_checksums_that_one_copy_lost_are_taken_from_the_other() {
     for (_, trial) in mirrored() {
         for copy in 0..2 {
-            let clock = Executor::in_virtual_time();
-            let own = clock.clone();
+            let executor = Executor::in_virtual_time();
+            let own = executor.clone();
             let trial = trial.clone();
             let work = async move {
                 let (fs, rig) = fresh(&own, &trial).await.unwrap();
@@ -428,8 +428,8 @@ fn pages_of_checksums_that_one_copy_lost_are_taken_from_the_other() {
                 let (fs, _) = mount(&own, &rig, &[trial.drives + 1 - copy], &options(&trial)).await;
                 compare_all(&fs, &naive).await.unwrap();
             };
-            clock.run(work).unwrap();
-            clock.shut_down();
+            executor.run(work).unwrap();
+            executor.shut_down();
         }
     }
 }

@@ -73,14 +73,14 @@ async fn act(fs: &Fs, naive: &mut Naive, seeds: std::ops::Range<u8>) {
     fs.sync().await.unwrap();
 }
 
-async fn mount(clock: &Executor, rig: &Rig, missing: &[usize]) -> Result<(Fs, Mounted), FsError> {
-    Fs::mount(clock, &rig.devices(clock, missing), &MountOptions::default()).await
+async fn mount(executor: &Executor, rig: &Rig, missing: &[usize]) -> Result<(Fs, Mounted), FsError> {
+    Fs::mount(executor, &rig.devices(executor, missing), &MountOptions::default()).await
 }
 
 /// Runs `task` on a new array with files on it, unmounted.
 fn with_array<T: std::future::Future<Output = ()>>(task: impl FnOnce(Executor, Rig, Naive) -> T + 'static) {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let run = async move {
         let (fs, rig) = fresh(&own, &array()).await.unwrap();
         let mut naive = Naive::default();
@@ -88,24 +88,24 @@ fn with_array<T: std::future::Future<Output = ()>>(task: impl FnOnce(Executor, R
         fs.unmount().await.unwrap();
         task(own, rig, naive).await;
     };
-    clock.run(run).unwrap();
-    clock.shut_down();
+    executor.run(run).unwrap();
+    executor.shut_down();
 }
 
 /// Waits until every copy is up to date.
-async fn until_current(clock: &Executor, fs: &Fs) {
+async fn until_current(executor: &Executor, fs: &Fs) {
     for _ in 0..1000 {
         if fs.status().copies.iter().all(|(.., state)| *state == State::Current) {
             return;
         }
-        clock.sleep(1_000_000).await;
+        executor.sleep(1_000_000).await;
     }
     panic!("a copy stays behind: {:?}", fs.status().copies);
 }
 
 #[test]
 fn every_altered_block_of_a_copy_is_made_again_from_the_other() {
-    with_array(|clock, rig, naive| async move {
+    with_array(|executor, rig, naive| async move {
         let contents = rig.contents();
         let mut mended = 0;
         for copy in [FIRST, SECOND] {
@@ -114,7 +114,7 @@ fn every_altered_block_of_a_copy_is_made_again_from_the_other() {
                 altered[copy].corrupt(block, |bytes| bytes[17] ^= 1);
                 let rig = Rig::with(altered);
                 let when = format!("block {block} of copy {copy}");
-                let (fs, found) = mount(&clock, &rig, &[]).await.unwrap_or_else(|error| panic!("{when}: {error}"));
+                let (fs, found) = mount(&executor, &rig, &[]).await.unwrap_or_else(|error| panic!("{when}: {error}"));
                 assert_eq!(found.missing_copies, Vec::<String>::new(), "{when}");
                 compare_all(&fs, &naive).await.unwrap_or_else(|why| panic!("{when}: {why}"));
                 mended += fs.scrub_copies(true).await.unwrap_or_else(|error| panic!("{when}: {error}"));
@@ -123,7 +123,8 @@ fn every_altered_block_of_a_copy_is_made_again_from_the_other() {
                 mended += fs.status().mended_blocks;
                 // The repaired copy serves without the other.
                 let other = FIRST + SECOND - copy;
-                let (fs, found) = mount(&clock, &rig, &[other]).await.unwrap_or_else(|error| panic!("{when}: {error}"));
+                let (fs, found) =
+                    mount(&executor, &rig, &[other]).await.unwrap_or_else(|error| panic!("{when}: {error}"));
                 assert_eq!(found.missing_copies.len(), 1, "{when}");
                 compare_all(&fs, &naive).await.unwrap_or_else(|why| panic!("{when}, alone: {why}"));
                 fs.unmount().await.unwrap();
@@ -136,7 +137,7 @@ fn every_altered_block_of_a_copy_is_made_again_from_the_other() {
 /// An upgrade that is cut at any moment keeps all files, and can be repeated.
 #[test]
 fn an_upgrade_that_the_power_ends_loses_nothing_and_goes_on() {
-    with_array(|clock, rig, naive| async move {
+    with_array(|executor, rig, naive| async move {
         let mut contents = rig.contents();
         for copy in [FIRST, SECOND] {
             (0..2).for_each(|block| contents[copy].corrupt(block, |block| make_older(block, 8)));
@@ -144,7 +145,7 @@ fn an_upgrade_that_the_power_ends_loses_nothing_and_goes_on() {
         let upgrades = MountOptions { upgrades: true, ..MountOptions::default() };
         let rig = Rig::with(contents);
         rig.keep_snapshots();
-        let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &upgrades).await.unwrap();
+        let (fs, _) = Fs::mount(&executor, &rig.devices(&executor, &[]), &upgrades).await.unwrap();
         fs.unmount().await.unwrap();
         let snapshots = rig.take_snapshots();
         assert!(snapshots.len() > 20, "{}", snapshots.len());
@@ -155,12 +156,12 @@ fn an_upgrade_that_the_power_ends_loses_nothing_and_goes_on() {
                 let left: Vec<Contents> = snapshot.iter().map(|device| device.cut(left)).collect();
                 let look = MountOptions { read_only: true, ..MountOptions::default() };
                 let rig = Rig::with(left.clone());
-                let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &look).await.unwrap();
+                let (fs, _) = Fs::mount(&executor, &rig.devices(&executor, &[]), &look).await.unwrap();
                 assert_eq!(fs.scrub_copies(false).await, Ok(0), "event {event}, {survives}: a cut is no damage");
                 for missing in [&[][..], &[FIRST], &[SECOND]] {
                     let (rig, when) =
                         (Rig::with(left.clone()), format!("event {event}, {survives}, without {missing:?}"));
-                    let mounted = Fs::mount(&clock, &rig.devices(&clock, missing), &upgrades).await;
+                    let mounted = Fs::mount(&executor, &rig.devices(&executor, missing), &upgrades).await;
                     let (fs, found) = mounted.unwrap_or_else(|error| panic!("{when}: {error}"));
                     assert_eq!((found.lost_from, found.outdated_copies.len()), (None, 0), "{when}");
                     compare_all(&fs, &naive).await.unwrap_or_else(|why| panic!("{when}: {why}"));
@@ -174,7 +175,7 @@ fn an_upgrade_that_the_power_ends_loses_nothing_and_goes_on() {
 /// An upgraded mount may at once write data that an older program cannot read, so the program must refuse from then on.
 #[test]
 fn an_older_format_becomes_the_newest_when_it_is_upgraded() {
-    with_array(|clock, rig, mut naive| async move {
+    with_array(|executor, rig, mut naive| async move {
         let mut contents = rig.contents();
         for copy in [FIRST, SECOND] {
             (0..2).for_each(|block| contents[copy].corrupt(block, |block| make_older(block, 4)));
@@ -182,7 +183,7 @@ fn an_older_format_becomes_the_newest_when_it_is_upgraded() {
         let rig = Rig::with(contents);
         let formats = async || {
             let mut formats = Vec::new();
-            for device in &rig.devices(&clock, &[])[FIRST..=SECOND] {
+            for device in &rig.devices(&executor, &[])[FIRST..=SECOND] {
                 for block in 0..2 {
                     let label = Superblock::decode(&device.read(block, 1).await.unwrap()).unwrap();
                     formats.push(label.format);
@@ -191,20 +192,20 @@ fn an_older_format_becomes_the_newest_when_it_is_upgraded() {
             formats
         };
         let read_only = MountOptions { read_only: true, ..MountOptions::default() };
-        let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &read_only).await.unwrap();
+        let (fs, _) = Fs::mount(&executor, &rig.devices(&executor, &[]), &read_only).await.unwrap();
         compare_all(&fs, &naive).await.unwrap();
         drop(fs);
         assert_eq!(formats().await, [4; 4], "what is only read stays as it is");
-        let refused = mount(&clock, &rig, &[]).await.map(drop).unwrap_err().to_string();
+        let refused = mount(&executor, &rig, &[]).await.map(drop).unwrap_err().to_string();
         assert!(refused.contains("has format 4") && refused.contains("imbrex fs upgrade"), "{refused}");
         assert_eq!(formats().await, [4; 4], "what is refused stays as it is");
         let upgrades = MountOptions { upgrades: true, ..MountOptions::default() };
-        let (fs, found) = Fs::mount(&clock, &rig.devices(&clock, &[]), &upgrades).await.unwrap();
+        let (fs, found) = Fs::mount(&executor, &rig.devices(&executor, &[]), &upgrades).await.unwrap();
         assert_eq!(formats().await, [FORMAT; 4], "before anything else is written");
         assert_eq!((found.mended_blocks, found.missing_copies), (0, Vec::new()));
         act(&fs, &mut naive, 6..8).await;
         fs.unmount().await.unwrap();
-        let (fs, _) = mount(&clock, &rig, &[FIRST]).await.unwrap();
+        let (fs, _) = mount(&executor, &rig, &[FIRST]).await.unwrap();
         compare_all(&fs, &naive).await.unwrap();
     });
 }
@@ -251,22 +252,22 @@ impl Backend for SlowToWrite {
 /// Scrubbing only reads, and so ends long before the checkpoint in progress.
 #[test]
 fn checkpoints_are_repaired_also_while_one_is_being_written() {
-    with_array(|clock, rig, naive| async move {
-        let mut devices = rig.devices(&clock, &[FIRST, SECOND]);
+    with_array(|executor, rig, naive| async move {
+        let mut devices = rig.devices(&executor, &[FIRST, SECOND]);
         for copy in [FIRST, SECOND] {
             let inner = rig.models()[copy].clone();
             let slow = SlowToWrite { inner, writes: BTreeMap::new(), held: Vec::new() };
-            devices.push(Device::new(&clock, &format!("copy {copy}"), Box::new(slow)));
+            devices.push(Device::new(&executor, &format!("copy {copy}"), Box::new(slow)));
         }
-        let (fs, _) = Fs::mount(&clock, &devices, &MountOptions::default()).await.unwrap();
+        let (fs, _) = Fs::mount(&executor, &devices, &MountOptions::default()).await.unwrap();
         let headers = fs.superblock().layout.checkpoints.map(|(first, _)| first);
         let alter = |rig: &Rig, header: u64| {
             rig.models()[FIRST].alter(|contents| contents.corrupt(header, |bytes| bytes[17] ^= 1));
         };
         let (events, writing) = (rig.events(), fs.clone());
-        let checkpoint = clock.spawn(async move { writing.checkpoint().await });
+        let checkpoint = executor.spawn(async move { writing.checkpoint().await });
         while rig.events() == events {
-            clock.yield_now().await;
+            executor.yield_now().await;
         }
         headers.iter().for_each(|header| alter(&rig, *header));
         fs.scrub_copies(true).await.unwrap();
@@ -275,7 +276,7 @@ fn checkpoints_are_repaired_also_while_one_is_being_written() {
         for header in headers {
             let rig = Rig::with(repaired.clone());
             alter(&rig, header);
-            let (fs, _) = mount(&clock, &rig, &[SECOND]).await.expect("the other checkpoint is whole");
+            let (fs, _) = mount(&executor, &rig, &[SECOND]).await.expect("the other checkpoint is whole");
             compare_all(&fs, &naive).await.unwrap();
         }
     });
@@ -283,11 +284,11 @@ fn checkpoints_are_repaired_also_while_one_is_being_written() {
 
 #[test]
 fn a_copy_that_returns_after_long_is_brought_up_to_date_and_never_taken_for_the_newer() {
-    with_array(|clock, rig, mut naive| async move {
+    with_array(|executor, rig, mut naive| async move {
         // The second copy continues without the first for so long that its log wraps around.
         let before = rig.contents()[FIRST].clone();
         for round in 0..3 {
-            let (fs, found) = mount(&clock, &rig, &[FIRST]).await.unwrap();
+            let (fs, found) = mount(&executor, &rig, &[FIRST]).await.unwrap();
             assert_eq!(found.missing_copies.len(), 1);
             act(&fs, &mut naive, 10 * round..10 * round + 8).await;
             fs.unmount().await.unwrap();
@@ -295,53 +296,53 @@ fn a_copy_that_returns_after_long_is_brought_up_to_date_and_never_taken_for_the_
         assert_eq!(rig.contents()[FIRST].used_blocks(), before.used_blocks(), "the one that was away was not written");
         // A read-only mount needs only the newer copy, and writes nothing.
         let look = MountOptions { read_only: true, ..MountOptions::default() };
-        let (fs, found) = Fs::mount(&clock, &rig.devices(&clock, &[]), &look).await.unwrap();
+        let (fs, found) = Fs::mount(&executor, &rig.devices(&executor, &[]), &look).await.unwrap();
         assert_eq!(found.outdated_copies, ["model 4"]);
         compare_all(&fs, &naive).await.unwrap();
-        let (fs, found) = mount(&clock, &rig, &[]).await.unwrap();
+        let (fs, found) = mount(&executor, &rig, &[]).await.unwrap();
         assert_eq!(found.outdated_copies, ["model 4"]);
         compare_all(&fs, &naive).await.unwrap();
         act(&fs, &mut naive, 40..46).await;
-        until_current(&clock, &fs).await;
+        until_current(&executor, &fs).await;
         act(&fs, &mut naive, 46..50).await;
         fs.unmount().await.unwrap();
-        let (fs, _) = mount(&clock, &rig, &[SECOND]).await.unwrap();
+        let (fs, _) = mount(&executor, &rig, &[SECOND]).await.unwrap();
         compare_all(&fs, &naive).await.unwrap();
     });
 }
 
 #[test]
 fn copies_that_went_on_without_each_other_are_not_mounted_together() {
-    with_array(|clock, rig, naive| async move {
+    with_array(|executor, rig, naive| async move {
         let before = rig.contents();
         let mut of_first = naive.clone();
-        let (fs, _) = mount(&clock, &rig, &[SECOND]).await.unwrap();
+        let (fs, _) = mount(&executor, &rig, &[SECOND]).await.unwrap();
         act(&fs, &mut of_first, 10..13).await;
         fs.unmount().await.unwrap();
         let with_first = rig.contents();
         // The drives as before, as if the second copy had continued without the first from the beginning.
         let rig = Rig::with(before);
-        let (fs, _) = mount(&clock, &rig, &[FIRST]).await.unwrap();
+        let (fs, _) = mount(&executor, &rig, &[FIRST]).await.unwrap();
         act(&fs, &mut naive.clone(), 20..22).await;
         fs.unmount().await.unwrap();
         let mut both = with_first.clone();
         both[SECOND] = rig.contents()[SECOND].clone();
         let rig = Rig::with(both);
-        let error = mount(&clock, &rig, &[]).await.map(drop).unwrap_err().to_string();
+        let error = mount(&executor, &rig, &[]).await.map(drop).unwrap_err().to_string();
         assert!(error.contains("written without") && error.contains("model 4") && error.contains("model 5"), "{error}");
-        let (fs, _) = mount(&clock, &rig, &[SECOND]).await.unwrap();
+        let (fs, _) = mount(&executor, &rig, &[SECOND]).await.unwrap();
         compare_all(&fs, &of_first).await.unwrap();
     });
 }
 
 #[test]
 fn a_device_is_put_in_the_place_of_a_copy_while_files_are_written() {
-    with_array(|clock, rig, mut naive| async move {
+    with_array(|executor, rig, mut naive| async move {
         let new = Model::new(Geometry { blocks: 200, kind: Kind::Plain });
-        let device = Device::new(&clock, "new", Box::new(new.clone()));
-        let (fs, _) = mount(&clock, &rig, &[FIRST]).await.unwrap();
+        let device = Device::new(&executor, "new", Box::new(new.clone()));
+        let (fs, _) = mount(&executor, &rig, &[FIRST]).await.unwrap();
         let (writer, mut others) = (fs.clone(), naive.clone());
-        let writing = clock.spawn(async move {
+        let writing = executor.spawn(async move {
             act(&writer, &mut others, 10..40).await;
             others
         });
@@ -360,7 +361,7 @@ fn a_device_is_put_in_the_place_of_a_copy_while_files_are_written() {
         // The new copy holds everything; the replaced one is no longer part of the file system.
         let contents: Vec<Contents> = rig.contents().into_iter().chain([new.contents()]).collect();
         let rig = Rig::with(contents);
-        let (fs, found) = mount(&clock, &rig, &[SECOND]).await.unwrap();
+        let (fs, found) = mount(&executor, &rig, &[SECOND]).await.unwrap();
         assert_eq!(found.stale, ["model 4"]);
         compare_all(&fs, &naive).await.unwrap();
         fs.unmount().await.unwrap();
@@ -369,27 +370,27 @@ fn a_device_is_put_in_the_place_of_a_copy_while_files_are_written() {
 
 #[test]
 fn a_device_that_dies_while_it_is_brought_up_to_date_harms_nothing() {
-    with_array(|clock, rig, mut naive| async move {
-        let (fs, _) = mount(&clock, &rig, &[FIRST]).await.unwrap();
+    with_array(|executor, rig, mut naive| async move {
+        let (fs, _) = mount(&executor, &rig, &[FIRST]).await.unwrap();
         let new = Model::new(Geometry { blocks: 200, kind: Kind::Plain });
         new.fail_after(0);
-        let device = Device::new(&clock, "new", Box::new(new.clone()));
+        let device = Device::new(&executor, "new", Box::new(new.clone()));
         let error = fs.replace_copy(0, (&device, Uuid::from_u128(1)), true, |_, _| true).await.unwrap_err();
         assert!(error.to_string().contains("new"), "{error}");
         // A drive that cannot hold a copy does no harm either.
         let kind = Kind::Zoned { zone_blocks: 16, zones: 40, conventional: 1, active_max: None };
         let zoned = Model::new(Geometry { blocks: 640, kind });
-        let device = Device::new(&clock, "zoned", Box::new(zoned.clone()));
+        let device = Device::new(&executor, "zoned", Box::new(zoned.clone()));
         let error = fs.replace_copy(0, (&device, Uuid::from_u128(3)), true, |_, _| true).await.unwrap_err();
         assert!(error.to_string().contains("zoned: has 16 blocks that can be written in any order"), "{error}");
         assert_eq!(zoned.events(), 0);
         act(&fs, &mut naive, 10..12).await;
         compare_all(&fs, &naive).await.unwrap();
         // A replacement that was stopped has no effect.
-        let device = Device::new(&clock, "other", Box::new(Model::new(Geometry { blocks: 200, kind: Kind::Plain })));
+        let device = Device::new(&executor, "other", Box::new(Model::new(Geometry { blocks: 200, kind: Kind::Plain })));
         let stopped = fs.replace_copy(0, (&device, Uuid::from_u128(2)), false, |_, _| false).await;
         assert_eq!(stopped, Err(FsError::Stopped));
         fs.unmount().await.unwrap();
-        compare_all(&mount(&clock, &rig, &[FIRST]).await.unwrap().0, &naive).await.unwrap();
+        compare_all(&mount(&executor, &rig, &[FIRST]).await.unwrap().0, &naive).await.unwrap();
     });
 }

@@ -31,10 +31,10 @@ fn toys() -> Vec<Toy> {
     ]
 }
 
-async fn mounted(clock: &Executor, rig: &Rig, missing: &[usize]) -> Fs {
+async fn mounted(executor: &Executor, rig: &Rig, missing: &[usize]) -> Fs {
     // One of the tests has a file system of an older format.
     let options = MountOptions { upgrades: true, ..MountOptions::default() };
-    Fs::mount(clock, &rig.devices(clock, missing), &options).await.unwrap().0
+    Fs::mount(executor, &rig.devices(executor, missing), &options).await.unwrap().0
 }
 
 /// Writes a file of a block.
@@ -62,11 +62,11 @@ fn mounting_and_unmounting_costs_no_room() {
             }
             groups(&fs)
         });
-        let again = on(&trial, async |mut fs, rig, clock| {
+        let again = on(&trial, async |mut fs, rig, executor| {
             for round in 0..ROUNDS {
                 write_one(&fs, round).await;
                 fs.unmount().await.unwrap();
-                fs = mounted(&clock, &rig, &[]).await;
+                fs = mounted(&executor, &rig, &[]).await;
             }
             for round in 0..ROUNDS {
                 let inode = find(&fs, &format!("f{round}")).unwrap();
@@ -155,9 +155,9 @@ struct Found {
 }
 
 fn with_another_file(contents: &[Contents], missing: &[usize]) -> Found {
-    let (clock, contents, missing) = (Executor::in_virtual_time(), contents.to_vec(), missing.to_vec());
-    let own = clock.clone();
-    let done = clock.run(async move {
+    let (executor, contents, missing) = (Executor::in_virtual_time(), contents.to_vec(), missing.to_vec());
+    let own = executor.clone();
+    let done = executor.run(async move {
         let rig = Rig::with(contents);
         let fs = mounted(&own, &rig, &missing).await;
         let before = groups(&fs).0;
@@ -173,7 +173,7 @@ fn with_another_file(contents: &[Contents], missing: &[usize]) -> Found {
         fs.unmount().await.unwrap();
         Found { open, opened, after: rig.contents() }
     });
-    clock.shut_down();
+    executor.shut_down();
     done.unwrap()
 }
 
@@ -193,9 +193,9 @@ fn only_after_an_unmount_in_order_a_group_is_appended_to() {
 #[test]
 fn a_mount_that_changes_nothing_forgets_nothing() {
     let (_, contents) = with_a_file(true);
-    let (clock, own_contents) = (Executor::in_virtual_time(), contents.clone());
-    let own = clock.clone();
-    let after = clock.run(async move {
+    let (executor, own_contents) = (Executor::in_virtual_time(), contents.clone());
+    let own = executor.clone();
+    let after = executor.run(async move {
         let rig = Rig::with(own_contents);
         let options = MountOptions { read_only: true, ..MountOptions::default() };
         let (fs, _) = Fs::mount(&own, &rig.devices(&own, &[]), &options).await.unwrap();

@@ -181,10 +181,10 @@ async fn write(fs: &Fs, rig: &Rig, known: &Known, file: u8, is_durable: bool) ->
 
 /// Performs the activity of a phase, until it ends or the file system accepts no more.
 async fn act(place: &Place, phase: Phase, fs: &Fs, rig: &Rc<Rig>, known: &Rc<Known>, seed: u64) -> Result<(), FsError> {
-    let clock = fs.clock().clone();
+    let executor = fs.executor().clone();
     let (writer, own_rig, own_known) = (fs.clone(), rig.clone(), known.clone());
     let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(seed));
-    let writing = clock.spawn(async move {
+    let writing = executor.spawn(async move {
         let rounds = if phase == Phase::Rest { 0 } else { 14 };
         for _ in 0..rounds {
             let file = random.below(u64::from(FILES)) as u8;
@@ -195,7 +195,7 @@ async fn act(place: &Place, phase: Phase, fs: &Fs, rig: &Rc<Rig>, known: &Rc<Kno
     let done = match phase {
         Phase::Rest | Phase::Load => Ok(()),
         Phase::Rebuild => {
-            let new = rig.devices(&clock, &[]).swap_remove(place.new);
+            let new = rig.devices(&executor, &[]).swap_remove(place.new);
             fs.replace_drive(OLD as u8, Some((&new, NEW)), true, |_| true).await.map(drop)
         }
         Phase::Cleaning => fs.clean(u64::MAX).await.map(drop),
@@ -212,9 +212,9 @@ fn alter(contents: &mut Contents, share: u64) {
 }
 
 /// Makes a file system with files and unmounts it; returns the devices' contents and the known versions.
-async fn begun(clock: &Executor, place: &Place) -> (Vec<Contents>, Rc<Known>) {
+async fn begun(executor: &Executor, place: &Place) -> (Vec<Contents>, Rc<Known>) {
     let known = Rc::new(Known { versions: RefCell::default(), seeds: Cell::new(0) });
-    let (fs, rig) = fresh(clock, &place.trial).await.unwrap();
+    let (fs, rig) = fresh(executor, &place.trial).await.unwrap();
     for file in (0..FILES).chain(0..3) {
         write(&fs, &rig, &known, file, true).await.unwrap();
     }
@@ -232,17 +232,17 @@ struct Left {
     known: Rc<Known>,
 }
 
-async fn harmed(clock: &Executor, place: &Place, phase: Phase, doom: &Doom, seed: u64) -> Left {
+async fn harmed(executor: &Executor, place: &Place, phase: Phase, doom: &Doom, seed: u64) -> Left {
     let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x55));
     let share = random.below(1000);
-    let (mut contents, known) = begun(clock, place).await;
+    let (mut contents, known) = begun(executor, place).await;
     for (device, _) in doom.altered.iter().filter(|(_, is_early)| *is_early) {
         alter(&mut contents[*device], share);
     }
     let rig = Rc::new(Rig::with(contents));
     // At rest, nothing is mounted: a device that dies is gone, or stays as it is.
     if phase != Phase::Rest {
-        let mounted = Fs::mount(clock, &rig.devices(clock, &[place.new]), &options(place)).await;
+        let mounted = Fs::mount(executor, &rig.devices(executor, &[place.new]), &options(place)).await;
         let (fs, _) = mounted.unwrap_or_else(|error| panic!("{doom:?}: all are there: {error}"));
         rig.keep_snapshots();
         doom.die.iter().for_each(|(device, events)| rig.models()[*device].fail_after(*events));
@@ -340,7 +340,7 @@ async fn gone_from_store(fs: &Fs) -> BTreeSet<u8> {
 
 /// Checks the harmed file system, continues to use it, and repairs it.
 async fn judge(
-    clock: &Executor,
+    executor: &Executor,
     place: &Place,
     phase: Phase,
     doom: &Doom,
@@ -353,10 +353,10 @@ async fn judge(
     tally.within += u64::from(is_within);
     let rig = Rig::with(left.contents.clone());
     let mut missing: Vec<usize> = doom.gone.iter().copied().collect();
-    let new = rig.devices(clock, &[]).pop().unwrap();
+    let new = rig.devices(executor, &[]).pop().unwrap();
     let has_new = imbrex_fs::core::look(&new).await.is_ok();
     missing.extend((!has_new).then_some(place.new));
-    let mounted = Fs::mount(clock, &rig.devices(clock, &missing), &options(place)).await;
+    let mounted = Fs::mount(executor, &rig.devices(executor, &missing), &options(place)).await;
     let fs = match mounted {
         Ok((fs, _)) => fs,
         Err(error) if is_within => return Err(format!("mounting: {error}")),
@@ -392,7 +392,7 @@ async fn judge(
         if !after.is_empty() || !matches!(goes_on, Ok(()) | Err(FsError::NoSpace)) {
             return Err(format!("after the repair {after:?} are lost, and a write says {goes_on:?}"));
         }
-        lose_another(clock, place, doom, left, &rig, &missing, tally).await?;
+        lose_another(executor, place, doom, left, &rig, &missing, tally).await?;
     }
     if rig.broken_rules() > 0 {
         return Err("rules of the devices were broken".into());
@@ -437,7 +437,7 @@ async fn scrub(fs: &Fs, lost: &BTreeSet<u8>, is_sure: bool, tally: &mut Tally) -
 
 /// Removes another drive and a copy: damage that went unnoticed shows if the redundancy is needed.
 async fn lose_another(
-    clock: &Executor,
+    executor: &Executor,
     place: &Place,
     doom: &Doom,
     left: &Left,
@@ -451,7 +451,7 @@ async fn lose_another(
     for drive in 0..place.trial.drives {
         let copy = place.copies().start + drive % COPIES;
         let without = [missing, &[drive, copy]].concat();
-        let (fs, _) = Fs::mount(clock, &rig_of(rig).devices(clock, &without), &options(place))
+        let (fs, _) = Fs::mount(executor, &rig_of(rig).devices(executor, &without), &options(place))
             .await
             .map_err(|error| format!("without {drive} and {copy} as well: {error}"))?;
         let lost = read_all(&fs, left, true, tally).await;
@@ -506,8 +506,8 @@ fn any_two_harms_at_any_time_give_no_wrong_byte_and_lose_nothing_within_parity()
                     let mut random =
                         Random(Xoshiro256PlusPlus::seed_from_u64(seed * 1_000 + one as u64 * 10 + other as u64));
                     let doom = doom_of(&place, [one, other], &mut random);
-                    let (clock, own) = (Executor::in_virtual_time(), place.clone());
-                    let inner = clock.clone();
+                    let (executor, own) = (Executor::in_virtual_time(), place.clone());
+                    let inner = executor.clone();
                     let when = format!("{name}, {phase:?}, {one:?} and {other:?}, seed {seed}: {doom:?}");
                     let run = async move {
                         let mut tally = Tally::default();
@@ -515,8 +515,8 @@ fn any_two_harms_at_any_time_give_no_wrong_byte_and_lose_nothing_within_parity()
                         let judged = judge(&inner, &own, phase, &doom, &left, &mut tally).await;
                         (judged, tally)
                     };
-                    let (judged, one_tally) = clock.run(run).unwrap_or_else(|error| panic!("{when}: {error}"));
-                    clock.shut_down();
+                    let (judged, one_tally) = executor.run(run).unwrap_or_else(|error| panic!("{when}: {error}"));
+                    executor.shut_down();
                     judged.unwrap_or_else(|why| panic!("{when}: {why}"));
                     assert_eq!((one_tally.wrong, one_tally.unnoticed), (0, 0), "{when}: {one_tally:?}");
                     tally = tally.and(one_tally);

@@ -33,10 +33,10 @@ async fn fill(fs: &Fs) -> u64 {
     unreachable!("a toy is full some time")
 }
 
-async fn remount(clock: &Executor, trial: &Trial, rig: &Rig, fs: Fs) -> Fs {
+async fn remount(executor: &Executor, trial: &Trial, rig: &Rig, fs: Fs) -> Fs {
     fs.unmount().await.unwrap();
     let options = MountOptions { bounds: Some(trial.bounds), ..MountOptions::default() };
-    Fs::mount(clock, &rig.devices(clock, &[]), &options).await.unwrap().0
+    Fs::mount(executor, &rig.devices(executor, &[]), &options).await.unwrap().0
 }
 
 /// Returns whether the store reserves specific blocks: then a reservation covers one write-back of the file.
@@ -46,10 +46,10 @@ fn is_for_one_writing(name: &str) -> bool {
 
 fn on_each(test: impl AsyncFn(&Executor, &'static str, Trial) + Copy + 'static) {
     for (name, trial) in toys().into_iter().chain(arrays()) {
-        let clock = Executor::in_virtual_time();
-        let own = clock.clone();
-        clock.run(async move { test(&own, name, trial).await }).unwrap();
-        clock.shut_down();
+        let executor = Executor::in_virtual_time();
+        let own = executor.clone();
+        executor.run(async move { test(&own, name, trial).await }).unwrap();
+        executor.shut_down();
     }
 }
 
@@ -57,15 +57,15 @@ fn on_each(test: impl AsyncFn(&Executor, &'static str, Trial) + Copy + 'static) 
 fn each_block_that_was_promised_can_be_written_whatever_others_take() {
     for what in [Allocate::Room, Allocate::RoomKeepingSize, Allocate::Zeros] {
         for is_mounted_anew in [false, true] {
-            on_each(async move |clock, name, trial| {
-                let (mut fs, rig) = fresh(clock, &trial).await.unwrap();
+            on_each(async move |executor, name, trial| {
+                let (mut fs, rig) = fresh(executor, &trial).await.unwrap();
                 let broken = rig.broken_rules();
                 let (before, blocks) = (fs.statfs().free, 9);
                 done(&fs, Operation::Create("promised".into()), name).await;
                 done(&fs, Operation::Allocate("promised".into(), 0, blocks * BYTES, what), name).await;
                 let size = if what == Allocate::RoomKeepingSize { 0 } else { blocks * BYTES };
                 if is_mounted_anew {
-                    fs = remount(clock, &trial, &rig, fs).await;
+                    fs = remount(executor, &trial, &rig, fs).await;
                 }
                 let attr = fs.attr(find(&fs, "promised").unwrap()).unwrap();
                 assert_eq!((attr.attributes.size, attr.blocks), (size, blocks * BYTES / 512), "{name}");
@@ -83,7 +83,7 @@ fn each_block_that_was_promised_can_be_written_whatever_others_take() {
                     }
                 }
                 fs.sync().await.unwrap();
-                fs = remount(clock, &trial, &rig, fs).await;
+                fs = remount(executor, &trial, &rig, fs).await;
                 let read = fs.read(find(&fs, "promised").unwrap(), 0, 100_000).await.unwrap();
                 assert!(read == pattern(7, 0, (blocks * BYTES) as usize), "{name}: other bytes");
                 assert_eq!(fs.self_check(), Vec::<String>::new());
@@ -108,8 +108,8 @@ fn a_promise_ends_where_it_is_cut_punched_or_removed() {
         let operation = &operation.clone();
         let operation: &'static Operation = Box::leak(Box::new(operation.clone()));
         for is_mounted_anew in [false, true] {
-            on_each(async move |clock, name, trial| {
-                let (mut fs, rig) = fresh(clock, &trial).await.unwrap();
+            on_each(async move |executor, name, trial| {
+                let (mut fs, rig) = fresh(executor, &trial).await.unwrap();
                 let before = fs.statfs().free;
                 done(&fs, Operation::Create("promised".into()), name).await;
                 // A truncation that shortens the file removes blocks behind its end.
@@ -119,7 +119,7 @@ fn a_promise_ends_where_it_is_cut_punched_or_removed() {
                 done(&fs, operation.clone(), name).await;
                 fs.sync().await.unwrap();
                 if is_mounted_anew {
-                    fs = remount(clock, &trial, &rig, fs).await;
+                    fs = remount(executor, &trial, &rig, fs).await;
                 }
                 // Blocks that are reserved together lose their reservation together.
                 let left = if is_for_one_writing(name) { 0 } else { left };
@@ -132,18 +132,18 @@ fn a_promise_ends_where_it_is_cut_punched_or_removed() {
 
 #[test]
 fn as_little_is_done_for_many_blocks_as_for_one_and_nothing_where_there_is_no_room() {
-    on_each(async |clock, name, trial| {
-        let (fs, rig) = fresh(clock, &trial).await.unwrap();
+    on_each(async |executor, name, trial| {
+        let (fs, rig) = fresh(executor, &trial).await.unwrap();
         let free = fs.statfs().free;
         let mut works = Vec::new();
         for (number, blocks) in [1, free / 2].into_iter().enumerate() {
             let file = format!("f{number}");
             done(&fs, Operation::Create(file.clone()), name).await;
             fs.sync().await.unwrap();
-            let (events, began_ns) = (rig.events(), clock.now_ns());
+            let (events, began_ns) = (rig.events(), executor.now_ns());
             done(&fs, Operation::Allocate(file.clone(), 0, blocks * BYTES, Allocate::Room), name).await;
             done(&fs, Operation::Fsync(file), name).await;
-            works.push((rig.events() - events, clock.now_ns() - began_ns));
+            works.push((rig.events() - events, executor.now_ns() - began_ns));
         }
         assert_eq!(works[0], works[1], "{name}: writes, flushes and resets; nanoseconds");
         done(&fs, Operation::Create("large".into()), name).await;
@@ -163,8 +163,8 @@ fn as_little_is_done_for_many_blocks_as_for_one_and_nothing_where_there_is_no_ro
 /// Checks that a hole of 8 TB takes no more time than one of a block.
 #[test]
 fn punching_and_zeroing_look_at_what_is_there_alone() {
-    on_each(async |clock, name, trial| {
-        let (fs, _) = fresh(clock, &trial).await.unwrap();
+    on_each(async |executor, name, trial| {
+        let (fs, _) = fresh(executor, &trial).await.unwrap();
         if is_for_one_writing(name) {
             // Files of this store have no holes.
             return;

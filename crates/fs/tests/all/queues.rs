@@ -25,8 +25,8 @@ const READ_NS: u64 = SEEK_NS + BLOCK_NS;
 
 const ONE: QueueLimits = QueueLimits { depth: 1, deadline_ns: u64::MAX, gather_blocks: WRITE_BLOCKS };
 
-fn device(clock: &Executor, limits: QueueLimits) -> Device {
-    let device = Device::new(clock, "drive", Box::new(Timed::new(64, ZONE_BLOCKS)));
+fn device(executor: &Executor, limits: QueueLimits) -> Device {
+    let device = Device::new(executor, "drive", Box::new(Timed::new(64, ZONE_BLOCKS)));
     device.set_queue_limits(limits);
     device
 }
@@ -37,8 +37,8 @@ fn bytes(blocks: u64) -> Vec<u8> {
 
 /// Returns the latency of a read that arrives just after `writes` writes, each to a zone of its own, nanoseconds.
 fn read_behind(writes: u64, limits: QueueLimits) -> u64 {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let read = async move {
         let device = device(&own, limits);
         for zone in 0..writes {
@@ -50,8 +50,8 @@ fn read_behind(writes: u64, limits: QueueLimits) -> u64 {
         device.read(50 * ZONE_BLOCKS, 1).await.unwrap();
         own.now_ns() - began_ns
     };
-    let took_ns = clock.run(read).unwrap();
-    clock.shut_down();
+    let took_ns = executor.run(read).unwrap();
+    executor.shut_down();
     took_ns
 }
 
@@ -70,8 +70,8 @@ fn a_read_waits_for_what_is_at_the_device_and_one_overdue_write() {
 /// Runs four streaming writers, each in zones of its own, and a reader with a read every 31 ms, for three seconds.
 /// Returns the longest latency of a read, nanoseconds, and the number of writes completed.
 fn read_beside_writers(limits: QueueLimits) -> (u64, u64) {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let task = async move {
         let (device, written) = (device(&own, limits), Rc::new(Cell::new(0)));
         for writer in 0..4 {
@@ -92,8 +92,8 @@ fn read_beside_writers(limits: QueueLimits) -> (u64, u64) {
         }
         (longest_ns, written.get())
     };
-    let found = clock.run(task).unwrap();
-    clock.shut_down();
+    let found = executor.run(task).unwrap();
+    executor.shut_down();
     found
 }
 
@@ -114,8 +114,8 @@ fn a_reader_beside_streaming_writers_waits_for_the_deadline_at_most() {
 /// Runs two readers without pauses, and ten simultaneous writes. Returns when the last write ended, if that was before
 /// the readers had read a thousand times.
 fn writes_beside_readers(limits: QueueLimits) -> Option<u64> {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let task = async move {
         let (device, left, last_ns) = (device(&own, limits), Rc::new(Cell::new(10)), Rc::new(Cell::new(0)));
         let reader = |start: u64| {
@@ -128,11 +128,11 @@ fn writes_beside_readers(limits: QueueLimits) -> Option<u64> {
         };
         let readers = [reader(40 * ZONE_BLOCKS), reader(50 * ZONE_BLOCKS)];
         for zone in 0..10 {
-            let (device, left, last_ns, clock) = (device.clone(), left.clone(), last_ns.clone(), own.clone());
+            let (device, left, last_ns, executor) = (device.clone(), left.clone(), last_ns.clone(), own.clone());
             own.spawn(async move {
                 device.write(zone * ZONE_BLOCKS, bytes(WRITE_BLOCKS)).await.unwrap();
                 left.set(left.get() - 1);
-                last_ns.set(clock.now_ns());
+                last_ns.set(executor.now_ns());
             });
         }
         for reader in readers {
@@ -140,8 +140,8 @@ fn writes_beside_readers(limits: QueueLimits) -> Option<u64> {
         }
         (left.get() == 0).then_some(last_ns.get())
     };
-    let found = clock.run(task).unwrap();
-    clock.shut_down();
+    let found = executor.run(task).unwrap();
+    executor.shut_down();
     found
 }
 
@@ -158,8 +158,8 @@ fn no_write_waits_for_ever_beside_readers() {
 
 #[test]
 fn writes_that_follow_each_other_go_as_one() {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let task = async move {
         let counting = Counting::new(Timed::new(64, ZONE_BLOCKS));
         let operations = counting.operations.clone();
@@ -180,14 +180,14 @@ fn writes_that_follow_each_other_go_as_one() {
         took_ns
     };
     // The writes begin at the head, and each continues where the one before ended: no seek at all.
-    assert_eq!(clock.run(task).unwrap(), 404 * BLOCK_NS);
-    clock.shut_down();
+    assert_eq!(executor.run(task).unwrap(), 404 * BLOCK_NS);
+    executor.shut_down();
 }
 
 #[test]
 fn a_flush_is_not_answered_before_one_that_others_began_for_the_same_write() {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let task = async move {
         let device = device(&own, ONE);
         let write = |zone: u64| {
@@ -203,26 +203,26 @@ fn a_flush_is_not_answered_before_one_that_others_began_for_the_same_write() {
         device.flush().await.unwrap();
         own.now_ns()
     };
-    assert_eq!(clock.run(task).unwrap(), 2 * WRITE_NS);
-    clock.shut_down();
+    assert_eq!(executor.run(task).unwrap(), 2 * WRITE_NS);
+    executor.shut_down();
 }
 
 /// Returns a file system on three drives with one parity, and the sizes of all writes to the drives in blocks.
-async fn array(clock: &Executor, bounds: Bounds) -> (Fs, Rc<RefCell<Vec<u64>>>) {
+async fn array(executor: &Executor, bounds: Bounds) -> (Fs, Rc<RefCell<Vec<u64>>>) {
     let operations = Rc::new(RefCell::new(Vec::new()));
     let drive = |number: u32| {
         let mut counting = Counting::new(Timed::new(48, ZONE_BLOCKS));
         counting.operations = operations.clone();
-        Device::new(clock, &format!("drive {number}"), Box::new(counting))
+        Device::new(executor, &format!("drive {number}"), Box::new(counting))
     };
     let drives: Vec<Device> = (0..3).map(drive).collect();
     let metadata = Memory::new(Geometry { blocks: 40_000, kind: Kind::Plain });
-    let metadata = [Device::new(clock, "metadata", Box::new(metadata))];
+    let metadata = [Device::new(executor, "metadata", Box::new(metadata))];
     let options = MakeOptions { store: Some("log".into()), parity: 1, ..MakeOptions::default() };
     make_on(Parts { drives: &drives, metadata: &metadata, spares: &[] }, &options, 0).await.unwrap();
     let devices: Vec<Device> = drives.into_iter().chain(metadata).collect();
     let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
-    let (fs, _) = Fs::mount(clock, &devices, &options).await.unwrap();
+    let (fs, _) = Fs::mount(executor, &devices, &options).await.unwrap();
     operations.borrow_mut().clear();
     (fs, operations)
 }
@@ -235,8 +235,8 @@ const CACHE_BYTES: u64 = 4 << 20;
 
 #[test]
 fn files_larger_than_all_memory_for_them_are_streamed_beside_a_reader() {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let task = async move {
         let bounds = Bounds {
             cache_bytes: CACHE_BYTES,
@@ -272,8 +272,8 @@ fn files_larger_than_all_memory_for_them_are_streamed_beside_a_reader() {
         let largest = writes.borrow().iter().copied().max().unwrap();
         (longest_ns, reads, most_bytes.get(), largest)
     };
-    let (longest_ns, reads, most_bytes, largest) = clock.run(task).unwrap();
-    clock.shut_down();
+    let (longest_ns, reads, most_bytes, largest) = executor.run(task).unwrap();
+    executor.shut_down();
     println!("{reads} reads, the longest {:.1} ms; {most_bytes} bytes staged", longest_ns as f64 / 1e6);
     assert!(reads > 20, "{reads} reads");
     assert!(longest_ns <= 2 * WRITE_NS + READ_NS, "{longest_ns} ns");
@@ -283,11 +283,11 @@ fn files_larger_than_all_memory_for_them_are_streamed_beside_a_reader() {
 }
 
 /// Returns how many of eight reads a device has in flight at most.
-async fn reads_at_once(clock: &Executor, device: &Device, at_once: &Cell<(usize, usize)>) -> usize {
+async fn reads_at_once(executor: &Executor, device: &Device, at_once: &Cell<(usize, usize)>) -> usize {
     at_once.set((at_once.get().0, 0));
     let read = |block: u64| {
         let device = device.clone();
-        clock.spawn(async move { device.read(block, 1).await.unwrap() })
+        executor.spawn(async move { device.read(block, 1).await.unwrap() })
     };
     let tasks: Vec<_> = (0..8).map(read).collect();
     for task in tasks {
@@ -299,8 +299,8 @@ async fn reads_at_once(clock: &Executor, device: &Device, at_once: &Cell<(usize,
 #[test]
 fn devices_that_come_later_keep_to_the_bounds_of_the_mount() {
     for (queue, expected) in [(ONE, 1), (QueueLimits { depth: 3, ..ONE }, 3)] {
-        let clock = Executor::in_virtual_time();
-        let own = clock.clone();
+        let executor = Executor::in_virtual_time();
+        let own = executor.clone();
         let task = async move {
             let (fs, _) = array(&own, Bounds { queue, ..Bounds::default() }).await;
             let drive = |name: &str| {
@@ -322,7 +322,7 @@ fn devices_that_come_later_keep_to_the_bounds_of_the_mount() {
                 assert_eq!(found, expected, "{}: {queue:?}", device.name());
             }
         };
-        clock.run(task).unwrap();
-        clock.shut_down();
+        executor.run(task).unwrap();
+        executor.shut_down();
     }
 }

@@ -24,7 +24,7 @@ const FILE_BYTES: usize = 1 << 20;
 const TRACK_BYTES: f64 = 1_048_576.0;
 const TRACK_NS: f64 = 9_333_333.0;
 
-fn device(clock: &Executor, number: usize) -> Device {
+fn device(executor: &Executor, number: usize) -> Device {
     let words = "strict-append";
     let spec = DriveSpec::parse(words).unwrap();
     let profile = Profile::named(words).unwrap();
@@ -32,7 +32,7 @@ fn device(clock: &Executor, number: usize) -> Device {
     let uuid = Uuid::from_u128(7 + number as u128);
     let making = Making { uuid, chunk_bytes: 1 << 20, journal_bytes: 1 << 30 };
     let drive = EmulatedDrive::in_memory(header_of(&drive, &spec, &making).unwrap()).unwrap();
-    Device::new(clock, &format!("drive {number}"), Box::new(Emulated::new(drive).unwrap()))
+    Device::new(executor, &format!("drive {number}"), Box::new(Emulated::new(drive).unwrap()))
 }
 
 async fn fill(fs: &Fs, files: u8) {
@@ -46,8 +46,8 @@ async fn fill(fs: &Fs, files: u8) {
 
 /// Replaces a drive of an array with `files` files; returns the result, and the time in nanoseconds.
 fn rebuilt(files: u8) -> (Replaced, u64) {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let run = async move {
         let drives: Vec<Device> = (0..DRIVES).map(|number| device(&own, number)).collect();
         let flash = Model::new(Geometry { blocks: 8_000, kind: Kind::Plain });
@@ -78,8 +78,8 @@ fn rebuilt(files: u8) -> (Replaced, u64) {
         }
         (replaced, took_ns)
     };
-    let done = clock.run(run).unwrap();
-    clock.shut_down();
+    let done = executor.run(run).unwrap();
+    executor.shut_down();
     done
 }
 

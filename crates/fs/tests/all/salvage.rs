@@ -181,8 +181,8 @@ struct Grown {
 }
 
 fn grow(trial: &Trial, seed: u64, operations: usize) -> Grown {
-    let (clock, own) = (Executor::in_virtual_time(), trial.clone());
-    let inner = clock.clone();
+    let (executor, own) = (Executor::in_virtual_time(), trial.clone());
+    let inner = executor.clone();
     let run = async move {
         let (fs, rig) = fresh(&inner, &own).await.unwrap();
         let (mut account, mut naive) = (Account::default(), Naive::default());
@@ -204,8 +204,8 @@ fn grow(trial: &Trial, seed: u64, operations: usize) -> Grown {
         compare_all(&fs, &naive).await.unwrap();
         Grown { contents: rig.contents(), account, naive }
     };
-    let grown = clock.run(run).unwrap();
-    clock.shut_down();
+    let grown = executor.run(run).unwrap();
+    executor.shut_down();
     grown
 }
 
@@ -217,10 +217,10 @@ fn salvaged<T: 'static>(
     missing: &[usize],
     look: impl AsyncFnOnce(Fs, Salvaged) -> T + 'static,
 ) -> Result<T, FsError> {
-    let clock = Executor::in_virtual_time();
+    let executor = Executor::in_virtual_time();
     let drives = contents.into_iter().take(trial.drives).collect();
     let new = Model::new(trial.metadata[0]);
-    let (own, missing, trial) = (clock.clone(), missing.to_vec(), trial.clone());
+    let (own, missing, trial) = (executor.clone(), missing.to_vec(), trial.clone());
     let run = async move {
         let rig = Rig::with(drives);
         let drives = rig.devices(&own, &missing);
@@ -241,8 +241,8 @@ fn salvaged<T: 'static>(
         assert_eq!(rig.broken_rules(), 0);
         Ok(seen)
     };
-    let outcome = clock.run(run).unwrap();
-    clock.shut_down();
+    let outcome = executor.run(run).unwrap();
+    executor.shut_down();
     outcome
 }
 
@@ -425,8 +425,8 @@ fn forged(file_system: u128, sequence: u64, place: u32, before: &[u8]) -> Vec<u8
 #[test]
 fn what_a_user_wrote_is_not_taken_for_a_record() {
     let (_, trial) = arrays().remove(0);
-    let (clock, own) = (Executor::in_virtual_time(), trial.clone());
-    let inner = clock.clone();
+    let (executor, own) = (Executor::in_virtual_time(), trial.clone());
+    let inner = executor.clone();
     let run = async move {
         let (fs, rig) = fresh(&inner, &own).await.unwrap();
         perform(&fs, &Operation::Create("f".into())).await.unwrap();
@@ -449,8 +449,8 @@ fn what_a_user_wrote_is_not_taken_for_a_record() {
         fs.unmount().await.unwrap();
         rig.contents()
     };
-    let contents = clock.run(run).unwrap();
-    clock.shut_down();
+    let contents = executor.run(run).unwrap();
+    executor.shut_down();
     let strange = salvaged(&trial, contents, &[], async move |fs: Fs, salvaged| {
         assert_eq!(shown(&fs).await.unwrap().keys().collect::<Vec<_>>(), ["f"]);
         salvaged.strange_units
@@ -461,8 +461,8 @@ fn what_a_user_wrote_is_not_taken_for_a_record() {
 #[test]
 fn what_need_not_or_cannot_be_salvaged_is_refused_with_advice() {
     let (trial, grown) = grown(1);
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let refuse = async move |contents: Vec<Contents>, missing: &[usize]| {
         let rig = Rig::with(contents);
         let drives = rig.devices(&own, missing);
@@ -471,7 +471,7 @@ fn what_need_not_or_cannot_be_salvaged_is_refused_with_advice() {
         refused.map(drop).unwrap_err().to_string()
     };
     let (_, strict) = imbrex_fs::verify::toys().remove(0);
-    let inner = clock.clone();
+    let inner = executor.clone();
     let run = async move {
         let all = grown.contents.clone();
         assert!(refuse(all.clone(), &[]).await.contains("imbrex fs mount"), "its metadata are good");
@@ -480,6 +480,6 @@ fn what_need_not_or_cannot_be_salvaged_is_refused_with_advice() {
         let (_, rig) = fresh(&inner, &strict).await.unwrap();
         assert!(refuse(rig.contents(), &[]).await.contains("carry no records"));
     };
-    clock.run(run).unwrap();
-    clock.shut_down();
+    executor.run(run).unwrap();
+    executor.shut_down();
 }

@@ -65,8 +65,8 @@ struct Replaced {
 
 /// Makes files before a drive is replaced and, unless the replacement `stops` after a number of groups, after it.
 fn replaced(trial: &Trial, stops: Option<u64>) -> Replaced {
-    let (clock, own) = (Executor::in_virtual_time(), trial.clone());
-    let inner = clock.clone();
+    let (executor, own) = (Executor::in_virtual_time(), trial.clone());
+    let inner = executor.clone();
     let run = async move {
         let (fs, rig) = fresh(&inner, &own).await.unwrap();
         let mut files = Files::new();
@@ -94,8 +94,8 @@ fn replaced(trial: &Trial, stops: Option<u64>) -> Replaced {
         now[OLD] = model.contents();
         Replaced { files, now, old }
     };
-    let done = clock.run(run).unwrap();
-    clock.shut_down();
+    let done = executor.run(run).unwrap();
+    executor.shut_down();
     done
 }
 
@@ -111,8 +111,8 @@ struct Back {
 
 /// Salvages these drives, given with their names, with new metadata; mounts all of them, reads, and continues to write.
 fn back(trial: &Trial, drives: Vec<(String, Contents)>) -> Back {
-    let (clock, trial) = (Executor::in_virtual_time(), trial.clone());
-    let own = clock.clone();
+    let (executor, trial) = (Executor::in_virtual_time(), trial.clone());
+    let own = executor.clone();
     let run = async move {
         let (names, contents): (Vec<String>, Vec<Contents>) = drives.into_iter().unzip();
         let rig = Rig::with(contents);
@@ -139,8 +139,8 @@ fn back(trial: &Trial, drives: Vec<(String, Contents)>) -> Back {
         assert_eq!(rig.broken_rules(), 0);
         Back { salvaged, files, stale: mounted.stale, missing: mounted.missing }
     };
-    let done = clock.run(run).unwrap();
-    clock.shut_down();
+    let done = executor.run(run).unwrap();
+    executor.shut_down();
     done
 }
 

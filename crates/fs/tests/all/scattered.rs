@@ -29,9 +29,9 @@ fn on<T: 'static>(
     bounds: Bounds,
     task: impl AsyncFnOnce(Fs, Rc<dyn Fn() -> Mounting>, Writes) -> T + 'static,
 ) -> T {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
-    let done = clock.run(async move {
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
+    let done = executor.run(async move {
         let drive = Device::new(&own, "drive", Box::new(Timed::new(ZONES, ZONE_BLOCKS)));
         let blocks = 2 + Checksums::blocks_for(ZONE_BLOCKS * u64::from(ZONES)) + 4 * log_blocks;
         let counting = devices::Counting::new(Memory::new(Geometry { blocks, kind: Kind::Plain }));
@@ -41,15 +41,15 @@ fn on<T: 'static>(
         make(&drive, Some(&metadata), &options, 0).await.unwrap();
         let all = [drive, metadata];
         let again: Rc<dyn Fn() -> Mounting> = Rc::new(move || {
-            let (clock, all) = (own.clone(), all.clone());
+            let (executor, all) = (own.clone(), all.clone());
             let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
-            Box::pin(async move { Fs::mount(&clock, &all, &options).await.unwrap().0 })
+            Box::pin(async move { Fs::mount(&executor, &all, &options).await.unwrap().0 })
         });
         let fs = again().await;
         assert!(fs.superblock().layout.log.1.abs_diff(log_blocks) <= 1, "{:?}", fs.superblock().layout);
         task(fs, again, writes).await
     });
-    clock.shut_down();
+    executor.shut_down();
     done.unwrap()
 }
 
@@ -171,7 +171,7 @@ fn a_file_in_more_pieces_than_the_metadata_hold_is_refused_as_it_is_written() {
         fs.fsync(small).await.unwrap();
         let inode = create(&fs, "f").await;
         let (model, error) =
-            within(fs.clock(), 1000 * timed::SECOND_NS, scatter_until_refused(fs.clone(), inode)).await;
+            within(fs.executor(), 1000 * timed::SECOND_NS, scatter_until_refused(fs.clone(), inode)).await;
         assert_eq!((error.clone(), error.errno()), (FsError::NoMetadataSpace, 28));
         assert!(error.to_string().contains("df -i"), "{error}: it says what is full");
         assert!(model.len() > 40_000 * BLOCK_BYTES, "{} blocks were taken", model.len() / BLOCK_BYTES);
@@ -190,7 +190,7 @@ fn a_file_in_more_pieces_than_the_metadata_hold_is_refused_as_it_is_written() {
         assert!(fs.attr(inode).unwrap().attributes.size >= model.len() as u64);
         assert!(fs.read(inode, 0, model.len()).await.unwrap() == model, "what was acknowledged is there");
         let own = fs.clone();
-        within(fs.clock(), 100 * timed::SECOND_NS, async move { own.unlink(ROOT, b"f").await }).await.unwrap();
+        within(fs.executor(), 100 * timed::SECOND_NS, async move { own.unlink(ROOT, b"f").await }).await.unwrap();
         let (next, mut of_next) = (create(&fs, "next").await, Vec::new());
         scatter(&fs, next, (0..5000).map(|number| 2 * number), 4, &mut of_next).await;
         fs.unmount().await.unwrap();
@@ -212,10 +212,10 @@ fn many_scattered_files_are_made_durable_at_the_same_time() {
             .iter()
             .map(|(inode, _)| {
                 let (fs, inode) = (fs.clone(), *inode);
-                fs.clock().clone().spawn(async move { fs.fsync(inode).await })
+                fs.executor().clone().spawn(async move { fs.fsync(inode).await })
             })
             .collect();
-        within(fs.clock(), 1000 * timed::SECOND_NS, async move {
+        within(fs.executor(), 1000 * timed::SECOND_NS, async move {
             for fsync in durable {
                 fsync.await.unwrap();
             }

@@ -39,7 +39,7 @@ const SEEDS: u64 = 12;
 #[derive(Clone)]
 struct Run {
     fs: Fs,
-    clock: Executor,
+    executor: Executor,
     random: Rc<RefCell<Xoshiro256PlusPlus>>,
     /// Files that must exist in the end, with their contents.
     kept: Rc<RefCell<BTreeMap<String, Vec<u8>>>>,
@@ -74,8 +74,8 @@ impl Run {
     fn release(&self, inode: u32) {
         let run = self.clone();
         let late_ns = self.below(3) * 700_000;
-        drop(self.clock.spawn(async move {
-            run.clock.sleep(late_ns).await;
+        drop(self.executor.spawn(async move {
+            run.executor.sleep(late_ns).await;
             // Accepted data is written; a file that was removed meanwhile is stale.
             match run.fs.close(inode).await {
                 Ok(()) | Err(FsError::Stale) => {}
@@ -105,7 +105,7 @@ impl Run {
             self.check(inode, &bytes, &name).await;
             if self.below(2) == 0 {
                 self.release(inode);
-                self.clock.yield_now().await;
+                self.executor.yield_now().await;
                 self.fs.unlink(ROOT, name.as_bytes()).await.unwrap();
             } else {
                 self.fs.unlink(ROOT, name.as_bytes()).await.unwrap();
@@ -164,7 +164,7 @@ impl Run {
 
     async fn sync_now_and_then(self) {
         for _ in 0..ROUNDS {
-            self.clock.sleep(self.below(20_000_000)).await;
+            self.executor.sleep(self.below(20_000_000)).await;
             self.outcome("sync", self.fs.sync().await);
             if self.below(3) == 0 {
                 self.fs.clean(1).await.unwrap();
@@ -223,8 +223,8 @@ impl Drop for Named {
 fn run(name: &'static str, trial: &Trial, seed: u64) -> (u64, u64) {
     let trial = Trial { bounds: bounds(trial), ..trial.clone() };
     let _named = Named(name, seed);
-    let clock = Executor::in_virtual_time_seeded(seed);
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time_seeded(seed);
+    let own = executor.clone();
     let whole = async move {
         let rig = Rig::new(&trial);
         rig.make(&own, &trial).await.unwrap();
@@ -247,7 +247,7 @@ fn run(name: &'static str, trial: &Trial, seed: u64) -> (u64, u64) {
         let (fs, _) = Fs::mount(&own, &devices, &options).await.unwrap();
         let run = Run {
             fs: fs.clone(),
-            clock: own.clone(),
+            executor: own.clone(),
             random: Rc::new(RefCell::new(Xoshiro256PlusPlus::seed_from_u64(seed))),
             kept: Rc::default(),
             refused: Rc::default(),
@@ -284,11 +284,11 @@ fn run(name: &'static str, trial: &Trial, seed: u64) -> (u64, u64) {
         assert!(own.now_ns() < TIME_NS_MAX, "{name}, seed {seed}: it took {} s", own.now_ns() / SECOND_NS);
         (run.served.get(), run.refused.get())
     };
-    let ended = clock.run_at_most(POLLS_MAX, whole);
+    let ended = executor.run_at_most(POLLS_MAX, whole);
     let came = ended.unwrap_or_else(|stalled| panic!("{name}, seed {seed}: {stalled}"));
-    let came =
-        came.unwrap_or_else(|| panic!("{name}, seed {seed}: tasks wake each other for ever, at {} ns", clock.now_ns()));
-    clock.shut_down();
+    let came = came
+        .unwrap_or_else(|| panic!("{name}, seed {seed}: tasks wake each other for ever, at {} ns", executor.now_ns()));
+    executor.shut_down();
     came
 }
 

@@ -72,20 +72,20 @@ fn is_image(path: &Path) -> bool {
     std::fs::read(path).unwrap().starts_with(b"IMBREX")
 }
 
-fn opened(clock: &Executor, paths: &[PathBuf], is_writable: bool) -> Vec<Device> {
+fn opened(executor: &Executor, paths: &[PathBuf], is_writable: bool) -> Vec<Device> {
     let open = |path: &PathBuf| -> Device {
         let name = path.file_name().unwrap().to_str().unwrap();
         match (is_image(path), is_writable) {
-            (true, true) => emulated(clock, name, EmulatedDrive::open_file(path, false).unwrap()),
-            (true, false) => emulated(clock, name, EmulatedDrive::open_file_to_look(path).unwrap()),
-            (false, _) => Device::new(clock, name, Box::new(FileBackend::open(path, is_writable).unwrap())),
+            (true, true) => emulated(executor, name, EmulatedDrive::open_file(path, false).unwrap()),
+            (true, false) => emulated(executor, name, EmulatedDrive::open_file_to_look(path).unwrap()),
+            (false, _) => Device::new(executor, name, Box::new(FileBackend::open(path, is_writable).unwrap())),
         }
     };
     paths.iter().map(open).collect()
 }
 
-fn emulated(clock: &Executor, name: &str, drive: EmulatedDrive) -> Device {
-    Device::new(clock, name, Box::new(Emulated::new(drive).unwrap()))
+fn emulated(executor: &Executor, name: &str, drive: EmulatedDrive) -> Device {
+    Device::new(executor, name, Box::new(Emulated::new(drive).unwrap()))
 }
 
 /// Mounts the devices at `paths`, and runs `work` on the file system.
@@ -94,15 +94,15 @@ fn with_mounted<T: 'static>(
     options: MountOptions,
     work: impl AsyncFnOnce(Fs, Mounted) -> T + 'static,
 ) -> Result<T, FsError> {
-    let clock = Executor::in_virtual_time();
-    let devices = opened(&clock, paths, !options.read_only);
-    let (own, inner) = (clock.clone(), devices.clone());
-    let outcome = clock.run(async move {
+    let executor = Executor::in_virtual_time();
+    let devices = opened(&executor, paths, !options.read_only);
+    let (own, inner) = (executor.clone(), devices.clone());
+    let outcome = executor.run(async move {
         let (fs, mounted) = Fs::mount(&own, &inner, &options).await?;
         let done = work(fs.clone(), mounted).await;
         fs.unmount().await.map(|()| done)
     });
-    clock.shut_down();
+    executor.shut_down();
     devices.iter().for_each(|device| device.shut_down().unwrap());
     outcome.unwrap()
 }

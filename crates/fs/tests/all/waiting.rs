@@ -27,8 +27,8 @@ async fn make_until_refused(fs: Fs, first: u64) -> (u64, FsError) {
 
 #[test]
 fn a_checkpoint_that_cannot_be_written_is_told_to_who_waits_for_room() {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let run = async move {
         let drive = Device::new(&own, "drive", Box::new(timed::Timed::new(8, 256)));
         let metadata = Geometry { blocks: 300, kind: Kind::Plain };
@@ -71,6 +71,6 @@ fn a_checkpoint_that_cannot_be_written_is_told_to_who_waits_for_room() {
         assert_eq!((names('f'), names('g')), (files - 1, 200), "nothing that was acknowledged is lost");
         assert_eq!(fs.lookup(ROOT, b"f0"), Err(FsError::NotFound));
     };
-    clock.run(run).unwrap();
-    clock.shut_down();
+    executor.run(run).unwrap();
+    executor.shut_down();
 }

@@ -236,9 +236,9 @@ fn on_devices(
     sizes: Sizes,
     bar: &ProgressBar,
 ) -> Result<BenchOutput, Failure> {
-    let clock = Executor::in_virtual_time();
-    let devices = Devices::open(&clock, &args.places, Purpose::Work, true)?;
-    let Offline { clock, devices, fs, .. } = Offline::mount(clock, devices, Purpose::Work)?;
+    let executor = Executor::in_virtual_time();
+    let devices = Devices::open(&executor, &args.places, Purpose::Work, true)?;
+    let Offline { executor, devices, fs, .. } = Offline::mount(executor, devices, Purpose::Work)?;
     let (own, bar, all) = (fs.clone(), bar.clone(), devices.all.clone());
     let (folder, page_cache, seed) = (args.folder.clone(), args.page_cache, args.seed);
     let work = async move {
@@ -254,7 +254,7 @@ fn on_devices(
             costs.push(now.since(before));
             before = now;
         };
-        let looking = timeline.look_at(own.clock(), &own, &all);
+        let looking = timeline.look_at(own.executor(), &own, &all);
         let phases = bench::run(benchmark, &files, &asked, ended).await?;
         drop(looking);
         let timed = phases.into_iter().zip(costs).map(|(phase, costs)| {
@@ -267,9 +267,9 @@ fn on_devices(
         let on_devices = Some(OnDevices { before: state, devices, parity, found: Value::Null });
         Ok::<_, LoadError>(BenchOutput { phases, began_ns, rows, on_devices })
     };
-    let outcome = devices::complete(&clock, work)?;
+    let outcome = devices::complete(&executor, work)?;
     let ending = fs.clone();
-    devices::run(&clock, async move { ending.unmount().await })?;
+    devices::run(&executor, async move { ending.unmount().await })?;
     devices.shut_down()?;
     let mut ran = outcome.map_err(|error| failure(args, error))?;
     if let Some(on_devices) = &mut ran.on_devices {

@@ -47,20 +47,20 @@ impl Store {
     /// Returns a store that holds one file of three blocks, written by the core.
     fn with_a_file() -> Store {
         let store = Store::new();
-        let clock = Executor::in_virtual_time();
+        let executor = Executor::in_virtual_time();
         let open = |path: &Path| {
             let backend = FileBackend::open(path, true).expect("nobody else has it");
-            Device::new(&clock, word(path), Box::new(backend))
+            Device::new(&executor, word(path), Box::new(backend))
         };
-        let (devices, inner) = ([open(&store.data), open(&store.metadata)], clock.clone());
+        let (devices, inner) = ([open(&store.data), open(&store.metadata)], executor.clone());
         let writing = async move {
             let (fs, _) = Fs::mount(&inner, &devices, &MountOptions::default()).await.expect("it is sound");
             let made = fs.make_node(ROOT, b"a", FILE, 0, Default::default()).await.expect("there is room");
             fs.write(made.inode, 0, &[7; 3 * BLOCK]).await.expect("there is room");
             fs.unmount().await.expect("it is written");
         };
-        clock.run(writing).expect("nobody waits for ever");
-        clock.shut_down();
+        executor.run(writing).expect("nobody waits for ever");
+        executor.shut_down();
         store
     }
 

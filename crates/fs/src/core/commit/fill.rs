@@ -2,7 +2,7 @@
 //! mount to the next.
 //!
 //! ```text
-//!   unmount: nothing more is appended ─► rows told ─► checkpoint        mount: rows read ─► forgotten, durably ─► appends
+//!   unmount: nothing more is appended ─► rows recorded ─► checkpoint        mount: rows read ─► forgotten, durably ─► appends
 //! ```
 //!
 //! All appended data carry records with sequence numbers. So the log record that reserves the first of these numbers
@@ -18,9 +18,9 @@ use crate::format::change::Change;
 impl Committer<'_> {
     /// Records the row counts of groups whose drives do not report them, if the next mount can append there. Closes
     /// these groups until then.
-    pub(super) fn tell_rows(self) {
+    pub(super) fn record_rows(self) {
         let Some(array) = self.0.data.array() else { return };
-        let groups = array.seal_untold();
+        let groups = array.seal_unreported();
         let is_known = self
             .0
             .namespace

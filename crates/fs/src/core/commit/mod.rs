@@ -121,7 +121,7 @@ impl Fs {
 
 impl Committer<'_> {
     async fn write_everything(self) -> Result<(), FsError> {
-        let before_ns = self.0.clock.now_ns() + 1;
+        let before_ns = self.0.executor.now_ns() + 1;
         while let Some(inode) = self.0.write_back().oldest_staged(before_ns) {
             self.0.write_back().write_back(inode).await?;
         }
@@ -274,7 +274,7 @@ impl Committer<'_> {
         }
         let free = core.committer.checkpoint_bytes_max().saturating_sub(core.namespace.borrow().encoded_bytes());
         let count = (free / 2).min(core.committer.checkpoint_bytes_max() / HEAT_SHARE) / HEAT_BYTES;
-        let hottest = core.hot.hottest(count as usize, core.clock.now_ns());
+        let hottest = core.hot.hottest(count as usize, core.executor.now_ns());
         for files in hottest.chunks(HEAT_AT_ONCE) {
             writer.add(&[Change::Heat { files: files.to_vec() }]).await?;
         }
@@ -316,8 +316,8 @@ impl Committer<'_> {
     pub(in crate::core) async fn commit_on_time(self) {
         let core = self.0.clone();
         while !core.shutdown.has_begun() {
-            select(core.clock.sleep(core.bounds.commit_ns), core.shutdown.next()).await;
-            let before_ns = core.clock.now_ns().saturating_sub(core.bounds.dirty_ns);
+            select(core.executor.sleep(core.bounds.commit_ns), core.shutdown.next()).await;
+            let before_ns = core.executor.now_ns().saturating_sub(core.bounds.dirty_ns);
             while let Some(inode) = self.0.write_back().oldest_staged(before_ns) {
                 if self.0.write_back().write_back(inode).await.is_err() {
                     break;
@@ -342,7 +342,7 @@ impl Committer<'_> {
         // Cleaning in progress leaves records, too. With the lock held, no new cleaning begins.
         let _pass = self.0.cleaner.enter().await;
         self.0.write_back().write_records().await?;
-        self.tell_rows();
+        self.record_rows();
         self.checkpoint_from_now_on().await?;
         let (metadata, frame) = (&self.0.metadata, self.0.log.durable_frame());
         Ok(metadata.witness(Witness { frame, is_closed: true, ..metadata.witnessed() }).await?)

@@ -112,7 +112,7 @@ impl Fs {
         assert!(matches!(contents, Contents::Bytes(_)) || offset.is_multiple_of(BYTES), "blocks at byte {offset}");
         let end = offset.checked_add(length).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)?;
         self.0.files().check_regular(inode)?;
-        if let Some(reason) = self.0.clock.blocked() {
+        if let Some(reason) = self.0.executor.blocked() {
             return Err(FsError::HostFull(reason));
         }
         // Before this write changes anything: a failed write-back of other data must not interrupt it halfway.
@@ -479,7 +479,7 @@ impl Files<'_> {
             size: attributes.size,
             modified_ns: attributes.modified_ns,
             since: core.staging.next(),
-            since_ns: core.clock.now_ns(),
+            since_ns: core.executor.now_ns(),
             is_appended: true,
             ..Staged::default()
         });
@@ -668,8 +668,8 @@ async fn enter_to_write(open: &Open, offset: u64) -> (Option<MutexGuard>, MutexG
             return (None, appends);
         }
     }
-    let (gate, appends) = open.enter().await;
-    (Some(gate), appends)
+    let (lock, appends) = open.enter().await;
+    (Some(lock), appends)
 }
 
 /// Replaces bytes read from the device, from block `first` of the file on, by the file's blocks in memory.

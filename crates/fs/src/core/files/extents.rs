@@ -305,8 +305,8 @@ mod tests {
         let extent = |at, blocks, start| Extent { at, blocks, start };
         let before = [extent(0, 2, 10), extent(4, 4, 20), extent(9, 1, 40)];
         let after = [extent(0, 2, 10), extent(4, 1, 20), extent(5, 1, 70), extent(6, 2, 22), extent(9, 1, 40)];
-        let told = Stretch { from: 4, to: 8, before: before[1..2].to_vec(), after: after[1..4].to_vec() };
-        assert_eq!(differing(&before, &after), [told]);
+        let expected = Stretch { from: 4, to: 8, before: before[1..2].to_vec(), after: after[1..4].to_vec() };
+        assert_eq!(differing(&before, &after), [expected]);
         assert_eq!(differing(&before, &before), []);
     }
 }

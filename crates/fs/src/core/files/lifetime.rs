@@ -158,7 +158,7 @@ impl Files<'_> {
             if generation < core.lifetimes.generations_below.get() {
                 return Ok(());
             }
-            if let Some(reason) = core.clock.blocked() {
+            if let Some(reason) = core.executor.blocked() {
                 return Err(FsError::HostFull(reason));
             }
             let below = (generation + GENERATIONS).min(GENERATIONS_END);

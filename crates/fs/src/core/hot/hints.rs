@@ -108,7 +108,7 @@ impl HotTier<'_> {
             files.sort_unstable();
             files.dedup();
             let _ = self.bring_in(files).await;
-            core.clock.yield_now().await;
+            core.executor.yield_now().await;
         }
         true
     }
@@ -124,7 +124,7 @@ impl HotTier<'_> {
             let Some(last) = files.last() else { return };
             next = last + 1;
             let _ = self.bring_in(files).await;
-            core.clock.yield_now().await;
+            core.executor.yield_now().await;
         }
     }
 }

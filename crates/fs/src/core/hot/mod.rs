@@ -216,7 +216,7 @@ impl HotTier<'_> {
     pub(in crate::core) fn touch(self, inode: Inode, first: u64, end: u64) {
         let core = &self.0;
         if core.hot_tier().has_hot_zone() {
-            core.hot.zone.borrow_mut().touch(inode, (first, end), core.clock.now_ns());
+            core.hot.zone.borrow_mut().touch(inode, (first, end), core.executor.now_ns());
         }
     }
 
@@ -371,7 +371,7 @@ impl HotTier<'_> {
                 break;
             }
             let _ = self.bring_in(some.to_vec()).await;
-            core.clock.yield_now().await;
+            core.executor.yield_now().await;
         }
         true
     }
@@ -449,7 +449,7 @@ impl HotTier<'_> {
                 continue;
             }
             let inside = || core.hot_tier().inside();
-            let verdict = core.hot.zone.borrow().judge(&candidate, &leaving, inside, core.clock.now_ns());
+            let verdict = core.hot.zone.borrow().judge(&candidate, &leaving, inside, core.executor.now_ns());
             match verdict {
                 Verdict::Stays => {}
                 Verdict::Fits => {

@@ -148,7 +148,7 @@ impl HotTier<'_> {
         }
         let candidate = Candidate { inode, blocks: work.blocks(), hint: core.hot_tier().hint_of(inode) };
         let mut hot = core.hot.zone.borrow_mut();
-        let fits = hot.judge(&candidate, &[0], Vec::new, core.clock.now_ns()) == Verdict::Fits;
+        let fits = hot.judge(&candidate, &[0], Vec::new, core.executor.now_ns()) == Verdict::Fits;
         if fits { hot.take(candidate.blocks) } else { None }
     }
 

@@ -210,7 +210,11 @@ impl Found {
 
 impl Fs {
     /// Mounts the file system on `devices`, given in any order.
-    pub async fn mount(clock: &Executor, devices: &[Device], options: &MountOptions) -> Result<(Fs, Mounted), FsError> {
+    pub async fn mount(
+        executor: &Executor,
+        devices: &[Device],
+        options: &MountOptions,
+    ) -> Result<(Fs, Mounted), FsError> {
         let members = Members::of(devices).await?;
         let bounds = options.bounds.unwrap_or_default();
         devices.iter().for_each(|device| device.set_queue_limits(bounds.queue));
@@ -261,7 +265,7 @@ impl Fs {
             let is_in = |extent: &Extent| (part.start..part.end()).contains(&extent.start);
             found.namespace.hot_copies().any(|(_, copy)| copy.iter().any(is_in))
         });
-        let fs = Fs(Rc::new(core_of(clock, options, &members, (area, data, store, parts), found)?));
+        let fs = Fs(Rc::new(core_of(executor, options, &members, (area, data, store, parts), found)?));
         fs.0.files().keep_all_preallocated();
         mounted.unnamed = fs.drop_unnamed();
         if !options.read_only {
@@ -287,8 +291,8 @@ impl Fs {
     }
 
     fn begin_task<T: Future<Output = ()> + 'static>(&self, cause: Cause, task: impl FnOnce(Rc<Core>) -> T) {
-        let (clock, task) = (self.0.clock.clone(), task(self.0.clone()));
-        self.0.clock.spawn(async move { clock.for_cause(cause, task).await });
+        let (executor, task) = (self.0.executor.clone(), task(self.0.clone()));
+        self.0.executor.spawn(async move { executor.for_cause(cause, task).await });
     }
 
     /// Removes files that have no name: a power cut came while they were still open. Returns their number.
@@ -332,7 +336,7 @@ fn option(options: &MountOptions, superblock: &Superblock, key: &str) -> Option<
 
 /// Returns the core of a mounted file system, made of the metadata that were read, the devices and the store.
 fn core_of(
-    clock: &Executor,
+    executor: &Executor,
     options: &MountOptions,
     members: &Members,
     (area, data, store, parts): (Mirror, Data, Box<dyn Store>, HotParts),
@@ -360,13 +364,13 @@ fn core_of(
     // The limit on files with known heat may be lower than when the checkpoint was taken, so the hottest files come
     // first.
     known.sort_unstable_by_key(|(inode, units)| (std::cmp::Reverse(*units), *inode));
-    known.iter().for_each(|(inode, units)| hot.warm(*inode, *units, clock.now_ns()));
+    known.iter().for_each(|(inode, units)| hot.warm(*inode, *units, executor.now_ns()));
     let uuid = superblock.uuid.as_u128();
     // Sequence numbers of writes are even, and the first is not 0.
     let first_number = found.namespace.groups().sequence_below().max(1).next_multiple_of(2);
     let groups = found.namespace.groups();
     Ok(Core {
-        clock: clock.clone(),
+        executor: executor.clone(),
         epoch_ns: options.epoch_ns,
         log: Log::new(area.clone(), uuid, superblock.layout.log, found.header.place, found.log.head),
         committer: CommitterState::new(

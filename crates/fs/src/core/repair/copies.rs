@@ -25,19 +25,19 @@ impl Fs {
         self.0.repair().scrub_metadata(repairs, &mut Vec::new()).await
     }
 
-    /// Replaces copy `slot` of the metadata by `device` with UUID `uuid`: copies all metadata to it. Calls `told` with
-    /// the numbers of blocks copied and to be copied in all; `told` returns whether to continue. Returns the number of
+    /// Replaces copy `slot` of the metadata by `device` with UUID `uuid`: copies all metadata to it. Calls `progress` with
+    /// the numbers of blocks copied and to be copied in all; `progress` returns whether to continue. Returns the number of
     /// blocks that a copy needs on its device.
     ///
     /// # Errors
     /// [`FsError::Invalid`] if copy `slot` does not exist or has no device of its own, [`FsError::Busy`] if a copy is
-    /// outdated, [`FsError::Stopped`] if `told` returned false.
+    /// outdated, [`FsError::Stopped`] if `progress` returned false.
     pub async fn replace_copy(
         &self,
         slot: usize,
         (device, uuid): (&Device, Uuid),
         overwrite: bool,
-        mut told: impl FnMut(u64, u64) -> bool,
+        mut progress: impl FnMut(u64, u64) -> bool,
     ) -> Result<u64, FsError> {
         self.0.begin_task().await?;
         let metadata = &self.0.metadata;
@@ -64,7 +64,7 @@ impl Fs {
         metadata.add(slot, member, device.clone());
         let mut is_stopped = false;
         let brought = metadata.bring_up_to_date(|done, all| {
-            is_stopped |= !told(done, all);
+            is_stopped |= !progress(done, all);
             !is_stopped
         });
         if brought.await? == 0 {

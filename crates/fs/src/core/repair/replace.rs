@@ -118,19 +118,19 @@ impl Fs {
     }
 
     /// Replaces drive `old` of the array by `device`, which gets the UUID `uuid`. Without a device, continues a
-    /// replacement that was begun. `told` gets the progress before each group and at the end, and returns whether to
+    /// replacement that was begun. `progress` gets the progress before each group and at the end, and returns whether to
     /// continue.
     ///
     /// # Errors
-    /// [`FsError::Stopped`] if `told` returns false before a group.
+    /// [`FsError::Stopped`] if `progress` returns false before a group.
     pub async fn replace_drive(
         &self,
         old: u8,
         device: Option<(&Device, Uuid)>,
         overwrite: bool,
-        told: impl FnMut(Replaced) -> bool,
+        progress: impl FnMut(Replaced) -> bool,
     ) -> Result<Replaced, FsError> {
-        self.0.repair().replace_drive(old, device, overwrite, told).await
+        self.0.repair().replace_drive(old, device, overwrite, progress).await
     }
 }
 
@@ -190,22 +190,22 @@ impl Repair<'_> {
     }
 
     /// Replaces drive `old` of the array by `device`, which gets the UUID `uuid`. Without a device, continues a
-    /// replacement that was begun. `told` gets the progress before each group and at the end, and returns whether to
+    /// replacement that was begun. `progress` gets the progress before each group and at the end, and returns whether to
     /// continue.
     ///
     /// # Errors
-    /// [`FsError::Stopped`] if `told` returns false before a group.
+    /// [`FsError::Stopped`] if `progress` returns false before a group.
     pub(super) async fn replace_drive(
         self,
         old: u8,
         device: Option<(&Device, Uuid)>,
         overwrite: bool,
-        told: impl FnMut(Replaced) -> bool,
+        progress: impl FnMut(Replaced) -> bool,
     ) -> Result<Replaced, FsError> {
         self.0.begin_task().await?;
         let _pass = self.0.replacement.lock.enter().await;
-        let held = self.replace_held(old, device, overwrite, told);
-        let outcome = self.0.clock.for_cause(Cause::Repair, held).await;
+        let held = self.replace_held(old, device, overwrite, progress);
+        let outcome = self.0.executor.for_cause(Cause::Repair, held).await;
         self.0.replacement.progress.set(None);
         outcome
     }
@@ -217,7 +217,7 @@ impl Repair<'_> {
         old: u8,
         device: Option<(&Device, Uuid)>,
         overwrite: bool,
-        mut told: impl FnMut(Replaced) -> bool,
+        mut progress: impl FnMut(Replaced) -> bool,
     ) -> Result<Replaced, FsError> {
         let array = self.array()?;
         let mut at = self.last_gone(&array, old, device.is_some());
@@ -226,7 +226,7 @@ impl Repair<'_> {
             // No group has a column on both drives: a drive that leaves takes no group that is opened after the other
             // has joined.
             let before = self.0.namespace.borrow().groups().replaced_by(at);
-            let one = self.replace_one(at, device.take(), overwrite, |one| told(all.and(one))).await?;
+            let one = self.replace_one(at, device.take(), overwrite, |one| progress(all.and(one))).await?;
             all = all.and(one);
             match before {
                 Some(before) => at = before,
@@ -256,7 +256,7 @@ impl Repair<'_> {
         old: u8,
         device: Option<(&Device, Uuid)>,
         overwrite: bool,
-        mut told: impl FnMut(Replaced) -> bool,
+        mut progress: impl FnMut(Replaced) -> bool,
     ) -> Result<Replaced, FsError> {
         let (core, array) = (&self.0, self.array()?);
         let new = self.successor(&array, old, device, overwrite).await?;
@@ -268,7 +268,7 @@ impl Repair<'_> {
             let groups = array.groups_on(old);
             let Some(&group) = groups.first() else { break };
             core.replacement.progress.set(Some((old, replaced)));
-            if !told(replaced) {
+            if !progress(replaced) {
                 return Err(FsError::Stopped);
             }
             ahead.following = groups.get(1).copied();
@@ -282,7 +282,7 @@ impl Repair<'_> {
         }
         // Groups that the cleaner emptied meanwhile need no move.
         replaced.groups_in_all = replaced.groups;
-        told(replaced);
+        progress(replaced);
         core.record(&self.taken_over(old, new));
         self.0.committer().commit_all().await?;
         array.forget(old);
@@ -332,7 +332,7 @@ impl Repair<'_> {
             if self.0.cleaner().clean(1).await? > 0 {
                 return Ok(true);
             }
-            self.0.clock.sleep(WRITERS_NS).await;
+            self.0.executor.sleep(WRITERS_NS).await;
         }
         Ok(false)
     }
@@ -354,7 +354,7 @@ impl Repair<'_> {
                 break pass;
             }
             drop(pass);
-            core.clock.sleep(WRITERS_NS).await;
+            core.executor.sleep(WRITERS_NS).await;
         };
         let layout = array.layout(group);
         let of_group = ahead.of.take().filter(|it| it.group == group && layout.as_ref() == Some(&it.layout));
@@ -396,7 +396,7 @@ impl Repair<'_> {
             let (start, width, row) = (reading.start, u64::from(reading.layout.width), reading.next);
             let count = piece.min(reading.rows - row);
             let read = async move { core.repair().rows((&live, &used), start, width, (row, count)).await };
-            reading.reads.push_back((row, self.0.clock.spawn(read)));
+            reading.reads.push_back((row, self.0.executor.spawn(read)));
             reading.next += count;
         }
     }
@@ -425,7 +425,7 @@ impl Repair<'_> {
                 Ok(data) => {
                     let (array, moving) = (array.clone(), moving.clone());
                     let write = async move { array.move_rows(&moving, row, &data).await };
-                    writes.push_back(self.0.clock.spawn(write));
+                    writes.push_back(self.0.executor.spawn(write));
                 }
                 Err(error) => outcome = Err(error),
             }

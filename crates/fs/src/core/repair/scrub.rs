@@ -59,18 +59,26 @@ enum Verdict {
 }
 
 impl Fs {
-    /// Scrubs the array and the copies of the metadata, and repairs damage if `repairs`. `told` gets the number of
+    /// Scrubs the array and the copies of the metadata, and repairs damage if `repairs`. `progress` gets the number of
     /// groups read and the number of all groups before each stripe group, and returns whether to continue.
     ///
     /// # Errors
-    /// [`FsError::Stopped`] if `told` returns false.
-    pub async fn scrub_array(&self, repairs: bool, told: impl FnMut(u64, u64) -> bool) -> Result<Scrubbed, FsError> {
-        self.0.clock.for_cause(Cause::Repair, self.0.repair().scrub_groups(repairs, told)).await
+    /// [`FsError::Stopped`] if `progress` returns false.
+    pub async fn scrub_array(
+        &self,
+        repairs: bool,
+        progress: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Scrubbed, FsError> {
+        self.0.executor.for_cause(Cause::Repair, self.0.repair().scrub_groups(repairs, progress)).await
     }
 }
 
 impl Repair<'_> {
-    async fn scrub_groups(self, repairs: bool, mut told: impl FnMut(u64, u64) -> bool) -> Result<Scrubbed, FsError> {
+    async fn scrub_groups(
+        self,
+        repairs: bool,
+        mut progress: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Scrubbed, FsError> {
         if repairs {
             self.0.begin_task().await?;
         }
@@ -80,11 +88,11 @@ impl Repair<'_> {
         // The cleaner and the repair write to groups that are opened after the scrub began.
         let (mut seen, began_at) = (BTreeSet::new(), newest(&array));
         while let Some((next, left)) = next_group(&array, &seen, began_at) {
-            self.scrub_next(&array, next, repairs, (&mut scrubbed, &mut seen, left), &mut told).await?;
+            self.scrub_next(&array, next, repairs, (&mut scrubbed, &mut seen, left), &mut progress).await?;
         }
         let ended_at = newest(&array);
         while let Some((next, left)) = next_group(&array, &seen, ended_at) {
-            self.scrub_next(&array, next, false, (&mut scrubbed, &mut seen, left), &mut told).await?;
+            self.scrub_next(&array, next, false, (&mut scrubbed, &mut seen, left), &mut progress).await?;
         }
         if repairs {
             self.0.committer().commit_all().await?;
@@ -104,10 +112,10 @@ impl Repair<'_> {
         next: (u64, u32),
         repairs: bool,
         (scrubbed, seen, left): (&mut Scrubbed, &mut BTreeSet<(u64, u32)>, u64),
-        told: &mut impl FnMut(u64, u64) -> bool,
+        progress: &mut impl FnMut(u64, u64) -> bool,
     ) -> Result<(), FsError> {
         let read = seen.len() as u64;
-        if !told(read, read + left) {
+        if !progress(read, read + left) {
             return Err(FsError::Stopped);
         }
         seen.insert(next);

@@ -1,9 +1,9 @@
-//! A file is written in appends. Each append fills one allocation (lease) of the store. The next append is submitted
+//! A file is written in appends. Each append fills one allocation of the store. The next append is submitted
 //! while earlier ones are in flight. Otherwise the disk would turn on between two appends, and without a write cache
 //! the next one would wait a whole rotation.
 //!
 //! ```text
-//!   left ─► leased ─► at the device ─► over, in order ─► pinned, until the file has it
+//!   left ─► allocated ─► at the device ─► over, in order ─► pinned, until the file has it
 //!             └── behind the append before, where the store lets it; else when all before are over
 //! ```
 //!
@@ -33,7 +33,7 @@ use crate::store::{Allocation, RecordContext, Reservation};
 
 /// An append in flight.
 struct Append {
-    lease: Allocation,
+    allocation: Allocation,
     extents: Vec<Extent>,
     /// Number of writes of the file that have returned when this append is complete.
     end: u64,
@@ -91,13 +91,13 @@ impl<'a> WriteBack<'a> {
     ) -> Result<(), FsError> {
         while !appends.left.is_empty() {
             self.end_appends_down_to(self.0.bounds.appends.max(1) - 1, appends).await?;
-            let told = self.told_of_write(record, &appends.left);
-            let lease = self.next_lease(open, appends, &told).await?;
-            let pieces = take_first(&mut appends.left, lease.blocks());
-            let extents = place(&pieces, &lease.runs);
-            appends.under_way.push_back(Append { lease, extents, end: u64::MAX });
-            let Append { lease, extents, end } = appends.under_way.back_mut().expect("it was just begun");
-            self.begin_extents(inode, open, (extents, lease), &mut appends.writes).await?;
+            let context = self.context_of_write(record, &appends.left);
+            let allocation = self.next_allocation(open, appends, &context).await?;
+            let pieces = take_first(&mut appends.left, allocation.blocks());
+            let extents = place(&pieces, &allocation.runs);
+            appends.under_way.push_back(Append { allocation, extents, end: u64::MAX });
+            let Append { allocation, extents, end } = appends.under_way.back_mut().expect("it was just begun");
+            self.begin_extents(inode, open, (extents, allocation), &mut appends.writes).await?;
             *end = appends.writes.begun();
         }
         Ok(())
@@ -122,65 +122,65 @@ impl<'a> WriteBack<'a> {
             outcome = outcome.and(recorded);
         }
         if outcome.is_err() {
-            self.give_up(append.lease).await;
+            self.give_up(append.allocation).await;
             return outcome;
         }
-        self.0.pin(&append.lease.runs);
-        appends.stored.runs.extend_from_slice(&append.lease.runs);
+        self.0.pin(&append.allocation.runs);
+        appends.stored.runs.extend_from_slice(&append.allocation.runs);
         appends.stored.extents.extend(append.extents);
-        self.0.store.commit(append.lease);
+        self.0.store.commit(append.allocation);
         Ok(())
     }
 
     /// Allocates as many of the blocks in `appends.left` as the store gives at once.
-    async fn next_lease(
+    async fn next_allocation(
         self,
         open: &Rc<Open>,
         appends: &mut Appends<'a>,
-        told: &RecordContext,
+        context: &RecordContext,
     ) -> Result<Allocation, FsError> {
         let blocks = appends.left.iter().map(|(_, blocks)| u64::from(*blocks)).sum();
         if let Some(last) = appends.under_way.back() {
-            if let Some(lease) = self.lease_behind(open, &last.lease, blocks, told).await {
-                return Ok(lease);
+            if let Some(allocation) = self.allocate_behind(open, &last.allocation, blocks, context).await {
+                return Ok(allocation);
             }
             self.end_appends_down_to(0, appends).await?;
         }
         self.0.cleaner().slow_down(blocks).await;
-        self.lease(open, blocks, told).await
+        self.allocate(open, blocks, context).await
     }
 
     /// Allocates blocks to follow append `last`, which is in flight. Returns `None` if the allocation would have to
     /// wait for other tasks.
-    async fn lease_behind(
+    async fn allocate_behind(
         self,
         open: &Open,
         last: &Allocation,
         blocks: u64,
-        told: &RecordContext,
+        context: &RecordContext,
     ) -> Option<Allocation> {
         let core = &self.0;
-        core.cleaner.note_write(core.clock.now_ns());
+        core.cleaner.note_write(core.executor.now_ns());
         let appending = core.store.appending()?;
         let mut held = take_held(open);
-        let lease = appending.allocate_behind(last, &mut held, blocks, told).await;
+        let allocation = appending.allocate_behind(last, &mut held, blocks, context).await;
         self.give_held_back(open, held);
-        lease
+        allocation
     }
 
-    async fn lease(self, open: &Open, blocks: u64, told: &RecordContext) -> Result<Allocation, FsError> {
+    async fn allocate(self, open: &Open, blocks: u64, context: &RecordContext) -> Result<Allocation, FsError> {
         let core = &self.0;
         let mut held = take_held(open);
-        let began_ns = core.clock.now_ns();
-        let allocated = core.allocate(&mut held, blocks, told).await;
-        core.counters.add(|counters| counters.waited_ns += core.clock.now_ns() - began_ns);
+        let began_ns = core.executor.now_ns();
+        let allocated = core.allocate(&mut held, blocks, context).await;
+        core.counters.add(|counters| counters.waited_ns += core.executor.now_ns() - began_ns);
         self.give_held_back(open, held);
-        let mut lease = allocated?;
+        let mut allocation = allocated?;
         if core.faults.makes(Sabotage::FooterGivenBackEarly) {
-            let kept = std::mem::take(&mut lease.kept);
+            let kept = std::mem::take(&mut allocation.kept);
             core.store.commit(Allocation { runs: Vec::new(), kept, record_blocks: 0, counted: (0, 0) });
         }
-        Ok(lease)
+        Ok(allocation)
     }
 
     fn give_held_back(self, open: &Open, mut held: Reservation) {

@@ -45,13 +45,13 @@ impl WriteBack<'_> {
     /// Writes appended data to the reserved room, one piece at a time, until no whole piece is left, another task wants
     /// to change the file, or the file is removed.
     pub(super) async fn write_ahead(self, inode: Inode, open: &Rc<Open>) {
-        let gate = open.gate.enter().await;
+        let lock = open.lock.enter().await;
         open.is_ahead.set(true);
         let mut writes = BoundedOrdered::new(self.0.bounds.pieces);
         while let Some(piece) = self.next_ahead(inode, open) {
             let Some(done) = writes.begin(self.write_ahead_piece(piece)).await else { continue };
             keep(open, done);
-            if gate.is_wanted() || self.is_forsaken(inode, open) {
+            if lock.is_wanted() || self.is_forsaken(inode, open) {
                 break;
             }
         }

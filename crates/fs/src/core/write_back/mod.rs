@@ -250,11 +250,11 @@ impl<'a> WriteBack<'a> {
     }
 
     /// Aborts an allocation after a failed write. The device reports how far its zones are written.
-    pub(in crate::core) async fn give_up(self, lease: Allocation) {
+    pub(in crate::core) async fn give_up(self, allocation: Allocation) {
         let zones = self.0.data.zones().await.ok();
         match self.0.store.zoned().zip(zones) {
-            Some((zoned, zones)) => zoned.abort_in_zones(lease, &zones),
-            None => self.0.store.abort(lease),
+            Some((zoned, zones)) => zoned.abort_in_zones(allocation, &zones),
+            None => self.0.store.abort(allocation),
         }
     }
 
@@ -264,13 +264,13 @@ impl<'a> WriteBack<'a> {
         self,
         inode: Inode,
         open: &Rc<Open>,
-        (extents, lease): (&[Extent], &Allocation),
+        (extents, allocation): (&[Extent], &Allocation),
         writes: &mut BoundedOrdered<'a, WrittenPiece>,
     ) -> Result<(), FsError> {
         let core = &self.0;
         let mut buffer = Vec::new();
         let mut start = 0;
-        let mut sums = self.take_ahead(open, extents, lease.runs[0]).await?;
+        let mut sums = self.take_ahead(open, extents, allocation.runs[0]).await?;
         let mut done = sums.len() as u64;
         for (number, extent) in extents.iter().enumerate() {
             let mut next = std::mem::take(&mut done);
@@ -290,7 +290,7 @@ impl<'a> WriteBack<'a> {
                 if is_full || (next == u64::from(extent.blocks) && !follows) {
                     let is_last = number + 1 == extents.len() && next == u64::from(extent.blocks);
                     let bytes = std::mem::take(&mut buffer);
-                    self.write_buffer((start, bytes), &mut sums, (lease, is_last), writes).await?;
+                    self.write_buffer((start, bytes), &mut sums, (allocation, is_last), writes).await?;
                     if self.is_forsaken(inode, open) {
                         return Err(FsError::Stale);
                     }
@@ -298,7 +298,7 @@ impl<'a> WriteBack<'a> {
             }
         }
         if !buffer.is_empty() {
-            self.write_buffer((start, buffer), &mut sums, (lease, true), writes).await?;
+            self.write_buffer((start, buffer), &mut sums, (allocation, true), writes).await?;
         }
         Ok(())
     }
@@ -309,16 +309,16 @@ impl<'a> WriteBack<'a> {
         self,
         (start, mut bytes): (u64, Vec<u8>),
         sums: &mut Vec<u32>,
-        (lease, is_last): (&Allocation, bool),
+        (allocation, is_last): (&Allocation, bool),
         writes: &mut BoundedOrdered<'a, WrittenPiece>,
     ) -> Result<(), FsError> {
         let own: Vec<u32> = bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
         sums.extend(&own);
         if let Some(records) = self.0.store.records().filter(|_| is_last) {
-            bytes.extend(records.record_bytes(lease, sums));
+            bytes.extend(records.record_bytes(allocation, sums));
         }
-        let of_lease = lease.runs.iter().find(|run| (run.start..run.end()).contains(&start));
-        self.0.checksums.set_within(*of_lease.expect("it is written to a run of the lease"), start, &own).await?;
+        let run = allocation.runs.iter().find(|run| (run.start..run.end()).contains(&start));
+        self.0.checksums.set_within(*run.expect("it is written to a run of the allocation"), start, &own).await?;
         match writes.begin(self.write_piece(start, bytes, own)).await {
             Some(written) => self.record_written(written).await,
             None => Ok(()),
@@ -370,7 +370,7 @@ impl<'a> WriteBack<'a> {
         let from = buffer.len();
         {
             let staged = open.going().borrow();
-            let blocks = &staged.as_ref().expect("the gate is held").blocks;
+            let blocks = &staged.as_ref().expect("the lock is held").blocks;
             let in_memory = || blocks.range(at as u32..(at + count) as u32).map(|(_, block)| block);
             if in_memory().count() as u64 == count {
                 buffer.reserve(count as usize * BLOCK_BYTES);
@@ -387,7 +387,7 @@ impl<'a> WriteBack<'a> {
             self.read_to_change(inode, at, &mut buffer[from..], is_replaced).await?;
         }
         let staged = open.going().borrow();
-        let staged = staged.as_ref().expect("the gate is held");
+        let staged = staged.as_ref().expect("the lock is held");
         let committed_size = self.0.namespace.borrow().node(inode)?.attributes.size;
         zero_behind(committed_size, at, &mut buffer[from..]);
         for (block_at, block) in staged.blocks.range(at as u32..(at + count) as u32) {

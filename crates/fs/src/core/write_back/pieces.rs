@@ -54,7 +54,7 @@ pub(in crate::core) fn place(pieces: &[(u32, u32)], runs: &[BlockRun]) -> Vec<Ex
     for &(mut at, mut left) in pieces {
         while left > 0 {
             if run.blocks == 0 {
-                run = runs.next().expect("a lease has room for what it was asked for");
+                run = runs.next().expect("an allocation has room for what it was asked for");
                 continue;
             }
             let blocks = u64::from(left).min(run.blocks) as u32;

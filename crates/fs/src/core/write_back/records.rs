@@ -128,14 +128,14 @@ impl WriteBack<'_> {
     /// Returns the records of the directories above `files`, up to the root.
     fn directories_above<'f>(self, files: impl Iterator<Item = &'f FileRecord>) -> Vec<DirectoryRecord> {
         let namespace = self.0.namespace.borrow();
-        let (mut told, mut seen) = (Vec::new(), BTreeSet::new());
+        let (mut above, mut seen) = (Vec::new(), BTreeSet::new());
         for file in files {
             let mut at = file.parent;
             for _ in 0..DEPTH_MAX {
                 let Some(node) = namespace.get(at).filter(|_| seen.insert(at)) else { break };
                 let (parent, name) = namespace.name_of(at).unwrap_or((0, b""));
                 let (mode, uid, gid) = (node.attributes.mode, node.attributes.uid, node.attributes.gid);
-                told.push(DirectoryRecord {
+                above.push(DirectoryRecord {
                     inode: at,
                     sequence: file.sequence,
                     parent,
@@ -150,12 +150,12 @@ impl WriteBack<'_> {
                 at = parent;
             }
         }
-        told
+        above
     }
 
     /// Returns the contents for the records of blocks that are written: the `pieces` of the file, in order, and its
     /// directories.
-    pub(super) fn told_of_write(self, file: Option<&Rc<FileRecord>>, pieces: &[(u32, u32)]) -> RecordContext {
+    pub(super) fn context_of_write(self, file: Option<&Rc<FileRecord>>, pieces: &[(u32, u32)]) -> RecordContext {
         let Some(file) = file else { return RecordContext::default() };
         let piece = |(at, blocks): &(u32, u32)| Piece { file: file.clone(), at: *at, blocks: *blocks };
         RecordContext {
@@ -166,7 +166,7 @@ impl WriteBack<'_> {
 
     /// Returns the contents for the records of extents that are copied. `None` if a file has changed since the look-up
     /// of `pieces`.
-    pub(in crate::core) async fn told_of_copies(self, pieces: &Pieces) -> Result<Option<RecordContext>, FsError> {
+    pub(in crate::core) async fn context_of_copies(self, pieces: &Pieces) -> Result<Option<RecordContext>, FsError> {
         let core = &self.0;
         if core.store.records().is_none() {
             return Ok(Some(RecordContext::default()));
@@ -197,8 +197,8 @@ impl WriteBack<'_> {
             blocks: extent.blocks,
         };
         let directories = self.directories_above(files.values().map(|file| &**file));
-        let told = RecordContext { pieces: pieces.iter().map(piece).collect(), directories };
-        Ok(Some(if core.store.usage().free_runs < AMPLE_ZONES { self.shortened(told) } else { told }))
+        let context = RecordContext { pieces: pieces.iter().map(piece).collect(), directories };
+        Ok(Some(if core.store.usage().free_runs < AMPLE_ZONES { self.shortened(context) } else { context }))
     }
 
     /// Returns whether a file has other extents than `pieces` that are stored only in the hot zone. Those have no
@@ -215,19 +215,19 @@ impl WriteBack<'_> {
         extents.iter().map(|extent| (extent.at, extent.blocks)).collect()
     }
 
-    /// Shortens `told` to the room that is estimated for records of copies. Leaves out directories first, then the
+    /// Shortens `context` to the room that is estimated for records of copies. Leaves out directories first, then the
     /// longest names.
-    fn shortened(self, told: RecordContext) -> RecordContext {
-        let blocks: u64 = told.pieces.iter().map(|piece| u64::from(piece.blocks)).sum();
+    fn shortened(self, context: RecordContext) -> RecordContext {
+        let blocks: u64 = context.pieces.iter().map(|piece| u64::from(piece.blocks)).sum();
         // Up to a fifth of each unit may stay empty, since an entry is not cut in two.
         let may = (blocks as usize * (UNIT_BYTES / 5 * 4) / 32).max(UNIT_BYTES);
-        let directories: usize = told.directories.iter().map(DirectoryRecord::bytes).sum();
-        let mut bytes = bytes_of(&told.pieces);
+        let directories: usize = context.directories.iter().map(DirectoryRecord::bytes).sum();
+        let mut bytes = bytes_of(&context.pieces);
         if bytes + directories <= may {
-            return told;
+            return context;
         }
         let mut named: BTreeMap<(usize, Inode), Rc<FileRecord>> = BTreeMap::new();
-        for piece in &told.pieces {
+        for piece in &context.pieces {
             named.insert((piece.file.bytes(), piece.file.inode), piece.file.clone());
         }
         let mut short: BTreeMap<Inode, Rc<FileRecord>> = BTreeMap::new();
@@ -242,7 +242,7 @@ impl WriteBack<'_> {
             let file = short.get(&piece.file.inode).cloned();
             Piece { file: file.unwrap_or_else(|| piece.file.clone()), ..piece }
         };
-        RecordContext { pieces: told.pieces.into_iter().map(piece).collect(), directories: Vec::new() }
+        RecordContext { pieces: context.pieces.into_iter().map(piece).collect(), directories: Vec::new() }
     }
 
     /// Returns the runs `live` of a group, each with the blocks behind it that may hold records of it.
@@ -262,12 +262,12 @@ impl WriteBack<'_> {
         let core = &self.0;
         let Some(records) = core.store.records() else { return Ok(()) };
         let mut failures = 0;
-        while let Some(lease) = records.allocate_for_records() {
-            let bytes = records.record_bytes(&lease, &[]);
-            match core.data.write(lease.runs[0].start, bytes).await {
-                Ok(()) => core.store.commit(lease),
+        while let Some(allocation) = records.allocate_for_records() {
+            let bytes = records.record_bytes(&allocation, &[]);
+            match core.data.write(allocation.runs[0].start, bytes).await {
+                Ok(()) => core.store.commit(allocation),
                 Err(fault) => {
-                    self.give_up(lease).await;
+                    self.give_up(allocation).await;
                     failures += 1;
                     if failures == ATTEMPTS {
                         return Err(fault.into());
@@ -323,7 +323,7 @@ impl WriteBack<'_> {
         let Some(end) = live.iter().map(BlockRun::end).max() else { return Vec::new() };
         let readable = u64::from(layout.width) * array.rows_readable(group);
         let (from, to) = (end.saturating_sub(REACH).max(start), (end + REACH).min(start + readable));
-        let mut told: Vec<BlockRun> = Vec::new();
+        let mut described: Vec<BlockRun> = Vec::new();
         let mut next = from;
         while next < to {
             let count = self.0.bounds.piece_blocks.max(1).min(to - next);
@@ -336,14 +336,14 @@ impl WriteBack<'_> {
                         start: start + u64::from(run.place),
                         blocks: run.sums.len() as u64,
                     };
-                    told.extend(unit.runs.iter().map(run));
+                    described.extend(unit.runs.iter().map(run));
                 }
             }
             next += count;
         }
-        let is_told = |block: u64| told.iter().any(|run| (run.start..run.end()).contains(&block));
+        let is_described = |block: u64| described.iter().any(|run| (run.start..run.end()).contains(&block));
         let near = live.into_iter().filter(|run| run.end() > from);
-        near.filter(|run| !(run.start.max(from)..run.end()).all(is_told)).collect()
+        near.filter(|run| !(run.start.max(from)..run.end()).all(is_described)).collect()
     }
 }
 

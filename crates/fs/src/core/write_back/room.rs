@@ -142,7 +142,7 @@ impl WriteBack<'_> {
             has_gained = true;
             // Blocks that others delete meanwhile are not waited for: that might never end.
             while core.releases.has_any_of(last) {
-                core.clock.sleep(READERS_NS).await;
+                core.executor.sleep(READERS_NS).await;
                 self.0.committer().free_released();
             }
         }
@@ -157,8 +157,8 @@ impl WriteBack<'_> {
     async fn wait_for_forsaken(self, own: Inode) -> Result<bool, FsError> {
         let forsaken = self.forsaken(own);
         for (inode, open) in &forsaken {
-            while open.gate.is_busy() && !open.waits_for_room() && self.is_forsaken(*inode, open) {
-                self.0.wait_unless_full(self.0.clock.sleep(READERS_NS)).await?;
+            while open.lock.is_busy() && !open.waits_for_room() && self.is_forsaken(*inode, open) {
+                self.0.wait_unless_full(self.0.executor.sleep(READERS_NS)).await?;
             }
             self.0.files().drop_if_unused(*inode);
         }
@@ -168,10 +168,10 @@ impl WriteBack<'_> {
     /// Waits until no file but `own` is without a name and open, or held by the kernel; [`crate::core::Bounds::closing_ns`] at
     /// most. Returns whether any such file was closed.
     async fn wait_for_closes(self, own: Inode) -> bool {
-        let clock = &self.0.clock;
-        let (count, until_ns) = (self.open_unnamed(own), clock.now_ns().saturating_add(self.0.bounds.closing_ns));
-        while self.open_unnamed(own) > 0 && clock.now_ns() < until_ns {
-            clock.sleep(READERS_NS).await;
+        let executor = &self.0.executor;
+        let (count, until_ns) = (self.open_unnamed(own), executor.now_ns().saturating_add(self.0.bounds.closing_ns));
+        while self.open_unnamed(own) > 0 && executor.now_ns() < until_ns {
+            executor.sleep(READERS_NS).await;
         }
         self.open_unnamed(own) < count
     }
@@ -187,7 +187,7 @@ impl WriteBack<'_> {
     fn forsaken(self, own: Inode) -> Vec<(Inode, Rc<Open>)> {
         self.0.lifetimes.with_open(|open| {
             let others = open.iter().filter(|(inode, _)| **inode != own);
-            let forsaken = others.filter(|(inode, open)| open.gate.is_busy() && self.is_forsaken(**inode, open));
+            let forsaken = others.filter(|(inode, open)| open.lock.is_busy() && self.is_forsaken(**inode, open));
             forsaken.map(|(inode, open)| (*inode, open.clone())).collect()
         })
     }

@@ -265,8 +265,8 @@ pub(crate) struct Open {
     /// Number of open handles.
     pub handles: Cell<u32>,
     /// Lock of the file, for one task at a time that changes the file or writes it back.
-    pub gate: Mutex,
-    /// Lock of tasks that change the file, acquired after `gate`. A task that appends behind data that are being
+    pub lock: Mutex,
+    /// Lock of tasks that change the file, acquired after `lock`. A task that appends behind data that are being
     /// written back holds only this lock.
     pub appends: Mutex,
     /// Staged data, if there are any.
@@ -311,15 +311,15 @@ impl Open {
 
     /// Waits until no other task changes the file or writes it back, and returns the guards of both locks.
     pub(crate) async fn enter(&self) -> (MutexGuard, MutexGuard) {
-        (self.gate.enter().await, self.appends.enter().await)
+        (self.lock.enter().await, self.appends.enter().await)
     }
 
     /// Returns whether a task changes the file or writes it back, or is about to.
     pub(crate) fn is_busy(&self) -> bool {
-        self.gate.is_busy() || self.appends.is_busy()
+        self.lock.is_busy() || self.appends.is_busy()
     }
 
-    /// Returns the data that the holder of `gate` writes back: those in `in_flight` if there are any, else those in
+    /// Returns the data that the holder of `lock` writes back: those in `in_flight` if there are any, else those in
     /// `staged`.
     pub(crate) fn going(&self) -> &RefCell<Option<Staged>> {
         if self.in_flight.borrow().is_some() { &self.in_flight } else { &self.staged }

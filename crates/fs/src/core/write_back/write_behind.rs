@@ -2,14 +2,13 @@
 //!
 //! ```text
 //!   appended ─► staged ── much of it ─► leaving ─► written, recorded
-//!                 ▲                        a task, which holds the file's gate
+//!                 ▲                        a task, which holds the file's lock
 //!                 └── the next appends
 //! ```
 //!
 //! The file is written in parts and not moved as a whole, like a file larger than the cache. Files that must lie in one
 //! piece are written by [`super::early_write`]. Field `in_flight` of a file holds the data whose write-back is in
-//! flight (*leaving* in the diagram), field `staged` the data that were appended later. The gate is the file's lock
-//! `gate`.
+//! flight (*leaving* in the diagram), field `staged` the data that were appended later. The lock is field `lock`.
 //!
 //! Invariants:
 //! 1. The data in flight end at a length in whole blocks that the file had. While they are in flight, the file changes
@@ -40,7 +39,7 @@ impl WriteBack<'_> {
         }
         open.is_behind.set(true);
         let (core, open) = (self.0.clone(), open.clone());
-        drop(self.0.clock.spawn(async move {
+        drop(self.0.executor.spawn(async move {
             if core.store.is_contiguous() {
                 core.write_back().write_ahead(inode, &open).await;
             } else {
@@ -69,7 +68,7 @@ impl WriteBack<'_> {
     /// Writes back appended data of a file as long as there are enough of them.
     async fn follow(self, inode: Inode, open: &Rc<Open>) {
         while self.has_much_appended(open) {
-            let _gate = open.gate.enter().await;
+            let _lock = open.lock.enter().await;
             {
                 let _appends = open.appends.enter().await;
                 if !self.start_write_back(inode, open) {

@@ -33,8 +33,8 @@ fn on_core(
     asked: BenchOptions,
     page_cache: Option<u64>,
 ) -> Result<Vec<Phase>, LoadError> {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let work = async move {
         let geometry = Geometry { blocks: 64 << 10, kind: DeviceKind::Caveat { isolation: 4, no_overlap: 2 } };
         let data = Device::new(&own, "disk", Box::new(Memory::new(geometry)));
@@ -51,8 +51,8 @@ fn on_core(
         assert_eq!(fs.self_check(), Vec::<String>::new());
         phases
     };
-    let phases = clock.run(work).unwrap();
-    clock.shut_down();
+    let phases = executor.run(work).unwrap();
+    executor.shut_down();
     phases
 }
 
@@ -138,8 +138,8 @@ fn counts_are_those_of_the_descriptions() {
 
 #[test]
 fn what_is_read_comes_from_the_disk_until_it_is_in_the_page_cache() {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
     let work = async move {
         let geometry = Geometry { blocks: 4096, kind: DeviceKind::Caveat { isolation: 4, no_overlap: 2 } };
         let data = Device::new(&own, "disk", Box::new(Memory::new(geometry)));
@@ -164,8 +164,8 @@ fn what_is_read_comes_from_the_disk_until_it_is_in_the_page_cache() {
         assert_eq!(read(), before + 1 + 32, "which is then there");
         files.close(file).await.unwrap();
     };
-    clock.run(work).unwrap();
-    clock.shut_down();
+    executor.run(work).unwrap();
+    executor.shut_down();
 }
 
 #[test]

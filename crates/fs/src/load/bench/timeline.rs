@@ -223,12 +223,12 @@ impl Timeline {
     }
 
     /// Reads the state of `fs` on `devices` at the end of every window, from now on until the result is dropped.
-    pub fn look_at(&self, clock: &Executor, fs: &Fs, devices: &[Device]) -> Looking {
+    pub fn look_at(&self, executor: &Executor, fs: &Fs, devices: &[Device]) -> Looking {
         let (timeline, fs, devices) = (self.clone(), fs.clone(), devices.to_vec());
-        let looker = Looker { timeline, fs, devices, next_ns: Cell::new(clock.now_ns()) };
+        let looker = Looker { timeline, fs, devices, next_ns: Cell::new(executor.now_ns()) };
         let source: Rc<dyn Source> = Rc::new(looker);
-        clock.add_source(source.clone());
-        Looking { clock: clock.clone(), source }
+        executor.add_source(source.clone());
+        Looking { executor: executor.clone(), source }
     }
 
     /// Returns the rows of a run that ended at `ended_ns`. `state` is the state of the file system at the end, if
@@ -290,13 +290,13 @@ impl Source for Looker {
 
 /// Registration that [`Timeline::look_at`] returns; the state is read until the registration is dropped.
 pub struct Looking {
-    clock: Executor,
+    executor: Executor,
     source: Rc<dyn Source>,
 }
 
 impl Drop for Looking {
     fn drop(&mut self) {
-        self.clock.drop_source(&self.source);
+        self.executor.drop_source(&self.source);
     }
 }
 
@@ -346,8 +346,8 @@ mod tests {
         let times: Vec<u64> = (0..1000).map(|number: u64| number * number * 37).collect();
         times.iter().for_each(|ns| pace.note(&done(0, *ns)));
         for (quantile, exact) in [(0.001, times[0]), (0.5, times[499]), (0.99, times[989]), (1.0, times[999])] {
-            let told = pace.quantile_ns(quantile);
-            assert!((exact..=exact + exact / 16).contains(&told), "{quantile}: {told}, exactly {exact}");
+            let estimate = pace.quantile_ns(quantile);
+            assert!((exact..=exact + exact / 16).contains(&estimate), "{quantile}: {estimate}, exactly {exact}");
         }
         for ns in (0..300).chain([4095, 4096, 1 << 40, u64::MAX]) {
             let edge = upper_edge_ns(bucket_of(ns));

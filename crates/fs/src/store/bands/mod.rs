@@ -27,7 +27,7 @@ pub struct Band {
     /// Whether the band takes writes.
     pub is_writable: bool,
     /// Whether a task writes to the band or empties it.
-    pub is_leased: bool,
+    pub is_allocated: bool,
     /// Number of appends in flight to the band, all by one writer.
     pub appends: u32,
     /// Number of pinned runs in the band: their files are not completely written, so the band is not emptied.
@@ -49,7 +49,7 @@ impl Band {
 
     /// Returns the number of blocks that a task could append now, if no other task does.
     pub fn room(&self) -> u64 {
-        if self.is_writable && !self.is_leased { self.capacity - self.written } else { 0 }
+        if self.is_writable && !self.is_allocated { self.capacity - self.written } else { 0 }
     }
 
     /// Returns the number of blocks that the present writer of the band can append after its appends in flight.
@@ -70,7 +70,7 @@ impl Band {
     /// Counts the end of an append; the end of the last one releases the band.
     fn end_append(&mut self) {
         self.appends = self.appends.checked_sub(1).unwrap_or_else(|| panic!("nobody writes to it: {self:?}"));
-        self.is_leased = self.appends > 0;
+        self.is_allocated = self.appends > 0;
     }
 
     /// Returns the number of blocks gained by emptying the band, counted in bands of the usual kind. The copies take
@@ -181,7 +181,7 @@ impl Bands {
         let band = &mut self.bands[(number - self.first) as usize];
         let run = BlockRun { start: start + band.written, blocks };
         assert!(total > 0 && blocks <= total, "{blocks} of {total} blocks of band {number}: {band:?}");
-        (band.is_leased, band.appends, band.age) = (true, band.appends + 1, takes);
+        (band.is_allocated, band.appends, band.age) = (true, band.appends + 1, takes);
         band.written += total;
         band.live += run.blocks;
         run
@@ -274,8 +274,8 @@ impl Bands {
     }
 
     /// Returns whether any band is being written or emptied.
-    pub fn has_leases(&self) -> bool {
-        self.bands.iter().any(|band| band.is_leased)
+    pub fn has_allocations(&self) -> bool {
+        self.bands.iter().any(|band| band.is_allocated)
     }
 
     /// Returns whether any band is being written.
@@ -316,7 +316,7 @@ impl Bands {
         for (index, count) in chosen {
             let start = (u64::from(self.first) + index as u64) * self.band_blocks + self.bands[index].written;
             let band = &mut self.bands[index];
-            (band.is_leased, band.appends, band.age) = (true, band.appends + 1, self.takes);
+            (band.is_allocated, band.appends, band.age) = (true, band.appends + 1, self.takes);
             band.written += count;
             band.live += count;
             runs.push(BlockRun { start, blocks: count });
@@ -440,7 +440,7 @@ impl Bands {
     pub fn lease_victim(&mut self, zone: u32) -> Victim {
         let start = u64::from(zone) * self.band_blocks;
         let band = &mut self.bands[(zone - self.first) as usize];
-        band.is_leased = true;
+        band.is_allocated = true;
         Victim { zone, run: BlockRun { start, blocks: band.written }, live: band.live }
     }
 
@@ -458,7 +458,7 @@ impl Bands {
     /// Ends the emptying of band `zone`. Its blocks become unwritten if it was reset, and stay unchanged otherwise.
     pub fn emptied(&mut self, zone: u32, was_reset: bool) {
         let band = &mut self.bands[(zone - self.first) as usize];
-        band.is_leased = false;
+        band.is_allocated = false;
         if was_reset {
             assert_eq!(band.live, 0, "band {zone} was reset with live blocks");
             band.written = 0;

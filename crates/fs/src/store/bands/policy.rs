@@ -80,7 +80,7 @@ impl Policy {
 
 /// Returns the bands that no task writes to and whose emptying gains space.
 fn gaining(bands: &Bands) -> impl Iterator<Item = (u32, &Band)> {
-    let is_idle = |band: &Band| band.is_writable && !band.is_leased && band.pins == 0 && !band.is_put_off();
+    let is_idle = |band: &Band| band.is_writable && !band.is_allocated && band.pins == 0 && !band.is_put_off();
     bands.all().filter(move |(_, band)| is_idle(band) && bands.gain(band) > 0)
 }
 

@@ -635,10 +635,10 @@ impl Records for LogStore {
     ) -> Local<'a, Result<Allocation, FsError>> {
         Box::pin(async move {
             self.reserve(reservation, blocks.max(reservation.blocks))?;
-            let has_leases = || self.bands.borrow().has_leases();
+            let has_allocations = || self.bands.borrow().has_allocations();
             let has_writers = || self.bands.borrow().has_writers();
             let give = async || self.give(Who::File, blocks, context).await;
-            let allocation = self.waiting.until(give, has_writers, has_leases).await?;
+            let allocation = self.waiting.until(give, has_writers, has_allocations).await?;
             self.account.unreserve(reservation, allocation.runs[0].blocks);
             Ok(allocation)
         })

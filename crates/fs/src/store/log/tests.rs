@@ -15,13 +15,13 @@ use crate::namespace::Groups;
 const ROWS: u64 = 31;
 
 /// Creates a store on `drives` drives of 12 data zones each, of which `parity` may be lost.
-async fn store(clock: &Executor, drives: usize, parity: u8, options: &[(&str, &str)]) -> LogStore {
+async fn store(executor: &Executor, drives: usize, parity: u8, options: &[(&str, &str)]) -> LogStore {
     let kind = Kind::Zoned { zone_blocks: ROWS + 1, zones: 13, conventional: 0, active_max: None };
     let geometry = Geometry { blocks: 13 * (ROWS + 1), kind };
     let part = |number: usize| {
         let model = Model::new(geometry);
         assert_eq!(model.geometry(), geometry);
-        let device = Some(Device::new(clock, "drive", Box::new(model)));
+        let device = Some(Device::new(executor, "drive", Box::new(model)));
         Part { uuid: uuid::Uuid::from_u128(number as u128), device, geometry, first: 1, belongs: Belongs::Yes }
     };
     let shape = Shape { parity, width: drives as u8 - parity, zone_blocks: ROWS + 1, groups: 40 };
@@ -33,10 +33,10 @@ async fn store(clock: &Executor, drives: usize, parity: u8, options: &[(&str, &s
 
 /// Runs `test` on its own executor.
 fn run<T: 'static>(test: impl AsyncFnOnce(Executor) -> T + 'static) -> T {
-    let clock = Executor::in_virtual_time();
-    let own = clock.clone();
-    let outcome = clock.run(async move { test(own).await }).unwrap();
-    clock.shut_down();
+    let executor = Executor::in_virtual_time();
+    let own = executor.clone();
+    let outcome = executor.run(async move { test(own).await }).unwrap();
+    executor.shut_down();
     outcome
 }
 
@@ -51,8 +51,8 @@ fn width_at(store: &LogStore, allocation: &Allocation) -> u64 {
 
 #[test]
 fn small_files_go_to_narrow_groups_while_there_is_room_and_large_ones_to_wide() {
-    run(async |clock: Executor| {
-        let store = store(&clock, 5, 1, &[]).await;
+    run(async |executor: Executor| {
+        let store = store(&executor, 5, 1, &[]).await;
         for (blocks, width) in [(1, 1), (2, 1), (3, 4), (4, 4), (9, 4)] {
             let allocation = take(&store, blocks).await;
             assert_eq!(width_at(&store, &allocation), width, "a file of {blocks} blocks");
@@ -77,8 +77,8 @@ fn small_files_go_to_narrow_groups_while_there_is_room_and_large_ones_to_wide() 
 #[test]
 fn files_written_at_once_lie_in_different_groups_up_to_the_bound() {
     for (open_groups, expected) in [("5", 4), ("3", 2), ("1", 1)] {
-        run(async move |clock: Executor| {
-            let store = store(&clock, 1, 0, &[("open_groups", open_groups)]).await;
+        run(async move |executor: Executor| {
+            let store = store(&executor, 1, 0, &[("open_groups", open_groups)]).await;
             let mut allocations = Vec::new();
             while store.next_step(Who::File, 2) != Step::Nothing {
                 allocations.push(take(&store, 2).await);
@@ -96,8 +96,8 @@ fn files_written_at_once_lie_in_different_groups_up_to_the_bound() {
 
 #[test]
 fn writers_leave_what_is_kept_back_and_the_cleaner_takes_it() {
-    run(async |clock: Executor| {
-        let store = store(&clock, 3, 1, &[("kept_back", "2")]).await;
+    run(async |executor: Executor| {
+        let store = store(&executor, 3, 1, &[("kept_back", "2")]).await;
         let mut reservation = Reservation::default();
         let room = store.usage().blocks;
         assert_eq!(
@@ -124,8 +124,8 @@ fn writers_leave_what_is_kept_back_and_the_cleaner_takes_it() {
 
 #[test]
 fn what_the_cleaner_opened_is_its_own_while_it_cleans() {
-    run(async |clock: Executor| {
-        let store = store(&clock, 1, 0, &[]).await;
+    run(async |executor: Executor| {
+        let store = store(&executor, 1, 0, &[]).await;
         let allocation = take(&store, ROWS).await;
         let run = allocation.runs[0];
         store.commit(allocation);
@@ -158,8 +158,8 @@ async fn take_behind(store: &LogStore, allocation: &Allocation, blocks: u64) -> 
 
 #[test]
 fn who_writes_to_a_group_appends_on_behind_it_and_nobody_else_does() {
-    run(async |clock: Executor| {
-        let store = store(&clock, 3, 1, &[("append_blocks", "6")]).await;
+    run(async |executor: Executor| {
+        let store = store(&executor, 3, 1, &[("append_blocks", "6")]).await;
         let first = take(&store, 20).await;
         let second = take_behind(&store, &first, 14).await.unwrap();
         let third = take_behind(&store, &second, 8).await.unwrap();
@@ -180,8 +180,8 @@ fn who_writes_to_a_group_appends_on_behind_it_and_nobody_else_does() {
 
 #[test]
 fn where_a_group_ends_the_next_one_goes_on_at_once() {
-    run(async |clock: Executor| {
-        let store = store(&clock, 3, 1, &[]).await;
+    run(async |executor: Executor| {
+        let store = store(&executor, 3, 1, &[]).await;
         let mut allocations = vec![take(&store, 2 * ROWS).await];
         assert_eq!(store.bands.borrow().band(store.group_of(&allocations[0])).room_behind(), 0);
         allocations.push(take_behind(&store, &allocations[0], 10).await.unwrap());
@@ -192,21 +192,21 @@ fn where_a_group_ends_the_next_one_goes_on_at_once() {
 
 #[test]
 fn who_writes_lets_go_of_a_group_that_somebody_else_waits_for() {
-    run(async |clock: Executor| {
-        let store = std::rc::Rc::new(store(&clock, 3, 1, &[("open_groups", "1")]).await);
+    run(async |executor: Executor| {
+        let store = std::rc::Rc::new(store(&executor, 3, 1, &[("open_groups", "1")]).await);
         let first = take(&store, 6).await;
         let second = take_behind(&store, &first, 6).await.unwrap();
         let other = store.clone();
-        let waiting = clock.spawn(async move { take(&other, 6).await });
-        clock.yield_now().await;
+        let waiting = executor.spawn(async move { take(&other, 6).await });
+        executor.yield_now().await;
         assert_eq!(take_behind(&store, &second, 6).await, None, "another waits");
         store.commit(first);
         store.commit(second);
         let theirs = waiting.await;
         // The cleaner waits for a group too.
         let cleaner = store.clone();
-        let cleaning = clock.spawn(async move { cleaner.allocate_for_cleaner(6).await });
-        clock.yield_now().await;
+        let cleaning = executor.spawn(async move { cleaner.allocate_for_cleaner(6).await });
+        executor.yield_now().await;
         assert_eq!(take_behind(&store, &theirs, 6).await, None, "the cleaner waits");
         store.commit(theirs);
         store.commit(cleaning.await.unwrap());
@@ -215,8 +215,8 @@ fn who_writes_lets_go_of_a_group_that_somebody_else_waits_for() {
 
 #[test]
 fn what_could_not_be_written_was_not_allocated() {
-    run(async |clock: Executor| {
-        let store = store(&clock, 3, 1, &[]).await;
+    run(async |executor: Executor| {
+        let store = store(&executor, 3, 1, &[]).await;
         store.commit(take(&store, 5).await);
         let allocation = take(&store, 7).await;
         assert_eq!(store.usage().allocated, 12);
@@ -228,8 +228,8 @@ fn what_could_not_be_written_was_not_allocated() {
 
 #[test]
 fn records_that_could_not_be_written_are_not_counted() {
-    run(async |clock: Executor| {
-        let store = store(&clock, 3, 1, &[]).await;
+    run(async |executor: Executor| {
+        let store = store(&executor, 3, 1, &[]).await;
         store.commit(take(&store, 5).await);
         let before = store.usage().records;
         // The records of this number of files fill a unit.
@@ -246,8 +246,8 @@ fn records_that_could_not_be_written_are_not_counted() {
 
 #[test]
 fn options_out_of_range_are_named() {
-    run(async |clock: Executor| {
-        let array = store(&clock, 1, 0, &[]).await.array;
+    run(async |executor: Executor| {
+        let array = store(&executor, 1, 0, &[]).await.array;
         for (key, value) in [("open_groups", "0"), ("kept_back", "none"), ("cleaner", "lazy"), ("clean_below", "95")] {
             let option = |known: &str| (known == key).then(|| value.to_string());
             let wrong = LogStore::new(array.clone(), option).map(drop).expect_err(key);

@@ -124,8 +124,8 @@ impl Store for StrictAppend {
     fn allocate<'a>(&'a self, reservation: &'a mut Reservation, blocks: u64) -> Local<'a, Result<Allocation, FsError>> {
         Box::pin(async move {
             self.reserve(reservation, blocks.max(reservation.blocks))?;
-            let has_leases = || self.bands.borrow().has_leases();
-            let runs = self.waiting.until(async || self.try_allocate(blocks), || false, has_leases).await?;
+            let has_allocations = || self.bands.borrow().has_allocations();
+            let runs = self.waiting.until(async || self.try_allocate(blocks), || false, has_allocations).await?;
             self.account.unreserve(reservation, blocks);
             self.account.allocate(blocks);
             Ok(Allocation { runs, kept: Vec::new(), record_blocks: 0, counted: (0, 0) })
@@ -262,7 +262,7 @@ mod tests {
         let kind = Kind::Zoned { zone_blocks: 16, zones: 8, conventional: 0, active_max: None };
         let zones = [ZoneState { written: 0, condition: ZoneCondition::Writable }; 8];
         let store = StrictAppend::new(&kind, BlockRun { start: 16, blocks: 112 }, &zones, |_| None).expect("it fits");
-        let clock = Executor::in_virtual_time();
+        let executor = Executor::in_virtual_time();
         let task = async move {
             let allocation = store.allocate(&mut Reservation::default(), 12).await.expect("there is room");
             let run = allocation.runs[0];
@@ -276,7 +276,7 @@ mod tests {
             let expected = Victim { zone: 1, run: BlockRun { start: 16, blocks: 12 }, live: 7 };
             assert_eq!(store.victim(), Some(expected));
         };
-        clock.run(task).expect("nobody waits for ever");
-        clock.shut_down();
+        executor.run(task).expect("nobody waits for ever");
+        executor.shut_down();
     }
 }

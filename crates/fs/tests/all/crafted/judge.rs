@@ -62,13 +62,13 @@ pub(crate) fn judge(
     action: Action,
 ) -> Result<bool, String> {
     limits::begin(seed);
-    let (clock, operations) = (Executor::in_virtual_time(), Rc::new(Cell::new(0)));
+    let (executor, operations) = (Executor::in_virtual_time(), Rc::new(Cell::new(0)));
     let devices = contents.iter().enumerate().map(|(number, holds)| {
         let limited = Limited::new(Model::with(holds.clone()), &operations);
-        Device::new(&clock, &format!("model {number}"), Box::new(limited))
+        Device::new(&executor, &format!("model {number}"), Box::new(limited))
     });
     let (devices, bounds, drives) = (devices.collect::<Vec<_>>(), trial.bounds, trial.drives);
-    let (inner, result) = (clock.clone(), Rc::new(Cell::new(None)));
+    let (inner, result) = (executor.clone(), Rc::new(Cell::new(None)));
     let done = result.clone();
     let acting = async move {
         let options = MountOptions { bounds: Some(bounds), epoch_ns: 1_400_000_000_000_000_000, ..Default::default() };
@@ -79,10 +79,10 @@ pub(crate) fn judge(
             Action::Salvage => salvaged(&inner, &devices, drives, &options).await,
         }));
     };
-    let late = clock.sleep(TIME_NS);
-    let ran = std::panic::catch_unwind(AssertUnwindSafe(|| clock.run(select(acting, late))));
+    let late = executor.sleep(TIME_NS);
+    let ran = std::panic::catch_unwind(AssertUnwindSafe(|| executor.run(select(acting, late))));
     // Tasks that a panic left half done may panic again when they are dropped.
-    let forgotten = std::panic::catch_unwind(AssertUnwindSafe(|| clock.shut_down()));
+    let forgotten = std::panic::catch_unwind(AssertUnwindSafe(|| executor.shut_down()));
     match (ran, result.take()) {
         (Err(panic), _) => Err(format!("{action:?}: panic: {}", words_of(&panic))),
         (Ok(Err(stalled)), _) => Err(format!("{action:?}: {stalled}")),
@@ -155,9 +155,9 @@ async fn read_file(fs: &Fs, inode: Inode, mode: u32) -> Judged {
     Ok(is_well)
 }
 
-async fn check(clock: &Executor, devices: &[Device], options: &MountOptions) -> Judged {
+async fn check(executor: &Executor, devices: &[Device], options: &MountOptions) -> Judged {
     let options = MountOptions { read_only: true, ..options.clone() };
-    let Ok((fs, _)) = Fs::mount(clock, devices, &options).await else { return Ok(false) };
+    let Ok((fs, _)) = Fs::mount(executor, devices, &options).await else { return Ok(false) };
     let mut is_well = fs.self_check().is_empty();
     let _ = (fs.status(), fs.statfs());
     is_well &= read_all(&fs).await?;
@@ -173,8 +173,8 @@ fn whole(fs: &Fs, when: &str) -> Result<(), Wrong> {
     if wrong.is_empty() { Ok(()) } else { Err(Wrong(format!("{when}: {}", wrong.join("; ")))) }
 }
 
-async fn work(clock: &Executor, devices: &[Device], options: &MountOptions, has_frames: bool) -> Judged {
-    let Ok((fs, _)) = Fs::mount(clock, devices, options).await else { return Ok(false) };
+async fn work(executor: &Executor, devices: &[Device], options: &MountOptions, has_frames: bool) -> Judged {
+    let Ok((fs, _)) = Fs::mount(executor, devices, options).await else { return Ok(false) };
     whole(&fs, "mounted")?;
     let mut is_well = read_all(&fs).await?;
     is_well &= change(&fs).await.is_ok();
@@ -185,7 +185,7 @@ async fn work(clock: &Executor, devices: &[Device], options: &MountOptions, has_
         return Ok(false);
     }
     let options = MountOptions { read_only: true, ..options.clone() };
-    match Fs::mount(clock, devices, &options).await {
+    match Fs::mount(executor, devices, &options).await {
         Ok((fs, _)) => {
             whole(&fs, "mounted again")?;
             Ok(is_well & read_all(&fs).await?)
@@ -233,8 +233,8 @@ async fn change(fs: &Fs) -> Result<(), FsError> {
     fs.sync().await
 }
 
-async fn scrub(clock: &Executor, devices: &[Device], options: &MountOptions) -> Judged {
-    let Ok((fs, _)) = Fs::mount(clock, devices, options).await else { return Ok(false) };
+async fn scrub(executor: &Executor, devices: &[Device], options: &MountOptions) -> Judged {
+    let Ok((fs, _)) = Fs::mount(executor, devices, options).await else { return Ok(false) };
     let mut is_well = fs.scrub_copies(true).await.is_ok();
     if fs.superblock().shape.is_some() {
         let mut groups = 0;
@@ -252,10 +252,10 @@ async fn scrub(clock: &Executor, devices: &[Device], options: &MountOptions) -> 
     Ok(is_well & fs.unmount().await.is_ok())
 }
 
-async fn salvaged(clock: &Executor, devices: &[Device], drives: usize, options: &MountOptions) -> Judged {
+async fn salvaged(executor: &Executor, devices: &[Device], drives: usize, options: &MountOptions) -> Judged {
     let drives = &devices[..drives];
     let geometry = Geometry { blocks: SALVAGE_BLOCKS, kind: Kind::Plain };
-    let fresh = Device::new(clock, "new metadata", Box::new(Memory::new(geometry)));
+    let fresh = Device::new(executor, "new metadata", Box::new(Memory::new(geometry)));
     let is_inside = devices.len() == drives.len();
     let metadata = if is_inside { &devices[0] } else { &fresh };
     let how = SalvageOptions { force: true, time_ns: 1_400_000_000_000_000_000 };
@@ -269,7 +269,7 @@ async fn salvaged(clock: &Executor, devices: &[Device], drives: usize, options: 
         all.extend((!is_copy).then(|| drive.clone()));
     }
     let options = MountOptions { read_only: true, ..options.clone() };
-    match Fs::mount(clock, &all, &options).await {
+    match Fs::mount(executor, &all, &options).await {
         Ok((fs, _)) => {
             whole(&fs, "salvaged")?;
             read_all(&fs).await

@@ -58,8 +58,8 @@ fn trials() -> Vec<(&'static str, Trial)> {
 
 /// Makes a store: as a power cut leaves it, or cleanly unmounted.
 fn store(trial: &Trial, is_unmounted: bool) -> Vec<Contents> {
-    let (clock, trial) = (Executor::in_virtual_time(), trial.clone());
-    let inner = clock.clone();
+    let (executor, trial) = (Executor::in_virtual_time(), trial.clone());
+    let inner = executor.clone();
     let making = async move {
         let (fs, rig) = fresh(&inner, &trial).await.expect("a sound store is made");
         let usual = [Operation::Symlink("s".into(), "d/a".into()), Operation::SetAttribute("a".into(), 5)];
@@ -80,8 +80,8 @@ fn store(trial: &Trial, is_unmounted: bool) -> Vec<Contents> {
         }
         rig.contents()
     };
-    let contents = clock.run(making).expect("nobody waits for ever");
-    clock.shut_down();
+    let contents = executor.run(making).expect("nobody waits for ever");
+    executor.shut_down();
     contents
 }
 

@@ -47,12 +47,12 @@ pub(crate) fn judge_long_sequences_with_reads(toys: Vec<Toy>) {
 
 /// Runs `task` with a new file system on `trial`.
 pub(crate) fn on<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Executor) -> T + 'static) -> T {
-    let (clock, trial) = (Executor::in_virtual_time(), trial.clone());
-    let own = clock.clone();
-    let done = clock.run(async move {
+    let (executor, trial) = (Executor::in_virtual_time(), trial.clone());
+    let own = executor.clone();
+    let done = executor.run(async move {
         let (fs, rig) = fresh(&own, &trial).await.unwrap();
         task(fs, rig, own).await
     });
-    clock.shut_down();
+    executor.shut_down();
     done.unwrap()
 }

@@ -3,13 +3,17 @@
 use imbrex_fs::{Executor, executor::SECOND_NS};
 
 /// Returns the result of `task`; panics if it takes longer than `limit_ns`.
-pub(crate) async fn within<T: 'static>(clock: &Executor, limit_ns: u64, task: impl Future<Output = T> + 'static) -> T {
-    let (joined, until_ns) = (clock.spawn(task), clock.now_ns() + limit_ns);
-    while clock.now_ns() < until_ns {
+pub(crate) async fn within<T: 'static>(
+    executor: &Executor,
+    limit_ns: u64,
+    task: impl Future<Output = T> + 'static,
+) -> T {
+    let (joined, until_ns) = (executor.spawn(task), executor.now_ns() + limit_ns);
+    while executor.now_ns() < until_ns {
         if let Some(result) = joined.take() {
             return result;
         }
-        clock.sleep(SECOND_NS / 100).await;
+        executor.sleep(SECOND_NS / 100).await;
     }
     panic!("it waits for something that does not come");
 }

@@ -166,9 +166,9 @@ fn conventional(disk: &str) -> String {
     }
 }
 
-fn device(clock: &Executor, words: &str) -> Result<Device, Failure> {
+fn device(executor: &Executor, words: &str) -> Result<Device, Failure> {
     let backend = Emulated::new(emulated(words)?).map_err(Failure::failed)?;
-    Ok(Device::new(clock, words, Box::new(backend)))
+    Ok(Device::new(executor, words, Box::new(backend)))
 }
 
 fn on_core(
@@ -178,18 +178,18 @@ fn on_core(
     benchmark: &'static Benchmark,
     asked: BenchOptions,
 ) -> Result<Vec<Measured>, Failure> {
-    let clock = Executor::in_virtual_time();
-    let data = device(&clock, disk)?;
+    let executor = Executor::in_virtual_time();
+    let data = device(&executor, disk)?;
     let metadata = match metadata {
         Metadata::Disk => None,
-        Metadata::Flash => Some(device(&clock, FLASH)?),
+        Metadata::Flash => Some(device(&executor, FLASH)?),
         Metadata::Nowhere => {
             let geometry = Geometry { blocks: FREE_METADATA_BYTES / BLOCK_BYTES as u64, kind: DeviceKind::Plain };
-            Some(Device::new(&clock, "nowhere", Box::new(Memory::new(geometry))))
+            Some(Device::new(&executor, "nowhere", Box::new(Memory::new(geometry))))
         }
     };
     let made = MakeOptions { uuid: Some(Uuid::from_u128(1)), store: Some(store.into()), ..MakeOptions::default() };
-    let own = clock.clone();
+    let own = executor.clone();
     let work = async move {
         make(&data, metadata.as_ref(), &made, 0).await.map_err(Failure::failed)?;
         let devices: Vec<Device> = [data].into_iter().chain(metadata).collect();
@@ -197,8 +197,8 @@ fn on_core(
         let files = OnCore::new(&fs, FOLDER).await.map_err(Failure::failed)?.with_page_cache(PAGE_CACHE_BYTES);
         bench::run(benchmark, &files, &asked, |_| {}).await.map_err(Failure::failed)
     };
-    let phases = clock.run(work).map_err(Failure::failed)?;
-    clock.shut_down();
+    let phases = executor.run(work).map_err(Failure::failed)?;
+    executor.shut_down();
     Ok(phases?.iter().map(|phase| Measured::of(phase, phase.elapsed_ns, Some(latency_ns(phase)))).collect())
 }
 

@@ -45,10 +45,10 @@ impl OnFlash {
 
 /// Measures the load on HiSMRfs and the use of its flash.
 pub(super) fn run(bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
-    let clock = Executor::in_virtual_time();
-    let disks = (0..RAID_DISKS).map(|_| device(&clock, RAID_DISK)).collect::<Result<Vec<_>, _>>()?;
-    let flash = device(&clock, CACHE_FLASH)?;
-    let own = clock.clone();
+    let executor = Executor::in_virtual_time();
+    let disks = (0..RAID_DISKS).map(|_| device(&executor, RAID_DISK)).collect::<Result<Vec<_>, _>>()?;
+    let flash = device(&executor, CACHE_FLASH)?;
+    let own = executor.clone();
     let bar = bar.clone();
     let watch: bench::Watch = Arc::new(move |_| {
         bar.inc(1);
@@ -76,14 +76,14 @@ pub(super) fn run(bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
         let on_flash = on_flash(&fs);
         Ok::<_, Failure>((outcome(&phases, &seen.borrow(), on_flash.all()), on_flash))
     };
-    let outcome = clock.run(work).map_err(Failure::failed)?;
-    clock.shut_down();
+    let outcome = executor.run(work).map_err(Failure::failed)?;
+    executor.shut_down();
     outcome
 }
 
-fn device(clock: &Executor, words: &str) -> Result<Device, Failure> {
+fn device(executor: &Executor, words: &str) -> Result<Device, Failure> {
     let backend = Emulated::new(emulated(words)?).map_err(Failure::failed)?;
-    Ok(Device::new(clock, words, Box::new(backend)))
+    Ok(Device::new(executor, words, Box::new(backend)))
 }
 
 /// Returns the shares of the memory: the bounds of the file system's own caches, and the bytes of the page cache in

@@ -149,7 +149,7 @@ fn method() -> String {
          mdadm makes it; its metadata of 4 MiB lie beside the cache. The disks are served at {PACE} of their speed, and the timers of the guest that \
          can be set are as many times longer (write-back, commits, schedulers, md); those of dm-cache cannot. Of its memory all but those {} KiB and {} MiB \
          for the load's own buffers is taken away before it begins. Time of the disks is the time in which the busiest drive had requests \
-         under way: no processor takes any. Latencies are by the clock of the file system, which for ext4 is the guest's times {PACE}; \
+         under way: no processor takes any. Latencies are by the executor of the file system, which for ext4 is the guest's times {PACE}; \
          they count if the guest's processor is busy under {PROCESSOR_PERCENT:.0} %. A phase ends when all is durable. All data are kept as \
          they are. Flashcache itself is of no kernel of today; it takes all reads and writes into the cache, as dm-cache does not, so \
          dm-writecache, which takes all writes, stands beside. What the paper does not give was chosen before the guest's first run that came \

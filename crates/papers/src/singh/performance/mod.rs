@@ -100,7 +100,7 @@ fn method() -> String {
      so both are run without one as well. The times are \
      those of the disk: no processor takes any, and a phase ends when all is on the disk. In front of each is a page cache \
      that holds everything; `lfs` and the reading of small files begin with their files out of it. The paper's figures are \
-     drawings without numbers, by the wall clock; NILFS2 is not run here."
+     drawings without numbers, by the wall executor; NILFS2 is not run here."
         .into()
 }
 

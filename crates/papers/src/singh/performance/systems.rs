@@ -83,10 +83,10 @@ fn measured(phase: &Phase, disk_ns: u64) -> Measured {
 }
 
 fn on_core(drive: &str, benchmark: &'static Benchmark, asked: BenchOptions) -> Result<Vec<Measured>, Failure> {
-    let clock = Executor::in_virtual_time();
+    let executor = Executor::in_virtual_time();
     let backend = Emulated::new(emulated(drive)?).map_err(Failure::failed)?;
-    let device = Device::new(&clock, drive, Box::new(backend));
-    let own = clock.clone();
+    let device = Device::new(&executor, drive, Box::new(backend));
+    let own = executor.clone();
     let work = async move {
         let made = MakeOptions { uuid: Some(Uuid::from_u128(1)), ..MakeOptions::default() };
         make(&device, None, &made, 0).await.map_err(Failure::failed)?;
@@ -94,8 +94,8 @@ fn on_core(drive: &str, benchmark: &'static Benchmark, asked: BenchOptions) -> R
         let files = OnCore::new(&fs, FOLDER).await.map_err(Failure::failed)?.with_page_cache(PAGE_CACHE_BYTES);
         bench::run(benchmark, &files, &asked, |_| {}).await.map_err(Failure::failed)
     };
-    let phases = clock.run(work).map_err(Failure::failed)?;
-    clock.shut_down();
+    let phases = executor.run(work).map_err(Failure::failed)?;
+    executor.shut_down();
     Ok(phases?.iter().map(|phase| measured(phase, phase.elapsed_ns)).collect())
 }
 
