@@ -1,5 +1,5 @@
-//! The core of the file system: operations on files, and the records that make them durable. One module per kind of
-//! operation.
+//! The core of the file system: operations on files, and the records that make them durable. One folder for each part,
+//! with the part's state.
 //!
 //! Invariants:
 //! 1. Only records change the namespace. Each record is applied at once, with no await in between. So every operation
