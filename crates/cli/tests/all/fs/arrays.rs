@@ -4,6 +4,8 @@
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use imbrex_testkit::patience::until;
+
 use super::common::{failure, has_fuse, imbrex, json, text, word};
 
 struct Drives {
@@ -54,6 +56,24 @@ impl Drives {
 
     fn umount(&self) {
         text(&["fs", "umount", word(&self.directory)]);
+    }
+
+    fn stat(&self) -> serde_json::Value {
+        json(&["fs", "stat", word(&self.directory), "--json"])
+    }
+
+    /// Waits until `files` files have a copy in the hot zone: copies are made in the background, and an unmount does not
+    /// wait for them.
+    fn until_copied(&self, files: u64) {
+        until("the copies", || (self.stat()["hot_zone"]["files"] == files).then_some(()));
+    }
+
+    /// Waits until all parts of the hot zone are used, and returns them: they are stamped in the background.
+    fn until_parts_are_used(&self) -> Vec<serde_json::Value> {
+        until("the parts", || {
+            let parts = self.stat()["hot_zone"]["drives"].as_array().unwrap().clone();
+            parts.iter().all(|part| part["state"] == "used").then_some(parts)
+        })
     }
 
     fn check(&self) {
@@ -271,6 +291,7 @@ fn blocks_beyond_parity_come_back_from_the_hot_zone() {
     let written: Vec<u8> = (0..9000).map(|at| b"warm and kept "[at % 14] ^ (at / 4096) as u8).collect();
     drives.mount();
     std::fs::write(drives.directory.join("small"), &written).unwrap();
+    drives.until_copied(1);
     drives.umount();
     for block in written.chunks(4096).take(2) {
         let altered = images.iter().filter(|image| {
@@ -332,19 +353,18 @@ fn a_hot_zone_on_the_drives_is_made_and_told_of_by_drive() {
         return;
     }
     drives.mount();
+    drives.until_parts_are_used();
     for name in ["one", "two", "three"] {
         std::fs::write(drives.directory.join(name), [7; 9000]).unwrap();
     }
-    text(&["fs", "umount", word(&drives.directory)]);
+    drives.until_copied(3);
+    drives.umount();
     drives.mount();
     for name in ["one", "two", "three"] {
         assert_eq!(std::fs::read(drives.directory.join(name)).unwrap(), [7; 9000]);
     }
     // The parts are read at once, and their stamps are written in the background.
-    let status = || json(&["fs", "stat", word(&drives.directory), "--json"])["hot_zone"]["drives"].clone();
-    let is_used = |parts: &serde_json::Value| parts.as_array().unwrap().iter().all(|part| part["state"] == "used");
-    let parts = std::iter::repeat_with(status).take(100).find(is_used).expect("all are used some time");
-    for part in parts.as_array().unwrap() {
+    for part in drives.until_parts_are_used() {
         assert_eq!((&part["used_blocks"], &part["hits"]), (&3.into(), &1.into()), "{part}");
     }
     let said = text(&["fs", "stat", word(&drives.directory)]);
