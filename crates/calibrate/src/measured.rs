@@ -27,14 +27,14 @@ impl MeasuredRequest {
     }
 }
 
-/// A measurement.
+/// Requests of a real drive that were read from a file.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Measured {
-    /// The requests.
+    /// Requests, in the order of issue.
     pub requests: Vec<MeasuredRequest>,
-    /// Name of the format that they were read from.
+    /// Name of the file format from which the requests were read.
     pub format: String,
-    /// Decisions made while reading.
+    /// Decisions made while the file was read, as text for the user.
     pub notes: Vec<String>,
 }
 

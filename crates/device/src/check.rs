@@ -57,7 +57,7 @@ pub enum Finding {
         medium: Medium,
         /// First of the sectors.
         pba: Pba,
-        /// Number of sectors.
+        /// Number of shared sectors.
         sectors: Sectors,
         /// The two LBAs that the first sector serves.
         lbas: [Lba; 2],
@@ -68,7 +68,7 @@ pub enum Finding {
         lba: Lba,
         /// Physical address of that sector.
         pba: Pba,
-        /// Number of sectors.
+        /// Number of destroyed sectors.
         sectors: Sectors,
     },
     /// Sectors to which the map points cannot be read, because the image is damaged there.
@@ -79,7 +79,7 @@ pub enum Finding {
         medium: Medium,
         /// Physical address of the first sector.
         pba: Pba,
-        /// Number of sectors.
+        /// Number of unreadable sectors.
         sectors: Sectors,
     },
 }

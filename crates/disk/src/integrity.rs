@@ -64,7 +64,8 @@ impl IntegrityMap {
         IntegrityMap::default()
     }
 
-    /// Sets the contents of `extent` (for `Holds`, `lba` is that of its first sector).
+    /// Sets the contents of the physical sectors `extent`. For [`Contents::Holds`], `lba` is the LBA of the first
+    /// sector.
     pub fn write(&mut self, extent: Extent, contents: Contents) {
         if extent.is_empty() {
             return;
@@ -75,7 +76,8 @@ impl IntegrityMap {
         }
     }
 
-    /// Marks `extent` as destroyed by the write numbered `by`.
+    /// Marks the physical sectors `extent` as destroyed: their contents are lost. `by` is the number of the destroying
+    /// write. The caller numbers the writes; the map only stores the number.
     pub fn destroy(&mut self, extent: Extent, by: u64) {
         self.write(extent, Contents::Destroyed { by });
     }

@@ -229,9 +229,13 @@ impl Workload {
         Ok(self.counted(Requests::Own(source)))
     }
 
-    /// Opens the requests once for `count` drives, each of `device_sectors` sectors of 512 bytes; at most `at_once` of
-    /// the drives run at the same time. Returns `None` if the requests depend on simulated time, so that each drive
-    /// needs its own source.
+    /// Opens the requests once, and returns a source of all requests for each of `count` drives of `device_sectors`
+    /// sectors of 512 bytes. The sources let at most `at_once` of the drives run at the same time; the others wait.
+    /// Returns `None` if the requests depend on simulated time, so that each drive needs a source of its own.
+    ///
+    /// # Panics
+    ///
+    /// If `count` or `at_once` is 0.
     pub fn open_for_all(
         &self,
         device_sectors: u64,

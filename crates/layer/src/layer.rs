@@ -26,7 +26,7 @@ use crate::zones::Zones;
 pub struct Piece {
     /// First logical sector.
     pub lba: Lba,
-    /// Number of sectors.
+    /// Number of sectors of the run.
     pub sectors: Sectors,
     /// The medium and the first physical sector; `None` if the sectors are trimmed.
     pub at: Option<(Medium, Pba)>,

@@ -51,11 +51,11 @@ pub struct Property {
 pub struct Series {
     /// Name.
     pub name: &'static str,
-    /// Meaning of the first column.
+    /// Meaning of the first number of each point, such as `operation` or `MiB`.
     pub x: &'static str,
-    /// Meaning of the second column.
+    /// Meaning of the second number of each point, such as `latency_ms`.
     pub y: &'static str,
-    /// The points.
+    /// The points, each a pair of numbers.
     pub points: Vec<(f64, f64)>,
 }
 

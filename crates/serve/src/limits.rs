@@ -78,7 +78,8 @@ pub struct PageLimits {
     pub header_bytes: usize,
     /// Time for the head of a request to arrive, counted from the connection or from the previous answer.
     pub header_time: Duration,
-    /// A connection ends after this time, whether busy or idle.
+    /// Time from the beginning of a connection until its end, whether busy or idle. A request in progress at the end is
+    /// still answered, if that takes no longer than [`PageLimits::header_time`].
     pub connection_time: Duration,
 }
 

@@ -48,18 +48,18 @@ pub struct Statistics {
     pub seconds: VecDeque<Second>,
 }
 
-/// Requests in a second of simulated time.
+/// Requests that were completed in one second of simulated time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Second {
-    /// Number of the second, counted from the start.
+    /// Number of the second: the simulated time of the drive in whole seconds.
     pub number: u64,
     /// Number of requests completed in this second.
     pub requests: u64,
-    /// Sum of their latencies, in nanoseconds.
+    /// Sum of the simulated latencies of the requests completed in this second, in nanoseconds.
     pub latency_ns: u64,
-    /// Longest latency, in nanoseconds.
+    /// Longest simulated latency of a request of any kind that was completed in this second, in nanoseconds.
     pub latency_ns_max: u64,
-    /// Number of bytes moved for the host.
+    /// Number of bytes that the requests completed in this second moved.
     pub bytes: u64,
 }
 

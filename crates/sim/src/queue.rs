@@ -25,11 +25,12 @@ pub struct Waiting {
     pub command: Command,
     /// Arrival time stated by the workload; `None` if the workload has no times of its own.
     pub arrival: Option<SimTime>,
-    /// Time at which the command entered.
+    /// Simulated time at which the command entered this queue.
     pub entry: SimTime,
     /// Number of the request in the workload.
     pub sequence: u64,
-    /// Simulated cleaning time before the entry: cleaning after this stalls the command.
+    /// Total simulated time that the drive had cleaned when the command entered the queue. Later cleaning stalls the
+    /// command.
     pub cleaning_before: SimDuration,
     /// Place of the command's first sectors, as far as they lie on one track, for schedulers that use it. It is stale
     /// if the layer has moved the sectors since, which only makes the scheduler's choice worse.

@@ -118,16 +118,17 @@ pub struct WindowSummary {
     pub zero: u64,
 }
 
-/// Statistics of cleaning.
+/// Statistics of cleaning events. An event is one piece of a layer's own work: a cleaning, a migration or a repair.
+/// Host requests may be served between the phases of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct CleaningSummary {
-    /// Number of groups of cleaning, migration or repair.
+    /// Number of cleaning events that began.
     pub events: u64,
-    /// Logical sectors that these groups wrote.
+    /// Number of logical sectors that the cleaning events wrote.
     pub sectors: u64,
-    /// Mean duration of a group.
+    /// Mean duration of a cleaning event: the sum of its phases, in nanoseconds.
     pub mean_ns: u64,
-    /// Longest duration of a group.
+    /// Duration of the longest cleaning event: the sum of its phases, in nanoseconds.
     pub max_ns: u64,
     /// Longest time for which cleaning stalled a host request.
     pub longest_stall_ns: u64,

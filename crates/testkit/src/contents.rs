@@ -81,7 +81,8 @@ impl Contents {
         }
     }
 
-    /// Returns whether `bytes`, read from `sector`, are the contents `value`.
+    /// Returns whether `bytes`, read from the one sector `sector`, are the contents `value`. Returns false for
+    /// [`Value::Unreadable`].
     pub fn is(&self, bytes: &[u8], sector: u64, value: Value) -> bool {
         let version = match value {
             Value::Version(version) if self.is_stamped(sector, version) => version,

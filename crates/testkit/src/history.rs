@@ -56,8 +56,8 @@ impl History {
         self.0.push((act, received_bytes));
     }
 
-    /// Applies to `record` the acts from index `next` on that had happened when the server had sent `sent_bytes` bytes.
-    /// Returns the index of the first act that had not.
+    /// Applies to `record` the acts from index `next` on, up to the time at which the server had sent `sent_bytes`
+    /// bytes in total. Returns the index of the first act after that time, which is `next` of the following call.
     pub fn advance(&self, record: &mut Record, mut next: usize, sent_bytes: u64) -> usize {
         while let Some((act, _)) = self.0.get(next).filter(|(_, received)| *received <= sent_bytes) {
             act.apply(record);

@@ -71,9 +71,9 @@ mod chunk {
 /// A run of bytes of one status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Status {
-    /// Offset of the first byte.
+    /// Offset of the first byte in the export.
     pub offset: u64,
-    /// Number of bytes.
+    /// Number of bytes of the run.
     pub length: u64,
     /// Flags: 1 for a hole, 2 for bytes that read as zeros; 0 for neither.
     pub flags: u32,

@@ -76,12 +76,14 @@ impl Record {
         });
     }
 
-    /// Returns the moment at which a flush is sent, for [`Record::flushed`] after its acknowledgement.
+    /// Returns the present moment, as the number of writes and trims acknowledged so far. A writer calls this function
+    /// when it sends a flush, and passes the result to [`Record::flushed`].
     pub fn flush_begins(&self) -> u64 {
         self.acknowledgements
     }
 
-    /// Records that a flush sent at `moment` was acknowledged.
+    /// Records that a flush was acknowledged: values acknowledged before the flush was sent are durable now. `moment`
+    /// is the result of [`Record::flush_begins`] from when the flush was sent.
     pub fn flushed(&mut self, moment: u64) {
         let unsettled = std::mem::take(&mut self.unsettled);
         for sectors in unsettled {

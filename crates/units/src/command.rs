@@ -39,17 +39,17 @@ pub struct Command {
 }
 
 impl Command {
-    /// Returns a read of `sectors` from `lba`.
+    /// Returns a read of `sectors` sectors of the drive, from `lba` on.
     pub const fn read(lba: u64, sectors: u32) -> Command {
         Command { operation: Operation::Read, fua: false, sectors, lba: Lba(lba) }
     }
 
-    /// Returns a write of `sectors` from `lba`.
+    /// Returns a write of `sectors` sectors of the drive, from `lba` on.
     pub const fn write(lba: u64, sectors: u32) -> Command {
         Command { operation: Operation::Write, fua: false, sectors, lba: Lba(lba) }
     }
 
-    /// Returns a trim of `sectors` from `lba`.
+    /// Returns a trim of `sectors` sectors of the drive, from `lba` on.
     pub const fn trim(lba: u64, sectors: u32) -> Command {
         Command { operation: Operation::Trim, fua: false, sectors, lba: Lba(lba) }
     }

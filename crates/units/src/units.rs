@@ -163,9 +163,9 @@ impl SimDuration {
 /// A run of physical sectors: `sectors` sectors from `start` on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Extent {
-    /// First sector.
+    /// First sector of the run.
     pub start: Pba,
-    /// Number of sectors.
+    /// Number of sectors of the run.
     pub sectors: Sectors,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Parameter {
     pub name: String,
     /// Value.
     pub value: Value,
-    /// File and line.
+    /// File and line of the parameter, as `FILE, line NUMBER`.
     pub place: String,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Block {
     pub name: String,
     /// Parameters, in order.
     pub parameters: Vec<Parameter>,
-    /// File and line at which the block begins.
+    /// File and line at which the block begins, as `FILE, line NUMBER`.
     pub place: String,
 }
 

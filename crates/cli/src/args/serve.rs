@@ -35,7 +35,8 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub read_only: bool,
 
-    /// Play the faults of this file in TOML (docs/drive.md) while serving, each at its time; they remain in an image.
+    /// Inject the faults of this file in TOML (docs/drive.md) while serving, each at its simulated time since the start
+    /// or after its number of requests. An image keeps the faults after the end.
     #[arg(long, value_name = "FILE", conflicts_with = "read_only")]
     pub faults: Option<PathBuf>,
 

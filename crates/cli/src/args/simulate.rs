@@ -70,7 +70,8 @@ pub(crate) struct SimulateArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Write summary.json, latency.parquet, timeline.parquet and report.html into this folder.
+    /// Write summary.json, latency.parquet, timeline.parquet and report.html into this folder. A missing folder is
+    /// created; results of an earlier run are replaced.
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 

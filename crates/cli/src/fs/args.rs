@@ -360,8 +360,8 @@ pub(crate) struct MkfsArgs {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub meta_size: Option<u64>,
 
-    /// Bytes for the hot zone of store log: files that are small or read often lie there, on the flash of --meta or in
-    /// conventional zones [default: none].
+    /// Total size of the hot zone of store log, which holds files that are small or read often. --hot-on says where the
+    /// zone lies [default: none].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub hot: Option<u64>,
 

@@ -564,7 +564,11 @@ impl EmulatedDrive {
         Ok(completion)
     }
 
-    /// Reads bytes from `offset` on and waits for the answer.
+    /// Reads `into.len()` bytes from byte `offset` on and waits for the answer.
+    ///
+    /// # Errors
+    /// [`DeviceError::PastEnd`] if the bytes reach past the end of the drive, [`DeviceError::Refused`] if they are not
+    /// one or more whole sectors, or the error of the drive.
     pub fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         let io = Io { kind: IoKind::Read, offset, length: into.len() as u64, buffer: Vec::new() };
         let completion = self.serve(io)?;
@@ -573,7 +577,10 @@ impl EmulatedDrive {
         Ok(())
     }
 
-    /// Writes bytes at `offset` and waits for the answer.
+    /// Writes the bytes `from` at byte `offset` and waits for the answer. With `fua`, they are then durable.
+    ///
+    /// # Errors
+    /// Like those of [`EmulatedDrive::read`].
     pub fn write(&mut self, offset: u64, from: &[u8], fua: bool) -> Result<(), DeviceError> {
         let kind = IoKind::Write { fua };
         let io = Io { kind, offset, length: from.len() as u64, buffer: from.to_vec() };
@@ -585,7 +592,10 @@ impl EmulatedDrive {
         self.serve(Io { kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() })?.outcome
     }
 
-    /// Trims `length` bytes from `offset` on and waits for the answer.
+    /// Trims `length` bytes from byte `offset` on and waits for the answer.
+    ///
+    /// # Errors
+    /// Like those of [`EmulatedDrive::read`].
     pub fn trim(&mut self, offset: u64, length: u64) -> Result<(), DeviceError> {
         self.serve(Io { kind: IoKind::Trim, offset, length, buffer: Vec::new() })?.outcome
     }

@@ -40,16 +40,16 @@ use crate::store::Store;
 pub enum FaultKind {
     /// Reads of these sectors fail until the sectors are written.
     Unreadable {
-        /// First sector.
+        /// First unreadable sector.
         lba: Lba,
-        /// Number of sectors.
+        /// Number of unreadable sectors.
         sectors: Sectors,
     },
     /// Commands that touch these sectors take longer.
     Slow {
-        /// First sector.
+        /// First slow sector.
         lba: Lba,
-        /// Number of sectors.
+        /// Number of slow sectors.
         sectors: Sectors,
         /// Additional simulated time of each command.
         by: SimDuration,

@@ -118,8 +118,9 @@ impl<M: Media> Store<M> {
     /// Makes all writes so far durable before any later write.
     ///
     /// # Errors
-    /// The medium fails, or the store has stopped. A failure stops the store: writes since the last barrier may be
-    /// lost, and a second attempt could succeed without them.
+    /// The medium fails, or the store has stopped. A failure of the medium stops the store, and no later operation
+    /// succeeds. Writes since the last barrier may be lost. A second barrier could still report success, as a second
+    /// `fsync` does on Linux.
     pub fn barrier(&mut self) -> Result<(), DeviceError> {
         self.check_running()?;
         let outcome = self.space.barrier(self.journal.records());

@@ -121,12 +121,12 @@ pub struct GeometryConfig {
     pub layout: LayoutName,
     /// Time of one rotation, in nanoseconds.
     pub rotation_ns: u32,
-    /// Angle by which each track starts later than the one before, in nanoseconds. In the `cylinder` layout it applies
-    /// only from one cylinder to the next.
+    /// Angle by which each track starts later than the one before, as nanoseconds of rotation. In the `cylinder` layout
+    /// the angle applies only from one cylinder to the next.
     #[serde(default)]
     pub track_skew_ns: u32,
-    /// Angle by which the first track of a surface starts later than the last one of the surface before, in
-    /// nanoseconds. In layouts other than `cylinder` it is added to `track_skew_ns`.
+    /// Angle by which the first track of a surface starts later than the last one of the surface before, as nanoseconds
+    /// of rotation. In layouts other than `cylinder` the angle is added to `track_skew_ns`.
     #[serde(default)]
     pub head_skew_ns: u32,
     /// Zones from the outer to the inner diameter, listed one by one. If the list is empty, the formula below gives the

@@ -43,7 +43,7 @@ pub const BLOCK_BYTES: usize = 4096;
 /// Size and kind of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
-    /// Number of blocks.
+    /// Number of blocks of the device, of [`BLOCK_BYTES`] each.
     pub blocks: u64,
     /// Rules for writes.
     pub kind: Kind,

@@ -45,7 +45,7 @@ pub struct Attributes {
 pub struct Extent {
     /// First block, counted within the file.
     pub at: u32,
-    /// Number of blocks.
+    /// Number of blocks of the extent.
     pub blocks: u32,
     /// First block on the data device, unless the change that holds the extent says otherwise.
     pub start: u64,

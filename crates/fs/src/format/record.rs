@@ -199,7 +199,7 @@ pub struct Piece {
     pub file: Rc<FileRecord>,
     /// First block, counted within the file.
     pub at: u32,
-    /// Number of blocks.
+    /// Number of blocks of the piece.
     pub blocks: u32,
 }
 

@@ -37,7 +37,8 @@ impl Unit {
         }
     }
 
-    /// Formats `value` with its unit.
+    /// Formats `value` with three digits and a unit of a fitting size. `value` is in the unit `self`, and a share is a
+    /// fraction of 1: 12,500,000 ns gives `12.5 ms`, and a share of 0.5 gives `50.0 %`.
     pub fn label(self, value: f64) -> String {
         match self {
             Unit::Count => count(value),
@@ -63,7 +64,8 @@ impl Unit {
         (found.1, found.2)
     }
 
-    /// Formats `value` as a multiple of `division`, the unit that all labels of an axis share.
+    /// Formats `value`, which is in the unit `self`, as a multiple of the unit that [`Unit::division`] returned for the
+    /// axis.
     pub fn divided(self, value: f64, (divisor, name): (f64, &str)) -> String {
         let number = trimmed(value / divisor);
         match (self, name) {

@@ -49,9 +49,10 @@ pub struct Task {
     pub drive: String,
     /// Text of the drive without the parameters of the sweep.
     pub drive_head: String,
-    /// Names and values of the options of the simulation.
+    /// Name of each option of the sweep, with its value at this point. The simulation of the point runs with these
+    /// options.
     pub options: Vec<(String, String)>,
-    /// Names and values of the parameters and options of the sweep at this point.
+    /// Name of each parameter and each option of the sweep, with its value at this point.
     pub swept: Vec<(String, String)>,
     /// Name of the workload.
     pub workload: String,

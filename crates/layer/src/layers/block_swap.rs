@@ -32,7 +32,8 @@ const BLOCK_SIZE: ParameterInfo = ParameterInfo {
     help: "size of a block; a group must not have more than 65,536",
 };
 
-/// Number of hottest blocks considered after an interval; replaces [`HOT_TRACKS`] of the other layers.
+/// Number of blocks that are considered for a move at the end of an interval: the blocks on bottoms to which the most
+/// sectors were written. This parameter replaces [`HOT_TRACKS`] of the other layers.
 const HOT_BLOCKS: ParameterInfo = ParameterInfo {
     default: "1000",
     help: "hottest blocks on bottoms considered at the end of an interval",

@@ -50,7 +50,7 @@ impl Mapped {
 pub struct MappedRun {
     /// First logical sector.
     pub lba: Lba,
-    /// Number of sectors.
+    /// Number of sectors of the run.
     pub sectors: Sectors,
     /// Place of the run.
     pub target: Mapped,

@@ -120,7 +120,7 @@ pub struct Step {
     pub kind: Kind,
     /// The reason for the step.
     pub cause: Cause,
-    /// Number of sectors.
+    /// Number of sectors that the step reads, writes or drops; 0 for a note and a barrier.
     pub sectors: u32,
     /// First physical sector; for a note, its index in [`Plan::notes`].
     pub pba: Pba,

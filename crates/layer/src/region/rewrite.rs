@@ -40,7 +40,7 @@ pub const SAFETY: ParameterInfo = ParameterInfo {
 pub struct Rewrite {
     /// First logical sector.
     pub lba: Lba,
-    /// Number of sectors.
+    /// Number of sectors of the run.
     pub sectors: Sectors,
     /// First physical sector.
     pub home: Pba,

@@ -13,7 +13,11 @@ use crate::layer::Layer;
 use crate::parameters::{ConfigError, Parameters};
 use crate::plan::{Medium, Plan};
 
-/// Performs all tests, with few seeds, so that a layer takes a few seconds before a commit.
+/// Runs all tests of this module on a layer. The number of seeds is small, so the tests take a few seconds.
+///
+/// # Panics
+///
+/// If the layer fails a test. The message names the toy disk, the parameters and the seed.
 pub fn everything(info: &'static LayerInfo) {
     described(info);
     random_runs(info, 0..2);

@@ -21,13 +21,14 @@ use crate::zones::{Condition, Zones};
 /// Counts of the host's violations of its drive's rules, and of the host's own data that it destroyed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RuleBreaks {
-    /// Writes that the drive would have refused.
+    /// Number of write commands of the host that break the rules of the zones. A simulation executes these commands; a
+    /// drive that serves a host refuses them.
     pub writes: u64,
-    /// Live sectors that the host's own writes destroyed.
+    /// Number of live sectors that the host's own writes destroyed.
     pub live_sectors_destroyed: u64,
     /// Description of the first violation or destruction.
     pub first: String,
-    /// Number of the request that had arrived last when the first one happened, counted from 1.
+    /// Number of the request that had arrived last at the first violation or destruction, counted from 1.
     pub request: u64,
 }
 

@@ -56,7 +56,7 @@ pub struct Zone {
     pub index: u32,
     /// First sector of the zone.
     pub start: Lba,
-    /// Number of sectors.
+    /// Number of sectors of the zone.
     pub sectors: Sectors,
     /// Condition of the zone.
     pub condition: Condition,
@@ -79,9 +79,9 @@ pub enum ZoneError {
     /// The sectors reach past the last zone.
     #[error("{sectors} sectors from LBA {} reach past the end of the drive at {end}", .lba.0)]
     PastEnd {
-        /// First sector.
+        /// First sector of the request.
         lba: Lba,
-        /// Number of sectors.
+        /// Number of sectors of the request.
         sectors: u64,
         /// One past the last sector of the last zone.
         end: u64,

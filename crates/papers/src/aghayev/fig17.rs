@@ -28,10 +28,10 @@ const PAUSE: SimDuration = SimDuration(20_000_000_000);
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
-            "Test 10: blocks of 16 KiB of the first track of band a and, in turn, of the first and second track \
-             of band b are read; then the first two tracks of b are written anew, 20 s pass, and the reads are \
-             made again. Tracks are taken for {TRACK_MIB} MiB, as in the paper; bands for 20 MiB on \
-             Emulated-SMR-3, 30 MiB on the Seagate."
+            "Test 10 reads blocks of 16 KiB, one of band a and one of band b in turn. The first pass reads the first \
+             track of each band, the second pass the first track of a and the second track of b. The test then \
+             overwrites the first two tracks of b, pauses for 20 s and repeats both passes. It assumes tracks of \
+             {TRACK_MIB} MiB, as in the paper, and bands of 20 MiB on Emulated-SMR-3 and of 30 MiB on the Seagate."
         ),
         ..Report::default()
     };

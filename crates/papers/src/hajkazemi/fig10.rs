@@ -88,8 +88,9 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         report.figures.push((format!("{id}.svg"), neighbours_chart(id, name, heat)));
     }
     report.remarks.push(
-        "On the drive the neighbours of a bottom track are tops with addresses some 128 tracks away, so a row of hot \
-         addresses no longer than that has cold neighbours: flipping does better on w87 than its fig. 11 lets expect."
+        "On the simulated drive, the two tops beside a bottom track have addresses some 128 tracks away. So a run of \
+         hot addresses of at most 128 tracks has cold tops beside it. Flipping therefore does better on w87 than the \
+         paper's fig. 11 suggests."
             .into(),
     );
     Ok(report)

@@ -18,9 +18,11 @@ const PAUSE: SimDuration = SimDuration(24 * 3600 * 1_000_000_000);
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
-        method: "The cache is filled with random blocks of 1 MiB, no two alike; then the drive is left alone. When it begins \
-                 to clean, and how long until nothing is left to clean. Ours may differ by 10 %."
-            .into(),
+        method:
+            "Writes of 1 MiB to random places, all different, fill the cache. Then the drive gets no requests. The \
+                 experiment measures the time until the drive begins to clean, and the time from then until nothing is \
+                 left to clean. A result may differ from the source's by 10 %."
+                .into(),
         ..Report::default()
     };
     for drive in &DRIVES {

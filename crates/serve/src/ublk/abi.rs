@@ -127,11 +127,11 @@ pub struct Descriptor {
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct KernelZone {
-    /// First sector.
+    /// First sector of the zone.
     pub start: u64,
-    /// Number of sectors.
+    /// Number of sectors of the zone.
     pub length: u64,
-    /// Sector of the write pointer.
+    /// Sector of the write pointer, counted from the start of the device.
     pub pointer: u64,
     /// One of [`zone_kind`].
     pub kind: u8,
@@ -176,27 +176,28 @@ const fn read(number: u32, bytes: usize) -> u32 {
     2 << 30 | (bytes as u32) << 16 | (b'u' as u32) << 8 | number
 }
 
-/// Commands to the control device.
+/// Opcodes of a server's commands: `FETCH` and `COMMIT_AND_FETCH` go to the character device of a block device, all
+/// others to the control device.
 pub mod command {
     use super::*;
 
-    /// Return the properties of a device.
+    /// Command that returns the properties of a device.
     pub const GET_INFO: u32 = read(0x02, size_of::<ControlCommand>());
-    /// Add a device.
+    /// Command that adds a device.
     pub const ADD: u32 = read_write(0x04, size_of::<ControlCommand>());
-    /// Delete a device.
+    /// Command that deletes a device.
     pub const DELETE: u32 = read_write(0x05, size_of::<ControlCommand>());
-    /// Make the disk visible.
+    /// Command that makes the disk of a device visible.
     pub const START: u32 = read_write(0x06, size_of::<ControlCommand>());
-    /// Remove the disk.
+    /// Command that removes the disk of a device.
     pub const STOP: u32 = read_write(0x07, size_of::<ControlCommand>());
-    /// Set the parameters of the disk.
+    /// Command that sets the parameters of the disk.
     pub const SET_PARAMETERS: u32 = read_write(0x08, size_of::<ControlCommand>());
-    /// Return the driver's features.
+    /// Command that returns the driver's features, bits of [`feature`].
     pub const GET_FEATURES: u32 = read(0x13, size_of::<ControlCommand>());
-    /// Fetch a first request of a queue.
+    /// Command that fetches a first request of a queue.
     pub const FETCH: u32 = read_write(0x20, size_of::<QueueCommand>());
-    /// Commit an answer and fetch the next request.
+    /// Command that commits an answer and fetches the next request.
     pub const COMMIT_AND_FETCH: u32 = read_write(0x21, size_of::<QueueCommand>());
 }
 

@@ -25,11 +25,14 @@ pub struct Control {
     is_old: bool,
 }
 
-/// Type of an error message.
+/// An error message for the user.
 pub type Words = String;
 
 impl Control {
-    /// Opens the control device.
+    /// Opens `/dev/ublk-control`, the control device of the driver, and an io_uring for its commands.
+    ///
+    /// # Errors
+    /// The device cannot be opened, or the kernel permits no io_uring. The message says how to fix the error.
     pub fn open() -> Result<Control, Words> {
         let file = File::options().read(true).write(true).open(CONTROL).map_err(|error| cannot_open(&error))?;
         let ring = IoUring::builder().build(4).map_err(|error| no_ring(&error))?;

@@ -68,7 +68,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Creates the controller that a profile describes, at rest.
+    /// Creates the controller that a profile describes. It is idle, its buffer is empty, and no command came before.
     pub fn new(description: &Description) -> Controller {
         Controller {
             segments: Segments::new(description),

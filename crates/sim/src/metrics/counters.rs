@@ -1,4 +1,4 @@
-//! Counters at the host and at the medium, as defined in Cassuto 2010 §III.B.
+//! Counters at the host and at the medium, as defined in Cassuto 2010 §III.B. A block is one sector of the drive.
 //!
 //! Invariants:
 //! 1. An access of n blocks is one command, n blocks and ⌈n / 1000⌉ adjusted commands.
@@ -15,14 +15,15 @@ pub const ADJUSTED_BLOCKS: u64 = 1000;
 pub struct Counter {
     /// Number of commands of any length.
     pub commands: u64,
-    /// Number of blocks.
+    /// Number of blocks of all these commands together.
     pub blocks: u64,
     /// Number of adjusted commands: pieces of at most [`ADJUSTED_BLOCKS`] blocks.
     pub adjusted: u64,
 }
 
 impl Counter {
-    /// Counts one command of `blocks` blocks.
+    /// Counts one command of `blocks` blocks: adds 1 to the commands, `blocks` to the blocks, and the number of pieces
+    /// of at most [`ADJUSTED_BLOCKS`] blocks to the adjusted commands.
     pub fn count(&mut self, blocks: u64) {
         self.commands += 1;
         self.blocks += blocks;
@@ -40,7 +41,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts one command of `blocks` blocks.
+    /// Counts one command of `blocks` blocks in the counter of `direction`, like [`Counter::count`].
     pub fn count(&mut self, direction: Direction, blocks: u64) {
         match direction {
             Direction::Read => self.reads.count(blocks),

@@ -127,7 +127,17 @@ impl Fs {
         Ok(())
     }
 
-    /// Closes a file. Closing the last handle writes back the file's data (Singh 2014 §2.2.2).
+    /// Closes one handle of a file, even if the result is an error. Closing the last handle writes back the staged data
+    /// of a file that has a name (Singh 2014 §2.2.2). The data may not be durable before [`Fs::fsync`] or the next
+    /// commit.
+    ///
+    /// # Errors
+    ///
+    /// [`FsError::Stale`] if the file is not open, or the error of the write-back.
+    ///
+    /// # Panics
+    ///
+    /// If the file is closed more often than it was opened.
     pub async fn close(&self, inode: Inode) -> Result<(), FsError> {
         let Some(open) = self.0.files().open_of(inode) else { return Err(FsError::Stale) };
         assert!(open.handles.get() > 0, "file {inode} is closed more often than it was opened");

@@ -41,7 +41,8 @@ const BLANK_BLOCKS: u64 = 256;
 /// Planned layout of a file system on its devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// Superblock to be written to the first block of each device.
+    /// Superblock of the file system, with member number 0. Each device gets a copy with its own member number in its
+    /// first block, and a second copy if there is room behind it.
     pub superblock: Superblock,
     /// Approximate number of files that the metadata have room for.
     pub files: u64,

@@ -26,13 +26,13 @@ const BUCKETS_PER_POWER: u32 = 16;
 /// Number, bytes and durations of the operations of one kind that ended in a window.
 #[derive(Clone, Default, Debug)]
 pub struct Pace {
-    /// Number of these operations.
+    /// Number of operations of the kind that ended in the window.
     pub count: u64,
-    /// Number of bytes that these operations read or wrote.
+    /// Number of bytes that the operations read or wrote.
     pub bytes: u64,
-    /// Sum of their durations, in nanoseconds.
+    /// Sum of the durations of the operations, in nanoseconds.
     pub sum_ns: u64,
-    /// Longest of their durations, in nanoseconds.
+    /// Longest duration of an operation, in nanoseconds.
     pub max_ns: u64,
     /// Number of operations by bucket of their duration ([`bucket_of`]).
     buckets: BTreeMap<u32, u64>,

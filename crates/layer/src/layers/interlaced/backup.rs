@@ -34,9 +34,9 @@ const REGIONS_MAX: u64 = 1024;
 /// A run of logical sectors of which a backup region holds a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// First logical sector.
+    /// First logical sector of the run.
     pub lba: Lba,
-    /// Number of sectors.
+    /// Number of sectors of the run, in sectors of the drive. The copy has as many sectors.
     pub sectors: u32,
     /// First physical sector of the copy.
     pub backup: Pba,

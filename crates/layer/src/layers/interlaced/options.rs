@@ -36,7 +36,8 @@ const HOTNESS: ParameterInfo = ParameterInfo {
     help: "reset: counts are zero at the start of each interval; decay: they shrink by a 64th",
 };
 
-/// Number of hottest tracks considered after an interval.
+/// Number of tracks that are considered for a move at the end of an interval (a number of host writes): the bottom
+/// tracks to which the most sectors were written.
 pub const HOT_TRACKS: ParameterInfo = ParameterInfo {
     key: "hot_tracks",
     kind: ParameterKind::CountFrom(1),
@@ -128,7 +129,7 @@ pub struct MoveOptions {
     pub interval: u32,
     /// Whether counts decay by a 64th at the end of an interval, instead of being reset.
     pub decays: bool,
-    /// Number of hottest tracks considered.
+    /// Number of hottest tracks considered for a move at the end of an interval.
     pub hot_tracks: usize,
     /// Ratio by which a track must be hotter than the one that it displaces.
     pub hot_ratio: u32,
@@ -144,11 +145,16 @@ pub struct MoveOptions {
 }
 
 impl MoveOptions {
-    /// Reads the options from parameters that have all keys of [`OF_MOVES`].
+    /// Reads the options from `parameters`.
     ///
     /// # Errors
     ///
-    /// Fails if a count is 0 or too large.
+    /// Fails if `interval`, `hot_tracks`, `hot_ratio` or `background_every` is 0 or above its maximum; the message
+    /// gives the maximum. `payback` and `watch` may be 0, and are lowered to 2²⁰ if they are above.
+    ///
+    /// # Panics
+    ///
+    /// If `parameters` lacks a key of [`OF_MOVES`] other than `backup_regions`.
     pub fn new(parameters: &Parameters) -> Result<MoveOptions, ConfigError> {
         let count = |key: &str, max: u64| {
             let value = parameters.count(key);

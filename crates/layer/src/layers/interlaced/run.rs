@@ -60,7 +60,7 @@ pub struct TrackRun {
     pub lba: Lba,
     /// Physical sector of `lba`.
     pub pba: Pba,
-    /// Number of sectors.
+    /// Number of sectors of the run.
     pub sectors: u32,
     /// Radial position of the track.
     pub radial_track: u32,
