@@ -16,7 +16,7 @@ pub struct MeasuredRequest {
     pub issued: SimTime,
     /// Time from issue to completion.
     pub taken: SimDuration,
-    /// Whether the drive's buffer served it, if the record says so.
+    /// Whether the drive's buffer served the request; `None` if the record does not say.
     pub hit: Option<bool>,
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use imbrex_disk::SimTime;
 
-/// Speed of simulated time.
+/// Speed of simulated time relative to the wall clock.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Pace {
     /// Simulated seconds per second of real time; 1 is real time.

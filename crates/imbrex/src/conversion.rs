@@ -83,7 +83,7 @@ pub fn writer_for(path: &Path, to: Option<&str>) -> Result<&'static WriterInfo, 
 /// Statistics of a workload, as `imbrex trace info` shows them.
 #[derive(Serialize)]
 pub struct Described {
-    /// Measured figures.
+    /// Figures counted while the workload was read.
     #[serde(flatten)]
     pub info: TraceInfo,
     /// Figures that a built-in workload was made to match, by name.

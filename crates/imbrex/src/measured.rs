@@ -59,7 +59,7 @@ pub fn requests(path: &Path, options: &ReadOptions) -> Result<Measured, Failure>
     }
 }
 
-/// A comparison of a simulated drive with a measurement, and the times behind it.
+/// A comparison of a simulated drive with a measurement, and the simulated times that were compared.
 pub struct Judged {
     /// Result of the comparison.
     pub validation: Validation,

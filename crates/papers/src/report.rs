@@ -32,7 +32,7 @@ impl ClaimKind {
         ClaimKind::NotReproducible,
     ];
 
-    /// Returns the name of the kind, as reports print it.
+    /// Returns the name of this kind of claim, as reports print it.
     pub fn name(self) -> &'static str {
         match self {
             ClaimKind::Derived => "derived",

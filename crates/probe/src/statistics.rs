@@ -21,7 +21,7 @@ pub fn middle(values: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// The narrow range of values that holds more values than any other range of its relative width.
+/// The range that holds the most values, of all ranges of one relative width. The caller of [`mode`] gives that width.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Mode {
     /// Median of the values in the range.

@@ -82,7 +82,7 @@ pub struct Head {
 /// The findings of a probe.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Verdict {
-    /// Schema of this document.
+    /// Name and version of the format of this document: `imbrex.probe/1`.
     pub schema: &'static str,
     /// Name of the target.
     pub target: String,

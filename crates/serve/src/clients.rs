@@ -213,19 +213,19 @@ impl Client {
 /// Counts of connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Present connections, without those that were cut off.
+    /// Number of present connections, without those that were cut off.
     pub connections: u64,
     /// Number of connections so far, both accepted and turned away.
     pub came: u64,
-    /// Connections of `came` that were turned away because there was no place.
+    /// Connections of `came` that were turned away: no place was free, and none could be freed.
     pub turned_away: u64,
-    /// Connections cut off to make place for another.
+    /// Number of connections cut off so that a new connection could be admitted.
     pub cut_for_place: u64,
-    /// Connections of `cut_for_place` that had a served request: their peer held more than its share.
+    /// Connections of `cut_for_place` that had a served request. Their peer held more than its share of the places.
     pub cut_though_served: u64,
-    /// Connections cut off because they missed a deadline.
+    /// Number of connections cut off because they missed a deadline.
     pub cut_late: u64,
-    /// Connections cut off because others waited for the memory of their payload.
+    /// Number of connections cut off because other clients waited for the memory of their payload.
     pub cut_for_memory: u64,
 }
 

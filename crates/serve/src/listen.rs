@@ -88,17 +88,18 @@ impl Drop for Leaving {
     }
 }
 
-/// The clients of a server, and the memory that their payloads hold.
+/// Handles of the list of a server's clients, and of the memory budget of their payloads. A clone has the same list and
+/// budget.
 #[derive(Clone)]
 pub struct Visitors {
     /// The connected clients.
     pub clients: Arc<Clients>,
-    /// Memory held by payloads of requests.
+    /// Memory budget for the payloads of all clients: the bytes reserved now, and the limits.
     pub payloads: Arc<Payloads>,
 }
 
 impl Visitors {
-    /// Returns an empty set of clients, bounded by `limits`.
+    /// Returns an empty list of clients and an unused budget, both bounded by `limits`.
     pub fn new(limits: Limits) -> Visitors {
         let clients = Clients::new(limits.connections, limits.connections_per_peer, limits.leaving_max());
         let clients = Arc::new(clients);
@@ -127,7 +128,8 @@ impl Server {
         Server::bind_for(address, front, tls, Visitors::new(limits))
     }
 
-    /// Listens like [`Server::bind`]. The caller keeps a clone of `visitors` to report on clients.
+    /// Listens like [`Server::bind`], with the list of clients and the budget of `visitors`. The caller keeps a clone
+    /// of `visitors` to report on clients.
     pub fn bind_for(
         address: &Address,
         front: Arc<DriveServer>,

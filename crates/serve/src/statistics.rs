@@ -23,7 +23,7 @@ pub struct KindStatistics {
     pub requests: u64,
     /// Number of completed requests that were answered with an error.
     pub errors: u64,
-    /// Number of bytes moved.
+    /// Total length of the completed requests in bytes, also of those answered with an error.
     pub bytes: u64,
     /// Simulated latency, in nanoseconds.
     pub latency_ns: Histogram<u64>,
@@ -59,7 +59,8 @@ pub struct Second {
     pub latency_ns: u64,
     /// Longest simulated latency of a request of any kind that was completed in this second, in nanoseconds.
     pub latency_ns_max: u64,
-    /// Number of bytes that the requests completed in this second moved.
+    /// Total length in bytes of the requests completed in this second: of reads, writes and trims, also of those
+    /// answered with an error.
     pub bytes: u64,
 }
 

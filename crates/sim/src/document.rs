@@ -39,7 +39,12 @@ impl Summary {
         Summary { schema: SUMMARY_SCHEMA.to_string(), imbrex: version.to_string(), command, seed, workload, drives }
     }
 
-    /// Returns the index of the drive that drive number `index` is compared with.
+    /// Returns the index of the drive that drive number `index` is compared with; `None` if it is compared with none.
+    /// Drives are counted from 0.
+    ///
+    /// # Panics
+    ///
+    /// If there is no drive number `index`.
     pub fn baseline_of(&self, index: usize) -> Option<usize> {
         let label = self.drives[index].compared_with.as_ref()?;
         // A drive that was added as a baseline has precedence over one that was requested under the same name.
@@ -48,7 +53,8 @@ impl Summary {
         added.or_else(|| self.drives.iter().position(is_it))
     }
 
-    /// Returns whether other drives are compared with drive number `index`.
+    /// Returns whether another drive is compared with drive number `index`, counted from 0. Returns false if there is
+    /// no such drive.
     pub fn is_baseline(&self, index: usize) -> bool {
         (0..self.drives.len()).any(|other| self.baseline_of(other) == Some(index))
     }

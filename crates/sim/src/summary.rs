@@ -21,10 +21,10 @@ pub struct DriveSeries {
     pub windows: Vec<Window>,
     /// Width of a point of `windows`, in nanoseconds.
     pub window_ns: u64,
-    /// Path of the head: (time in ns, tracks from the outermost).
+    /// Path of the head: (simulated time in ns since the start of the run, track counted from the outermost).
     pub head: Vec<(u64, u32)>,
-    /// Samples of entries: (number of the request, time of its entry in ns). The numbers are the same on every drive of
-    /// one workload.
+    /// Samples of entries: (number of the request, simulated time of its entry in ns since the start of the run). A
+    /// request has the same number on every drive of one workload.
     pub issues: Vec<(u64, u64)>,
 }
 

@@ -68,12 +68,12 @@ mod chunk {
     pub(super) const DONE: u16 = 1;
 }
 
-/// A run of bytes of one status.
+/// A run of bytes with equal status, from an answer to BLOCK_STATUS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Status {
-    /// Offset of the first byte in the export.
+    /// Offset in the export of the run's first byte.
     pub offset: u64,
-    /// Number of bytes of the run.
+    /// Length of the run in bytes.
     pub length: u64,
     /// Flags: 1 for a hole, 2 for bytes that read as zeros; 0 for neither.
     pub flags: u32,

@@ -36,9 +36,11 @@ pub struct Work {
     pub sectors: (u64, u64),
     /// On average, one command in this many writes a whole place instead; 0 for never.
     pub whole_in: u64,
-    /// Alignment of commands, in sectors.
+    /// Alignment of the generated commands, in sectors: first sector and length are multiples of it. A command that
+    /// writes a whole place has the length of the place.
     pub align_sectors: u64,
-    /// Number of places that are written, spread evenly over the drive.
+    /// Number of places that are written. A place is a range of `place_sectors` sectors; places are spread evenly over
+    /// the drive.
     pub places: u64,
     /// Sectors of each place.
     pub place_sectors: u64,

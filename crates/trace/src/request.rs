@@ -31,11 +31,11 @@ pub struct Request {
 /// An error in a trace: its place and its reason.
 #[derive(Debug, thiserror::Error)]
 pub struct TraceError {
-    /// File, and line or offset.
+    /// Place of the error: the name of the trace, and the line or the byte offset where it is known.
     pub place: String,
-    /// The fault found there and the contents that were expected.
+    /// Description of the fault at `place`. If other contents were expected there, the text names them.
     pub reason: String,
-    /// Error of the operating system, if it is the cause.
+    /// Error of the operating system that caused this error; `None` if there is none.
     #[source]
     pub cause: Option<std::io::Error>,
 }

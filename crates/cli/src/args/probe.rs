@@ -25,7 +25,8 @@ pub(crate) struct ProbeArgs {
     #[arg(long, requires = "destroy_data")]
     pub force: bool,
 
-    /// With --destroy-data: do not ask on a terminal. Does not imply --force.
+    /// With --destroy-data: do not ask before the tests write. Without a terminal no question is asked. Does not imply
+    /// --force.
     #[arg(long, requires = "destroy_data")]
     pub yes: bool,
 

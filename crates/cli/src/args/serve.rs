@@ -19,7 +19,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, short = 'd', value_name = "DRIVE")]
     pub drive: Option<String>,
 
-    /// Address at which NBD clients connect: unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT.
+    /// Address at which NBD clients connect: unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT. Either this
+    /// option or --ublk is needed.
     #[arg(long, value_name = "ADDRESS")]
     pub nbd: Option<String>,
 

@@ -104,7 +104,7 @@ pub(crate) enum FsCommand {
         /// lost. A device that is mounted or otherwise in use is never erased.
         #[arg(long)]
         force: bool,
-        /// Do not ask on a terminal before a block device is erased. Does not imply --force.
+        /// Do not ask before a block device is erased. Without a terminal no question is asked. Does not imply --force.
         #[arg(long)]
         yes: bool,
         /// Print the result as JSON.
@@ -136,7 +136,7 @@ pub(crate) enum FsCommand {
         /// lost. A device that is mounted or otherwise in use is never erased.
         #[arg(long)]
         force: bool,
-        /// Do not ask on a terminal before a block device is erased. Does not imply --force.
+        /// Do not ask before a block device is erased. Without a terminal no question is asked. Does not imply --force.
         #[arg(long)]
         yes: bool,
         /// Print the result as JSON.
@@ -193,7 +193,7 @@ pub(crate) struct BenchArgs {
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 
-    /// The devices of a file system that is not mounted, or a mounted directory.
+    /// The devices of a file system that is not mounted, or one directory of a mounted file system.
     #[arg(value_name = "DEVICE|DIR")]
     pub places: Vec<PathBuf>,
 
@@ -242,7 +242,7 @@ pub(crate) struct BenchArgs {
 /// `imbrex fs age`.
 #[derive(Args, Debug)]
 pub(crate) struct AgeArgs {
-    /// The devices of a file system that is not mounted, or a mounted directory.
+    /// The devices of a file system that is not mounted, or one directory of a mounted file system.
     #[arg(value_name = "DEVICE|DIR", required = true)]
     pub places: Vec<PathBuf>,
 
@@ -384,7 +384,7 @@ pub(crate) struct MkfsArgs {
     #[arg(long)]
     pub force: bool,
 
-    /// Do not ask on a terminal before a block device is erased. Does not imply --force.
+    /// Do not ask before a block device is erased. Without a terminal no question is asked. Does not imply --force.
     #[arg(long)]
     pub yes: bool,
 
@@ -417,7 +417,7 @@ pub(crate) struct SalvageArgs {
     #[arg(long)]
     pub force: bool,
 
-    /// Do not ask on a terminal before a block device is erased. Does not imply --force.
+    /// Do not ask before a block device is erased. Without a terminal no question is asked. Does not imply --force.
     #[arg(long, requires = "meta")]
     pub yes: bool,
 

@@ -39,9 +39,10 @@ pub struct Header {
     pub snapshot: Option<Uuid>,
     /// Label that the user gave.
     pub label: String,
-    /// Name of the profile's file, for messages.
+    /// Name of the profile's file, for messages: NAME.toml for a built-in profile, otherwise the path as the user gave
+    /// it.
     pub profile_file: String,
-    /// Text of the profile.
+    /// Text of the profile, in TOML.
     pub profile_text: String,
     /// Values that override those of the profile, as (key, value).
     pub profile_overrides: Vec<(String, String)>,
@@ -51,9 +52,9 @@ pub struct Header {
     pub parameters: Vec<(String, String)>,
     /// Size of a sector in bytes.
     pub sector_bytes: u32,
-    /// Number of physical sectors of the platters.
+    /// Number of physical sectors of the platters, each of `sector_bytes` bytes.
     pub disk_sectors: u64,
-    /// Number of sectors of the flash.
+    /// Number of sectors of the flash, each of `sector_bytes` bytes; 0 if the drive has no flash.
     pub flash_sectors: u64,
     /// Size of a chunk in bytes.
     pub chunk_bytes: u64,

@@ -30,11 +30,12 @@ pub struct State {
     pub epoch: u32,
     /// Whether the drive was switched off cleanly, and not opened for writing since.
     pub is_sealed: bool,
-    /// Number of slots that are prepared: each of them has a slot header and a sector table.
+    /// Number of prepared slots: the slots from 0 to `slot_mark` − 1. A slot is the place of one chunk in the image
+    /// file. A prepared slot has a slot header and a sector table in the file.
     pub slot_mark: u64,
-    /// Number of slots assigned to chunks, at least.
+    /// Lower bound of the number of slots assigned to chunks. More may have been assigned since the state was written.
     pub slots_given: u64,
-    /// Number of records in the valid journal, at least.
+    /// Lower bound of the number of records in the valid journal. More may have been appended since.
     pub journal_records: u64,
 }
 

@@ -2,11 +2,11 @@
 //! image is opened as after a power failure, and every sector is compared with its allowed values.
 //!
 //! ```text
-//!   deed ─► Store over Recorder ─► events ─► Crashing, one event at a time ─► images ─► Store::open ─► compare
-//!                                                                               └── events of the opening, cut as well
+//!   operation ─► Store over Recorder ─► events ─► Crashing, one event at a time ─► images ─► Store::open ─► compare
+//!                                                                                    └── its events are cut as well
 //! ```
 //!
-//! An *act* is one write call to the medium, possibly of several pieces. A *deed* is one step of the random work:
+//! An *act* is one write call to the medium, possibly of several pieces. An *operation* is one step of the random work:
 //! commands, a phase of idle work, or a checkpoint.
 //!
 //! After a cut, the data covered by the last flush remains. Of the blocks written since then, any subset remains,
@@ -18,8 +18,8 @@
 //! host had written that value. After a cut the work continues, sometimes on the cut image.
 //!
 //! Invariants:
-//! 1. The run is the same for the same seed. The cuts tried in a deed do not depend on earlier deeds, so deeds can be
-//!    left out of a failing run.
+//! 1. The run is the same for the same seed. The cuts tried in an operation do not depend on earlier operations, so
+//!    operations can be left out of a failing run.
 
 use imbrex_disk::{Command, Lba, Operation, SharedDisk};
 use imbrex_layer::verify::harm;
@@ -56,7 +56,7 @@ pub struct Trial<'a> {
     pub prepare: &'a dyn Fn(&mut Drive),
     /// Seed of the work and the cuts.
     pub seed: u64,
-    /// Number of deeds.
+    /// Number of operations.
     pub deeds: u32,
     /// Sectors of the longest command.
     pub sectors_max: u32,
@@ -102,15 +102,15 @@ impl std::ops::AddAssign for Tally {
 pub struct Loss {
     /// Seed of the trial.
     pub seed: u64,
-    /// Smallest set of deeds found that fails.
+    /// Numbers of the operations in the smallest failing set that was found.
     pub deeds: Vec<u32>,
-    /// Number of the deed during which the loss was found.
+    /// Number of the operation during which the loss was found.
     pub deed: u32,
-    /// Acts and flushes of that deed up to the loss.
+    /// Number of acts and flushes of that operation up to the loss.
     pub event: usize,
     /// Description of the failure.
     pub what: String,
-    /// The commands of that deed and their plan.
+    /// The commands of that operation and their plan.
     pub trail: String,
 }
 
@@ -118,13 +118,13 @@ pub struct Loss {
 ///
 /// # Errors
 ///
-/// A loss, shrunk to few deeds.
+/// Returns a loss, shrunk to few operations.
 pub fn run(trial: &Trial<'_>) -> Result<Tally, Box<Loss>> {
     let all: Vec<u32> = (0..trial.deeds).collect();
     run_deeds(trial, &all).map_err(|loss| shrink(trial, loss))
 }
 
-/// Executes only these deeds of a trial, for example those of a recorded loss.
+/// Executes only these operations of a trial, for example those of a recorded loss.
 pub fn run_deeds(trial: &Trial<'_>, deeds: &[u32]) -> Result<Tally, Box<Loss>> {
     let mut runner = Runner::new(trial);
     let drawn = draw(trial.seed, runner.drive.layer.capacity(), trial.sectors_max, trial.deeds);
@@ -137,7 +137,7 @@ pub fn run_deeds(trial: &Trial<'_>, deeds: &[u32]) -> Result<Tally, Box<Loss>> {
     Ok(runner.tally)
 }
 
-/// Leaves out deeds, halves of the list first, as long as the run still fails.
+/// Leaves out operations, halves of the list first, as long as the run still fails.
 fn shrink(trial: &Trial<'_>, mut loss: Box<Loss>) -> Box<Loss> {
     loss.deeds.retain(|&deed| deed <= loss.deed);
     let mut runs = 0;
@@ -255,7 +255,7 @@ impl<'a> Runner<'a> {
         self.store.space_mut().media_mut().take_events()
     }
 
-    /// Executes the plan of a deed, and records in the ledger the values that its commands write.
+    /// Executes the plan of an operation, and records in the ledger the values that its commands write.
     fn execute(&mut self, commands: &[Command]) -> Result<(), DeviceError> {
         let sector_bytes = self.disk.sector_bytes as usize;
         let mut buffers = Vec::with_capacity(commands.len());

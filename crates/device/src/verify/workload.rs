@@ -1,5 +1,6 @@
 //! Random work for a toy drive: commands, background work, checkpoints and cuts. The work is drawn before it is done,
-//! and each deed (one step of the work) has its own seed. So deeds can be left out without a change to the others.
+//! and each operation (one step of the work) has its own seed. So operations can be left out without a change to the
+//! others.
 
 use imbrex_disk::{Command, Sectors};
 use imbrex_layer::verify::toy::{Commands, below};
@@ -7,7 +8,7 @@ use imbrex_layer::{Layer, Plan};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 
-/// Kind of a deed.
+/// Kind of an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Work {
     /// A phase of background work, if the layer has any.
@@ -21,15 +22,15 @@ pub enum Work {
 /// One step of the random work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Deed {
-    /// Kind of the deed.
+    /// Kind of the operation.
     pub work: Work,
-    /// Seed of the choice of images tried during the deed.
+    /// Seed of the choice of images tried during the operation.
     pub salt: u64,
-    /// Whether the power fails for good during the deed.
+    /// Whether the work continues with the image that is recovered from a cut during the operation.
     pub is_cut: bool,
 }
 
-/// Draws `count` deeds on a drive of `capacity`.
+/// Draws `count` operations on a drive of `capacity`.
 pub fn draw(seed: u64, capacity: Sectors, sectors_max: u32, count: u32) -> Vec<Deed> {
     let mut random = Xoshiro256StarStar::seed_from_u64(seed);
     let mut commands = Commands::new(seed ^ 0x5eed, capacity, sectors_max);
@@ -45,7 +46,8 @@ pub fn draw(seed: u64, capacity: Sectors, sectors_max: u32, count: u32) -> Vec<D
 }
 
 impl Deed {
-    /// Plans the deed with `layer`. Returns the commands that the plan serves, or `None` if there is nothing to plan.
+    /// Plans the operation with `layer`. Returns the commands that the plan serves, or `None` if there is nothing to
+    /// plan.
     pub fn plan(&self, layer: &mut dyn Layer, plan: &mut Plan) -> Option<Vec<Command>> {
         plan.clear();
         match &self.work {

@@ -3,7 +3,7 @@
 //! and compared (`verify::power_loss`).
 //!
 //! `IMBREX_SEEDS=n` runs n seeds instead of one, `IMBREX_LAYER=name` only one layer. A loss prints its seed and the
-//! fewest deeds that still fail: put both into `KEPT`.
+//! numbers of the fewest operations (deeds) that still fail: put both into `KEPT`.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use imbrex_sim::Drive;
 
 use crate::common;
 
-/// A loss found once: part of the subject's name, seed, number of deeds drawn, and the deeds that are needed.
+/// A loss found once: part of the subject's name, seed, number of operations drawn, and the operations that are needed.
 struct Kept {
     subject: &'static str,
     seed: u64,

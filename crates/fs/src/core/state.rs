@@ -36,7 +36,8 @@ pub struct Counters {
     pub waited_ns: u64,
     /// Number of blocks that readers could not get: they did not match their checksums, and no other source had them.
     pub damaged_blocks: u64,
-    /// Number of files whose names were left out of records of copies, for lack of room.
+    /// Number of files whose names were left out of the records beside copied blocks, for lack of room. A file counts
+    /// again at each such copy. Salvage then finds the file's name only in another record.
     pub names_left_out: u64,
 }
 

@@ -253,12 +253,13 @@ pub struct Model {
 }
 
 impl Model {
-    /// Returns a new device.
+    /// Returns a device to which nothing was written: blocks read as zeros and zones are empty. On a caveat disk every
+    /// block counts as destroyed instead.
     pub fn new(geometry: Geometry) -> Model {
         Model::with(Contents::new(geometry))
     }
 
-    /// Returns a device that holds `contents`.
+    /// Returns a device that holds `contents`; all of them are durable.
     pub fn with(contents: Contents) -> Model {
         let (view, durable) = (contents.clone(), contents);
         let state = State { view, durable, since: Vec::new(), events: 0, broken: 0, recorder: None, events_left: None };

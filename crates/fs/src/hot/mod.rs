@@ -132,15 +132,15 @@ pub struct Counters {
 /// Status of the zone.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct HotStatus {
-    /// Blocks of the zone; 0 if there is no zone.
+    /// Number of blocks of 4 KiB in the zone; 0 if there is no zone.
     pub blocks: u64,
-    /// Blocks that hold files.
+    /// Number of blocks of the zone that hold files or are about to be freed.
     pub used: u64,
-    /// Files in the zone.
+    /// Number of files in the zone.
     pub files: u64,
-    /// Files in the zone that are stored nowhere else.
+    /// Number of files in the zone that are stored nowhere else.
     pub alone_files: u64,
-    /// Blocks of the files that are stored only in the zone.
+    /// Number of blocks of the files that are stored only in the zone.
     pub alone_blocks: u64,
     /// Counts of events since the mount.
     pub counters: Counters,

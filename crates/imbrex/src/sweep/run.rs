@@ -95,7 +95,8 @@ impl Grid {
         Ok(Swept { points, found: points - missing, run, failed, is_stopped: run < missing })
     }
 
-    /// Returns the rows of this grid in `dataset`, in the order of the points.
+    /// Returns the rows of `dataset` for the points of this grid, in the order of the points. Points without a row are
+    /// left out.
     pub fn rows(&self, dataset: &Dataset) -> Vec<Row> {
         self.points.iter().filter_map(|point| dataset.row(&point.task.key)).collect()
     }

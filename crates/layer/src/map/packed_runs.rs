@@ -76,7 +76,7 @@ fn split(value: u32) -> [u16; 2] {
 }
 
 impl PackedRuns {
-    /// Returns an empty array for runs whose places are below `places`.
+    /// Returns an empty array. Runs whose places are below `places` can have the narrow form.
     pub(super) fn new(places: u32) -> PackedRuns {
         let place_bits = (u32::BITS - places.leading_zeros()) as u8;
         PackedRuns { words: Box::default(), len: 0, form: Form::Narrow, place_bits }

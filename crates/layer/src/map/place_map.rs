@@ -37,12 +37,13 @@ impl PlaceMap {
         });
     }
 
-    /// Unmaps all physical sectors of `place`.
+    /// Unmaps all physical sectors of `place`. Has no effect on sectors that are not mapped.
     pub fn remove(&mut self, place: Extent) {
         self.inverse.remove(Lba(place.start.0), place.sectors, |_| {});
     }
 
-    /// Returns the first mapped part of `place`, and the LBA of its first sector.
+    /// Returns the first mapped part of `place`, and the LBA of that part's first sector. Returns `None` if no sector
+    /// of `place` is mapped.
     pub fn first_in(&self, place: Extent) -> Option<(Extent, Lba)> {
         self.inverse.pieces(Lba(place.start.0), place.sectors).next().map(held)
     }

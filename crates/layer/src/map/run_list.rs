@@ -18,7 +18,8 @@ pub struct RunList {
 }
 
 impl RunList {
-    /// Returns an empty list for runs whose places are below `places`.
+    /// Returns an empty list for runs with places from 0 to `places` − 1, in the layer's own numbering. `places` only
+    /// selects how runs are packed: a run at a larger place is stored too, in more bytes.
     pub fn new(places: u32) -> RunList {
         RunList { runs: PackedRuns::new(places) }
     }

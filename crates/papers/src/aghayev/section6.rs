@@ -25,9 +25,10 @@ const BLOCKS: u64 = 900_000_000;
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
-            "The Seagate beside the conventional drive of its mechanics, volatile cache off: {WRITES} writes in \
-             order from the start, by size and depth; {WRITES} random writes of 4 KiB at depth 31, served in the \
-             order of arrival on both."
+            "The experiment compares the paper's shingled Seagate (`{SEAGATE}`) with a conventional drive of equal \
+             mechanics (`{CONVENTIONAL}`), both with the volatile cache off. A run has {WRITES} writes: in order from \
+             the start of the drive, at each size and depth of the table, and of 4 KiB at random places at depth 31. \
+             Both drives serve the requests in order of arrival."
         ),
         ..Report::default()
     };

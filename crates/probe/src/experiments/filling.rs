@@ -17,13 +17,15 @@ pub(super) enum Spread {
 /// Results of filling the cache.
 #[derive(Debug, Default)]
 pub(super) struct Filled {
-    /// Number of writes before the cache was full, if it was.
+    /// Number of writes before the cache was full; `None` if it never was.
     pub count: Option<u64>,
     /// Latencies of the first writes, nanoseconds, in the order of completion.
     pub latencies: Vec<u64>,
     /// Median number of writes that were answered together.
     pub at_once: usize,
-    /// Number of stalls at the time when the cache was full: one for each of its parts.
+    /// Estimated number of parts of the cache. A part is a set or a log that is cleaned by itself; a write that finds
+    /// its part full stalls. So the estimate is the number of stalls near write number `count`. 0 if the cache was not
+    /// full, or if the writes went to one region after another.
     pub parts: usize,
     /// Whether `count` is a guess, because stalls continued all the time, and most began long after the first. The
     /// cache then consists of logs that are cleaned a band at a time and some of which held data before; or of sets so

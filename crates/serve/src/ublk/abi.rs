@@ -23,9 +23,9 @@ pub struct ControlCommand {
     pub value: u64,
     /// Length of the device path, for devices of users without privileges; unused.
     pub path_length: u16,
-    /// Unused.
+    /// Unused; always 0.
     pub pad: u16,
-    /// Unused.
+    /// Unused; always 0.
     pub reserved: u32,
 }
 
@@ -39,7 +39,7 @@ pub struct DeviceInfo {
     pub queue_depth: u16,
     /// State of the device, one of [`state`].
     pub state: u16,
-    /// Unused.
+    /// Unused; always 0.
     pub pad: u16,
     /// Maximum number of bytes of a request.
     pub request_bytes_max: u32,
@@ -47,7 +47,7 @@ pub struct DeviceInfo {
     pub device: u32,
     /// Process ID of the server.
     pub process: i32,
-    /// Unused.
+    /// Unused; always 0.
     pub pad2: u32,
     /// Bits of [`feature`].
     pub features: u64,
@@ -55,7 +55,7 @@ pub struct DeviceInfo {
     pub server_flags: u64,
     /// User and group of the owner, set by the driver.
     pub owner: [u32; 2],
-    /// Unused.
+    /// Unused; always 0.
     pub reserved: [u64; 2],
 }
 
@@ -83,7 +83,7 @@ pub struct Parameters {
     pub zone_sectors: u32,
     /// Number of sectors of the drive.
     pub sectors: u64,
-    /// Unused.
+    /// Unused; always 0.
     pub boundary_mask: u64,
     /// First sector that can be discarded.
     pub discard_alignment: u32,
@@ -95,7 +95,7 @@ pub struct Parameters {
     pub zeroes_sectors_max: u32,
     /// Maximum number of segments of a discard: one.
     pub discard_segments_max: u16,
-    /// Unused.
+    /// Unused; always 0.
     pub reserved: u16,
     /// Device numbers (major and minor), set by the driver.
     pub device_numbers: [u32; 4],
@@ -105,7 +105,7 @@ pub struct Parameters {
     pub active_zones_max: u32,
     /// Maximum number of sectors of an append.
     pub append_sectors_max: u32,
-    /// Unused.
+    /// Unused; always 0.
     pub reserved_zoned: [u8; 20],
 }
 
@@ -117,7 +117,7 @@ pub struct Descriptor {
     pub operation_and_flags: u32,
     /// Number of sectors; in a request for a report, the maximum number of zones.
     pub sectors: u32,
-    /// First sector.
+    /// First sector, counted from the start of the device.
     pub sector: u64,
     /// Address of the server's buffer.
     pub address: u64,
@@ -137,13 +137,13 @@ pub struct KernelZone {
     pub kind: u8,
     /// One of [`zone_condition`].
     pub condition: u8,
-    /// Unused.
+    /// Unused; always 0.
     pub flags: [u8; 2],
-    /// Unused.
+    /// Unused; always 0.
     pub reserved: [u8; 4],
     /// Number of sectors that can be written.
     pub capacity: u64,
-    /// Unused.
+    /// Unused; always 0.
     pub reserved_end: [u8; 24],
 }
 
@@ -157,7 +157,9 @@ pub struct QueueCommand {
     pub tag: u16,
     /// Number of bytes, or a negative error number.
     pub result: i32,
-    /// Address of the server's buffer; for an answered append, its first sector.
+    /// Address in the server's memory of the buffer for the request's bytes; 0 with [`feature::USER_COPY`]. In the
+    /// answer to a zone append: the sector at which the data were written, of 512 bytes, counted from the start of the
+    /// device.
     pub address: u64,
 }
 

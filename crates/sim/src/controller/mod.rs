@@ -35,11 +35,11 @@ pub struct Served {
     pub answered: SimTime,
     /// Time at which the arm has finished its work for the command.
     pub free: SimTime,
-    /// Arm movement until the answer.
+    /// Part of the time before the answer in which the arm moved.
     pub seek: SimDuration,
-    /// Rotational wait until the answer.
+    /// Part of the time before the answer in which the arm waited until a sector passed.
     pub rotation: SimDuration,
-    /// Sectors passing until the answer.
+    /// Part of the time before the answer in which sectors passed under the head. Time on the bus is not included.
     pub transfer: SimDuration,
 }
 

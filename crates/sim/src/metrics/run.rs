@@ -16,7 +16,7 @@ const SERIES_CAPACITY: usize = 4096;
 /// Position of the head at one time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeadSample {
-    /// Time in nanoseconds.
+    /// Simulated time in nanoseconds since the start of the run.
     pub at_ns: u64,
     /// Track under the head, counted from the outermost.
     pub radial_track: u32,

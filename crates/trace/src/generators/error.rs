@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// The place of an error in a workload.
+/// The place of an error in the description of a workload, in words or in a TOML file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WordPlace {
     /// A character of the words on the command line.

@@ -14,7 +14,7 @@ pub struct WriterInfo {
     pub name: &'static str,
     /// One line that describes the format.
     pub summary: &'static str,
-    /// Usual extension of the format's file names.
+    /// Usual extension of the format's file names, without the dot.
     pub extension: &'static str,
     /// Returns a writer of this format that writes into the first argument. The second argument is the name of the
     /// trace for error messages.

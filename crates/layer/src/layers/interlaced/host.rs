@@ -27,7 +27,7 @@ use crate::plan::{Cause, GroupKind, Medium, Plan};
 
 /// The part of a layer that serves the host.
 pub struct Host {
-    /// Home of each LBA, where it lies as long as it is not moved.
+    /// Place of each LBA that the layer has not moved.
     pub home: Home,
     /// The backup log.
     pub log: BackupLog,
@@ -41,13 +41,17 @@ pub struct Host {
 }
 
 impl Host {
-    /// Creates the host's part over `home`; with `skip_dead`, no sector is live yet.
+    /// Creates the part of a layer that serves the host. `home` gives the place of each LBA that the layer has not
+    /// moved.
+    ///
+    /// With `skip_dead`, the part keeps a set of live sectors. The set is empty at first: a sector counts as dead until
+    /// its first write. Without `skip_dead`, every sector counts as live.
     pub fn new(home: Home, log: BackupLog, skip_dead: bool) -> Host {
         let live = skip_dead.then(LiveSet::default);
         Host { home, log, live, faced: Vec::new(), endangered: Vec::new(), written: Vec::new() }
     }
 
-    /// Returns whether trims are kept.
+    /// Returns whether trimmed sectors are remembered, so that they read as absent: only with `skip_dead`.
     pub fn keeps_trims(&self) -> bool {
         self.live.is_some()
     }

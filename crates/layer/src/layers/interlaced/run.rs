@@ -77,7 +77,9 @@ pub struct TrackRun {
 }
 
 impl TrackRun {
-    /// Returns the run of the sectors from `first` up to `end` of a track, which hold the logical sectors from `lba` on.
+    /// Returns the run of the sectors from `first` up to `end` (exclusive) of `track`, which hold the logical sectors
+    /// from `lba` on. `first` and `end` are counted on the track, and must not lie past its end. Writes to the run are
+    /// not counted as heat.
     #[inline]
     pub fn on(track: &Track, first: u32, end: u32, lba: Lba) -> TrackRun {
         TrackRun {

@@ -73,7 +73,7 @@ impl From<MappedRun> for Buffered {
 /// interrupt.
 const RUNS_AT_ONCE: usize = 16;
 
-/// A move that writes home the buffered runs within a range of LBAs of one track.
+/// A move that writes home the buffered runs within a range of LBAs, all with homes on one track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WriteHome {
     /// The first LBA.
@@ -171,7 +171,11 @@ impl BufferMap {
         Some((run, run.lba.0, run.end().0))
     }
 
-    /// Returns the move that writes a run home: all buffered runs of its track, or at most `RUNS_AT_ONCE` of them.
+    /// Returns the move that writes `run` to its home: the place of its sectors without a buffer.
+    ///
+    /// The move includes the other buffered runs with homes on that track. If the track has more than `RUNS_AT_ONCE`
+    /// such runs, the move includes `run` and the next ones in order of LBA, or the last `RUNS_AT_ONCE` of the track.
+    /// Returns `None` if that track is set aside.
     pub fn write_home_with(&self, home: &Home, run: &Buffered) -> Option<WriteHome> {
         let (_, start, end) = BufferMap::lbas_of(home, BufferMap::track_of(home, Lba(run.lba)))?;
         let starts: Vec<u64> = self.within(start, end).map(|run| run.lba).collect();
