@@ -43,6 +43,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use futures_util::future::join_all;
 use uuid::Uuid;
 
 pub use self::data::Data;
@@ -51,7 +52,7 @@ pub use self::rebuild::Moving;
 use self::zone_header::ZoneHeader;
 use crate::device::{Device, DeviceFault, Geometry, Kind, Traffic, ZoneCondition, ZoneState};
 use crate::error::FsError;
-use crate::executor::{Signal, Waiting, join_all};
+use crate::executor::{Signal, Waiting};
 use crate::format::change::{GroupLayout, ZoneOf};
 use crate::format::shape::{Shape, zones_of};
 use crate::namespace::Groups;
@@ -361,7 +362,7 @@ impl Array {
             .members
             .iter()
             .map(|&at| Box::pin(async move { self.prepare_zone(at).await }) as crate::executor::Local<'_, bool>);
-        join_all(columns.collect()).await.into_iter().all(|is_done| is_done)
+        join_all(columns).await.into_iter().all(|is_done| is_done)
     }
 
     /// Empties a zone, and returns whether that succeeded.
@@ -494,7 +495,7 @@ impl Array {
         let flushes = there
             .iter()
             .map(|(_, device)| Box::pin(device.flush()) as crate::executor::Local<'_, Result<(), DeviceFault>>);
-        let outcomes = join_all(flushes.collect()).await;
+        let outcomes = join_all(flushes).await;
         let mut failed = Ok(());
         for ((number, _), outcome) in there.iter().zip(outcomes) {
             if let Err(fault) = outcome {

@@ -1,9 +1,11 @@
 //! Rows of a stripe group: appending whole rows, reading, and reconstructing rows with missing columns.
 
+use futures_util::future::join_all;
+
 use super::parity::{Columns, column_from, data_from, parity_of};
 use super::{Array, Group, LateWrite};
 use crate::device::{BLOCK_BYTES, Device, DeviceFault};
-use crate::executor::{Cause, Local, join_all};
+use crate::executor::{Cause, Local};
 use crate::format::change::{GroupLayout, ZoneOf};
 use crate::journal::checksums;
 
@@ -96,7 +98,7 @@ impl Array {
         let reads = wanted.iter().map(|&(column, skipped, count)| {
             Box::pin(self.read_column(layout, column, rows.row + skipped, count)) as Local<'_, Read>
         });
-        let read = join_all(reads.collect()).await;
+        let read = join_all(reads).await;
         let width = rows.width() as usize;
         let mut bytes = vec![0; rows.rows as usize * width * BLOCK_BYTES];
         let mut is_whole = true;
@@ -151,7 +153,7 @@ impl Array {
         let reads = (0..layout.members.len())
             .map(|column| Box::pin(self.read_column(layout, column, row, rows)) as Local<'_, Read>);
         let (mut there, mut fault) = (Columns::new(), None);
-        for (column, outcome) in join_all(reads.collect()).await.into_iter().enumerate() {
+        for (column, outcome) in join_all(reads).await.into_iter().enumerate() {
             match outcome {
                 Ok(bytes) => drop(there.insert(column, bytes)),
                 Err(error) => fault = Some(error),
@@ -206,7 +208,7 @@ impl Array {
         let columns = self.put_off_parity(group, columns);
         let places: Vec<ZoneOf> = columns.iter().map(|column| column.at).collect();
         let writes = columns.into_iter().map(|column| Box::pin(column.perform()) as Local<'_, Result<(), DeviceFault>>);
-        let outcomes = join_all(writes.collect()).await;
+        let outcomes = join_all(writes).await;
         let mut first_fault = Ok(());
         for (at, outcome) in places.into_iter().zip(outcomes) {
             if let Err(fault) = outcome {

@@ -23,13 +23,16 @@ mod notify;
 mod tasks;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
 
 pub use self::cause::Cause;
 pub use self::mutex::{Entering, Mutex, MutexGuard, Signal, Waiting};
@@ -360,43 +363,22 @@ impl Drop for Sleep {
 
 /// Waits until one of two futures is done, and drops the other.
 pub async fn select(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
-    let (mut one, mut other) = (Box::pin(one), Box::pin(other));
-    std::future::poll_fn(move |context| {
-        let is_done = one.as_mut().poll(context).is_ready() || other.as_mut().poll(context).is_ready();
-        if is_done { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-}
-
-/// Waits until all futures are done. Returns their results in the order of `tasks`, in which they are also first
-/// polled.
-pub async fn join_all<'a, T>(tasks: Vec<Pin<Box<dyn Future<Output = T> + 'a>>>) -> Vec<T> {
-    let mut tasks: Vec<_> = tasks.into_iter().map(|task| (task, None)).collect();
-    std::future::poll_fn(|context| {
-        for (task, outcome) in tasks.iter_mut().filter(|(_, outcome)| outcome.is_none()) {
-            if let Poll::Ready(done) = task.as_mut().poll(context) {
-                *outcome = Some(done);
-            }
-        }
-        if tasks.iter().all(|(_, outcome)| outcome.is_some()) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    tasks.into_iter().map(|(_, outcome)| outcome.expect("all are done")).collect()
+    futures_util::future::select(pin!(one), pin!(other)).await;
 }
 
 /// Limited number of futures that run concurrently and whose results are returned in the order in which they were
-/// started. They are polled only while a caller waits in [`BoundedOrdered::begin`] or [`BoundedOrdered::next`], so none of them may
-/// hold a lock or resource that another task needs.
+/// started. They are polled only while a caller waits in [`BoundedOrdered::begin`] or [`BoundedOrdered::next`], so none
+/// of them may hold a lock or resource that another task needs.
 pub struct BoundedOrdered<'a, T> {
     most: usize,
-    under_way: VecDeque<(Local<'a, T>, Option<T>)>,
+    under_way: FuturesOrdered<Local<'a, T>>,
     begun: u64,
 }
 
 impl<'a, T> BoundedOrdered<'a, T> {
     /// Returns an empty set for at most `most` futures at a time.
     pub fn new(most: usize) -> BoundedOrdered<'a, T> {
-        BoundedOrdered { most: most.max(1), under_way: VecDeque::new(), begun: 0 }
+        BoundedOrdered { most: most.max(1), under_way: FuturesOrdered::new(), begun: 0 }
     }
 
     /// Returns the number of futures that were started so far.
@@ -412,47 +394,21 @@ impl<'a, T> BoundedOrdered<'a, T> {
     /// Starts `future`. Returns the result of the oldest future if that is done; waits for it if `most` futures are in
     /// flight.
     pub async fn begin(&mut self, future: impl Future<Output = T> + 'a) -> Option<T> {
-        self.under_way.push_back((Box::pin(future), None));
+        self.under_way.push_back(Box::pin(future));
         self.begun += 1;
-        let is_full = self.under_way.len() >= self.most;
-        std::future::poll_fn(|context| {
-            self.poll_each(context);
-            let is_over = self.under_way.front().is_some_and(|(_, outcome)| outcome.is_some());
-            if is_over || !is_full { Poll::Ready(()) } else { Poll::Pending }
+        if self.under_way.len() >= self.most {
+            return self.next().await;
+        }
+        std::future::poll_fn(|context| match self.under_way.poll_next_unpin(context) {
+            Poll::Ready(outcome) => Poll::Ready(outcome),
+            Poll::Pending => Poll::Ready(None),
         })
-        .await;
-        self.take_first()
+        .await
     }
 
     /// Waits for the oldest future and returns its result; `None` if none is in flight.
     pub async fn next(&mut self) -> Option<T> {
-        self.under_way.front()?;
-        std::future::poll_fn(|context| {
-            self.poll_each(context);
-            if self.under_way.front().is_some_and(|(_, outcome)| outcome.is_some()) {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
-        })
-        .await;
-        self.take_first()
-    }
-
-    fn poll_each(&mut self, context: &mut Context<'_>) {
-        for (future, outcome) in self.under_way.iter_mut().filter(|(_, outcome)| outcome.is_none()) {
-            if let Poll::Ready(done) = future.as_mut().poll(context) {
-                *outcome = Some(done);
-            }
-        }
-    }
-
-    fn take_first(&mut self) -> Option<T> {
-        let outcome = self.under_way.front_mut().and_then(|(_, outcome)| outcome.take());
-        if outcome.is_some() {
-            self.under_way.pop_front();
-        }
-        outcome
+        self.under_way.next().await
     }
 }
 

@@ -24,9 +24,11 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use futures_util::future::join_all;
+
 use crate::device::area::{Area, Place};
 use crate::device::{BLOCK_BYTES, Device, DeviceFault, Traffic};
-use crate::executor::{Local, Mutex, Signal, join_all};
+use crate::executor::{Local, Mutex, Signal};
 use crate::format::superblock::{Member, Superblock, Witness};
 
 /// Blocks that are copied at once.
@@ -152,7 +154,7 @@ impl Mirror {
         self.0.mistake.set(mistake);
     }
 
-    /// Returns the number of current copies.
+    /// Returns the number of devices whose copy of the metadata area is up to date.
     pub fn current_copies(&self) -> usize {
         self.0.copies.borrow().iter().filter(|copy| copy.state == State::Current).count()
     }
@@ -254,7 +256,7 @@ impl Mirror {
         let reads = areas.iter().map(|(_, area)| {
             Box::pin(async move { area.read(block, blocks).await.ok() }) as Local<'_, Option<Vec<u8>>>
         });
-        join_all(reads.collect()).await
+        join_all(reads).await
     }
 
     /// Returns the first block from `block` on that may hold something other than zeros on some copy, or the end of the
@@ -427,7 +429,7 @@ impl Mirror {
         let writes = areas.iter().map(|(number, area)| {
             Box::pin(async move { (*number, area.write(block, bytes).await) }) as Local<'_, (usize, Result<(), _>)>
         });
-        self.settle(join_all(writes.collect()).await)
+        self.settle(join_all(writes).await)
     }
 
     /// Makes completed writes durable. If a copy was lost before, the labels of the others record this when it returns.
@@ -453,7 +455,7 @@ impl Mirror {
         let flushes = areas.iter().map(|(number, area)| {
             Box::pin(async move { (*number, area.flush().await) }) as Local<'_, (usize, Result<(), _>)>
         });
-        self.settle(join_all(flushes.collect()).await)
+        self.settle(join_all(flushes).await)
     }
 
     fn current_slots(&self) -> Vec<usize> {
@@ -480,7 +482,7 @@ impl Mirror {
                     (*number, if written.is_ok() { area.flush().await } else { written })
                 }) as Local<'_, (usize, Result<(), _>)>
             });
-            let outcomes = join_all(writes.collect()).await;
+            let outcomes = join_all(writes).await;
             self.settle(outcomes)?;
         }
         Ok(())
