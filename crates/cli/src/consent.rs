@@ -63,13 +63,13 @@ pub(crate) fn ask(surveys: &[Survey], consent: Consent, what_happens: &str) -> R
 
 /// Prints the facts and contents of a target on standard error.
 pub(crate) fn show(survey: &Survey, what_happens: &str) {
-    eprintln!("{}: {}; {what_happens}", survey.name, human::bytes(survey.size_bytes));
+    message!("{}: {}; {what_happens}", survey.name, human::bytes(survey.size_bytes));
     for (name, value) in &survey.facts {
-        eprintln!("  {name}: {value}");
+        message!("  {name}: {value}");
     }
     match survey.contents.is_empty() {
-        true => eprintln!("  contents: nothing that is recognised"),
-        false => survey.contents.iter().for_each(|contents| eprintln!("  contents: {contents} (--force was given)")),
+        true => message!("  contents: nothing that is recognised"),
+        false => survey.contents.iter().for_each(|contents| message!("  contents: {contents} (--force was given)")),
     }
 }
 
@@ -83,11 +83,11 @@ pub(crate) fn confirm(consent: Consent) -> Result<(), Failure> {
     }
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        eprintln!("  standard input is no terminal, so nobody is asked");
+        message!("  standard input is no terminal, so nobody is asked");
         return Ok(());
     }
     interrupt::set_asking(true);
-    eprint!("Type yes to go on: ");
+    crate::message::part(format_args!("Type yes to go on: "));
     let answer = std::io::stderr().flush().and_then(|()| answer());
     match answer {
         Ok(Some(answer)) if answer.trim() == "yes" => {

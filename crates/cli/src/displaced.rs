@@ -38,11 +38,11 @@ impl Displaced {
         }
         match placement.warning(file.path()) {
             Some(words) => {
-                eprintln!("{words}{}", advice());
+                message!("{words}{}", advice());
                 self.said.set(Some((placement, Instant::now())));
             }
             None => {
-                eprintln!("{} is back in its place", file.path().display());
+                message!("{} is back in its place", file.path().display());
                 self.said.set(None);
             }
         }
@@ -52,11 +52,11 @@ impl Displaced {
     fn tell_full_disk(&self, file: &HostFile) {
         match (file.full_disk_warning(), self.said_full.get()) {
             (Some(words), said) if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) => {
-                eprintln!("{words}");
+                message!("{words}");
                 self.said_full.set(Some(Instant::now()));
             }
             (None, Some(_)) => {
-                eprintln!("the disk of {} has room again", file.path().display());
+                message!("the disk of {} has room again", file.path().display());
                 self.said_full.set(None);
             }
             _ => {}

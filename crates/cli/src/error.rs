@@ -14,6 +14,8 @@ pub(crate) enum ExitCode {
     Usage = 2,
     /// The command ran to its end and found damage.
     Damage = 3,
+    /// The command succeeded, but its text is incomplete: the reader of standard output has left, or its disk is full.
+    Output = 4,
 }
 
 impl From<&Failure> for ExitCode {

@@ -19,11 +19,11 @@ pub(crate) fn listen() {
             std::process::exit(1);
         }
         if is_asking {
-            eprintln!();
+            message!();
             return;
         }
         let answer = ANSWER.get().unwrap_or(&"finishing what has been read");
-        eprintln!("\ninterrupted: {answer}; Ctrl-C again to stop at once");
+        message!("\ninterrupted: {answer}; Ctrl-C again to stop at once");
     });
 }
 

@@ -1,5 +1,5 @@
 //! The `imbrex` program: it parses the command line, calls the crates below it, and prints results on standard output
-//! and everything else on standard error. Exit codes: 0 done, 1 failed, 2 usage, 3 found damage.
+//! and everything else on standard error. Exit codes: 0 done, 1 failed, 2 usage, 3 found damage, 4 standard output failed.
 //!
 //! It is a library so that a program that brings layers of its own gets all commands for them:
 //!
@@ -9,6 +9,11 @@
 //!     imbrex_cli::main()
 //! }
 //! ```
+
+#![deny(clippy::print_stderr, clippy::print_stdout)] // they end the program if their reader leaves: `message` and `output`
+
+#[macro_use]
+mod message;
 
 mod args;
 mod consent;
@@ -48,9 +53,19 @@ pub fn main() -> std::process::ExitCode {
     }
     interrupt::listen();
     let code = run(&cli).unwrap_or_else(|failure| {
-        eprintln!("imbrex: {failure}");
+        if output::is_of_check(&failure) {
+            return ExitCode::Done;
+        }
+        message!("imbrex: {failure}");
         ExitCode::from(&failure)
     });
+    let code = match output::error() {
+        Some(error) => {
+            output::report(error);
+            if code == ExitCode::Done { ExitCode::Output } else { code }
+        }
+        None => code,
+    };
     std::process::ExitCode::from(code as u8)
 }
 

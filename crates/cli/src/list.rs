@@ -32,12 +32,12 @@ pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
             document["layers"] = registry::all().into_iter().map(listing::layer_json).collect();
         }
         document["schema"] = json!("imbrex.list/1");
-        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
+        output::json(&document)?;
         return Ok(ExitCode::Done);
     }
     for (index, listing) in listings.iter().enumerate() {
         if index > 0 {
-            output::line("")?;
+            output::line("");
         }
         print(listing, args.what.is_some())?;
     }
@@ -50,7 +50,7 @@ fn one(choice: ListChoice, name: &str, as_json: bool) -> Result<ExitCode, Failur
         ListChoice::Layers => {
             let info = listing::layer(name)?;
             if as_json {
-                output::line(&serde_json::to_string_pretty(&listing::layer_json(info)).map_err(Failure::failed)?)?;
+                output::json(&listing::layer_json(info))?;
             } else {
                 print_layer(info)?;
             }
@@ -58,10 +58,9 @@ fn one(choice: ListChoice, name: &str, as_json: bool) -> Result<ExitCode, Failur
         ListChoice::Profiles => {
             let profile = imbrex::drives::find_profile(name)?;
             if as_json {
-                let table = serde_json::to_string_pretty(&profile.table()).map_err(Failure::failed)?;
-                output::line(&table)?;
+                output::json(&profile.table())?;
             } else {
-                output::part(profile.source_text())?;
+                output::part(profile.source_text());
             }
         }
         _ => {
@@ -73,12 +72,12 @@ fn one(choice: ListChoice, name: &str, as_json: bool) -> Result<ExitCode, Failur
 }
 
 fn print_layer(info: &LayerInfo) -> Result<(), Failure> {
-    output::line(&format!("{}: {}", info.name, info.summary))?;
-    output::line(&format!("recordings: {}; source: {}", info.recordings.join(", "), info.source))?;
+    output::line(&format!("{}: {}", info.name, info.summary));
+    output::line(&format!("recordings: {}; source: {}", info.recordings.join(", "), info.source));
     for parameter in info.parameters {
-        output::line(&format!("\n  {}={}", parameter.key, parameter.default))?;
-        output::line(&format!("      {}", parameter.help))?;
-        output::line(&format!("      takes {}", parameter.kind.takes()))?;
+        output::line(&format!("\n  {}={}", parameter.key, parameter.default));
+        output::line(&format!("      {}", parameter.help));
+        output::line(&format!("      takes {}", parameter.kind.takes()));
     }
     Ok(())
 }
@@ -99,12 +98,12 @@ fn print(listing: &Listing, with_details: bool) -> Result<(), Failure> {
     table.set_header(listing.columns);
     table.add_rows(&listing.rows);
     for line in table.lines() {
-        output::line(line.trim_end())?;
+        output::line(line.trim_end());
     }
     if with_details && !listing.details.is_empty() {
-        output::line("\nparameters, with their defaults:")?;
+        output::line("\nparameters, with their defaults:");
         for line in &listing.details {
-            output::line(&format!("  {line}"))?;
+            output::line(&format!("  {line}"));
         }
     }
     Ok(())

@@ -15,7 +15,7 @@ use imbrex::files::replace;
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "imbrex", &mut script);
-    output::line(String::from_utf8_lossy(&script).trim_end())?;
+    output::line(String::from_utf8_lossy(&script).trim_end());
     Ok(ExitCode::Done)
 }
 
@@ -34,6 +34,6 @@ pub(crate) fn pages(folder: &Path) -> Result<ExitCode, Failure> {
         let page = std::fs::read(made.path().join(name)).map_err(failed)?;
         replace(&folder.join(name), &page)?;
     }
-    eprintln!("man pages are in {}: man -l {}", folder.display(), folder.join("imbrex.1").display());
+    message!("man pages are in {}: man -l {}", folder.display(), folder.join("imbrex.1").display());
     Ok(ExitCode::Done)
 }

@@ -1,21 +1,68 @@
-//! Standard output, for data only. If its reader has closed the pipe (`| head`), the program ends without an error.
+//! Standard output, for data only.
+//!
+//! If standard output fails, because the reader of a pipe has left (`| head`) or a disk is full, the rest of the text is
+//! dropped, and the command goes on: neither its changes of files nor its exit code depend on a reader. A command that
+//! would succeed then ends with [`ExitCode::Output`](crate::error::ExitCode). Commands that print as they read, possibly
+//! for hours, call [`check`] after each line and stop.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::sync::OnceLock;
 
 use imbrex::Failure;
 
+/// First error of standard output.
+static ERROR: OnceLock<std::io::Error> = OnceLock::new();
+
 /// Prints `text` and a line feed. The text may have several lines.
-pub(crate) fn line(text: &str) -> Result<(), Failure> {
-    part(&format!("{text}\n"))
+pub(crate) fn line(text: &str) {
+    part(&format!("{text}\n"));
 }
 
 /// Prints `text` without a line feed at its end.
-pub(crate) fn part(text: &str) -> Result<(), Failure> {
-    match write!(std::io::stdout().lock(), "{text}") {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
-        Err(error) => Err(Failure::failed(format!("cannot write to standard output: {error}"))),
-        Ok(()) => Ok(()),
+pub(crate) fn part(text: &str) {
+    if ERROR.get().is_some() {
+        return;
     }
+    let mut stdout = std::io::stdout().lock();
+    if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        // Another thread may have recorded its error meanwhile: then that one counts.
+        let _ = ERROR.set(error);
+    }
+}
+
+/// Prints `document` as JSON, indented.
+pub(crate) fn json(document: &impl serde::Serialize) -> Result<(), Failure> {
+    line(&serde_json::to_string_pretty(document).map_err(Failure::failed)?);
+    Ok(())
+}
+
+/// Returns the first error of standard output, if there was one.
+pub(crate) fn error() -> Option<&'static std::io::Error> {
+    ERROR.get()
+}
+
+/// Returns an error that ends the command if standard output has failed.
+pub(crate) fn check() -> Result<(), Failure> {
+    match error() {
+        Some(error) => Err(Failure::failed(described(error))),
+        None => Ok(()),
+    }
+}
+
+/// Returns whether `failure` is one that [`check`] returned.
+pub(crate) fn is_of_check(failure: &Failure) -> bool {
+    error().is_some_and(|error| failure.message == described(error))
+}
+
+/// Prints the error of standard output, unless only its reader has left.
+pub(crate) fn report(error: &std::io::Error) {
+    if error.kind() != ErrorKind::BrokenPipe {
+        message!("imbrex: {}", described(error));
+    }
+}
+
+fn described(error: &std::io::Error) -> String {
+    format!("cannot write to standard output: {error}")
 }
 
 /// Returns the number of columns for a table: the value of `COLUMNS`, or else the width of the terminal on standard

@@ -31,19 +31,19 @@ pub(crate) fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure
         progress.say(&format!("{}: {}", experiment.name, experiment.title));
         let report = experiment.report(&progress)?;
         if !args.json {
-            output::line(&as_text(experiment, &report))?;
+            output::line(&as_text(experiment, &report));
         }
         // Written after each experiment, so that an interrupted run keeps the results so far.
         write(Path::new(&args.out), experiment, &report)?;
         reports.push((experiment, report));
     }
     if args.json {
-        output::line(&as_json(&reports)?)?;
+        output::line(&as_json(&reports)?);
     }
     let failed =
         reports.iter().flat_map(|(_, report)| &report.claims).filter(|claim| claim.verdict == Verdict::No).count();
     if failed > 0 {
-        eprintln!(
+        message!(
             "imbrex: {failed} claims did not come out as the papers have them: findings, with their reasons beside"
         );
     }

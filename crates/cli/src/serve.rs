@@ -84,7 +84,7 @@ pub(crate) fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if !quiet {
         front.with(|_, statistics| report(statistics, pace));
         if let (Some(image), Ok(())) = (&args.image, &stopped) {
-            eprintln!("{} is closed: all acknowledged writes are in it", image.display());
+            message!("{} is closed: all acknowledged writes are in it", image.display());
         }
     }
     served?;
@@ -98,7 +98,7 @@ fn tell_door(door: &Door, front: &DriveServer, pace: Pace) {
     let capacity = human::bytes(front.with(|drive, _| drive.capacity_bytes()));
     tell_rules(facts, door);
     // Scripts wait for this line, so it is printed last.
-    eprintln!("serving {} ({capacity}, time {pace}) at {shown}; Ctrl-C ends it", facts.label);
+    message!("serving {} ({capacity}, time {pace}) at {shown}; Ctrl-C ends it", facts.label);
 }
 
 /// Returns the failure to listen at the address given with `option`. `instead` describes the values that the option
@@ -120,10 +120,10 @@ fn tell_damage(image: Option<&Path>, drive: &mut EmulatedDrive) {
     let Some(image) = image.map(Path::display) else { return };
     let notices = drive.store_mut().notices();
     for notice in notices {
-        eprintln!("{image}: {notice}");
+        message!("{image}: {notice}");
     }
     if !notices.is_empty() {
-        eprintln!(
+        message!(
             "{image} is damaged; it is served as far as it is whole. `imbrex drive check {image}` says what is lost"
         );
     }
@@ -205,7 +205,7 @@ impl Door {
                     std::thread::sleep(LOOK_EVERY);
                 }
                 if device.is_in_use() {
-                    eprintln!("{} is still in use: unmount it, and the server ends", device.path().display());
+                    message!("{} is still in use: unmount it, and the server ends", device.path().display());
                 }
                 while device.is_served() && device.is_in_use() {
                     std::thread::sleep(LOOK_EVERY);
@@ -220,8 +220,8 @@ impl Door {
 fn tell_faults(front: &DriveServer) {
     for played in front.with(|drive, _| drive.faults_played()) {
         match played.outcome {
-            Ok(()) => eprintln!("fault: {}", played.kind),
-            Err(reason) => eprintln!("this fault could not be injected: {}: {reason}", played.kind),
+            Ok(()) => message!("fault: {}", played.kind),
+            Err(reason) => message!("this fault could not be injected: {}: {reason}", played.kind),
         }
     }
 }
@@ -233,7 +233,7 @@ fn tell_trouble(front: &DriveServer, has_told: &Cell<bool>) {
     }
     if let Some(reason) = front.trouble() {
         has_told.set(true);
-        eprintln!(
+        message!(
             "the drive has stopped: {reason}; reads go on, every other request gets an error. End the server, fix the \
              cause and serve the image again: all flushed data are in it"
         );
@@ -247,14 +247,14 @@ fn tell_refusal(front: &DriveServer, has_told: &Cell<bool>) {
     }
     if let Some(reason) = front.with(|_, statistics| statistics.first_zone_refusal.clone()) {
         has_told.set(true);
-        eprintln!("a request was against the rules of zones and got EIO: {reason}; later ones are counted (--stats)");
+        message!("a request was against the rules of zones and got EIO: {reason}; later ones are counted (--stats)");
     }
 }
 
 /// Prints the rules that the drive imposes on its host and a conventional drive does not.
 fn tell_rules(facts: &Facts, door: &Door) {
     if let (Some(zones), Door::Nbd { .. }) = (&facts.zones, door) {
-        eprintln!(
+        message!(
             "this drive has zones of {}: a sequential zone takes writes at its pointer only and answers others with EIO; TRIM \
              resets each sequential zone that it covers whole and ignores parts of zones; WRITE_ZEROES obeys the pointer; \
              --stats lists the zones",
@@ -262,7 +262,7 @@ fn tell_rules(facts: &Facts, door: &Door) {
         );
     }
     if facts.leaves_damage_to_host {
-        eprintln!(
+        message!(
             "this drive takes writes anywhere, and each destroys sectors after it on the disk: destroyed sectors, and \
              those never written, read as EIO until they are written"
         );
@@ -283,7 +283,7 @@ fn watchers(
         let (shown, thread) = http::start(address, &args.limits.http_host, limits, observed.clone(), stop.clone())
             .map_err(|error| cannot_listen(address, "--window", "an address such as 127.0.0.1:8080", &error))?;
         if !quiet {
-            eprintln!("the drive at work: http://{shown}/");
+            message!("the drive at work: http://{shown}/");
         }
         threads.push(thread);
     }
@@ -317,11 +317,11 @@ fn tls(args: &ServeArgs) -> Result<Option<TlsServer>, Failure> {
 /// Prints the statistics of the served requests on standard error.
 fn report(statistics: &imbrex_serve::statistics::Statistics, pace: Pace) {
     if statistics.kinds.iter().all(|kind| kind.requests == 0) {
-        eprintln!("no requests came");
+        message!("no requests came");
     }
     for kind in statistics.kinds.iter().filter(|kind| kind.requests > 0) {
         let at = |share| human::duration_ns(kind.latency_ns.value_at_quantile(share));
-        eprintln!(
+        message!(
             "{:6} {} requests, {} errors, {}; latency p50 {}, p99 {}, longest {}",
             kind.name,
             human::count(kind.requests),
@@ -334,6 +334,6 @@ fn report(statistics: &imbrex_serve::statistics::Statistics, pace: Pace) {
     }
     if pace != Pace::None && !statistics.lateness_ns.is_empty() {
         let at = |share| human::duration_ns(statistics.lateness_ns.value_at_quantile(share));
-        eprintln!("answers were late by p50 {}, p99 {}", at(0.5), at(0.99));
+        message!("answers were late by p50 {}, p99 {}", at(0.5), at(0.99));
     }
 }

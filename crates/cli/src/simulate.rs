@@ -57,8 +57,7 @@ pub(crate) fn command_line() -> Vec<String> {
 
 fn print(args: &SimulateArgs, simulated: &Simulated) -> Result<(), Failure> {
     if args.json {
-        let text = serde_json::to_string_pretty(&simulated.summary).map_err(Failure::failed)?;
-        return output::line(&text);
+        return output::json(&simulated.summary);
     }
     let workload = &simulated.summary.workload;
     output::line(&format!(
@@ -68,33 +67,34 @@ fn print(args: &SimulateArgs, simulated: &Simulated) -> Result<(), Failure> {
         human::count(workload.requests),
         human::count(workload.reads),
         human::count(workload.writes)
-    ))?;
-    output::line(&simulated.table_within(output::terminal_columns()))
+    ));
+    output::line(&simulated.table_within(output::terminal_columns()));
+    Ok(())
 }
 
 fn verdict(simulated: &Simulated, quiet: bool) -> ExitCode {
     let drives = &simulated.summary.drives;
     for reason in &simulated.not_run {
-        eprintln!("imbrex: not run: {reason}");
+        message!("imbrex: not run: {reason}");
     }
     if drives.iter().any(|drive| drive.integrity.is_violated()) {
-        eprintln!("imbrex: live data was lost: see the lines marked DAMAGE");
+        message!("imbrex: live data was lost: see the lines marked DAMAGE");
         return ExitCode::Damage;
     }
     if drives.iter().any(|drive| drive.integrity.live_sectors_destroyed() > 0) {
-        eprintln!(
+        message!(
             "imbrex: the workload destroyed live data of its own: a host-managed drive needs a host that keeps its rules"
         );
         return ExitCode::Damage;
     }
     if simulated.is_stopped {
         if !quiet {
-            eprintln!("imbrex: interrupted: the results are those of the requests read until then");
+            message!("imbrex: interrupted: the results are those of the requests read until then");
         }
         return ExitCode::Failed;
     }
     if drives.iter().all(|drive| drive.completed == 0) {
-        eprintln!("imbrex: no drive completed a request: there is nothing to compare");
+        message!("imbrex: no drive completed a request: there is nothing to compare");
         return ExitCode::Failed;
     }
     if !simulated.not_run.is_empty() {

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
             "failed": swept.failed, "interrupted": swept.is_stopped,
             "dataset": folder.join("points"), "page": written,
         });
-        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
+        output::json(&document)?;
     } else {
         output::line(&format!(
             "{} points: {} run, {} there already, {} failed\nrows are in {}, charts in {}",
@@ -40,13 +40,13 @@ pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
             human::count(swept.failed),
             folder.join("points").display(),
             written.display()
-        ))?;
+        ));
     }
     if let Some(error) = rows.iter().find_map(|row| row.text("error")).filter(|_| !quiet) {
-        eprintln!("imbrex: the first of the points that failed: {error}");
+        message!("imbrex: the first of the points that failed: {error}");
     }
     if swept.is_stopped {
-        eprintln!("imbrex: interrupted: the same command runs the remaining points");
+        message!("imbrex: interrupted: the same command runs the remaining points");
     }
     Ok(if swept.is_stopped || swept.failed > 0 { ExitCode::Failed } else { ExitCode::Done })
 }

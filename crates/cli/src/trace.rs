@@ -46,11 +46,11 @@ fn convert(
             "output": path.display().to_string(), "to": writer.name,
             "requests": written.requests, "lost": written.lost,
         });
-        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
+        output::json(&document)?;
     } else {
-        output::line(&format!("{} requests as {} in {}", human::count(written.requests), writer.name, path.display()))?;
+        output::line(&format!("{} requests as {} in {}", human::count(written.requests), writer.name, path.display()));
         for (what, count) in &written.lost {
-            eprintln!("imbrex: {} {what}: the format {} cannot store that", human::count(*count), writer.name);
+            message!("imbrex: {} {what}: the format {} cannot store that", human::count(*count), writer.name);
         }
     }
     Ok(ExitCode::Done)
@@ -61,10 +61,11 @@ fn head(args: &WorkloadArgs, count: u64, json: bool, progress: &Progress) -> Res
     let workload = Workload::find(&limited.workload, &limited.options()?, progress)?;
     let mut source: Counted = workload.open(GENERATOR_SECTORS)?;
     if !json {
-        output::line("when               operation  lba           sectors")?;
+        output::line("when               operation  lba           sectors");
     }
     while let Some(request) = source.next(SimTime::ZERO)? {
-        output::line(&if json { as_json(&request).to_string() } else { as_text(&request) })?;
+        output::line(&if json { as_json(&request).to_string() } else { as_text(&request) });
+        output::check()?;
     }
     Ok(ExitCode::Done)
 }

@@ -40,11 +40,11 @@ pub(crate) fn run(
     }
     let targets = workload.targets();
     if json {
-        output::line(&serde_json::to_string_pretty(&described).map_err(Failure::failed)?)?;
+        output::json(&described)?;
     } else {
-        output::line(&as_text(&workload, &described.info))?;
+        output::line(&as_text(&workload, &described.info));
         if !targets.is_empty() {
-            output::line(&beside_targets(&targets, &serde_json::to_value(&described.info).map_err(Failure::failed)?))?;
+            output::line(&beside_targets(&targets, &serde_json::to_value(&described.info).map_err(Failure::failed)?));
         }
     }
     Ok(ExitCode::Done)

@@ -21,7 +21,7 @@ pub(crate) fn leave(error: &clap::Error) -> ! {
     }
     let words = error.render();
     let words = if std::io::stderr().is_terminal() { words.ansi().to_string() } else { words.to_string() };
-    eprint!("{}", in_plain_words(words));
+    crate::message::part(format_args!("{}", in_plain_words(words)));
     std::process::exit(ExitCode::Usage as i32)
 }
 

@@ -4,7 +4,7 @@
 //! terminal creates one with [`Progress::on_terminal`]; a library call, one with [`Progress::silent`]. A caller that
 //! displays progress itself, such as a notebook, polls [`Progress::snapshot`] from another thread.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
@@ -125,7 +125,8 @@ impl Progress {
             return;
         }
         if self.bars.println(line).is_err() || self.bars.is_hidden() {
-            eprintln!("{line}");
+            // Nobody may be reading standard error any more; `eprintln!` would end the program.
+            let _ = writeln!(std::io::stderr(), "{line}");
         }
     }
 }

@@ -99,7 +99,10 @@ pub fn start(
         runtime.block_on(async {
             match tokio::net::TcpListener::from_std(listener) {
                 Ok(listener) => page.run(&listener, &stop).await,
-                Err(error) => eprintln!("the live page cannot be served: {error}"),
+                Err(error) => {
+                    // Nobody may be reading standard error any more; `eprintln!` would end the thread.
+                    let _ = writeln!(std::io::stderr(), "the live page cannot be served: {error}");
+                }
             }
         });
     })?;

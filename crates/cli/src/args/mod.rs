@@ -27,9 +27,18 @@ pub(crate) use self::trace::TraceCommand;
 pub(crate) use self::workload::WorkloadArgs;
 pub(crate) use crate::fs::args::FsCommand;
 
+/// Exit codes, below the help of the program.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed, refused or interrupted
+  2  the command line is wrong
+  3  damage was found
+  4  done, but standard output failed: its reader left, or its disk is full";
+
 /// Simulate, characterise and emulate disks whose tracks overlap: shingled (SMR) and interlaced (IMR).
 #[derive(Parser, Debug)]
-#[command(name = "imbrex", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "imbrex", version, max_term_width = 100, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     /// The command.
     #[command(subcommand)]

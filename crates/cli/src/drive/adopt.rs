@@ -14,6 +14,6 @@ pub(super) fn run(image: &Path) -> Result<ExitCode, Failure> {
         true => "is adopted as it is; `imbrex drive check` looks whether it is whole",
         false => "needs no adoption, and was left as it is",
     };
-    output::line(&format!("{}: {words}", image.display()))?;
+    output::line(&format!("{}: {words}", image.display()));
     Ok(ExitCode::Done)
 }

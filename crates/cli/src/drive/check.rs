@@ -34,19 +34,19 @@ pub(super) fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode
             "findings": listed(findings),
             "lost": runs(&checked.lost),
         });
-        print(&document)?;
+        output::json(&document)?;
     } else {
         for finding in findings {
-            output::line(&format!("{}: {finding}", image.display()))?;
+            output::line(&format!("{}: {finding}", image.display()));
         }
         if findings.is_empty() {
-            output::line(&format!("{}: whole{}", image.display(), known_lost(&checked.lost)))?;
+            output::line(&format!("{}: whole{}", image.display(), known_lost(&checked.lost)));
         } else {
             output::line(&format!(
                 "{}: damaged; `imbrex drive check {} --repair` makes it usable again and says what is lost",
                 image.display(),
                 image.display()
-            ))?;
+            ));
         }
     }
     Ok(if findings.is_empty() { ExitCode::Done } else { ExitCode::Damage })
@@ -67,31 +67,31 @@ fn repair(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
             "is_emptied": repaired.is_emptied,
             "left": listed(&repaired.left),
         });
-        print(&document)?;
+        output::json(&document)?;
     } else {
         let name = image.display();
         for finding in &repaired.findings {
-            output::line(&format!("{name}: {finding}"))?;
+            output::line(&format!("{name}: {finding}"));
         }
         if repaired.is_emptied {
-            output::line(&format!("{name}: the map was lost, and with it every sector"))?;
+            output::line(&format!("{name}: the map was lost, and with it every sector"));
         }
         for (lba, sectors) in &repaired.lost {
             let words = match sectors.0 {
                 1 => format!("lost 1 sector at {lba}, until it is written"),
                 count => format!("lost {count} sectors from {lba} on, until they are written"),
             };
-            output::line(&format!("{name}: {words}"))?;
+            output::line(&format!("{name}: {words}"));
         }
         for finding in &repaired.left {
-            output::line(&format!("{name}: still wrong: {finding}"))?;
+            output::line(&format!("{name}: still wrong: {finding}"));
         }
         let words = match (repaired.findings.is_empty(), repaired.lost.is_empty()) {
             (true, _) => "was whole",
             (false, true) => "repaired; nothing is lost",
             (false, false) => "repaired; the sectors named above are lost",
         };
-        output::line(&format!("{name}: {words}"))?;
+        output::line(&format!("{name}: {words}"));
     }
     Ok(if repaired.left.is_empty() { ExitCode::Done } else { ExitCode::Damage })
 }
@@ -103,10 +103,6 @@ fn place(image: &Path) -> String {
 fn tell(bar: &ProgressBar, done: u64, all: u64) {
     bar.set_length(all);
     bar.set_position(done);
-}
-
-fn print(document: &Value) -> Result<(), Failure> {
-    output::line(&serde_json::to_string_pretty(document).map_err(Failure::failed)?)
 }
 
 fn listed(findings: &[Finding]) -> Vec<Value> {

@@ -45,10 +45,10 @@ pub(super) fn run(image: &Path, words: &str, as_json: bool) -> Result<ExitCode, 
             "layer": header.layer,
             "capacity_bytes": drive.capacity_bytes(),
         });
-        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
+        output::json(&document)?;
     } else {
         let capacity = human::bytes(drive.capacity_bytes());
-        output::line(&format!("{}: {capacity}, {} ({})", image.display(), header.layer, header.uuid))?;
+        output::line(&format!("{}: {capacity}, {} ({})", image.display(), header.layer, header.uuid));
     }
     Ok(ExitCode::Done)
 }

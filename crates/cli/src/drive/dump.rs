@@ -81,7 +81,7 @@ struct Rows {
 impl Rows {
     fn begin(as_json: bool, image: &str) -> Result<Rows, Failure> {
         if as_json {
-            output::line(&format!("{{\n  \"schema\": \"imbrex.drive-dump/1\",\n  \"image\": {},", json!(image)))?;
+            output::line(&format!("{{\n  \"schema\": \"imbrex.drive-dump/1\",\n  \"image\": {},", json!(image)));
         }
         Ok(Rows { as_json, sections: 0, count: 0 })
     }
@@ -89,16 +89,16 @@ impl Rows {
     fn section(&mut self, name: &str, fill: impl FnOnce(&mut Rows) -> Result<(), Failure>) -> Result<(), Failure> {
         if self.as_json {
             let comma = if self.sections > 0 { ",\n" } else { "" };
-            output::part(&format!("{comma}  \"{name}\": ["))?;
+            output::part(&format!("{comma}  \"{name}\": ["));
         } else {
-            output::line(&format!("{}{name}", if self.sections > 0 { "\n" } else { "" }))?;
+            output::line(&format!("{}{name}", if self.sections > 0 { "\n" } else { "" }));
         }
         (self.sections, self.count) = (self.sections + 1, 0);
         fill(self)?;
         if self.as_json {
-            output::part(if self.count > 0 { "\n  ]" } else { "]" })?;
+            output::part(if self.count > 0 { "\n  ]" } else { "]" });
         } else if self.count == 0 {
-            output::line("  none")?;
+            output::line("  none");
         }
         Ok(())
     }
@@ -108,16 +108,18 @@ impl Rows {
         if self.as_json {
             let words: Vec<_> = fields.iter().map(|(key, value)| format!("\"{key}\": {value}")).collect();
             let comma = if self.count > 1 { "," } else { "" };
-            return output::part(&format!("{comma}\n    {{ {} }}", words.join(", ")));
+            output::part(&format!("{comma}\n    {{ {} }}", words.join(", ")));
+            return output::check();
         }
         let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
         let words: Vec<_> = fields.iter().map(|(key, value)| format!("{key} {}", word(value))).collect();
-        output::line(&format!("  {}", words.join("  ")))
+        output::line(&format!("  {}", words.join("  ")));
+        output::check()
     }
 
     fn end(&mut self) -> Result<(), Failure> {
         if self.as_json {
-            output::line("\n}")?;
+            output::line("\n}");
         }
         Ok(())
     }

@@ -59,7 +59,7 @@ pub(crate) fn run(
     for kind in &kinds {
         kind.apply(&mut drive, &mut store)?;
         if !as_json {
-            output::line(&format!("{}: {kind}", image.display()))?;
+            output::line(&format!("{}: {kind}", image.display()));
         }
     }
     store.seal()?;
@@ -103,7 +103,7 @@ fn clear(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
     faults::clear(&mut drive, &mut store)?;
     store.seal()?;
     if !as_json {
-        output::line(&format!("{}: all faults are cleared", image.display()))?;
+        output::line(&format!("{}: all faults are cleared", image.display()));
     }
     told(image, &(drive, store), as_json)
 }
@@ -114,10 +114,10 @@ fn list(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
     if !as_json {
         let lines = lines(&opened);
         for line in &lines {
-            output::line(line)?;
+            output::line(line);
         }
         if lines.is_empty() {
-            output::line("no faults")?;
+            output::line("no faults");
         }
     }
     told(image, &opened, as_json)
@@ -149,7 +149,7 @@ fn told(image: &Path, (drive, store): &Opened<FileMedium>, as_json: bool) -> Res
             "slow": slow,
             "zones": zones,
         });
-        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
+        output::json(&document)?;
     }
     Ok(ExitCode::Done)
 }

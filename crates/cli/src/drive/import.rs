@@ -28,7 +28,7 @@ pub(super) fn run(description: &Path, out: Option<&Path>, quiet: bool) -> Result
     let imported = disksim::import(name, &read).map_err(Failure::failed)?;
     if !quiet {
         for note in &imported.notes {
-            eprintln!("imbrex: {note}");
+            message!("imbrex: {note}");
         }
     }
     match out {
@@ -36,7 +36,7 @@ pub(super) fn run(description: &Path, out: Option<&Path>, quiet: bool) -> Result
             check_writable(out, "--out", &inputs.borrow())?;
             write_whole(out, &imported.toml)?;
         }
-        None => crate::output::part(&imported.toml)?,
+        None => crate::output::part(&imported.toml),
     }
     Ok(ExitCode::Done)
 }

@@ -25,12 +25,12 @@ pub(super) fn run(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
         let mut document = Map::new();
         document.insert("schema".into(), json!("imbrex.drive-info/1"));
         document.extend(facts.iter().map(|fact| (fact.key.to_string(), fact.value.clone())));
-        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
+        output::json(&document)?;
         return Ok(ExitCode::Done);
     }
     let width = facts.iter().map(|fact| fact.name.len()).max().unwrap_or(0);
     for fact in &facts {
-        output::line(&format!("{:width$}  {}", fact.name, fact.words))?;
+        output::line(&format!("{:width$}  {}", fact.name, fact.words));
     }
     Ok(ExitCode::Done)
 }

@@ -51,9 +51,9 @@ pub(super) fn run(
     bar.end();
     let document = taken?;
     if as_json {
-        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
+        output::json(&document)?;
     } else {
-        output::line(&words(copy, &document))?;
+        output::line(&words(copy, &document));
     }
     Ok(ExitCode::Done)
 }

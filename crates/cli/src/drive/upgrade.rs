@@ -28,9 +28,9 @@ pub(super) fn run(image: &Path, as_json: bool, quiet: bool) -> Result<ExitCode, 
             "from_version": upgraded.from,
             "version": upgraded.to,
         });
-        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
+        output::json(&document)?;
     } else {
-        output::line(&format!("{place}: converted from version {} to version {}", upgraded.from, upgraded.to))?;
+        output::line(&format!("{place}: converted from version {} to version {}", upgraded.from, upgraded.to));
     }
     Ok(ExitCode::Done)
 }

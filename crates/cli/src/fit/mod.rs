@@ -29,7 +29,7 @@ pub(crate) fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let (measured, found) = fit_to(&args.measured.measured, &args.measured.options(), &args.from, &progress)?;
     if args.json {
         let document = fit_document(&args.measured.measured, &args.from, &found);
-        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
+        output::json(&document)?;
     } else {
         print(&found)?;
     }
@@ -67,7 +67,7 @@ fn row(fitted: &Fitted) -> Vec<String> {
 
 fn print(found: &Fit) -> Result<(), Failure> {
     for cells in judged(found).into_iter().chain(found.fitted.iter().map(row)) {
-        output::line(&format!("{:<58}{:>14}{:>14}  {}", cells[0], cells[1], cells[2], cells[3]))?;
+        output::line(&format!("{:<58}{:>14}{:>14}  {}", cells[0], cells[1], cells[2], cells[3]));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::devices::{self, Purpose};
-use super::{Offline, asking, print, replace};
+use super::{Offline, asking, replace};
 use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::output;
@@ -65,14 +65,14 @@ pub(super) fn document(path: &Path, number: Option<u8>, blocks: u64) -> Value {
 fn tell(done: &Value, as_json: bool) -> Result<ExitCode, Failure> {
     let place = done["device"].as_str().unwrap_or_default();
     if as_json {
-        print(done)?;
+        output::json(done)?;
     } else if let Some(number) = done["drive"].as_u64() {
         let bytes = human::bytes(done["bytes"].as_u64().unwrap_or(0));
-        output::line(&format!("{place} is drive {number} of the array now: room for {bytes} more"))?;
+        output::line(&format!("{place} is drive {number} of the array now: room for {bytes} more"));
     } else {
         output::line(&format!(
             "{place} is a spare now: it takes the place of a drive that fails while this is mounted"
-        ))?;
+        ));
     }
     Ok(ExitCode::Done)
 }

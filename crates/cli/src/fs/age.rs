@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::args::AgeArgs;
 use super::devices::{self, Devices, Purpose};
-use super::{Offline, print, status};
+use super::{Offline, status};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -30,9 +30,9 @@ pub(super) fn run(args: &AgeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     bar.finish_and_clear();
     let document = document(args, &aged, fill_bytes, found);
     if args.json {
-        print(&document)?;
+        output::json(&document)?;
     } else {
-        output::line(&text(&document))?;
+        output::line(&text(&document));
     }
     match aged.full_at {
         Some(operation) => Err(Failure::failed(format!("no room for operation {operation} of {}", args.operations))

@@ -10,7 +10,6 @@ use imbrex_fs::store::caveat::fit;
 use serde_json::{Value, json};
 
 use super::args::CapacityArgs;
-use super::print;
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -68,7 +67,7 @@ fn percent(extra: u64) -> f64 {
 
 fn tell(args: &CapacityArgs, rows: &[(Capacity, Found)]) -> Result<(), Failure> {
     if args.json {
-        return print(&json!({
+        return output::json(&json!({
             "schema": "imbrex.fs-capacity/1",
             "seed": args.seed,
             "usable_blocks": args.size / BLOCK_BYTES as u64,
@@ -84,7 +83,8 @@ fn tell(args: &CapacityArgs, rows: &[(Capacity, Found)]) -> Result<(), Failure> 
         column.set_cell_alignment(CellAlignment::Right);
     }
     let lines: Vec<_> = table.lines().map(|line| line.trim_end().to_string()).collect();
-    output::line(&lines.join("\n"))
+    output::line(&lines.join("\n"));
+    Ok(())
 }
 
 fn trial(found: &Found) -> Option<&Trial> {

@@ -13,7 +13,7 @@ use imbrex_fs::{Executor, Fs, FsError};
 use serde_json::{Value, json};
 
 use super::devices::{self, Devices, Purpose};
-use super::{Offline, print, stored_pieces, tell_missing, walk};
+use super::{Offline, stored_pieces, tell_missing, walk};
 use crate::error::ExitCode;
 use crate::output;
 
@@ -308,7 +308,7 @@ pub(super) fn tell(paths: &[PathBuf], checked: &Checked, as_json: bool) -> Resul
         let finding = |finding: &Finding| -> Value {
             json!({ "kind": finding.kind, "text": finding.text, "path": finding.path })
         };
-        return print(&json!({
+        return output::json(&json!({
             "schema": "imbrex.fs-check/1",
             "devices": paths,
             "uuid": checked.uuid,
@@ -320,7 +320,7 @@ pub(super) fn tell(paths: &[PathBuf], checked: &Checked, as_json: bool) -> Resul
         }));
     }
     for finding in &checked.findings {
-        output::line(&format!("{name}: {}", finding.text))?;
+        output::line(&format!("{name}: {}", finding.text));
     }
     let words = match (checked.findings.is_empty(), checked.unread) {
         (false, _) => "damaged",
@@ -328,5 +328,6 @@ pub(super) fn tell(paths: &[PathBuf], checked: &Checked, as_json: bool) -> Resul
         (true, _) => "no damage in the files that were read",
     };
     let (files, bytes) = (checked.files, imbrex::human::bytes(checked.bytes));
-    output::line(&format!("{name}: {words}; {files} files, {bytes} read"))
+    output::line(&format!("{name}: {words}; {files} files, {bytes} read"));
+    Ok(())
 }

@@ -6,7 +6,7 @@ use imbrex::Failure;
 use serde_json::{Value, json};
 
 use super::devices::{self, Purpose};
-use super::{Offline, asking, print};
+use super::{Offline, asking};
 use crate::error::ExitCode;
 use crate::output;
 
@@ -40,10 +40,10 @@ pub(super) fn run(paths: &[PathBuf], zones: Option<u64>, as_json: bool, quiet: b
 
 fn tell(outcome: &Value, as_json: bool) -> Result<ExitCode, Failure> {
     if as_json {
-        print(outcome)?;
+        output::json(outcome)?;
     } else {
         let (emptied, copied) = (&outcome["zones_emptied"], &outcome["blocks_copied"]);
-        output::line(&format!("{emptied} zones emptied, {copied} live blocks copied out of them"))?;
+        output::line(&format!("{emptied} zones emptied, {copied} live blocks copied out of them"));
     }
     Ok(ExitCode::Done)
 }

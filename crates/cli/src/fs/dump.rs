@@ -10,7 +10,7 @@ use imbrex_fs::format::superblock::Superblock;
 use serde_json::{Value, json};
 
 use super::devices::Purpose;
-use super::{Offline, Walked, print, walk};
+use super::{Offline, Walked, walk};
 use crate::error::ExitCode;
 use crate::output;
 
@@ -20,7 +20,7 @@ pub(super) fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure>
     let files = walk(&offline.fs)?;
     if as_json {
         let files: Result<Vec<Value>, Failure> = files.iter().map(|file| as_value(&offline, file)).collect();
-        print(&json!({
+        output::json(&json!({
             "schema": "imbrex.fs-dump/1",
             "devices": offline.devices.paths,
             "superblock": superblock(offline.fs.superblock()),
@@ -32,7 +32,7 @@ pub(super) fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure>
     }
     superblock_lines(offline.fs.superblock())?;
     let (checkpoint, records) = (offline.mounted.checkpoint, offline.mounted.records);
-    output::line(&format!("checkpoint  number {checkpoint}, {records} records of the log behind it"))?;
+    output::line(&format!("checkpoint  number {checkpoint}, {records} records of the log behind it"));
     for file in &files {
         line(&offline, file)?;
     }
@@ -99,31 +99,31 @@ fn superblock_lines(superblock: &Superblock) -> Result<(), Failure> {
     let layout = &superblock.layout;
     let part =
         |name: &str, (first, blocks): (u64, u64)| output::line(&format!("{name:10}  {blocks} blocks from {first} on"));
-    output::line(&format!("{:10}  {}", "uuid", superblock.uuid))?;
-    output::line(&format!("{:10}  {}", "store", superblock.store))?;
+    output::line(&format!("{:10}  {}", "uuid", superblock.uuid));
+    output::line(&format!("{:10}  {}", "store", superblock.store));
     for (key, value) in &superblock.options {
-        output::line(&format!("{:10}  {key}={value}", "option"))?;
+        output::line(&format!("{:10}  {key}={value}", "option"));
     }
     for member in &superblock.members {
         let (role, kind) = (format!("{:?}", member.role).to_lowercase(), member.geometry.kind.name());
-        output::line(&format!("{:10}  {role}, {kind}, {} blocks ({})", "device", member.geometry.blocks, member.uuid))?;
+        output::line(&format!("{:10}  {role}, {kind}, {} blocks ({})", "device", member.geometry.blocks, member.uuid));
     }
-    part("data", superblock.data)?;
-    part("metadata", (layout.place.first, layout.place.blocks))?;
-    output::line("in the metadata:")?;
-    part("checksums", layout.checksums)?;
-    part("log", layout.log)?;
-    part("checkpoint", layout.checkpoints[0])?;
-    part("checkpoint", layout.checkpoints[1])?;
+    part("data", superblock.data);
+    part("metadata", (layout.place.first, layout.place.blocks));
+    output::line("in the metadata:");
+    part("checksums", layout.checksums);
+    part("log", layout.log);
+    part("checkpoint", layout.checkpoints[0]);
+    part("checkpoint", layout.checkpoints[1]);
     if layout.hot.1 > 0 {
-        part("hot zone", layout.hot)?;
+        part("hot zone", layout.hot);
     }
     for part in &superblock.hot_parts {
         let HotPart { drive, blocks } = part;
         output::line(&format!(
             "{:10}  {blocks} blocks from {PART_FIRST} on of drive {drive}, as it was made",
             "hot zone"
-        ))?;
+        ));
     }
     Ok(())
 }
@@ -139,5 +139,6 @@ fn line(offline: &Offline, file: &Walked) -> Result<(), Failure> {
     let size = human::bytes(attr.attributes.size);
     let (inode, mode) = (file.inode, attr.attributes.mode);
     let words = format!("{inode:>8}  {mode:06o}  {size:>10}  {}  {}", file.path.display(), places.join(" "));
-    output::line(words.trim_end())
+    output::line(words.trim_end());
+    output::check()
 }

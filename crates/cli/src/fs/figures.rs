@@ -124,7 +124,7 @@ impl Figures {
             let (bound, thread) = http::start(address, &[], PageLimits::default(), shown.clone(), stop.clone())
                 .map_err(|error| cannot_listen(address, "-o window=", "an address such as 127.0.0.1:8080", &error))?;
             if !quiet {
-                eprintln!("its figures: http://{bound}/");
+                message!("its figures: http://{bound}/");
             }
             threads.push(thread);
         }

@@ -14,7 +14,6 @@ use serde_json::json;
 
 use super::args::MkfsArgs;
 use super::devices;
-use super::print;
 use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::output;
@@ -153,7 +152,7 @@ fn tell(args: &MkfsArgs, plan: &Plan) -> Result<(), Failure> {
         _ => format!(" on {drives} drives"),
     };
     if args.json {
-        return print(&json!({
+        return output::json(&json!({
             "schema": "imbrex.fs-mkfs/1",
             "device": args.devices.first(),
             "devices": args.devices,
@@ -181,5 +180,6 @@ fn tell(args: &MkfsArgs, plan: &Plan) -> Result<(), Failure> {
         human::count(plan.files),
         if hot_bytes > 0 { format!(", {} for hot files{on}", human::bytes(hot_bytes)) } else { String::new() },
         superblock.uuid
-    ))
+    ));
+    Ok(())
 }

@@ -35,13 +35,11 @@ use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::namespace::ROOT;
 use imbrex_fs::{Executor, Fs, MountOptions};
-use serde_json::Value;
 
 use self::args::FsCommand;
 use self::devices::{Devices, Purpose};
 use crate::consent::Consent;
 use crate::error::ExitCode;
-use crate::output;
 
 /// Number of directory entries that are read at once.
 const NAMES_AT_ONCE: usize = 1024;
@@ -116,44 +114,44 @@ impl Offline {
 /// Prints on standard error the missing drives, copies and spares, and the devices that are not used, with remedies.
 fn tell_missing(mounted: &Mounted) {
     for drive in &mounted.missing {
-        eprintln!(
+        message!(
             "imbrex: {drive} is missing: its data are reconstructed from the other drives; `imbrex fs replace` puts \
              another drive in its place"
         );
     }
     for device in &mounted.unknown {
-        eprintln!("imbrex: {device}; the device is not used");
+        message!("imbrex: {device}; the device is not used");
     }
     for copy in &mounted.missing_copies {
-        eprintln!(
+        message!(
             "imbrex: {copy} is missing: only the other copy is used; `imbrex fs replace --copy NUMBER` puts another \
              device in its place. If the other copy is lost too, `imbrex fs salvage` recovers files of store log"
         );
     }
     for spare in &mounted.missing_spares {
-        eprintln!(
+        message!(
             "imbrex: {spare} is missing: it cannot replace a drive; give it too, or add another with `imbrex fs add \
              --spare`"
         );
     }
     for name in &mounted.outdated_copies {
-        eprintln!(
+        message!(
             "imbrex: {name} holds outdated metadata: it is brought up to date while the file system is mounted for \
              writing"
         );
     }
     if mounted.mended_blocks > 0 {
         let blocks = mounted.mended_blocks;
-        eprintln!(
+        message!(
             "imbrex: {blocks} blocks of the metadata were missing or damaged on one device, and are rewritten from \
              another"
         );
     }
     for drive in &mounted.doubted_parts {
-        eprintln!("imbrex: drive {drive} has an outdated part of the hot zone: its copies are rewritten");
+        message!("imbrex: drive {drive} has an outdated part of the hot zone: its copies are rewritten");
     }
     for name in &mounted.stale {
-        eprintln!("imbrex: {name} is no longer part of the array, and is not used: another device has replaced it");
+        message!("imbrex: {name} is no longer part of the array, and is not used: another device has replaced it");
     }
 }
 
@@ -212,8 +210,4 @@ fn names(fs: &Fs, directory: Inode) -> Result<Vec<Listed>, Failure> {
         from = last.next;
         all.extend(some.into_iter().filter(|name| name.name != b"." && name.name != b".."));
     }
-}
-
-fn print(document: &Value) -> Result<(), Failure> {
-    output::line(&serde_json::to_string_pretty(document).map_err(Failure::failed)?)
 }

@@ -55,7 +55,7 @@ pub(super) fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let mount = served.mount(&directory, &options, orders.clone())?;
     if !quiet {
         let name = devices.first().map(|device| device.display().to_string()).unwrap_or_default();
-        eprintln!("{name} is mounted on {0}; `imbrex fs umount {0}` ends it", directory.display());
+        message!("{name} is mounted on {0}; `imbrex fs umount {0}` ends it", directory.display());
     }
     if is_in_background {
         leave_terminal()?;
@@ -121,7 +121,7 @@ fn leave_terminal() -> Result<(), Failure> {
     // Fails for a process that leads its group already, which does no harm.
     let _ = rustix::process::setsid();
     std::env::set_current_dir("/").map_err(failed("leaving the folder"))?;
-    output::line(SERVED)?;
+    output::line(SERVED);
     let nothing = std::fs::OpenOptions::new().write(true).open("/dev/null").map_err(failed("/dev/null"))?;
     rustix::stdio::dup2_stdout(&nothing).map_err(|error| failed("standard output")(error.into()))?;
     rustix::stdio::dup2_stderr(&nothing).map_err(|error| failed("standard error")(error.into()))
@@ -188,7 +188,7 @@ impl Served {
         let (fs, mounted) = devices::run(&executor, async move { Fs::mount(&inner, &members, &how).await })?;
         super::tell_missing(&mounted);
         if let Some(frame) = mounted.lost_from {
-            eprintln!(
+            message!(
                 "imbrex: frame {frame} of the log is damaged: changes committed in it and in later frames are missing"
             );
         }

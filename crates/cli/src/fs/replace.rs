@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::devices::{self, Purpose};
-use super::{Offline, asking, print};
+use super::{Offline, asking};
 use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::interrupt;
@@ -143,7 +143,7 @@ pub(super) fn document_of_copy(copy: usize, with: &Path, blocks: u64) -> Value {
 
 fn tell(done: &Value, as_json: bool) -> Result<ExitCode, Failure> {
     if as_json {
-        print(done)?;
+        output::json(done)?;
         return Ok(ExitCode::Done);
     }
     let (with, bytes) = (done["with"].as_str().unwrap_or_default(), done["bytes"].as_u64().unwrap_or(0));
@@ -154,7 +154,7 @@ fn tell(done: &Value, as_json: bool) -> Result<ExitCode, Failure> {
             let (drive, groups) = (&done["drive"], &done["groups"]);
             format!("drive {drive} is replaced by {with}: {bytes} rebuilt in {groups} stripe groups")
         }
-    })?;
+    });
     Ok(ExitCode::Done)
 }
 

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::args::SalvageArgs;
 use super::devices::{self, Devices, Purpose};
 use super::mkfs::{self, NewFile};
-use super::{Walked, print, stored_pieces, walk};
+use super::{Walked, stored_pieces, walk};
 use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::interrupt;
@@ -242,14 +242,14 @@ fn tell(
     copied: Option<(u64, u64)>,
 ) -> Result<(), Failure> {
     if args.json {
-        return print(&document(args, devices, salvaged, copied));
+        return output::json(&document(args, devices, salvaged, copied));
     }
     let (files, bytes) = (human::count(salvaged.files), human::bytes(salvaged.bytes));
     let directories = human::count(salvaged.directories);
     let one_or = |count: u64, one: &'static str, several: &'static str| if count == 1 { one } else { several };
     let of_files = one_or(salvaged.files, "file", "files");
     let of_directories = one_or(salvaged.directories, "directory", "directories");
-    output::line(&format!("{files} {of_files} ({bytes}) and {directories} {of_directories} came back"))?;
+    output::line(&format!("{files} {of_files} ({bytes}) and {directories} {of_directories} came back"));
     let counted = [
         (
             salvaged.incomplete.len() as u64,
@@ -275,26 +275,26 @@ fn tell(
         (salvaged.strange_units, "blocks look like records and are none: damaged, or contents of a file"),
     ];
     for (count, what) in counted.into_iter().filter(|(count, _)| *count > 0) {
-        output::line(&format!("{} {what}", human::count(count)))?;
+        output::line(&format!("{} {what}", human::count(count)));
     }
     for name in &salvaged.replaced {
-        output::line(&format!("{name} was replaced, and is not read: its data are on another drive"))?;
+        output::line(&format!("{name} was replaced, and is not read: its data are on another drive"));
     }
     for name in &salvaged.standing_in {
-        output::line(&format!("{name} was replaced, and is read nevertheless: the drive that replaced it is missing"))?;
+        output::line(&format!("{name} was replaced, and is read nevertheless: the drive that replaced it is missing"));
     }
     for flawed in salvaged.incomplete.iter().chain(&salvaged.older).take(NAMED) {
-        output::line(&format!("  /{}: {} blocks missing", path_of(flawed).display(), flawed.missing_blocks))?;
+        output::line(&format!("  /{}: {} blocks missing", path_of(flawed).display(), flawed.missing_blocks));
     }
     output::line(
         "without data in the log, these did not come back: empty files, symbolic links, device nodes, further names, \
          extended attributes, and renames since a file was last written; deleted files may have returned",
-    )?;
+    );
     if salvaged.may_lack_files_alone {
         output::line(
             "files that were only in the hot zone did not come back either, or as the drives had them last: the drives \
              do not record which",
-        )?;
+        );
     }
     match (&args.meta, copied) {
         (Some(meta), _) => output::line(&format!(
@@ -303,10 +303,11 @@ fn tell(
             meta.display()
         )),
         (None, Some((files, bytes))) => {
-            output::line(&format!("{} files ({}) were copied", human::count(files), human::bytes(bytes)))
+            output::line(&format!("{} files ({}) were copied", human::count(files), human::bytes(bytes)));
         }
-        (None, None) => Ok(()),
+        (None, None) => {}
     }
+    Ok(())
 }
 
 fn path_of(flawed: &Flawed) -> PathBuf {

@@ -109,13 +109,13 @@ fn in_ranges(blocks: &[(Inode, u64)]) -> Vec<(Inode, u64, u64)> {
 
 fn tell(found: &Value, as_json: bool) -> Result<ExitCode, Failure> {
     if as_json {
-        super::print(found)?;
+        output::json(found)?;
     } else {
         for (path, from, to, count) in in_few_lines(&found["lost"]) {
             output::line(&match count {
                 1 => format!("{path}: bytes {from} to {to} are lost"),
                 _ => format!("{path}: bytes in {count} places from {from} to {to} are lost; --json names each"),
-            })?;
+            });
         }
         for (path, from, to, count) in in_few_lines(&found["held_by_copies"]) {
             output::line(&match count {
@@ -123,7 +123,7 @@ fn tell(found: &Value, as_json: bool) -> Result<ExitCode, Failure> {
                 _ => format!(
                     "{path}: bytes in {count} places from {from} to {to} are damaged beyond parity, and whole in the hot zone; --json names each"
                 ),
-            })?;
+            });
         }
         output::line(&format!(
             "{} rows read: {} wrong, {} incomplete, {} repaired; {} blocks of the metadata damaged on some device",
@@ -132,7 +132,7 @@ fn tell(found: &Value, as_json: bool) -> Result<ExitCode, Failure> {
             found["incomplete_rows"],
             found["repaired_rows"],
             found["metadata_blocks"]
-        ))?;
+        ));
     }
     Ok(if found["is_whole"] == true { ExitCode::Done } else { ExitCode::Damage })
 }
@@ -189,7 +189,7 @@ fn scrub_mounted(directory: &Path, as_json: bool, quiet: bool) -> Result<ExitCod
         (Some(failure), true) => Err(failure),
         (Some(failure), false) => {
             // Damage determines the exit code even if some files were not read.
-            eprintln!("imbrex: {failure}");
+            message!("imbrex: {failure}");
             Ok(ExitCode::Damage)
         }
     }

@@ -8,7 +8,7 @@ use imbrex_fuse::STATUS_ATTRIBUTE;
 use serde_json::{Value, json};
 
 use super::devices::Purpose;
-use super::{Offline, print, status};
+use super::{Offline, status};
 use crate::error::ExitCode;
 use crate::output;
 
@@ -27,13 +27,13 @@ pub(super) fn run(places: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure
         }
     };
     if as_json {
-        print(&document)?;
+        output::json(&document)?;
         return Ok(ExitCode::Done);
     }
     let lines = status::lines(&document);
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in lines {
-        output::line(&format!("{name:width$}  {value}"))?;
+        output::line(&format!("{name:width$}  {value}"));
     }
     Ok(ExitCode::Done)
 }

@@ -39,7 +39,7 @@ pub(super) fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
             .map_err(|error| Failure::failed(format!("waiting for the process that serves: {error}")))?;
     }
     if !quiet {
-        eprintln!("{place} is unmounted: everything is written");
+        message!("{place} is unmounted: everything is written");
     }
     Ok(ExitCode::Done)
 }
@@ -50,7 +50,7 @@ fn wait_for_end(server: &OwnedFd, directory: &Path, status: &Value) -> Result<()
     if has_ended(Some(&LONG))? > 0 {
         return Ok(());
     }
-    eprintln!(
+    message!(
         "{}: process {} is still writing data. If the disk that holds a device is full, it waits for space there",
         directory.display(),
         status["process"]
@@ -68,7 +68,7 @@ pub(super) fn is_abandoned(directory: &Path) -> bool {
 pub(super) fn clear(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let_go(directory)?;
     if !quiet {
-        eprintln!(
+        message!(
             "{} was served by a process that is gone; it is unmounted. Data that were fsynced are there when it is \
              mounted again",
             directory.display()

@@ -13,7 +13,7 @@ use imbrex_fs::{Executor, Fs, MountOptions};
 use serde_json::json;
 
 use super::devices::{self, Devices, Purpose};
-use super::{print, tell_missing};
+use super::tell_missing;
 use crate::error::ExitCode;
 use crate::output;
 
@@ -33,7 +33,7 @@ pub(super) fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure>
     devices.shut_down()?;
     tell_missing(&mounted);
     if as_json {
-        print(&json!({
+        output::json(&json!({
             "schema": "imbrex.fs-upgrade/1",
             "devices": devices.paths,
             "uuid": uuid,
@@ -41,7 +41,7 @@ pub(super) fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure>
             "format": FORMAT,
         }))?;
     } else {
-        output::line(&format!("{}: converted from format {from} to format {FORMAT}", paths[0].display()))?;
+        output::line(&format!("{}: converted from format {from} to format {FORMAT}", paths[0].display()));
     }
     Ok(ExitCode::Done)
 }

@@ -15,9 +15,9 @@ pub(super) fn print(verdict: &Verdict) -> Result<(), Failure> {
         verdict.target,
         human::bytes(verdict.size_bytes),
         human::duration_ns(verdict.target_ns)
-    ))?;
+    ));
     for fact in verdict.facts.iter().filter(|_| !verdict.is_virtual) {
-        output::line(&format!("{}: {}", fact.name, fact.value))?;
+        output::line(&format!("{}: {}", fact.name, fact.value));
     }
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
@@ -27,17 +27,17 @@ pub(super) fn print(verdict: &Verdict) -> Result<(), Failure> {
         table.add_row([name(property), shown(property), confidence(property).into(), property.because.clone()]);
     }
     if !verdict.properties.is_empty() {
-        output::line(&table.to_string())?;
+        output::line(&table.to_string());
     }
-    output::line(headline(verdict))?;
+    output::line(headline(verdict));
     for advice in &verdict.advice {
-        output::line(&format!("  {advice}"))?;
+        output::line(&format!("  {advice}"));
     }
     for left_out in &verdict.left_out {
-        output::line(&format!("left out  {left_out}"))?;
+        output::line(&format!("left out  {left_out}"));
     }
     if let Some(open) = left_open(verdict) {
-        output::line(open)?;
+        output::line(open);
     }
     Ok(())
 }

@@ -31,7 +31,7 @@ impl Controlled {
         let own = observed.front.host_file().filter(|_| !args.read_only);
         let told = |error: std::io::Error| {
             if !quiet {
-                eprintln!("`imbrex drive snapshot` will not find this server by itself: {error}");
+                message!("`imbrex drive snapshot` will not find this server by itself: {error}");
             }
         };
         let (socket, link) = match (&args.control, own) {

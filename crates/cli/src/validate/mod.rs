@@ -28,12 +28,12 @@ pub(crate) fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure>
     let (measured, judged) = hold(path, &options, &args.drive, args.workload.as_deref())?;
     if !quiet {
         for note in &measured.notes {
-            eprintln!("imbrex: {}: {note}", args.measured.measured.display());
+            message!("imbrex: {}: {note}", args.measured.measured.display());
         }
     }
     if args.json {
         let document = validation_document(path, &args.drive, &measured, &judged.validation)?;
-        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
+        output::json(&document)?;
     } else {
         print(&judged.validation)?;
     }
@@ -50,11 +50,11 @@ fn print(validation: &Validation) -> Result<(), Failure> {
         imbrex::human::count(whole.requests),
         ms(whole.rms_ns),
         whole.rms_share * 100.0
-    ))?;
+    ));
     output::line(&format!(
         "{:<36}{:>9}{:>13}{:>13}{:>10}{:>12}",
         "class", "requests", "measured ms", "simulated ms", "RMS ms", "difference"
-    ))?;
+    ));
     let all = ("all".to_string(), *whole, validation.mean_difference_ns);
     let classes =
         validation.classes.iter().map(|class| (class.class.clone(), class.comparison, class.mean_difference_ns));
@@ -66,13 +66,14 @@ fn print(validation: &Validation) -> Result<(), Failure> {
             ms(comparison.mean_simulated_ns),
             ms(comparison.rms_ns),
             difference as f64 / 1e6
-        ))?;
+        ));
     }
     if validation.rejected > 0 {
-        output::line(&format!("\n{} requests lie past the end of the drive and are left out", validation.rejected))?;
+        output::line(&format!("\n{} requests lie past the end of the drive and are left out", validation.rejected));
     }
     output::line(&format!(
         "\nThe largest differences point at {}: {}.",
         validation.suspect.part, validation.suspect.because
-    ))
+    ));
+    Ok(())
 }

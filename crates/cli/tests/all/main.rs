@@ -13,6 +13,8 @@ mod fs;
 mod interlaced;
 mod nbd;
 mod own_layer;
+#[cfg(target_os = "linux")]
+mod pipes;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod powercut;
 mod probe;

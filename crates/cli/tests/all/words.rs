@@ -141,19 +141,6 @@ fn traces_convert_to_every_format_and_read_back_the_same() {
     assert_eq!(head.lines().count(), 4, "{head}");
 }
 
-#[test]
-fn a_closed_pipe_is_no_error() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_imbrex"))
-        .args(["trace", "head", "rw=randread,bs=4k,number_ios=1000000", "-n", "1000000"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    drop(child.stdout.take());
-    let output = child.wait_with_output().expect("it ends");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
 /// The page names tests as `FOLDER/tests/FILE.rs::NAME`, below `crates`.
 #[test]
 fn every_test_that_the_page_on_power_loss_names_is_there() {

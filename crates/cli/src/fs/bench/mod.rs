@@ -65,9 +65,9 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
         progress.say(&format!("results are in {shown}: open {}", report.display()));
     }
     if args.json {
-        output::line(&json::text(&document).map_err(Failure::failed)?)?;
+        output::line(&json::text(&document).map_err(Failure::failed)?);
     } else {
-        output::line(&table::text(&ran))?;
+        output::line(&table::text(&ran));
     }
     Ok(ExitCode::Done)
 }
@@ -85,7 +85,7 @@ fn list() -> Result<ExitCode, Failure> {
         lines.push(format!("{:<12} {}", benchmark.name, benchmark.about));
         lines.push(format!("{:<12} {}; {}", "", benchmark.source, sizes_in_words(&benchmark.defaults)));
     }
-    output::line(&lines.join("\n"))?;
+    output::line(&lines.join("\n"));
     Ok(ExitCode::Done)
 }
 
