@@ -10,6 +10,10 @@
 //! given seed does the same work at the same times in every run. With the wall clock the same loop waits instead. A
 //! program that also waits for other events calls [`Executor::tick`] in a loop of its own.
 //!
+//! The executor is our own because virtual time, the order by seed and the count of polls must be part of it. Futures are
+//! combined with `futures_util`, except in [`BoundedOrdered`]: `FuturesOrdered` wakes its own task again after some polls,
+//! so that the order of tasks depends on the number of futures.
+//!
 //! Invariants:
 //! 1. Ready tasks run in the order in which they became ready, or in an order chosen by a seed. Events at one time are
 //!    delivered in the order in which their sources were added.
@@ -23,16 +27,13 @@ mod notify;
 mod tasks;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-
-use futures_util::StreamExt;
-use futures_util::stream::FuturesOrdered;
 
 pub use self::cause::Cause;
 pub use self::mutex::{Entering, Mutex, MutexGuard, Signal, Waiting};
@@ -371,14 +372,14 @@ pub async fn select(one: impl Future<Output = ()>, other: impl Future<Output = (
 /// of them may hold a lock or resource that another task needs.
 pub struct BoundedOrdered<'a, T> {
     most: usize,
-    under_way: FuturesOrdered<Local<'a, T>>,
+    under_way: VecDeque<(Local<'a, T>, Option<T>)>,
     begun: u64,
 }
 
 impl<'a, T> BoundedOrdered<'a, T> {
     /// Returns an empty set for at most `most` futures at a time.
     pub fn new(most: usize) -> BoundedOrdered<'a, T> {
-        BoundedOrdered { most: most.max(1), under_way: FuturesOrdered::new(), begun: 0 }
+        BoundedOrdered { most: most.max(1), under_way: VecDeque::new(), begun: 0 }
     }
 
     /// Returns the number of futures that were started so far.
@@ -394,21 +395,47 @@ impl<'a, T> BoundedOrdered<'a, T> {
     /// Starts `future`. Returns the result of the oldest future if that is done; waits for it if `most` futures are in
     /// flight.
     pub async fn begin(&mut self, future: impl Future<Output = T> + 'a) -> Option<T> {
-        self.under_way.push_back(Box::pin(future));
+        self.under_way.push_back((Box::pin(future), None));
         self.begun += 1;
-        if self.under_way.len() >= self.most {
-            return self.next().await;
-        }
-        std::future::poll_fn(|context| match self.under_way.poll_next_unpin(context) {
-            Poll::Ready(outcome) => Poll::Ready(outcome),
-            Poll::Pending => Poll::Ready(None),
+        let is_full = self.under_way.len() >= self.most;
+        std::future::poll_fn(|context| {
+            self.poll_each(context);
+            let is_over = self.under_way.front().is_some_and(|(_, outcome)| outcome.is_some());
+            if is_over || !is_full { Poll::Ready(()) } else { Poll::Pending }
         })
-        .await
+        .await;
+        self.take_first()
     }
 
     /// Waits for the oldest future and returns its result; `None` if none is in flight.
     pub async fn next(&mut self) -> Option<T> {
-        self.under_way.next().await
+        self.under_way.front()?;
+        std::future::poll_fn(|context| {
+            self.poll_each(context);
+            if self.under_way.front().is_some_and(|(_, outcome)| outcome.is_some()) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        self.take_first()
+    }
+
+    fn poll_each(&mut self, context: &mut Context<'_>) {
+        for (future, outcome) in self.under_way.iter_mut().filter(|(_, outcome)| outcome.is_none()) {
+            if let Poll::Ready(done) = future.as_mut().poll(context) {
+                *outcome = Some(done);
+            }
+        }
+    }
+
+    fn take_first(&mut self) -> Option<T> {
+        let outcome = self.under_way.front_mut().and_then(|(_, outcome)| outcome.take());
+        if outcome.is_some() {
+            self.under_way.pop_front();
+        }
+        outcome
     }
 }
 

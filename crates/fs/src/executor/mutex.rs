@@ -1,5 +1,8 @@
 //! Synchronization of tasks of one thread: a lock that serves waiters in order of arrival, and a signal that wakes all
 //! waiting tasks.
+//!
+//! The lock is our own because the order of waiters must not vary from run to run. `async_lock` lets a waiter overtake
+//! the others until one has waited for half a millisecond of the wall clock, and `futures_util` promises no order.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
