@@ -17,8 +17,17 @@ fn cargo(target: &Path, words: &[&str]) -> Output {
     let example = root().join("examples/own-layer");
     // The lock file of the workspace gives the same versions, so that nothing is downloaded and little is built.
     std::fs::copy(root().join("Cargo.lock"), example.join("Cargo.lock")).expect("the workspace has its lock");
+    // To the example, the crates of Imbrex are dependencies, which its profile optimises. That takes minutes, and is not
+    // needed here.
+    let crates = std::fs::read_dir(root().join("crates")).expect("the workspace has crates");
+    let plain = crates.flat_map(|entry| {
+        let manifest = std::fs::read_to_string(entry.expect("an entry").path().join("Cargo.toml")).expect("a manifest");
+        let name = manifest.split('"').nth(1).expect("a name comes first");
+        ["--config".to_string(), format!("profile.dev.package.{name}.opt-level=0")]
+    });
     let output = Command::new(env!("CARGO"))
         .args(words)
+        .args(plain)
         .args(["--offline", "--quiet", "--manifest-path"])
         .arg(example.join("Cargo.toml"))
         .env("CARGO_TARGET_DIR", target)
