@@ -59,14 +59,7 @@ pub fn main() -> std::process::ExitCode {
         message!("imbrex: {failure}");
         ExitCode::from(&failure)
     });
-    let code = match output::error() {
-        Some(error) => {
-            output::report(error);
-            if code == ExitCode::Done { ExitCode::Output } else { code }
-        }
-        None => code,
-    };
-    std::process::ExitCode::from(code as u8)
+    std::process::ExitCode::from(output::finished(code) as u8)
 }
 
 fn run(cli: &Cli) -> Result<ExitCode, Failure> {

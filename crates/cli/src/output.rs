@@ -2,13 +2,15 @@
 //!
 //! If standard output fails, because the reader of a pipe has left (`| head`) or a disk is full, the rest of the text is
 //! dropped, and the command goes on: neither its changes of files nor its exit code depend on a reader. A command that
-//! would succeed then ends with [`ExitCode::Output`](crate::error::ExitCode). Commands that print as they read, possibly
+//! would succeed then ends with [`ExitCode::Output`]. Commands that print as they read, possibly
 //! for hours, call [`check`] after each line and stop.
 
 use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
 
 use imbrex::Failure;
+
+use crate::error::ExitCode;
 
 /// First error of standard output.
 static ERROR: OnceLock<std::io::Error> = OnceLock::new();
@@ -36,14 +38,9 @@ pub(crate) fn json(document: &impl serde::Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the first error of standard output, if there was one.
-pub(crate) fn error() -> Option<&'static std::io::Error> {
-    ERROR.get()
-}
-
 /// Returns an error that ends the command if standard output has failed.
 pub(crate) fn check() -> Result<(), Failure> {
-    match error() {
+    match ERROR.get() {
         Some(error) => Err(Failure::failed(described(error))),
         None => Ok(()),
     }
@@ -51,14 +48,17 @@ pub(crate) fn check() -> Result<(), Failure> {
 
 /// Returns whether `failure` is one that [`check`] returned.
 pub(crate) fn is_of_check(failure: &Failure) -> bool {
-    error().is_some_and(|error| failure.message == described(error))
+    ERROR.get().is_some_and(|error| failure.message == described(error))
 }
 
-/// Prints the error of standard output, unless only its reader has left.
-pub(crate) fn report(error: &std::io::Error) {
+/// Returns the exit code of a command that ends with `code`. If standard output has failed, prints the error, unless only
+/// the reader has left.
+pub(crate) fn finished(code: ExitCode) -> ExitCode {
+    let Some(error) = ERROR.get() else { return code };
     if error.kind() != ErrorKind::BrokenPipe {
         message!("imbrex: {}", described(error));
     }
+    if code == ExitCode::Done { ExitCode::Output } else { code }
 }
 
 fn described(error: &std::io::Error) -> String {

@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use clap::error::ErrorKind;
 
 use crate::error::ExitCode;
+use crate::output;
 
 /// Error messages of Rust's number parsers, each with its replacement in plain words.
 const WORDS: [(&str, &str); 4] = [
@@ -16,10 +17,15 @@ const WORDS: [(&str, &str); 4] = [
 
 /// Prints the usage error, or the help or version text that was requested, and ends the program.
 pub(crate) fn leave(error: &clap::Error) -> ! {
+    let words = error.render();
+    if !error.use_stderr() {
+        let words = if std::io::stdout().is_terminal() { words.ansi().to_string() } else { words.to_string() };
+        output::part(&words);
+        std::process::exit(output::finished(ExitCode::Done) as i32)
+    }
     if error.kind() != ErrorKind::ValueValidation {
         error.exit();
     }
-    let words = error.render();
     let words = if std::io::stderr().is_terminal() { words.ansi().to_string() } else { words.to_string() };
     crate::message::part(format_args!("{}", in_plain_words(words)));
     std::process::exit(ExitCode::Usage as i32)

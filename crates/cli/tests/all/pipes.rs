@@ -51,7 +51,10 @@ fn an_output_that_fails_hides_no_exit_code() {
     let results = folder.path().join("results");
     let (spec, results) = (spec.to_str().expect("text"), results.to_str().expect("text"));
     let failing = ["sweep", spec, "--out", results, "--jobs", "1", "--quiet"];
-    let known: [(&[&str], i32); 5] = [
+    let known: [(&[&str], i32); 8] = [
+        (&["--help"], 4),
+        (&["--version"], 4),
+        (&["simulate", "--help"], 4),
         (&damaged, 3),
         (&failing, 1),
         (&["list", "layers"], 4),
