@@ -6,6 +6,7 @@
 //! drive's time is the time that a real drive would take for the same requests.
 
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -130,7 +131,8 @@ impl Drop for KernelFs {
     fn drop(&mut self) {
         while let Some(undo) = self.undo.pop() {
             if let Err(failure) = undo.take_down() {
-                eprintln!("taking down a file system of the kernel's: {failure}");
+                // `eprintln!` would panic if nobody reads standard error any more.
+                let _ = writeln!(std::io::stderr(), "taking down a file system of the kernel's: {failure}");
             }
         }
     }

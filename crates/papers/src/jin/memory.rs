@@ -1,6 +1,7 @@
 //! A bound on a program's memory, including its page cache and inodes: a control group within the group of this
 //! process. Needs root and a kernel with the memory controller.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use imbrex::Failure;
@@ -40,7 +41,8 @@ impl MemoryBound {
 impl Drop for MemoryBound {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir(&self.folder) {
-            eprintln!("taking down {}: {error}", self.folder.display());
+            // `eprintln!` would panic if nobody reads standard error any more.
+            let _ = writeln!(std::io::stderr(), "taking down {}: {error}", self.folder.display());
         }
     }
 }
