@@ -45,8 +45,8 @@ struct Pair {
     name: &'static str,
     drive: &'static str,
     place: Place,
-    /// Whether only random writes of 4 KiB are measured.
-    is_small_writes: bool,
+    /// Whether only writes are measured.
+    is_writes_alone: bool,
 }
 
 /// Places where both servers keep their data.
@@ -60,14 +60,14 @@ enum Place {
 }
 
 const PAIRS: [Pair; 3] = [
-    Pair { name: "serve", drive: "cmr-7200", place: Place::Memory, is_small_writes: false },
-    Pair { name: "serve an image, --sync none,", drive: "cmr-7200", place: Place::Image, is_small_writes: true },
+    Pair { name: "serve", drive: "cmr-7200", place: Place::Memory, is_writes_alone: false },
+    Pair { name: "serve an image, --sync none,", drive: "cmr-7200", place: Place::Image, is_writes_alone: true },
     Pair {
         name: "serve an image, --sync barrier, a flush each 32,",
         // Without a volatile cache each of our writes would be durable when it is answered, and nbdkit's are not.
         drive: "cmr-7200:host.write_cache_bytes=67108864",
         place: Place::SyncedImage,
-        is_small_writes: true,
+        is_writes_alone: true,
     },
 ];
 
@@ -78,7 +78,7 @@ struct Case {
 }
 
 fn cases(pair: &Pair) -> Vec<Case> {
-    let patterns = PATTERNS.into_iter().filter(|pattern| !pair.is_small_writes || pattern.1 == "randwrite");
+    let patterns = PATTERNS.into_iter().filter(|pattern| !pair.is_writes_alone || pattern.1.ends_with("write"));
     let with_depths = patterns.flat_map(|pattern| DEPTHS.into_iter().map(move |depth| (pattern, depth)));
     let case = |((name, pattern, block, size), depth)| {
         let mut words = vec![
