@@ -145,6 +145,12 @@ pub trait Layer: Send {
         false
     }
 
+    /// Returns whether no power cut can lose live sectors. It is false for some layers with `safety=paper`, whose steps
+    /// are those of their paper alone.
+    fn is_power_safe(&self) -> bool {
+        true
+    }
+
     /// Returns the layer's zones with their write pointers, or `None` if the layer has no zones.
     fn zones(&self) -> Option<&Zones> {
         None

@@ -41,7 +41,7 @@ impl Default for Making {
 ///
 /// [`DeviceError::Refused`] if the drive has `safety=paper`, because that mode loses data in a power cut.
 pub fn header_of(drive: &Drive, spec: &DriveSpec, making: &Making) -> Result<Header, DeviceError> {
-    if drive.parameters.iter().any(|(key, value)| key == "safety" && value == "paper") {
+    if !drive.layer.is_power_safe() {
         return Err(DeviceError::Refused(format!(
             "drive '{}': safety=paper keeps to the paper's steps, which lose data in a power cut; leave it out",
             drive.label

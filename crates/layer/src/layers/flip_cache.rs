@@ -107,6 +107,10 @@ impl Translation for FlipCache {
         INFO.name
     }
 
+    fn is_power_safe(&self) -> bool {
+        self.flips.is_power_safe()
+    }
+
     #[inline]
     fn run_of(&self, home: &Home, lba: Lba) -> TrackRun {
         let run = self.flips.run_of(home, lba);

@@ -104,6 +104,10 @@ impl Layer for RegionRmw {
         INFO.name
     }
 
+    fn is_power_safe(&self) -> bool {
+        self.rewriter.has_spare()
+    }
+
     fn capacity(&self) -> Sectors {
         self.regions.capacity()
     }

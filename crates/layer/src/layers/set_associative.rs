@@ -450,6 +450,10 @@ impl Layer for SetAssociative {
         INFO.name
     }
 
+    fn is_power_safe(&self) -> bool {
+        self.rewriter.has_spare()
+    }
+
     fn capacity(&self) -> Sectors {
         self.natives.capacity()
     }

@@ -327,6 +327,10 @@ impl Translation for Flips {
         INFO.name
     }
 
+    fn is_power_safe(&self) -> bool {
+        self.options.power_safe
+    }
+
     #[inline]
     fn run_of(&self, home: &Home, lba: Lba) -> TrackRun {
         let place = home.locate(home.pba(lba));

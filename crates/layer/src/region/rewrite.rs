@@ -62,6 +62,11 @@ impl Rewriter {
         Rewriter { spare, begin, open: None }
     }
 
+    /// Returns whether new contents go to a spare first, so that a power cut loses none.
+    pub fn has_spare(&self) -> bool {
+        self.spare.is_some()
+    }
+
     /// Plans the rewrite of `target` with the staged data, then the record `end`. `host_sectors` from `host_lba` are
     /// written on behalf of the host, the other sectors as cleaning.
     pub fn rewrite(&self, plan: &mut Plan, target: Rewrite, host_lba: Lba, host_sectors: Sectors, end: Note) {

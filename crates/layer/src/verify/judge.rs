@@ -101,7 +101,8 @@ pub fn random_runs(info: &'static LayerInfo, seeds: std::ops::Range<u64>) {
     });
 }
 
-/// Tests that a layer with the parameter `safety` set to `paper` loses nothing as long as there is no power cut.
+/// Tests that a layer with the parameter `safety` set to `paper` loses nothing as long as there is no power cut. If the
+/// layer says that power cuts lose nothing either, tests that too, and that its plans are those of `safety=power`.
 pub fn papers_own_steps(info: &'static LayerInfo) {
     if !info.parameters.iter().any(|known| known.key == "safety") {
         return;
@@ -110,9 +111,26 @@ pub fn papers_own_steps(info: &'static LayerInfo) {
         for toy in info.toys {
             let text = format!("{toy},safety=paper");
             let Ok(mut layer) = built(info, &disk.disk, &text) else { continue };
-            run_checked(&disk.disk, layer.as_mut(), false, 7, 1500)
+            let is_safe = layer.is_power_safe();
+            run_checked(&disk.disk, layer.as_mut(), is_safe, 7, 1500)
                 .unwrap_or_else(|error| panic!("{}:{text}: {error}", info.name));
+            if is_safe {
+                let [paper, power] =
+                    [text.as_str(), toy].map(|text| built(info, &disk.disk, text).expect("it was built"));
+                assert_equal_plans(paper, power, &format!("{}:{text}", info.name));
+            }
         }
+    }
+}
+
+/// Tests that two layers make equal plans for equal commands.
+fn assert_equal_plans(mut one: Box<dyn Layer>, mut other: Box<dyn Layer>, what: &str) {
+    let [mut of_one, mut of_other] = [(); 2].map(|()| toy::Commands::new(7, one.capacity(), 24));
+    let (mut plan, mut equal) = (Plan::new(), Plan::new());
+    for number in 0..1500 {
+        of_one.plan(one.as_mut(), &mut plan);
+        of_other.plan(other.as_mut(), &mut equal);
+        assert_eq!(plan.steps, equal.steps, "{what}: plan {number}");
     }
 }
 

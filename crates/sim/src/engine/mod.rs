@@ -191,8 +191,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     /// Creates an engine that will run `source` on `drive`; `carrier` moves the bytes.
     pub fn with_carrier(drive: Drive, options: Options, source: S, observer: O, carrier: C) -> Engine<S, O, C> {
         let sector_bytes = drive.disk.sector_bytes;
-        let power_safe = !drive.parameters.iter().any(|(key, value)| key == "safety" && value == "paper");
-        let checker = options.check.then(|| Checker::new(&drive.disk, drive.layer.as_ref(), power_safe));
+        let is_power_safe = drive.layer.is_power_safe();
+        let checker = options.check.then(|| Checker::new(&drive.disk, drive.layer.as_ref(), is_power_safe));
         Engine {
             clock: ArrivalClock::new(options.arrival),
             queue: queue_of(&drive, &options),

@@ -254,6 +254,10 @@ impl<T: Translation> Layer for Interlaced<T> {
         self.home().capacity()
     }
 
+    fn is_power_safe(&self) -> bool {
+        self.map.is_power_safe()
+    }
+
     fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
         if self.moves.current().is_some() && commands.iter().any(|command| self.disturbs_move(command)) {
             self.complete_move(plan);

@@ -20,6 +20,12 @@ pub trait Translation: Send + 'static {
     /// Returns the layer's name in the registry.
     fn name(&self) -> &'static str;
 
+    /// Returns whether no power cut during a move can lose live sectors: see
+    /// [`Layer::is_power_safe`](crate::Layer::is_power_safe).
+    fn is_power_safe(&self) -> bool {
+        true
+    }
+
     /// Returns the longest run on one track that contains `lba`.
     fn run_of(&self, home: &Home, lba: Lba) -> TrackRun;
 

@@ -156,6 +156,10 @@ impl Layer for MediaCache {
         INFO.name
     }
 
+    fn is_power_safe(&self) -> bool {
+        self.settings.power_safe
+    }
+
     fn capacity(&self) -> Sectors {
         self.shape.bands.capacity()
     }
