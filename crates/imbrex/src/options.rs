@@ -24,7 +24,8 @@ pub struct SimulationOptions {
     pub read_ahead_bytes: Option<u64>,
     /// Number of requests served before measuring begins.
     pub warmup_requests: u64,
-    /// Width of the windows in which completions are counted.
+    /// Width, in simulated time, of the windows in which completions are counted. The first window begins when
+    /// measuring begins.
     pub window: SimDuration,
     /// Whether the contents of every physical sector are tracked, to prove that no live sector is lost.
     pub check: bool,

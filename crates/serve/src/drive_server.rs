@@ -47,7 +47,8 @@ pub struct Answer {
     pub buffer: Vec<u8>,
     /// Whether the request succeeded, or its error.
     pub outcome: Result<(), DeviceError>,
-    /// Wall-clock time at which the answer was due.
+    /// Wall-clock time at which the answer was due: the end of the request at the drive's pace. Without a pace, or if
+    /// the drive refused the request, the time at which the answer was made.
     pub due: Instant,
 }
 
@@ -137,7 +138,7 @@ pub struct DriveServer {
 /// Properties of a drive that protocols report to their clients.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// Name of the drive, as the user gave it.
+    /// Text of the drive, as the user gave it: `PROFILE[+LAYER][:key=value,…]`.
     pub label: String,
     /// Capacity in bytes.
     pub capacity_bytes: u64,

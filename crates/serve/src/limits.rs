@@ -11,7 +11,7 @@ const MIB: u64 = 1 << 20;
 /// Limits for NBD clients.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Maximum number of connections.
+    /// Maximum number of connections, not counting those that were cut off ([`Limits::leaving_max`]).
     pub connections: usize,
     /// Maximum number of connections from one address (IPv4), one /64 network (IPv6) or one user (Unix sockets).
     pub connections_per_peer: usize,
@@ -55,8 +55,9 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the maximum number of connections that were cut off and whose threads have not ended yet. Beyond it, new
-    /// clients wait.
+    /// Returns the number of places beyond [`Limits::connections`] for connections that were cut off and whose threads
+    /// have not ended yet. While all places together are taken, a new client waits, for a second at most. Then the
+    /// server turns it away.
     pub fn leaving_max(&self) -> usize {
         self.connections / 8 + 1
     }

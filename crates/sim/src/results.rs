@@ -77,7 +77,7 @@ pub struct ServiceTime {
     pub cleaning: u64,
 }
 
-/// The six counters of Cassuto 2010 §III.B.
+/// The six counters of Cassuto 2010 §III.B. A block is one sector.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct CounterSummary {
     /// Number of read commands.
@@ -137,7 +137,7 @@ pub struct CleaningSummary {
 /// Results of one drive.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct DriveResult {
-    /// The drive as named with `--drive`.
+    /// Text of the drive, as given with `--drive`, or the text of a baseline that the program added.
     pub drive: String,
     /// Whether the program added the drive, as a baseline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -182,7 +182,7 @@ pub struct DriveResult {
     pub service_ns: ServiceTime,
     /// Counters at the host.
     pub host: CounterSummary,
-    /// Counters at the medium.
+    /// Counters of the layer's reads and writes on platters and flash together.
     pub medium: CounterSummary,
     /// Blocks written at the medium, by cause; those of the journal by their contents.
     pub medium_write_blocks: BTreeMap<String, u64>,
@@ -207,7 +207,7 @@ pub struct DriveResult {
     /// Whether the layer ran in a mode in which a power cut could lose data.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paper_safety: bool,
-    /// Wall-clock time.
+    /// Wall-clock time for which this drive ran.
     pub wall_seconds: f64,
     /// Requests simulated per second of wall-clock time.
     pub requests_per_second: f64,

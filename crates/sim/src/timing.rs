@@ -58,7 +58,7 @@ pub struct Timing {
     actuator: Actuator,
     flash: Option<FlashTimes>,
     moves_pseudo_tracks: bool,
-    /// Reads and writes at the medium so far.
+    /// Reads and writes on platters and flash so far.
     pub counters: MediumCounters,
     /// Cleaning so far.
     pub cleaning: CleaningMetrics,

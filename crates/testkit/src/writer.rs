@@ -97,7 +97,7 @@ impl fmt::Display for Loss {
 pub struct Verdict {
     /// Number of sectors compared.
     pub sectors: u64,
-    /// Number of sectors that are wrong or unreadable.
+    /// Number of sectors that hold none of their allowed values or are unreadable.
     pub lost: u64,
     /// Number of sectors that gave a read error; a part of `lost`.
     pub unreadable: u64,

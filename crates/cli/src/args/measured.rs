@@ -14,7 +14,8 @@ pub(crate) struct MeasuredArgs {
     #[arg(value_name = "MEASURED")]
     pub measured: PathBuf,
 
-    /// Columns of a csv, in order: time,op,offset,size,latency, `_` for one to skip.
+    /// Columns of a csv, in order, separated by commas: op, offset, size, latency, and optionally time; `_` for one to
+    /// skip. A csv requires this option.
     #[arg(long, value_name = "LIST")]
     pub columns: Option<String>,
 

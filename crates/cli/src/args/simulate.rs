@@ -34,11 +34,13 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_parser = fit_choices(), default_value = FitChoice::Grow.word())]
     pub fit: FitChoice,
 
-    /// Arrival process of requests [default: fixed-queue for traces, closed for generators].
+    /// Arrival process of requests [default: fixed-queue for traces and the CloudPhysics stand-ins, open for other
+    /// workloads with times of their own, otherwise closed].
     #[arg(long, value_name = "PROCESS", value_parser = ["fixed-queue", "closed", "open", "flat-out"])]
     pub arrival: Option<String>,
 
-    /// Largest number of outstanding requests [default: 64 for traces, the generator's iodepth].
+    /// Largest number of outstanding requests [default: the generator's iodepth where arrival is closed by default,
+    /// otherwise 64].
     #[arg(long, value_name = "DEPTH", value_parser = clap::value_parser!(u32).range(1..))]
     pub queue: Option<u32>,
 
@@ -58,7 +60,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "REQUESTS", default_value_t = 0)]
     pub warmup: u64,
 
-    /// Width of the windows in which completions are counted.
+    /// Width, in simulated time, of the windows in which completions are counted.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = window)]
     pub window: SimDuration,
 

@@ -104,7 +104,7 @@ pub(crate) enum FsCommand {
         /// lost. A device that is mounted or otherwise in use is never erased.
         #[arg(long)]
         force: bool,
-        /// Do not ask before a block device is erased. Without a terminal no question is asked. Does not imply --force.
+        /// Do not ask before the drive is erased. Without a terminal no question is asked. Does not imply --force.
         #[arg(long)]
         yes: bool,
         /// Print the result as JSON.
@@ -136,7 +136,7 @@ pub(crate) enum FsCommand {
         /// lost. A device that is mounted or otherwise in use is never erased.
         #[arg(long)]
         force: bool,
-        /// Do not ask before a block device is erased. Without a terminal no question is asked. Does not imply --force.
+        /// Do not ask before the drive is erased. Without a terminal no question is asked. Does not imply --force.
         #[arg(long)]
         yes: bool,
         /// Print the result as JSON.
@@ -325,7 +325,8 @@ pub(crate) struct MkfsArgs {
     pub devices: Vec<PathBuf>,
 
     /// Layout of the data: strict-append for zones, caveat for caveat disks, log for arrays and for any drive but a
-    /// caveat disk [default: the one for the drive, log for several].
+    /// caveat disk [default: log for several drives or with --parity, otherwise the one for zones or for caveat disks;
+    /// a single conventional drive has no default].
     #[arg(long, value_name = "NAME")]
     pub store: Option<String>,
 
@@ -346,8 +347,9 @@ pub(crate) struct MkfsArgs {
     #[arg(long, value_name = "DRIVES", default_value_t = 0)]
     pub parity: u8,
 
-    /// A device for the metadata: another image, a file, a block device [default: the unshingled part of DEVICE]. If
-    /// given twice, the two devices are mirrors, and one of them may be lost.
+    /// A device for the metadata: another image, a file, a block device [default: the unshingled part of DEVICE]. An
+    /// array requires this option. If it is given several times, each device holds a copy of all metadata, and one of
+    /// them may be lost.
     #[arg(long, value_name = "DEVICE")]
     pub meta: Vec<PathBuf>,
 
@@ -356,7 +358,8 @@ pub(crate) struct MkfsArgs {
     #[arg(long, value_name = "DEVICE")]
     pub spare: Vec<PathBuf>,
 
-    /// Bytes for metadata on DEVICE [default: a sixty-fourth of it]; with --meta FILE, size of a new file.
+    /// Bytes for metadata on DEVICE [default: its conventional zones; without zones a sixty-fourth of it, at least 1
+    /// MiB, plus the hot zone]. With --meta FILE, size of a new file.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub meta_size: Option<u64>,
 
@@ -384,7 +387,7 @@ pub(crate) struct MkfsArgs {
     #[arg(long)]
     pub force: bool,
 
-    /// Do not ask before a block device is erased. Without a terminal no question is asked. Does not imply --force.
+    /// Do not ask before the devices are erased. Without a terminal no question is asked. Does not imply --force.
     #[arg(long)]
     pub yes: bool,
 
@@ -417,7 +420,8 @@ pub(crate) struct SalvageArgs {
     #[arg(long)]
     pub force: bool,
 
-    /// Do not ask before a block device is erased. Without a terminal no question is asked. Does not imply --force.
+    /// Do not ask before the device for new metadata is erased. Without a terminal no question is asked. Does not imply
+    /// --force.
     #[arg(long, requires = "meta")]
     pub yes: bool,
 

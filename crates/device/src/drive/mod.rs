@@ -321,8 +321,9 @@ impl EmulatedDrive {
     ///
     /// # Errors
     ///
-    /// The request is invalid or violates the rules of a zone; it then has no effect, no number and no completion.
-    /// Writes to a zone count in the order of submission.
+    /// The request is invalid or violates the rules of a zone. A write fails also while the host's disk is full, and
+    /// anything but a read fails on a stopped drive. A request with an error has no effect, no number and no
+    /// completion. Writes to a zone count in the order of submission.
     pub fn submit(&mut self, at: SimTime, io: Io) -> Result<u64, DeviceError> {
         if self.has_halted() && io.kind != IoKind::Read {
             self.check_running()?;
@@ -554,6 +555,13 @@ impl EmulatedDrive {
 
     /// Serves one request for a host without a clock. The request arrives when the previous one was answered, or at
     /// the later time set by [`pass_until`](EmulatedDrive::pass_until). No time passes after its answer.
+    ///
+    /// # Errors
+    /// The drive refuses the request, as in [`EmulatedDrive::submit`]. A request that fails later returns `Ok`, with
+    /// the error in [`Completion::outcome`].
+    ///
+    /// # Panics
+    /// If other requests are in flight.
     pub fn serve(&mut self, io: Io) -> Result<Completion, DeviceError> {
         assert_eq!(self.outstanding(), 0, "other requests are on their way");
         let number = self.submit(self.clock, io)?;

@@ -37,7 +37,7 @@ pub struct Header {
     /// UUID of a snapshot; `None` for an original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Uuid>,
-    /// Label that the user gave.
+    /// Text of the drive, as the user gave it: `PROFILE[+LAYER][:key=value,…]`.
     pub label: String,
     /// Name of the profile's file, for messages: NAME.toml for a built-in profile, otherwise the path as the user gave
     /// it.

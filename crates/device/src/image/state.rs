@@ -15,7 +15,8 @@ use super::checksum::Salt;
 pub(super) const STATE_BYTES: usize = 72;
 const MAGIC: u32 = 0x5354_4154;
 
-/// The state.
+/// State of an image: valid journal, era, epochs, whether the drive was switched off cleanly, and the numbers of slots
+/// and records. It is rewritten at every barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct State {
     /// Number of writes of the state; its parity selects the place.

@@ -22,7 +22,7 @@ use super::host_reserve::HostReserve;
 /// Size in bytes of the part of a file that one note covers.
 pub const PART_BYTES: u64 = 64 << 10;
 
-/// Identity of a file of the host.
+/// Identity of a file of the host: device, inode and birth time. It does not depend on the path of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileIdentity {
     /// Number of the device on which the file lies; may change when the host reboots.

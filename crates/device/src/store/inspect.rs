@@ -52,8 +52,8 @@ impl<M: Media> Store<M> {
         Ok(first)
     }
 
-    /// Calls `each` with the runs that make up `sectors` sectors from `pba` on. The arguments are the length in bytes,
-    /// and whether the run may hold anything but zeros: contents or damage.
+    /// Calls `each`, in order, with the runs that make up `sectors` sectors of `medium` from `pba` on. The arguments
+    /// are the length in bytes, and whether the run may hold anything but zeros: contents or damage.
     pub fn for_each_stored(
         &mut self,
         medium: Medium,

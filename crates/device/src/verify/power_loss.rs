@@ -71,17 +71,17 @@ pub struct Trial<'a> {
 /// Counts of a run.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
-    /// Acts and flushes after which the power was cut.
+    /// Number of acts and flushes after which the power was cut.
     pub events: u64,
-    /// Images opened.
+    /// Number of cut images that were opened and checked, including those from a cut during an opening.
     pub images: u64,
-    /// Images torn inside a write.
+    /// Number of images in which writes survived only in part.
     pub torn: u64,
-    /// Images from a cut during an opening.
+    /// Number of images from a cut during an opening.
     pub openings_cut: u64,
-    /// Cuts after which the run continued with the recovered image.
+    /// Number of cuts after which the run continued with the recovered image.
     pub adopted: u64,
-    /// Checkpoints.
+    /// Number of operations that were checkpoints.
     pub checkpoints: u64,
 }
 

@@ -56,7 +56,8 @@ pub struct HorizontalConfig {
     /// Start of the conventional part: zones whose middle lies from here to `conventional_to` are conventional and
     /// serpentine.
     pub conventional_from: f64,
-    /// End of the conventional part. If it equals `conventional_from`, no zone is conventional.
+    /// End of the conventional part: a zone whose middle lies here or behind is not in it. If it equals
+    /// `conventional_from`, no zone is conventional.
     pub conventional_to: f64,
 }
 

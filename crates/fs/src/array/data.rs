@@ -13,7 +13,11 @@ pub enum Data {
 }
 
 impl Data {
-    /// Reads `blocks` from `block` on.
+    /// Reads `blocks` blocks of 4 KiB of the device or the array, from block `block` on. An array reconstructs
+    /// unreadable columns from the others. The caller verifies the checksums.
+    ///
+    /// # Errors
+    /// The device cannot read the blocks, too few drives of the array can, or the blocks leave their stripe group.
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         match self {
             Data::Drive(device) => device.read(block, blocks).await,
@@ -21,7 +25,12 @@ impl Data {
         }
     }
 
-    /// Writes `bytes`, whole blocks, from `block` on. An array writes whole rows and fills the last one with zeros.
+    /// Writes `bytes`, whole blocks, from block `block` on. An array writes whole rows and fills the last one with
+    /// zeros.
+    ///
+    /// # Errors
+    /// The device or a drive of the array cannot write the blocks, or `block` is not the write pointer of an open
+    /// stripe group of the array.
     pub async fn write(&self, block: u64, bytes: Vec<u8>) -> Result<(), DeviceFault> {
         match self {
             Data::Drive(device) => device.write(block, bytes).await,

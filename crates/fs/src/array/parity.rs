@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-/// Columns of a run of rows, by number: data first, then parity.
+/// Readable columns of a run of rows, by number: data first, then parity. Unreadable columns are absent.
 pub type Columns = BTreeMap<usize, Vec<u8>>;
 
 /// Returns the parity columns of the columns `data`, all of one length, a multiple of 64 bytes.

@@ -79,8 +79,11 @@ impl Array {
         Ok(Rows { layout: found.layout.clone(), row, rows: end.div_ceil(width), first, end })
     }
 
-    /// Reads `blocks` from `block` on. Unreadable columns are reconstructed from the others. The caller verifies the
-    /// bytes by their checksums.
+    /// Reads `blocks` blocks of 4 KiB, from block `block` on. Unreadable columns are reconstructed from the others. The
+    /// caller verifies the bytes by their checksums.
+    ///
+    /// # Errors
+    /// The blocks are in no stripe group, or exceed it, or too few of its drives can be read.
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         let rows = self.locate(block, blocks)?;
         let wanted: Vec<(usize, u64, u64)> = (0..rows.width())

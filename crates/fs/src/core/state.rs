@@ -95,7 +95,7 @@ pub struct Status {
     pub traffic: Traffic,
     /// Other counters of the array.
     pub array: ArrayCounters,
-    /// Numbers of the drives of the array that are missing.
+    /// Numbers of the drives of the array that are absent or failed, counted from 0.
     pub missing: Vec<u8>,
     /// Number of the drive that is being replaced, and the progress.
     pub replacing: Option<(u8, Replaced)>,
@@ -107,7 +107,8 @@ pub struct Status {
     pub metadata_traffic: Traffic,
     /// Copies of the metadata: number, device and state of each.
     pub copies: Vec<(usize, String, State)>,
-    /// Number of metadata blocks that were damaged on one copy and repaired from another.
+    /// Number of metadata blocks that were to be overwritten with a better version from another copy, since the mount.
+    /// All blocks of a piece count ([`crate::journal::mirror::Mirror::mended_blocks`]).
     pub mended_blocks: u64,
     /// Written blocks and live blocks of each zone; in store `log`, of each stripe group that exists.
     pub zones: Vec<(u64, u64)>,

@@ -109,7 +109,7 @@ impl Area {
         }
     }
 
-    /// Reads `blocks` from `block` on.
+    /// Reads `blocks` blocks of 4 KiB, from block `block` on.
     ///
     /// # Panics
     /// The blocks are not in the area.

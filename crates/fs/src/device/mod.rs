@@ -400,7 +400,7 @@ impl Device {
         Rc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Reads `blocks` from `block` on.
+    /// Reads `blocks` blocks of 4 KiB, from block `block` on.
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         self.check(block, blocks)?;
         self.count(|traffic| (traffic.reads, traffic.blocks_read) = (traffic.reads + 1, traffic.blocks_read + blocks));

@@ -39,7 +39,7 @@ impl FreeExtentsOfParts {
         meant.map(|(_, part)| part.room.blocks() - part.room.free_blocks()).sum()
     }
 
-    /// Returns the number of parts.
+    /// Returns the number of parts of the hot zone, open and closed ones.
     pub fn count(&self) -> usize {
         self.parts.len()
     }

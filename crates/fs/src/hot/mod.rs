@@ -116,13 +116,13 @@ impl Keeping {
 /// Counts of events in the zone since the mount.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
-    /// Pieces of files that were read from the zone.
+    /// Number of pieces of files that were read from the zone.
     pub hits: u64,
-    /// Pieces of files that were read from the store.
+    /// Number of pieces of files that were read from the store.
     pub misses: u64,
-    /// Files that were promoted.
+    /// Number of times that a file came into the zone: copied or moved there, or written there as its only contents.
     pub came_in: u64,
-    /// Files that left the zone for any reason.
+    /// Number of times that a file left the zone, for any reason.
     pub went_out: u64,
     /// Blocks of the zone that did not match their checksum on some device and were read from another device or the
     /// store.
@@ -224,12 +224,13 @@ impl HotZone {
         self.rooms.blocks()
     }
 
-    /// Returns the number of parts.
+    /// Returns the number of parts of the zone: one in the metadata area, or one for each drive of an array that gives
+    /// blocks to the zone; 0 if there is no zone.
     pub fn parts(&self) -> usize {
         self.rooms.count()
     }
 
-    /// Returns the number of the part that holds block `block`.
+    /// Returns the number, counted from 0, of the part of the zone that holds block `block`.
     pub fn part_of(&self, block: u64) -> usize {
         self.rooms.part_of(block)
     }

@@ -193,7 +193,8 @@ impl Mirror {
         self.0.superblock.borrow().standing.generation
     }
 
-    /// Returns how many blocks were missing or damaged on a current copy and were written from another.
+    /// Returns how many blocks of current copies were to be overwritten with a better version from another copy, since
+    /// the mount. If a piece of the metadata is missing, damaged or older on a copy, all blocks of the piece count.
     pub fn mended_blocks(&self) -> u64 {
         self.0.mended_blocks.get()
     }
@@ -215,7 +216,7 @@ impl Mirror {
         meant.map(|(number, copy)| (number, copy.area.clone())).collect()
     }
 
-    /// Reads `blocks` from `block` on from the first current copy that can read all of them.
+    /// Reads `blocks` blocks of 4 KiB, from block `block` on, from the first current copy that can read all of them.
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         let mut fault = None;
         for (_, area) in self.current() {
@@ -240,8 +241,8 @@ impl Mirror {
         bytes
     }
 
-    /// Reads `blocks` from `block` on from every current copy, and returns those of the copies that can read all of
-    /// them.
+    /// Reads `blocks` blocks of 4 KiB, from block `block` on, from every current copy. Returns those of the copies that
+    /// can read all of them.
     pub async fn read_each(&self, block: u64, blocks: u64) -> Vec<Vec<u8>> {
         let mut each = Vec::new();
         for (_, area) in self.current() {
@@ -250,7 +251,8 @@ impl Mirror {
         each
     }
 
-    /// Reads `blocks` from `block` on from all current copies at once; `None` for a copy that cannot read all of them.
+    /// Reads `blocks` blocks of 4 KiB, from block `block` on, from all current copies at once; `None` for a copy that
+    /// cannot read all of them.
     pub async fn read_copies(&self, block: u64, blocks: u64) -> Vec<Option<Vec<u8>>> {
         let areas = self.current();
         let reads = areas.iter().map(|(_, area)| {

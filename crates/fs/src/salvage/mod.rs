@@ -123,7 +123,7 @@ pub struct Salvaged {
     pub recovered_blocks: u64,
     /// Blocks that were found and belong to an earlier version of their file.
     pub superseded_blocks: u64,
-    /// Numbers of the drives that are missing.
+    /// Numbers of the drives of the array that were not given or failed, counted from 0.
     pub missing_drives: Vec<u8>,
     /// Names of the given drives that were replaced by others. Nothing on these drives is read.
     pub replaced: Vec<String>,

@@ -55,7 +55,8 @@ impl<V: Along> RunMap<V> {
         self.runs.is_empty()
     }
 
-    /// Maps `[start, start + length)` to `value`, replacing older runs there.
+    /// Maps the positions from `start` up to, not including, `start + length`, and replaces older runs there. `value`
+    /// is the value at `start`; [`Along`] gives the values of later positions. A length of 0 changes nothing.
     pub fn insert(&mut self, start: u64, length: u64, value: V) {
         if length == 0 {
             return;
@@ -69,7 +70,8 @@ impl<V: Along> RunMap<V> {
         self.runs.insert(start, (length, value));
     }
 
-    /// Unmaps `[start, start + length)`.
+    /// Unmaps the positions from `start` up to, not including, `start + length`. The rest of a run that was longer
+    /// keeps its values, as [`Along`] gives them.
     pub fn remove(&mut self, start: u64, length: u64) {
         let end = start + length;
         if let Some((&first, &(run_length, value))) = self.runs.range(..start).next_back() {
@@ -124,7 +126,8 @@ impl<V: Along> RunMap<V> {
         self.runs.iter().map(|(&start, &(length, value))| (start, length, value))
     }
 
-    /// Returns the start and end of the first run that overlaps `[start, start + length)`.
+    /// Returns the start and end of the first run that overlaps the positions from `start` up to, not including,
+    /// `start + length`. The whole run is returned, even if it begins before `start`.
     pub fn first_overlap(&self, start: u64, length: u64) -> Option<(u64, u64)> {
         let before = self.runs.range(..start).next_back().filter(|&(&first, &(run, _))| first + run > start);
         let found = before.or_else(|| self.runs.range(start..start + length).next());

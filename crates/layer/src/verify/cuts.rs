@@ -58,7 +58,8 @@ pub struct CutError {
     pub seed: u64,
     /// Number of the plan, counted from 0.
     pub plan: u32,
-    /// Number of the step in the plan.
+    /// Index of the step in the plan, counted from 0: the step after which the power was cut, or the step that failed.
+    /// If a checkpoint behind the plan failed, the number of steps of the plan.
     pub step: usize,
     /// Description of the wrong result.
     pub what: String,

@@ -91,7 +91,7 @@ pub enum Fault {
 pub struct CheckError {
     /// Number of the plan, counted from 1.
     pub plan: u64,
-    /// The step that caused the fault, if there is one.
+    /// The step that caused the fault, with its index in the plan, counted from 0; `None` if no single step did.
     pub step: Option<(usize, Step)>,
     /// The fault.
     pub fault: Fault,

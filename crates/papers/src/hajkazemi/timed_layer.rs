@@ -23,11 +23,11 @@ const SWITCH_TRACKS: u32 = 2;
 pub(super) struct Cost {
     /// Duration of the operation, in ns.
     pub whole_ns: u64,
-    /// Number of seeks longer than a switch.
+    /// Number of seeks over more than two radial tracks. Shorter ones are switches.
     pub seeks: u64,
     /// Time of these seeks by eq. 1, in ns.
     pub seek_ns: u64,
-    /// Number of switches.
+    /// Number of switches: moves over one or two radial tracks.
     pub switches: u64,
     /// Time of the switches by eq. 1, in ns.
     pub switch_ns: u64,

@@ -35,7 +35,7 @@ const STRIDE_BYTES: u64 = 24 * BLOCK_BYTES;
 /// Share of the blocks that must have moved for the run to count as cleaned.
 const MOST: f64 = 0.6;
 /// Relative difference between the longest pause without cleaning and the shortest with cleaning at which the search
-/// ends. In virtual time, the difference must also be at most this many rotations.
+/// ends. It also ends at a difference of this many rotations; in virtual time, it ends only there.
 const EXACT: f64 = 0.015;
 const EXACT_ROTATIONS: f64 = 1.2;
 /// Shortest pause tried, nanoseconds.

@@ -97,7 +97,7 @@ pub struct Parameters {
     pub discard_segments_max: u16,
     /// Unused; always 0.
     pub reserved: u16,
-    /// Device numbers (major and minor), set by the driver.
+    /// Major and minor number of the character device, then of the block device; set by the driver.
     pub device_numbers: [u32; 4],
     /// Maximum number of open zones.
     pub open_zones_max: u32,

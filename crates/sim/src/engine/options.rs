@@ -32,7 +32,7 @@ pub struct Options {
     pub fit: Fit,
     /// Number of requests served before measuring begins.
     pub warmup_requests: u64,
-    /// Width of the windows in which completions are counted.
+    /// Width, in simulated time, of the windows in which completions are counted.
     pub window: SimDuration,
     /// Whether the integrity map checks after each plan that every live sector is still intact. A plan is the list of
     /// reads and writes that the layer makes for a request or for background work.

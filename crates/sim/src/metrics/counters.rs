@@ -50,7 +50,8 @@ impl Counters {
     }
 }
 
-/// Counters of the medium, with blocks by cause.
+/// Counters of the layer's reads and writes on platters and flash together, with blocks by cause. A block is one
+/// sector.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct MediumCounters {
     /// Counters over all causes.

@@ -43,7 +43,7 @@ pub struct RunMetrics {
     pub windows: Windows,
     /// Samples of the times at which requests entered, in nanoseconds.
     pub issues: Series<u64>,
-    /// Samples of the head's path.
+    /// Samples of the radial track under the head, at the ends of plans: every n-th of them, at most 4096.
     pub head: Series<HeadSample>,
     /// Number of rejected requests, by reason.
     pub rejected: BTreeMap<&'static str, u64>,

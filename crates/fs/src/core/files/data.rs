@@ -38,7 +38,7 @@ pub enum Allocate {
 pub enum Seek {
     /// Data.
     Data,
-    /// A hole; every file ends with one.
+    /// A hole. The end of a file counts as one.
     Hole,
 }
 
@@ -164,10 +164,12 @@ impl Fs {
         Ok(())
     }
 
-    /// Returns the position of the first data, or of the first hole, at or behind `offset`.
+    /// Returns the position in bytes of the first data, or of the first hole, at or behind `offset`. Data that are not
+    /// written to the device yet count as data. The end of the file counts as a hole.
     ///
     /// # Errors
-    /// [`FsError::NoData`] if `offset` is not before the end of the file, or if there are no data behind it.
+    /// [`FsError::NoData`] if `offset` is not before the end of the file, or if data are sought and only a hole
+    /// follows.
     pub fn seek(&self, inode: Inode, offset: u64, what: Seek) -> Result<u64, FsError> {
         let size = self.0.files().attr(inode)?.attributes.size;
         if offset >= size {

@@ -189,7 +189,11 @@ impl Fs {
         core.files().attr(inode)
     }
 
-    /// Removes a name of a file. The file is removed with its last name, or at its last close.
+    /// Removes the name `name` of `directory`. The file is removed with its last name, or at its last close.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`], [`FsError::NotDirectory`] if `directory` is none, or [`FsError::IsDirectory`] if the file
+    /// is one; otherwise the error with which the change was refused.
     pub async fn unlink(&self, directory: Inode, name: &[u8]) -> Result<(), FsError> {
         self.0.begin_to_free().await?;
         let core = &self.0;
@@ -214,7 +218,11 @@ impl Fs {
         self.0.committer().commit_if_much().await
     }
 
-    /// Removes an empty directory.
+    /// Removes the empty directory `name` of `parent`.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`], [`FsError::NotDirectory`], [`FsError::NotEmpty`] or, for the name `.`,
+    /// [`FsError::Invalid`]; otherwise the error with which the change was refused.
     pub async fn remove_directory(&self, parent: Inode, name: &[u8]) -> Result<(), FsError> {
         self.0.begin_to_free().await?;
         if name == b"." {

@@ -187,8 +187,9 @@ pub(crate) struct Staged {
     pub since_ns: u64,
     /// Whether all changes are appends.
     pub is_appended: bool,
-    /// Sizes in whole blocks that the file had, in bytes, some distance apart. After a power cut the file may have one
-    /// of them.
+    /// Sizes that the file had, in bytes and multiples of a block, in order and some distance apart; empty unless all
+    /// changes are appends. Write-behind writes the file up to one of them, so the file may have that size after a
+    /// power cut.
     pub whole_sizes: VecDeque<u64>,
     /// Early writes of the changed blocks to the reserved room ([`super::early_write`]).
     pub ahead: Ahead,

@@ -303,7 +303,7 @@ impl Home {
         is_top(radial_track)
     }
 
-    /// Returns the number of a track, counted by radius, then by surface.
+    /// Returns the number of a track: `radial_track` times the number of surfaces, plus `surface`.
     #[inline]
     pub fn track_index(&self, radial_track: u32, surface: u8) -> u32 {
         radial_track * self.surfaces + surface as u32
@@ -315,7 +315,8 @@ impl Home {
         (index / self.surfaces, (index % self.surfaces) as u8)
     }
 
-    /// Returns the number of a bottom track among the bottoms, counted by radius, then by surface.
+    /// Returns the number of a bottom track among the bottoms: half of `radial_track` times the number of surfaces,
+    /// plus `surface`.
     #[inline]
     pub fn bottom_index(&self, radial_track: u32, surface: u8) -> u32 {
         (radial_track >> 1) * self.surfaces + surface as u32

@@ -285,7 +285,8 @@ impl Host {
         }
     }
 
-    /// Returns whether the set of live sectors satisfies its invariant.
+    /// Returns whether the runs of live sectors are non-empty, disjoint, and not adjacent; true if the layer keeps no
+    /// set of live sectors.
     pub fn is_sound(&self) -> bool {
         self.live.as_ref().is_none_or(LiveSet::is_sound)
     }

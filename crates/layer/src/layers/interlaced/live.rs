@@ -77,7 +77,7 @@ impl LiveSet {
         self.runs.iter().map(|(&start, &end)| (Lba(start), Lba(end)))
     }
 
-    /// Returns whether invariant 1 holds.
+    /// Returns whether the runs are non-empty, disjoint, and not adjacent (invariant 1).
     pub fn is_sound(&self) -> bool {
         let mut end_before = None;
         self.runs.iter().all(|(&start, &end)| {
