@@ -11,7 +11,7 @@ use crate::error::ExitCode;
 use crate::{interrupt, output, trace_info};
 use imbrex::Failure;
 use imbrex::Progress;
-use imbrex::conversion::{self, GENERATOR_SECTORS};
+use imbrex::conversion;
 use imbrex::files::check_output;
 use imbrex::human;
 use imbrex::workload::{Counted, Workload, inputs_of};
@@ -44,7 +44,7 @@ fn convert(
         let document = json!({
             "schema": "imbrex.trace-convert/1", "input": workload.name, "from": workload.format,
             "output": path.display().to_string(), "to": writer.name,
-            "requests": written.requests, "lost": written.lost,
+            "requests": written.requests, "lost": written.lost, "warnings": workload.warnings,
         });
         output::json(&document)?;
     } else {
@@ -59,7 +59,7 @@ fn convert(
 fn head(args: &WorkloadArgs, count: u64, json: bool, progress: &Progress) -> Result<ExitCode, Failure> {
     let limited = WorkloadArgs { limit: Some(args.limit.map_or(count, |limit| limit.min(count))), ..args.clone() };
     let workload = Workload::find(&limited.workload, &limited.options()?, progress)?;
-    let mut source: Counted = workload.open(GENERATOR_SECTORS)?;
+    let mut source: Counted = conversion::opened(&workload)?;
     if !json {
         output::line("when               operation  lba           sectors");
     }

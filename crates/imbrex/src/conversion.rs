@@ -13,6 +13,7 @@ use crate::error::{Failure, FailureKind};
 use crate::files::{Draft, check_output};
 use crate::progress::Progress;
 use crate::workload::{Counted, Workload};
+use imbrex_units::names::suggestion;
 
 /// Device size for a generator that names no space of its own: 1 TB, in sectors of 512 bytes.
 pub const GENERATOR_SECTORS: u64 = 1_000_000_000_000 / 512;
@@ -41,7 +42,7 @@ pub fn convert(
     progress: &Progress,
 ) -> Result<Converted, Failure> {
     check_output(path, workload.inputs()).map_err(Failure::failed)?;
-    let mut source = workload.open(GENERATOR_SECTORS)?;
+    let mut source = opened(workload)?;
     let draft = Draft::create(path)?;
     let bar = progress.requests(writer.name, workload.expected_requests());
     let mut written = (writer.open)(Box::new(draft.writer()?), &path.display().to_string())?;
@@ -60,6 +61,21 @@ pub fn convert(
     Ok(Converted { writer, written })
 }
 
+/// Opens `workload` to be read without a drive.
+///
+/// # Errors
+///
+/// If the end of the workload depends on the answers of a drive.
+pub fn opened(workload: &Workload) -> Result<Counted, Failure> {
+    let source = workload.open(GENERATOR_SECTORS)?;
+    if source.heeds_time() && !workload.is_limited() {
+        let name = &workload.name;
+        return Err(Failure::usage(format!("the requests of '{name}' end after a time that only a drive can tell"))
+            .or_try("--limit REQUESTS, or number_ios=… or rate_iops=… among its words"));
+    }
+    Ok(source)
+}
+
 fn interrupted(message: String) -> Failure {
     Failure { kind: FailureKind::Interrupted, message, remedy: None }
 }
@@ -69,7 +85,9 @@ pub fn writer_for(path: &Path, to: Option<&str>) -> Result<&'static WriterInfo, 
     let names = || writers::all().iter().map(|writer| writer.name).collect::<Vec<_>>().join(", ");
     if let Some(name) = to {
         return writers::by_name(name).ok_or_else(|| {
-            Failure::usage(format!("no format '{name}' can be written")).or_try(format!("--to with one of {}", names()))
+            let meant = suggestion(name, writers::all().iter().map(|writer| writer.name));
+            Failure::usage(format!("no format '{name}' can be written{meant}"))
+                .or_try(format!("--to with one of {}", names()))
         });
     }
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
@@ -89,6 +107,8 @@ pub struct Described {
     /// Figures that a built-in workload was made to match, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub targets: BTreeMap<&'static str, f64>,
+    /// Notices about how the workload was read.
+    pub warnings: Vec<String>,
 }
 
 /// Reads `workload` once and returns its statistics. Calls `see` with the number of each request, from 1, and the request.
@@ -98,7 +118,7 @@ pub fn describe(
     see: &mut (dyn FnMut(u64, &Request) + Send),
 ) -> Result<Described, Failure> {
     let bar = progress.requests("counting", workload.expected_requests());
-    let source = workload.open(GENERATOR_SECTORS)?;
+    let source = opened(workload)?;
     let mut watched = Watched { source, bar: &bar, progress, see };
     let mut info = TraceInfo::of(&mut watched, None)?;
     bar.finish_and_clear();
@@ -109,7 +129,7 @@ pub fn describe(
         info.devices = devices.to_vec();
     }
     let targets = workload.targets().iter().map(|target| (target.name, target.value)).collect();
-    Ok(Described { info, targets })
+    Ok(Described { info, targets, warnings: workload.warnings.clone() })
 }
 
 /// A source that forwards requests, updates the progress bar, and ends early when `progress` asks to stop.

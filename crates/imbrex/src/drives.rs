@@ -9,6 +9,7 @@ use imbrex_layer::{LayerInfo, registry};
 use imbrex_sim::{Drive, DriveError, DriveSpec};
 
 use crate::error::Failure;
+use imbrex_units::names::suggestion;
 
 /// How to handle a workload that addresses sectors past the end of the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,7 +121,7 @@ impl DrivePlan {
         }
     }
 
-    /// Returns the text of the drive, as given with `--drive`.
+    /// Returns the text of the drive, as given with `--drive`, or the text of a baseline that the program added.
     pub fn label(&self) -> &str {
         &self.spec.text
     }
@@ -202,7 +203,8 @@ pub fn find_profile(name: &str) -> Result<Profile, Failure> {
         return Ok(profile);
     }
     if !name.ends_with(".toml") {
-        return Err(Failure::usage(format!("no profile is called '{name}'"))
+        let meant = suggestion(name, Profile::names());
+        return Err(Failure::usage(format!("no profile is called '{name}'{meant}"))
             .or_try(format!("one of {}, or a TOML file of your own", Profile::names().join(", "))));
     }
     let text = std::fs::read_to_string(Path::new(name))

@@ -61,7 +61,7 @@ impl std::error::Error for Failure {}
 
 impl From<imbrex_trace::TraceError> for Failure {
     fn from(error: imbrex_trace::TraceError) -> Failure {
-        Failure::failed(error)
+        if error.is_usage { Failure::usage(error) } else { Failure::failed(error) }
     }
 }
 

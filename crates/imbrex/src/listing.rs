@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::error::Failure;
 use crate::human;
+use imbrex_units::names::suggestion;
 
 /// One list as a table.
 pub struct Listing {
@@ -35,8 +36,10 @@ impl Listing {
 /// Returns the layer called `name`.
 pub fn layer(name: &str) -> Result<&'static LayerInfo, Failure> {
     let names = || registry::all().iter().map(|info| info.name).collect::<Vec<_>>().join(", ");
-    registry::named(name)
-        .ok_or_else(|| Failure::usage(format!("no layer is called '{name}'")).or_try(format!("one of {}", names())))
+    let meant = || suggestion(name, registry::all().iter().map(|info| info.name));
+    registry::named(name).ok_or_else(|| {
+        Failure::usage(format!("no layer is called '{name}'{}", meant())).or_try(format!("one of {}", names()))
+    })
 }
 
 /// Returns a layer with all its parameters as JSON: their types, accepted values, defaults and help texts.

@@ -79,7 +79,13 @@ const OPTIONS: &[Settable] = &[
         asked.workload.trace.time_unit = Some(word.parse().ok()?);
         Some(())
     }),
-    ("skip-malformed", YES_OR_NO, |asked, word| set(&mut asked.workload.trace.skip_malformed, yes_or_no(word))),
+    ("decimal", "point or comma", |asked, word| set(&mut asked.workload.trace.decimal, word.parse().ok().map(Some))),
+    ("all", "reads or writes", |asked, word| {
+        set(&mut asked.workload.trace.all, imbrex_trace::options::all_of(word).ok().map(Some))
+    }),
+    ("skip-malformed", "true, false or all", |asked, word| {
+        set(&mut asked.workload.trace.skip_malformed, word.parse().ok())
+    }),
     ("seed", "a whole number", |asked, word| set(&mut asked.workload.seed, word.parse().ok().map(Some))),
     ("limit", "a number of requests", |asked, word| set(&mut asked.workload.limit, word.parse().ok().map(Some))),
     ("baseline", "a drive", |asked, word| set(&mut asked.baseline, Some(Baseline::Drive(word.into())))),
@@ -91,14 +97,14 @@ const OPTIONS: &[Settable] = &[
     }),
     ("fit", "grow, wrap, scale or error", |asked, word| set(&mut asked.simulation.fit, FitChoice::named(word))),
     ("arrival", "fixed-queue, closed, open or flat-out", |asked, word| {
-        let known = ["fixed-queue", "closed", "open", "flat-out"].contains(&word);
+        let known = ARRIVALS.contains(&word);
         set(&mut asked.simulation.arrival, known.then(|| Some(word.into())))
     }),
     ("queue", "a depth of 1 or more", |asked, word| {
         set(&mut asked.simulation.queue, word.parse().ok().filter(|&depth| depth > 0).map(Some))
     }),
     ("schedule", "fifo, elevator or sptf", |asked, word| {
-        let known = ["fifo", "elevator", "sptf"].contains(&word);
+        let known = SCHEDULES.contains(&word);
         set(&mut asked.simulation.schedule, known.then(|| Some(word.into())))
     }),
     ("write-cache", SIZE_OR_OFF, |asked, word| {
@@ -117,6 +123,11 @@ const OPTIONS: &[Settable] = &[
         set(&mut asked.simulation.jobs, word.parse().ok().filter(|&jobs| jobs > 0).map(Some))
     }),
 ];
+
+/// Names of the arrival processes.
+pub(crate) const ARRIVALS: [&str; 4] = ["fixed-queue", "closed", "open", "flat-out"];
+/// Names of the schedulers.
+pub(crate) const SCHEDULES: [&str; 3] = ["fifo", "elevator", "sptf"];
 
 const YES_OR_NO: &str = "true or false";
 const SIZE_OR_OFF: &str = "a size such as 64MiB, or off";

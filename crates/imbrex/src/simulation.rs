@@ -27,9 +27,11 @@ use crate::options::SimulationOptions;
 use crate::progress::Progress;
 use crate::run::sinks::{Sinks, Spools};
 use crate::run::{Run, many};
+use crate::simulate_options::{ARRIVALS, SCHEDULES};
 use crate::sweep::texts;
 use crate::table;
 use crate::workload::{Counted, Workload, WorkloadCounts};
+use imbrex_units::names::suggestion;
 
 /// Largest accepted end of a workload in bytes: an exbibyte, more than any drive holds.
 const BYTES_MAX: u64 = 1 << 60;
@@ -210,7 +212,9 @@ impl Prepared {
     /// Simulates `workload` on every drive, and writes the result files that the options ask for.
     pub fn run(mut self, workload: &Workload, progress: &Progress) -> Result<Simulated, Failure> {
         self.sinks.refuse_inputs(workload.inputs())?;
-        let not_run = self.fit(workload, progress)?;
+        let mut warnings = workload.warnings.clone();
+        let not_run = self.fit(workload, progress, &mut warnings)?;
+        warnings.extend(not_run.iter().cloned());
         let drives = &self.simulation.drives;
         // If drives do not grow, the space that a generator's words name may exceed the drives. Addresses past their
         // end are then wrapped or scaled.
@@ -225,7 +229,8 @@ impl Prepared {
             })?,
         };
         self.simulation.compare(&mut ran);
-        let summary = summary_of(self.simulation.command, workload, &ran);
+        let mut summary = summary_of(self.simulation.command, workload, &ran);
+        summary.warnings = warnings;
         let is_stopped = ran.iter().any(|ran| ran.is_stopped);
         let series: Vec<_> = ran.into_iter().map(|ran| ran.series).collect();
         let folder = self.sinks.finish(&summary, &series)?;
@@ -239,7 +244,12 @@ impl Prepared {
     ///
     /// The workload reaches past [`BYTES_MAX`]; a drive does not fit with [`FitChoice::Error`]; or none of the
     /// requested drives fits.
-    fn fit(&mut self, workload: &Workload, progress: &Progress) -> Result<Vec<String>, Failure> {
+    fn fit(
+        &mut self,
+        workload: &Workload,
+        progress: &Progress,
+        warnings: &mut Vec<String>,
+    ) -> Result<Vec<String>, Failure> {
         let Some(end) = workload.end_sectors() else { return Ok(Vec::new()) };
         let bytes = end.checked_mul(512).filter(|&bytes| bytes <= BYTES_MAX).ok_or_else(|| {
             Failure::failed(format!("the workload reaches to sector {end}, which is past the end of any drive"))
@@ -250,7 +260,8 @@ impl Prepared {
         for mut drive in std::mem::take(&mut self.simulation.drives) {
             match drive.fit(choice, bytes) {
                 Ok(remark) => {
-                    remark.into_iter().for_each(|remark| progress.say(&remark));
+                    remark.iter().for_each(|remark| progress.say(remark));
+                    warnings.extend(remark);
                     fitted.push(drive);
                 }
                 Err(failure) if choice == FitChoice::Error => return Err(failure),
@@ -299,12 +310,14 @@ impl SimulationOptions {
         let arrival = self.arrival.as_deref().unwrap_or_else(|| workload.default_arrival());
         let schedule = self.schedule.as_deref().unwrap_or(&drive.host.schedule);
         let arrival = Arrival::named(arrival, depth).ok_or_else(|| {
-            Failure::usage(format!("no arrival is called '{arrival}'")).or_try("fixed-queue, closed, open or flat-out")
+            Failure::usage(format!("no arrival is called '{arrival}'{}", suggestion(arrival, ARRIVALS)))
+                .or_try("fixed-queue, closed, open or flat-out")
         })?;
         Ok(Options {
             arrival,
             schedule: Schedule::named(schedule, SimDuration(drive.host.age_limit_ns)).ok_or_else(|| {
-                Failure::usage(format!("no scheduler is called '{schedule}'")).or_try("fifo, elevator or sptf")
+                Failure::usage(format!("no scheduler is called '{schedule}'{}", suggestion(schedule, SCHEDULES)))
+                    .or_try("fifo, elevator or sptf")
             })?,
             write_cache_bytes: self.write_cache_bytes.unwrap_or(drive.host.write_cache_bytes),
             read_ahead_bytes: self.read_ahead_bytes.unwrap_or(drive.host.read_ahead_bytes),
@@ -353,8 +366,8 @@ impl Simulated {
         self.table_within(None)
     }
 
-    /// Returns the table of [`Simulated::table`] for a terminal with `columns` columns. If the lines do not fit, each
-    /// drive becomes a block of several lines.
+    /// Returns the table of [`Simulated::table`] for a terminal with `columns` columns, or of any width for `None`. If
+    /// the longest line does not fit, each drive becomes a block of several lines.
     pub fn table_within(&self, columns: Option<usize>) -> String {
         let mut text = table::render(&self.summary.drives, columns);
         for remark in table::remarks(&self.summary.drives) {

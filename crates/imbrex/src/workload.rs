@@ -14,13 +14,14 @@ use imbrex_disk::{Operation, SimTime};
 use imbrex_trace::generators::{self, BuiltIn, WorkloadSpec};
 use imbrex_trace::rows::{Row, Rows};
 use imbrex_trace::survey::DeviceSummary;
-use imbrex_trace::{Device, Facts, Input, Request, Source, TraceError, When};
+use imbrex_trace::{Device, Facts, Input, Request, SkipMalformed, Source, TraceError, When};
 use sha2::{Digest, Sha256};
 
 use crate::error::Failure;
 use crate::human;
 use crate::progress::Progress;
 use crate::run::shared::{self, Share};
+use imbrex_units::names::suggestion;
 
 /// How to read a workload.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +48,8 @@ pub struct Workload {
     pub counts: Option<WorkloadCounts>,
     /// Facts and remarks of the trace reader.
     pub facts: Facts,
+    /// Notices about how the workload was read, which the user also saw as messages.
+    pub warnings: Vec<String>,
     limit: Option<u64>,
     /// Files that the workload is read from.
     inputs: Vec<PathBuf>,
@@ -181,22 +184,24 @@ impl Workload {
         let is_folder = Path::new(word).is_dir();
         let is_file = !is_folder && Path::new(word).exists();
         if !is_file && (word.contains('=') || word.contains(';')) {
-            refuse_format(args, word)?;
+            refuse_reading(args, word)?;
             let spec = WorkloadSpec::parse(word).map_err(Failure::usage)?;
             return Ok(from_words(args, spec, word));
         }
         if let Some(entry) = generators::named(word).filter(|_| !is_file) {
-            refuse_format(args, word)?;
+            refuse_reading(args, word)?;
             return Ok(built_in(args, entry, progress));
         }
         if is_folder {
             return Err(Failure::usage(format!("'{word}' is a folder")).or_try("a trace file inside it"));
         }
         if !is_file {
-            return Err(Failure::usage(format!("no file and no built-in workload is called '{word}'"))
+            let meant = suggestion(word, generators::built_in().iter().map(|entry| entry.name));
+            return Err(Failure::usage(format!("no file and no built-in workload is called '{word}'{meant}"))
                 .or_try("`imbrex list generators`, or words such as rw=randwrite,bs=4k,number_ios=10000"));
         }
         if word.ends_with(".toml") {
+            refuse_reading(args, word)?;
             let text = std::fs::read_to_string(word)
                 .map_err(|error| Failure::failed(format!("cannot read the workload {word}: {error}")))?;
             let spec = WorkloadSpec::parse_toml(&text).map_err(|error| Failure::usage(format!("{word}: {error}")))?;
@@ -213,7 +218,11 @@ impl Workload {
         args: &WorkloadOptions,
         progress: &Progress,
     ) -> Result<Workload, Failure> {
-        refuse_format(args, name)?;
+        let format = args.trace.format.as_ref().map(|_| "format");
+        if let Some(option) = format.into_iter().chain(args.trace.given()).next() {
+            return Err(Failure::usage(format!("--{option} does not apply: {name} is a table of typed columns"))
+                .or_try(format!("leave --{option} out")));
+        }
         trace(args, Origin::Rows(rows), name, progress)
     }
 
@@ -254,6 +263,11 @@ impl Workload {
 
     fn counted(&self, source: Requests) -> Counted {
         Counted { source, counts: WorkloadCounts::default(), left: self.limit.unwrap_or(u64::MAX) }
+    }
+
+    /// Returns whether the user limited the number of requests.
+    pub fn is_limited(&self) -> bool {
+        self.limit.is_some()
     }
 
     /// Returns the number of requests, if it is known before they are read.
@@ -322,11 +336,24 @@ impl Workload {
 /// Default seed of a built-in workload.
 const BUILT_IN_SEED: u64 = 1;
 
-/// Checks that no trace format is given for the workload `word`, which is not read from a trace file.
-fn refuse_format(args: &WorkloadOptions, word: &str) -> Result<(), Failure> {
-    match &args.trace.format {
-        Some(format) => Err(Failure::usage(format!("--format {format}: '{word}' is no trace, and has no format"))
-            .or_try("leave --format out")),
+/// Checks that no option for reading a trace is given for the workload `word`, which is not a trace.
+fn refuse_reading(args: &WorkloadOptions, word: &str) -> Result<(), Failure> {
+    let options = &args.trace;
+    let of_all = [
+        ("format", options.format.is_some()),
+        ("device", options.device.is_some()),
+        ("skip-malformed", options.skip_malformed != SkipMalformed::No),
+    ];
+    let given =
+        of_all.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).chain(options.given()).next();
+    match given {
+        Some("format") => {
+            let format = options.format.as_deref().unwrap_or_default();
+            Err(Failure::usage(format!("--format {format} does not apply: '{word}' is a generator, not a trace"))
+                .or_try("leave --format out"))
+        }
+        Some(option) => Err(Failure::usage(format!("--{option} does not apply: '{word}' is a generator, not a trace"))
+            .or_try(format!("leave --{option} out"))),
         None => Ok(()),
     }
 }
@@ -343,6 +370,7 @@ fn from_words(args: &WorkloadOptions, spec: WorkloadSpec, name: &str) -> Workloa
         seed: spec.seed(),
         counts: None,
         facts: Facts::default(),
+        warnings: Vec::new(),
         limit: args.limit,
         inputs: Vec::new(),
         devices: None,
@@ -351,9 +379,8 @@ fn from_words(args: &WorkloadOptions, spec: WorkloadSpec, name: &str) -> Workloa
 }
 
 fn built_in(args: &WorkloadOptions, entry: &'static BuiltIn, progress: &Progress) -> Workload {
-    if let Some(note) = entry.note {
-        progress.say(&format!("note: {note}"));
-    }
+    let note = entry.note.map(|note| format!("note: {note}"));
+    note.iter().for_each(|note| progress.say(note));
     let seed = args.seed.unwrap_or(BUILT_IN_SEED);
     Workload {
         name: entry.name.into(),
@@ -362,6 +389,7 @@ fn built_in(args: &WorkloadOptions, entry: &'static BuiltIn, progress: &Progress
         seed,
         counts: None,
         facts: Facts::default(),
+        warnings: note.into_iter().collect(),
         limit: args.limit,
         inputs: Vec::new(),
         devices: None,
@@ -444,14 +472,18 @@ fn reopened(file: &Mutex<File>, path: &str) -> Result<File, Failure> {
 
 /// Reads a trace through once for its counts (twice if it holds several devices), and hashes it in another thread.
 fn trace(args: &WorkloadOptions, origin: Origin, path: &str, progress: &Progress) -> Result<Workload, Failure> {
+    if let Some(seed) = args.seed {
+        return Err(Failure::usage(format!("--seed {seed} does not apply: '{path}' is a trace, and has no seed"))
+            .or_try("leave --seed out"));
+    }
     let mut options = args.trace.clone();
     let hashing = origin.hashing(path)?;
     let mut read = read_through(&origin, path, &options, args.limit, progress)?;
-    let mut devices = None;
+    let (mut devices, mut warnings) = (None, Vec::new());
     if options.device.is_none() && read.devices.len() > 1 {
         let all = surveyed(&read);
         let busiest = &all[0];
-        progress.say(&format!(
+        warnings.push(format!(
             "{path}: {} devices; taking the busiest, {} ({} of {} requests); --device picks another",
             all.len(),
             busiest.name,
@@ -466,9 +498,14 @@ fn trace(args: &WorkloadOptions, origin: Origin, path: &str, progress: &Progress
         return Err(Failure::failed(format!("{path}: no requests in this trace"))
             .or_try("--device with one of those that `imbrex trace info` lists"));
     }
-    for note in &read.facts.notes {
-        progress.say(&format!("{path}: {note}"));
+    let (malformed, records) = (read.facts.malformed, read.facts.records());
+    if options.skip_malformed == SkipMalformed::Some && 2 * malformed > records {
+        return Err(Failure::failed(format!("{path}: {malformed} of {records} records are malformed, more than half"))
+            .or_try("another --format, or --skip-malformed=all"));
     }
+    warnings.extend(read.facts.notes.iter().map(|note| format!("{path}: {note}")));
+    warnings.extend(read.facts.malformed_warning().map(|warning| format!("{path}: {warning}")));
+    warnings.iter().for_each(|warning| progress.say(warning));
     let sha256 = hashing.join().expect("hashing does not panic");
     let sha256 = sha256.map_err(|error| Failure::failed(format!("cannot read {path}: {error}")))?;
     Ok(Workload {
@@ -478,6 +515,7 @@ fn trace(args: &WorkloadOptions, origin: Origin, path: &str, progress: &Progress
         seed: 0,
         counts: Some(read.counts),
         facts: read.facts,
+        warnings,
         limit: args.limit,
         inputs: Vec::new(),
         devices,

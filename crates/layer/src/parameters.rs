@@ -1,5 +1,6 @@
 //! Layer parameters: converts text to typed values. Errors name the key and the values that it accepts.
 
+use imbrex_units::names::suggestion;
 use imbrex_units::quantity;
 use std::collections::BTreeMap;
 
@@ -65,6 +66,20 @@ pub struct ParameterInfo {
     pub help: &'static str,
 }
 
+/// Pairs of keys that give the same quantity in two forms: a size or count, and a share or another unit. Of a pair, the
+/// first key has precedence unless its value is 0.
+pub const FORMS: [(&str, &str); 3] =
+    [("cache_size", "cache_share"), ("region_tracks", "region_size"), ("log_bands", "free_share")];
+
+/// Returns the other form of the quantity that `key` gives, if it has one.
+pub fn other_form(key: &str) -> Option<&'static str> {
+    FORMS.iter().find_map(|&(first, second)| match key {
+        _ if key == first => Some(second),
+        _ if key == second => Some(first),
+        _ => None,
+    })
+}
+
 /// A refused configuration: the message says what is wrong and which values are accepted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
@@ -89,8 +104,9 @@ impl Parameters {
             let Some((known, info)) = infos.iter().find(|info| info.key == key).map(|info| (info.key, info)) else {
                 let keys: Vec<_> = infos.iter().map(|info| info.key).collect();
                 let takes = if keys.is_empty() { "none".to_string() } else { keys.join(", ") };
+                let meant = suggestion(key, keys.iter().copied());
                 return Err(ConfigError(format!(
-                    "unknown parameter '{key}'; this layer takes: {takes} (keys of the profile have a dot, as geometry.tracks)"
+                    "unknown parameter '{key}'{meant}; this layer takes: {takes} (keys of the profile have a dot, as geometry.tracks)"
                 )));
             };
             check(key, info.kind, value)?;

@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, Parameters};
+use imbrex_units::names::suggestion;
 
 /// Returns the layers of this crate.
 pub fn built_in() -> &'static [&'static LayerInfo] {
@@ -62,7 +63,8 @@ pub fn named(name: &str) -> Option<&'static LayerInfo> {
 pub fn build(name: &str, disk: &SharedDisk, given: &[(String, String)]) -> Result<Box<dyn Layer>, ConfigError> {
     let Some(info) = named(name) else {
         let names: Vec<_> = all().iter().map(|info| info.name).collect();
-        return Err(ConfigError(format!("unknown layer '{name}'; known layers: {}", names.join(", "))));
+        let meant = suggestion(name, names.iter().copied());
+        return Err(ConfigError(format!("unknown layer '{name}'{meant}; known layers: {}", names.join(", "))));
     };
     let recording = disk.recording.name();
     if !info.recordings.contains(&recording) {

@@ -43,6 +43,7 @@ pub use report::{Claim, ClaimKind, Report, Table, Verdict};
 pub use results::Results;
 
 use imbrex::Failure;
+use imbrex_units::names::suggestion;
 
 /// Returns all experiments.
 pub fn all() -> Vec<&'static Experiment> {
@@ -63,7 +64,10 @@ pub fn choose(word: Option<&str>) -> Result<Vec<&'static Experiment>, Failure> {
         .filter(|experiment| experiment.name == word || experiment.name.starts_with(&prefix))
         .collect();
     if chosen.is_empty() {
-        return Err(Failure::usage(format!("no experiment is called '{word}'")).or_try("`imbrex list experiments`"));
+        let meant = suggestion(word, all().iter().map(|experiment| experiment.name));
+        return Err(
+            Failure::usage(format!("no experiment is called '{word}'{meant}")).or_try("`imbrex list experiments`")
+        );
     }
     Ok(chosen)
 }

@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 
 use crate::errors::guarded;
 use crate::work;
+use imbrex_units::names::suggestion;
 
 /// Smallest size in bytes of a target that is not simulated. The tests need that much room.
 const SIZE_BYTES_MIN: u64 = 64 << 20;
@@ -57,9 +58,11 @@ fn check(target: &str, tests: &[String], budget: Option<&str>) -> Result<u64, Fa
     for name in tests {
         let Some(experiment) = experiments::all().iter().find(|experiment| experiment.name == name) else {
             let names: Vec<_> = experiments::all().iter().map(|experiment| experiment.name).collect();
-            return Err(
-                Failure::usage(format!("no test is called '{name}'")).or_try(format!("one of {}", names.join(", ")))
-            );
+            return Err(Failure::usage(format!(
+                "no test is called '{name}'{}",
+                suggestion(name, names.iter().copied())
+            ))
+            .or_try(format!("one of {}", names.join(", "))));
         };
         if experiment.writes && !target.starts_with("sim:") {
             return Err(Failure::usage(format!("test '{name}' writes: it destroys the data on {target}")).or_try(

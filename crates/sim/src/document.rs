@@ -25,6 +25,9 @@ pub struct Summary {
     pub workload: WorkloadSummary,
     /// Results of each drive, in the order given. The baseline is at its given position, or last if it was added.
     pub drives: Vec<DriveResult>,
+    /// Notices that a person saw as messages: decisions of the trace reader, drives that grew.
+    #[serde(default)]
+    pub warnings: Vec<String>,
 }
 
 impl Summary {
@@ -36,7 +39,8 @@ impl Summary {
         workload: WorkloadSummary,
         drives: Vec<DriveResult>,
     ) -> Summary {
-        Summary { schema: SUMMARY_SCHEMA.to_string(), imbrex: version.to_string(), command, seed, workload, drives }
+        let (schema, imbrex) = (SUMMARY_SCHEMA.to_string(), version.to_string());
+        Summary { schema, imbrex, command, seed, workload, drives, warnings: Vec::new() }
     }
 
     /// Returns the index of the drive that drive number `index` is compared with; `None` if it is compared with none.

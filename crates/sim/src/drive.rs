@@ -6,6 +6,7 @@
 
 use imbrex_disk::profile::Host;
 use imbrex_disk::{Profile, ProfileError, Sectors, SharedDisk};
+use imbrex_layer::parameters::other_form;
 use imbrex_layer::{ConfigError, Layer, Parameters, registry};
 use imbrex_units::quantity;
 
@@ -15,7 +16,7 @@ pub enum DriveError {
     /// The text that names the drive is wrong.
     #[error("drive '{drive}': {reason}")]
     Words {
-        /// The drive as named by the user.
+        /// Text of the drive, as the user gave it.
         drive: String,
         /// Fault and remedy.
         reason: String,
@@ -23,7 +24,7 @@ pub enum DriveError {
     /// The profile is wrong.
     #[error("drive '{drive}': {source}")]
     Profile {
-        /// The drive as named by the user.
+        /// Text of the drive, as the user gave it.
         drive: String,
         /// Fault of the profile.
         source: ProfileError,
@@ -31,7 +32,7 @@ pub enum DriveError {
     /// The layer or its parameters are wrong.
     #[error("drive '{drive}': {source}")]
     Layer {
-        /// The drive as named by the user.
+        /// Text of the drive, as the user gave it.
         drive: String,
         /// Fault of the layer's name or parameters.
         source: ConfigError,
@@ -85,8 +86,14 @@ impl DriveSpec {
             let Some((key, value)) = setting.split_once('=') else {
                 return Err(words(format!("'{setting}' is not key=value")));
             };
+            let (key, value) = (key.trim(), value.trim());
+            let given = spec.profile_overrides.iter().chain(&spec.parameters).map(|(key, _)| key.as_str());
+            if let Some(other) = given.clone().find(|&given| given == key || Some(given) == other_form(key)) {
+                let problem = if other == key { "is given twice" } else { "gives the same quantity: give one of them" };
+                return Err(words(format!("'{setting}' beside {other}, which {problem}")));
+            }
             let list = if key.contains('.') { &mut spec.profile_overrides } else { &mut spec.parameters };
-            list.push((key.trim().into(), value.trim().into()));
+            list.push((key.into(), value.into()));
         }
         Ok(spec)
     }
@@ -103,7 +110,8 @@ fn scaled(amount: u64, sectors: Sectors, capacity: Sectors) -> u128 {
 
 /// A drive that is ready to serve.
 pub struct Drive {
-    /// Name given by the user.
+    /// Text of the drive, as the user gave it: `PROFILE[+LAYER][:key=value,…]`. A caller of [`Drive::assemble`] may
+    /// give another name.
     pub label: String,
     /// Profile with overrides applied.
     pub profile: Profile,
@@ -152,6 +160,8 @@ impl Drive {
     ) -> Result<Drive, DriveError> {
         let refused = |source| DriveError::Layer { drive: label.into(), source };
         let mut given = profile.parameters_for(layer_name);
+        // A form of a quantity that the user gives replaces the profile's other form of it.
+        given.retain(|(key, _)| !parameters.iter().any(|(other, _)| Some(other.as_str()) == other_form(key)));
         given.extend_from_slice(parameters);
         let disk = profile.disk();
         let layer = registry::build(layer_name, &disk, &given).map_err(refused)?;
@@ -236,5 +246,36 @@ mod tests {
         assert_eq!(spec.profile_overrides, [("mechanics.seek.max_ms".to_string(), "9".to_string())]);
         assert!(DriveSpec::parse("+s-blocks").is_err());
         assert!(DriveSpec::parse("cmr-7200:speed").unwrap_err().to_string().contains("'speed' is not key=value"));
+    }
+
+    /// The profile gives `cache_size`, which has precedence over `cache_share` within the layer.
+    #[test]
+    fn a_users_form_of_a_quantity_replaces_the_profiles_other_form() {
+        let profile = Profile::named("emulated-smr-1").expect("it is built in");
+        let capacity = |text: &str| {
+            let spec = DriveSpec::parse(text).expect("is right");
+            Drive::build(&spec, &profile).expect("it can be built").layer.capacity().0
+        };
+        let plain = capacity("emulated-smr-1");
+        let shares = ["1%", "2%", "5%"].map(|share| capacity(&format!("emulated-smr-1:cache_share={share}")));
+        assert!(shares[0] > shares[1] && shares[1] > shares[2], "{shares:?}");
+        assert!(!shares.contains(&plain), "{shares:?} and {plain}");
+        let tracks = ["20", "80"].map(|tracks| format!("emulated-smr-1:region_tracks={tracks}"));
+        assert_ne!(capacity(&tracks[0]), capacity(&tracks[1]));
+    }
+
+    #[test]
+    fn two_forms_or_one_key_twice_are_refused() {
+        for (settings, said) in [
+            ("cache_share=1%,cache_size=1GiB", "'cache_size=1GiB' beside cache_share, which gives the same quantity"),
+            ("region_tracks=2,region_size=1m", "'region_size=1m' beside region_tracks"),
+            ("log_bands=2,free_share=1%", "'free_share=1%' beside log_bands"),
+            ("cache_share=1%,cache_share=2%", "'cache_share=2%' beside cache_share, which is given twice"),
+            ("mechanics.settle_ns=1,mechanics.settle_ns=2", "beside mechanics.settle_ns, which is given twice"),
+        ] {
+            let error =
+                DriveSpec::parse(&format!("emulated-smr-1:{settings}")).expect_err("one is too many").to_string();
+            assert!(error.contains(said), "{settings}: {error}");
+        }
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use imbrex_units::{Command, Lba, Operation, SimTime};
 
 use crate::facts::Facts;
-use crate::options::{Device, TraceOptions};
+use crate::options::{Device, SkipMalformed, TraceOptions};
 use crate::request::{Request, TraceError, When};
 
 /// Bytes of a sector, the unit of a request's length.
@@ -152,6 +152,11 @@ impl Devices {
         Devices { wanted, chosen, names: BTreeMap::new(), numbers: BTreeMap::new() }
     }
 
+    /// Returns devices of which all pass the filter.
+    pub(crate) fn all() -> Devices {
+        Devices::new(None)
+    }
+
     /// Returns the number of the device called `name`. On first use, this is `preferred` if that number is free, else
     /// one past the highest number so far.
     pub(crate) fn number(&mut self, name: &[u8], preferred: Option<u32>) -> u32 {
@@ -185,7 +190,7 @@ pub(crate) struct Admission {
     /// Devices met so far.
     pub devices: Devices,
     name: String,
-    skip_malformed: bool,
+    skip_malformed: SkipMalformed,
     origin_ns: Option<u64>,
     previous_ns: u64,
     facts: Facts,
@@ -237,8 +242,8 @@ impl Admission {
     #[cold]
     pub(crate) fn malformed(&mut self, place: &str, malformed: Malformed) -> Result<(), TraceError> {
         let place = format!("{}, {place}", self.name);
-        let error = TraceError { place, reason: malformed.reason.into(), cause: None };
-        if !self.skip_malformed {
+        let error = TraceError::new(place, malformed.reason);
+        if self.skip_malformed == SkipMalformed::No {
             return Err(error);
         }
         self.facts.malformed += 1;
@@ -252,14 +257,25 @@ impl Admission {
     ///
     /// # Errors
     ///
-    /// If the user chose a device and the trace has no request for it.
+    /// If the user chose a device and the trace has no request for it, or if more than half of the records are malformed
+    /// and the options do not say to skip all.
     pub(crate) fn finish(&self) -> Result<Option<Request>, TraceError> {
+        if self.skip_malformed == SkipMalformed::Some && 2 * self.facts.malformed > self.facts.records() {
+            let first = self.facts.first_malformed.as_deref().unwrap_or("none was kept");
+            let reason = format!(
+                "{} of {} records are malformed, more than half: the format or its options are wrong, or say \
+                 --skip-malformed=all (the first: {first})",
+                self.facts.malformed,
+                self.facts.records()
+            );
+            return Err(TraceError::new(self.name.clone(), reason));
+        }
         match &self.devices.wanted {
             Some(wanted) if self.facts.requests == 0 => {
                 let known: Vec<&str> = self.devices.names.values().map(String::as_str).collect();
                 let names = if known.is_empty() { String::new() } else { format!("; it has {}", known.join(", ")) };
                 let reason = format!("no request is for device {wanted}{names}");
-                Err(TraceError { place: self.name.clone(), reason, cause: None })
+                Err(TraceError::new(self.name.clone(), reason))
             }
             _ => Ok(None),
         }

@@ -27,3 +27,19 @@ pub struct Facts {
     /// Names of the devices by number, as far as the trace names them.
     pub device_names: BTreeMap<u32, String>,
 }
+
+impl Facts {
+    /// Returns the number of records read: requests yielded and of other devices, records of other kinds, malformed
+    /// records.
+    pub fn records(&self) -> u64 {
+        self.requests + self.other_devices + self.not_requests + self.malformed
+    }
+
+    /// Returns the warning about skipped malformed records if they are more than a hundredth of all records.
+    pub fn malformed_warning(&self) -> Option<String> {
+        (100 * self.malformed > self.records()).then(|| {
+            let first = self.first_malformed.as_deref().unwrap_or("none was kept");
+            format!("{} of {} records are malformed and skipped; the first: {first}", self.malformed, self.records())
+        })
+    }
+}

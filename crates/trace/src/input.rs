@@ -35,7 +35,8 @@ enum Body {
     Bytes(Bytes),
 }
 
-/// The input of a format that needs random access.
+/// Input that can be read at any offset, as Parquet needs: an uncompressed regular file, or bytes that the caller holds in
+/// memory. A pipe or a compressed trace has no random access.
 pub enum RandomAccess {
     /// A file.
     File(File),
@@ -95,7 +96,7 @@ impl Input {
     /// If the input cannot be read, or its compressed head is damaged or cut short.
     pub fn unpack(self) -> Result<Unpacked, TraceError> {
         let name = self.name;
-        let failed = |cause| TraceError { place: name.clone(), reason: "cannot be read".into(), cause: Some(cause) };
+        let failed = |cause| TraceError::caused(name.clone(), "cannot be read", cause);
         let (mut reader, random) = self.body.split().map_err(failed)?;
         let magic = read_up_to(&mut reader, MAGIC_BYTES).map_err(failed)?;
         let compression = compression_of(&magic);
@@ -187,7 +188,7 @@ pub(crate) fn unpacking_failed(name: &str, offset: u64, cause: io::Error) -> Tra
         }
         _ => "cannot be read further",
     };
-    TraceError { place: format!("{name}, byte {offset} (unpacked)"), reason: reason.into(), cause: Some(cause) }
+    TraceError::caused(format!("{name}, byte {offset} (unpacked)"), reason, cause)
 }
 
 #[cfg(test)]

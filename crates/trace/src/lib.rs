@@ -16,13 +16,14 @@ pub mod request;
 pub mod rows;
 pub mod statistics;
 pub mod survey;
+mod table;
 pub mod throughput;
 pub mod writers;
 
 pub use facts::Facts;
 pub use formats::{Opened, open};
 pub use input::Input;
-pub use options::{Device, TimeUnit, TraceOptions};
+pub use options::{Decimal, Device, SkipMalformed, TimeUnit, TraceOptions};
 pub use recorded::Recorded;
 pub use request::{Request, Source, TraceError, When};
 pub use statistics::TraceInfo;

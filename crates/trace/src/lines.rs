@@ -13,9 +13,12 @@ use imbrex_units::SimTime;
 
 use crate::admission::{Admission, Devices, Malformed, Parsed};
 use crate::facts::Facts;
+use crate::formats::Head;
 use crate::input::{Contents, RandomAccess, Unpacked, unpacking_failed};
 use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};
+use crate::table::quoting::Unquoter;
+use crate::table::{Layout, Table};
 
 /// Bytes read at once: enough to make the system call cheap, and few enough to stay in the second-level cache.
 const BLOCK_BYTES: usize = 256 * 1024;
@@ -27,6 +30,17 @@ pub(crate) const LINE_BYTES_MAX: usize = BLOCK_BYTES;
 pub(crate) trait LineFormat: Send + 'static {
     /// Parses `line`.
     fn parse(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Malformed>;
+
+    /// Returns the delimiter of fields that may be quoted (RFC 4180), or `None` if this format has no quoted fields.
+    fn quoted_delimiter(&self) -> Option<u8> {
+        None
+    }
+
+    /// Parses a row whose quotation marks were removed; [`FIELD_END`](crate::table::quoting::FIELD_END) stands between
+    /// its fields.
+    fn parse_unquoted(&mut self, row: &[u8], _devices: &mut Devices) -> Result<Parsed, Malformed> {
+        Err(Malformed::new("a row without quotation marks", row))
+    }
 
     /// Returns the second request of the line parsed last, if that line stands for two requests.
     #[inline]
@@ -46,12 +60,27 @@ struct Lines {
     offset: u64,
     number: u64,
     at_end: bool,
+    /// Last byte of each line.
+    line_end: u8,
+    /// Whether the buffer may contain quotation marks.
+    has_marks: bool,
 }
 
 impl Lines {
-    fn new(reader: Box<dyn Read + Send>, name: String) -> Lines {
+    fn new(reader: Box<dyn Read + Send>, name: String, line_end: u8) -> Lines {
         let buffer = vec![0; BLOCK_BYTES + LINE_BYTES_MAX];
-        Lines { reader, name, buffer, start: 0, end: 0, offset: 0, number: 0, at_end: false }
+        Lines {
+            reader,
+            name,
+            buffer,
+            start: 0,
+            end: 0,
+            offset: 0,
+            number: 0,
+            at_end: false,
+            line_end,
+            has_marks: false,
+        }
     }
 
     /// Advances to the next line and returns its range in the buffer, without its line ending. Returns `None` at the
@@ -61,7 +90,7 @@ impl Lines {
         let mut searched = 0;
         loop {
             let from = self.start + searched;
-            if let Some(found) = memchr::memchr(b'\n', &self.buffer[from..self.end]) {
+            if let Some(found) = memchr::memchr(self.line_end, &self.buffer[from..self.end]) {
                 let line = self.start..from + found;
                 self.start = from + found + 1;
                 self.number += 1;
@@ -99,7 +128,7 @@ impl Lines {
         if self.end >= LINE_BYTES_MAX {
             let place = format!("{}, line {}", self.name, self.number + 1);
             let reason = format!("no end of line within {LINE_BYTES_MAX} bytes: this is not a text trace");
-            return Err(TraceError { place, reason, cause: None });
+            return Err(TraceError::new(place, reason));
         }
         let first = self.offset == 0 && self.end == 0;
         let goal = self.end + BLOCK_BYTES;
@@ -117,6 +146,7 @@ impl Lines {
         if first && self.buffer[..self.end].starts_with(b"\xef\xbb\xbf") {
             self.start = 3;
         }
+        self.has_marks = memchr::memchr(b'"', &self.buffer[..self.end]).is_some();
         Ok(())
     }
 }
@@ -126,6 +156,22 @@ pub(crate) struct LineReader<F> {
     lines: Lines,
     format: F,
     admission: Admission,
+    unquoter: Option<Unquoter>,
+    /// Number of the first line of a quoted row that has not ended.
+    begun: Option<u64>,
+}
+
+impl LineReader<Table> {
+    /// Returns a source that reads `input` as a table with `layout`.
+    pub(crate) fn open_table(
+        input: Unpacked,
+        options: &TraceOptions,
+        layout: Layout,
+        delimiter: u8,
+    ) -> Result<Box<dyn Source>, TraceError> {
+        let (table, notes) = Table::open_input(layout, delimiter, &input)?;
+        LineReader::open(input, options, table, notes)
+    }
 }
 
 impl<F: LineFormat> LineReader<F> {
@@ -137,10 +183,41 @@ impl<F: LineFormat> LineReader<F> {
         format: F,
         notes: Vec<String>,
     ) -> Result<Box<dyn Source>, TraceError> {
+        if input.head.starts_with(b"\xff\xfe") || input.head.starts_with(b"\xfe\xff") {
+            let reason = "this text is UTF-16: convert it to UTF-8 first, as with iconv -f UTF-16 -t UTF-8";
+            return Err(TraceError::new(input.name, reason));
+        }
         let mut admission = Admission::new(input.name.clone(), options);
         notes.into_iter().for_each(|note| admission.note(note));
-        let lines = Lines::new(input.contents.into_stream(), input.name);
-        Ok(Box::new(LineReader { lines, format, admission }))
+        let line_end = Head::of(&input).line_end();
+        let lines = Lines::new(input.contents.into_stream(), input.name, line_end);
+        let unquoter = format.quoted_delimiter().map(Unquoter::new);
+        Ok(Box::new(LineReader { lines, format, admission, unquoter, begun: None }))
+    }
+
+    /// Parses `line`, which has quotation marks or continues a quoted row.
+    #[cold]
+    fn parse_quoted(&mut self, line: Range<usize>) -> Result<Parsed, Malformed> {
+        let Some(unquoter) = &mut self.unquoter else { return Ok(Parsed::Nothing) };
+        match unquoter.line(&self.lines.buffer[line]) {
+            Some(row) => {
+                self.begun = None;
+                self.format.parse_unquoted(row, &mut self.admission.devices)
+            }
+            None => {
+                self.begun.get_or_insert(self.lines.number);
+                Ok(Parsed::Nothing)
+            }
+        }
+    }
+
+    /// Ends the trace. A quoted row that has not ended is malformed.
+    fn finish(&mut self) -> Result<Option<Request>, TraceError> {
+        if let Some(line) = self.begun.take() {
+            let malformed = Malformed::of("a quotation mark is opened and not closed".into());
+            self.admission.malformed(&format!("line {line}"), malformed)?;
+        }
+        self.admission.finish()
     }
 
     #[cold]
@@ -159,9 +236,17 @@ impl<F: LineFormat> Source for LineReader<F> {
                 return Ok(Some(request));
             }
             let Some(line) = self.lines.advance()? else {
-                return self.admission.finish();
+                return self.finish();
             };
-            match self.format.parse(&self.lines.buffer[line], &mut self.admission.devices) {
+            let is_quoted = self.unquoter.is_some()
+                && (self.begun.is_some()
+                    || self.lines.has_marks && memchr::memchr(b'"', &self.lines.buffer[line.clone()]).is_some());
+            let parsed = if is_quoted {
+                self.parse_quoted(line)
+            } else {
+                self.format.parse(&self.lines.buffer[line], &mut self.admission.devices)
+            };
+            match parsed {
                 Ok(parsed) => {
                     if let Some(request) = self.admission.admit(parsed) {
                         return Ok(Some(request));
@@ -206,7 +291,7 @@ mod tests {
     }
 
     fn lines_of(text: &[u8], step: usize) -> Vec<Vec<u8>> {
-        let mut lines = Lines::new(Box::new(Drip(std::io::Cursor::new(text.to_vec()), step)), "t".into());
+        let mut lines = Lines::new(Box::new(Drip(std::io::Cursor::new(text.to_vec()), step)), "t".into(), b'\n');
         let mut found = Vec::new();
         while let Some(line) = lines.advance().unwrap() {
             found.push(lines.buffer[line].to_vec());
@@ -229,7 +314,7 @@ mod tests {
     #[test]
     fn an_endless_line_is_an_error() {
         let text = vec![b'x'; 3 * LINE_BYTES_MAX];
-        let mut lines = Lines::new(Box::new(std::io::Cursor::new(text)), "t".into());
+        let mut lines = Lines::new(Box::new(std::io::Cursor::new(text)), "t".into(), b'\n');
         assert!(lines.advance().unwrap_err().to_string().starts_with("t, line 1: no end of line"));
     }
 }

@@ -4,6 +4,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use imbrex_units::Operation;
+
+pub use crate::table::Decimal;
+
 /// How to read a trace. By default, the reader decides by the trace's contents.
 #[derive(Clone, Debug, Default)]
 pub struct TraceOptions {
@@ -11,8 +15,8 @@ pub struct TraceOptions {
     pub format: Option<String>,
     /// The only device whose requests are read. By default, all devices are read.
     pub device: Option<Device>,
-    /// Whether malformed records are counted and skipped. By default, the first one ends the reading.
-    pub skip_malformed: bool,
+    /// Handling of malformed records.
+    pub skip_malformed: SkipMalformed,
     /// Format `csv`: the contents of each column, as in `time,op,offset,size`; `_` for a column to ignore.
     pub columns: Option<String>,
     /// Format `csv`: the unit of each column, as in `us,,B,B`.
@@ -23,6 +27,65 @@ pub struct TraceOptions {
     pub read_flag: Option<u8>,
     /// Unit of the trace's times, for formats that leave it open or whose converters disagree.
     pub time_unit: Option<TimeUnit>,
+    /// Formats `csv` and `wpa`: the decimal mark of the numbers. By default, the numbers of the head show it.
+    pub decimal: Option<Decimal>,
+    /// Format `csv`: the operation of all requests, for tables without a column of operations.
+    pub all: Option<Operation>,
+}
+
+impl TraceOptions {
+    /// Returns the command-line names of the options that were given and that only some formats honour.
+    pub fn given(&self) -> impl Iterator<Item = &'static str> {
+        let given = [
+            ("columns", self.columns.is_some()),
+            ("units", self.units.is_some()),
+            ("action", self.action.is_some()),
+            ("read-flag", self.read_flag.is_some()),
+            ("time-unit", self.time_unit.is_some()),
+            ("decimal", self.decimal.is_some()),
+            ("all", self.all.is_some()),
+        ];
+        given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+}
+
+/// Handling of malformed records.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum SkipMalformed {
+    /// The first malformed record ends the reading with an error.
+    #[default]
+    No,
+    /// Malformed records are counted and skipped. If they are more than half of all records, the end of the trace is an
+    /// error.
+    Some,
+    /// Malformed records are counted and skipped, however many.
+    All,
+}
+
+impl FromStr for SkipMalformed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SkipMalformed, String> {
+        match text {
+            "false" => Ok(SkipMalformed::No),
+            "true" => Ok(SkipMalformed::Some),
+            "all" => Ok(SkipMalformed::All),
+            _ => Err(format!("«{text}» is not true, false or all")),
+        }
+    }
+}
+
+/// Parses the value of the option `all`: `reads` or `writes`.
+///
+/// # Errors
+///
+/// If `text` is neither; the text says so.
+pub fn all_of(text: &str) -> Result<Operation, String> {
+    match text {
+        "reads" => Ok(Operation::Read),
+        "writes" => Ok(Operation::Write),
+        _ => Err(format!("«{text}» is not reads or writes")),
+    }
 }
 
 /// The choice of one device of a trace.

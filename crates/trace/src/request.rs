@@ -38,6 +38,25 @@ pub struct TraceError {
     /// Error of the operating system that caused this error; `None` if there is none.
     #[source]
     pub cause: Option<std::io::Error>,
+    /// Whether an option is wrong, rather than the trace.
+    pub is_usage: bool,
+}
+
+impl TraceError {
+    /// Returns an error in the trace at `place`.
+    pub fn new(place: impl Into<String>, reason: impl Into<String>) -> TraceError {
+        TraceError { place: place.into(), reason: reason.into(), cause: None, is_usage: false }
+    }
+
+    /// Returns an error at `place` whose cause is an error of the operating system.
+    pub fn caused(place: impl Into<String>, reason: impl Into<String>, cause: std::io::Error) -> TraceError {
+        TraceError { cause: Some(cause), ..TraceError::new(place, reason) }
+    }
+
+    /// Returns the error of an option that does not suit the trace called `place`.
+    pub fn usage(place: impl Into<String>, reason: impl Into<String>) -> TraceError {
+        TraceError { is_usage: true, ..TraceError::new(place, reason) }
+    }
 }
 
 impl fmt::Display for TraceError {

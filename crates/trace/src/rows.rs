@@ -223,7 +223,7 @@ mod tests {
         }
         let error = strict.next(SimTime::ZERO).expect_err("row 4 is not").to_string();
         assert!(error.contains("table, row 4") && error.contains("found 7"), "{error}");
-        let options = TraceOptions { skip_malformed: true, ..TraceOptions::default() };
+        let options = TraceOptions { skip_malformed: crate::options::SkipMalformed::Some, ..TraceOptions::default() };
         let mut lenient = open("table", rows(), &options);
         assert_eq!(requests(lenient.as_mut()).len(), 7);
         assert_eq!(lenient.facts().malformed, 2);

@@ -86,16 +86,17 @@ pub struct WorkingSet {
     pub both_bytes: u64,
 }
 
-/// Numbers and shares of sequential requests.
+/// Numbers and shares of sequential requests: reads and writes that begin where the previous read or write on their
+/// device ended.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Sequential {
     /// Number of sequential reads.
     pub reads: u64,
     /// Number of sequential writes.
     pub writes: u64,
-    /// Share of sequential reads among all reads.
+    /// Number of sequential reads divided by the number of all reads; 0 if there are none.
     pub read_share: f64,
-    /// Share of sequential writes among all writes.
+    /// Number of sequential writes divided by the number of all writes; 0 if there are none.
     pub write_share: f64,
 }
 

@@ -1,7 +1,8 @@
 //! The units that all other crates use: sectors and times that cannot be mixed up ([`units`]), commands ([`command`]),
-//! and sizes and durations as people write them ([`quantity`]).
+//! and sizes and durations as people write them ([`quantity`]); suggestions for misspelt names ([`names`]).
 
 pub mod command;
+pub mod names;
 pub mod quantity;
 pub mod units;
 

@@ -57,7 +57,7 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Me
     }
     if measured.requests.is_empty() {
         let reason = "has no issue (D) with its completion (C): trace both actions".to_string();
-        return Err(TraceError { place: name.into(), reason, cause: None });
+        return Err(TraceError::new(name, reason));
     }
     Ok(measured)
 }

@@ -104,7 +104,7 @@ pub(super) fn is_json(text: &str) -> bool {
 
 /// Reads the distribution in fio's json+: the bins of total latency, or else of completion latency, over all jobs.
 pub(super) fn distribution(name: &str, text: &str) -> Result<Reading, TraceError> {
-    let refuse = |reason: &str| TraceError { place: name.into(), reason: reason.into(), cause: None };
+    let refuse = |reason: &str| TraceError::new(name, reason);
     let document: Value = serde_json::from_str(text).map_err(|error| refuse(&format!("is no JSON: {error}")))?;
     let jobs = document["jobs"].as_array().ok_or_else(|| refuse("has no `jobs`"))?;
     let bins = |direction: &str| {

@@ -44,5 +44,5 @@ fn unknown(name: &str, why: &str) -> TraceError {
          completions (C), fio's latency log with --log_offset=1, fio's json+, ios.parquet, or csv with \
          --columns time,op,offset,size,latency"
     );
-    TraceError { place: name.into(), reason, cause: None }
+    TraceError::new(name, reason)
 }

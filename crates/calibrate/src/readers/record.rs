@@ -6,9 +6,11 @@ use crate::measured::Measured;
 /// How to read a record, as far as the record does not say so itself.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
-    /// For `csv`, the meaning of each column; one of them is `latency`.
+    /// For `csv`, the names of the columns in order, separated by commas: `op`, `offset`, `size`, `latency`, and
+    /// optionally `time`. Other names are skipped. A `csv` has no default.
     pub columns: Option<String>,
-    /// For `csv`, the unit of each column.
+    /// For `csv`, the unit of each column, separated by commas. An empty unit is seconds for `time`, nanoseconds for
+    /// `latency`, and bytes for `offset` and `size`.
     pub units: Option<String>,
     /// The only device to read, by number or name.
     pub device: Option<String>,

@@ -5,11 +5,7 @@ use imbrex_trace::TraceError;
 /// Returns an error at `line` of `name`.
 pub(super) fn wrong(name: &str, line: usize, expected: &str, found: &str) -> TraceError {
     let shown: String = found.chars().take(80).collect();
-    TraceError {
-        place: format!("{name}, line {line}"),
-        reason: format!("expected {expected}, found «{shown}»"),
-        cause: None,
-    }
+    TraceError::new(format!("{name}, line {line}"), format!("expected {expected}, found «{shown}»"))
 }
 
 /// Converts a decimal number in units of `unit_ns` to nanoseconds.

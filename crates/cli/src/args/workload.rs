@@ -20,11 +20,12 @@ pub(crate) struct WorkloadArgs {
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<String>,
 
-    /// Columns of a `csv` trace, in order: time,op,offset,size, `_` for one to skip.
+    /// `csv`: the table's columns in order, from time, op, offset, size, device; `_` for one to skip. `csv` needs it.
     #[arg(long, value_name = "LIST")]
     pub columns: Option<String>,
 
-    /// Units of those columns: s, ms, us, ns or 100ns for time; B or sectors for offset and size.
+    /// `csv`: units of those columns, as in `us,0=read 1=write,B,B`: s, ms, us, 100ns or ns; codes of op; B, sectors, KiB,
+    /// pages or MiB [default: s and B].
     #[arg(long, value_name = "LIST")]
     pub units: Option<String>,
 
@@ -36,13 +37,23 @@ pub(crate) struct WorkloadArgs {
     #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u8).range(0..=1))]
     pub read_flag: Option<u8>,
 
-    /// Unit of the trace's times, for formats whose converters disagree: s, ms, us, 100ns, ns.
+    /// `csv`, `disksim`, `cloudphysics-csv`: unit of the times: s, ms, us, 100ns, ns.
     #[arg(long, value_name = "UNIT")]
     pub time_unit: Option<String>,
 
-    /// Count malformed records and continue, instead of stopping at the first.
-    #[arg(long)]
-    pub skip_malformed: bool,
+    /// `csv`, `wpa`: decimal mark of the numbers [default: the one that the numbers show].
+    #[arg(long, value_name = "point|comma", value_parser = str::parse::<imbrex_trace::Decimal>)]
+    pub decimal: Option<imbrex_trace::Decimal>,
+
+    /// `csv`: operation of all requests, for a table without a column of operations.
+    #[arg(long, value_name = "reads|writes", value_parser = imbrex_trace::options::all_of)]
+    pub all: Option<imbrex_disk::Operation>,
+
+    /// Count malformed records and continue, instead of stopping at the first. More than half of all is an error, unless
+    /// `all` is given.
+    #[arg(long, value_name = "all", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        value_parser = str::parse::<imbrex_trace::SkipMalformed>)]
+    pub skip_malformed: Option<imbrex_trace::SkipMalformed>,
 
     /// Seed of a generator; overrides the one in its words.
     #[arg(long, value_name = "NUMBER")]
@@ -66,12 +77,14 @@ impl WorkloadArgs {
         let trace = imbrex_trace::TraceOptions {
             format: self.format.clone(),
             device: self.device.as_ref().map(|device| device.parse().expect("any word names a device")),
-            skip_malformed: self.skip_malformed,
+            skip_malformed: self.skip_malformed.unwrap_or_default(),
             columns: self.columns.clone(),
             units: self.units.clone(),
             action: self.action,
             read_flag: self.read_flag,
             time_unit,
+            decimal: self.decimal,
+            all: self.all,
         };
         Ok(WorkloadOptions { trace, seed: self.seed, limit: self.limit })
     }

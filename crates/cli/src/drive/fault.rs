@@ -15,6 +15,7 @@ use crate::args::{FaultWords, ZoneState};
 use crate::error::ExitCode;
 use crate::output;
 use imbrex::Failure;
+use imbrex_units::names::suggestion;
 
 /// Remedy for a command line that names no fault.
 const REMEDY: &str = "unreadable, slow, zone, pointer, list or clear after the image, or --schedule FILE; \
@@ -32,7 +33,8 @@ pub(crate) fn run(
         (Some(FaultWords::Clear), None) => return clear(image, as_json),
         (Some(FaultWords::Unknown(words)), _) => {
             let named = words.first().map_or("", String::as_str);
-            return Err(Failure::usage(format!("no fault is called '{named}'")).or_try(REMEDY));
+            let meant = suggestion(named, ["unreadable", "slow", "zone", "pointer", "list", "clear"]);
+            return Err(Failure::usage(format!("no fault is called '{named}'{meant}")).or_try(REMEDY));
         }
         (Some(words), None) => Asked::Words(kind_of(words)),
         (None, Some(path)) => Asked::File(read(path)?),

@@ -6,6 +6,7 @@ use imbrex::Failure;
 use imbrex_fuse::FLAGS;
 
 use crate::args::size::size;
+use imbrex_units::names::suggestion;
 
 /// Names of the options that are passed to the store.
 const STORE: [&str; 7] = ["fit", "extents", "cleaner", "clean_below", "open_groups", "kept_back", "hot_files"];
@@ -90,10 +91,22 @@ fn take(options: &mut Options, key: &str, value: Option<&str>, word: &str) -> Re
         (key, None) if IGNORED.contains(&key) => {}
         (key, Some(_)) if TOLD.contains(&key) => {}
         (key, _) if key.starts_with("x-") => {}
-        _ => {
+        (key, _) => {
+            let names = [
+                "allow_other",
+                "remount",
+                "fsname",
+                "time",
+                "cache",
+                "queue_depth",
+                "queue_deadline",
+                "window",
+                "stats",
+            ];
+            let meant = suggestion(key, names.into_iter().chain(STORE.iter().copied()).chain(FLAGS.iter().copied()));
             let known = "ro, rw, remount, allow_other, nonempty, fsname=, time=, cache=, queue_depth=, queue_deadline=, window=, stats=";
             return Err(wrong(format!(
-                "there is no such option; there are {known}, {}=, {}",
+                "there is no such option{meant}; there are {known}, {}=, {}",
                 STORE.join("=, "),
                 FLAGS.join(", ")
             )));

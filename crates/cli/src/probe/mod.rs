@@ -17,6 +17,7 @@ use imbrex::Failure;
 use imbrex::Progress;
 use imbrex::files::{WholeFile, check_output};
 use imbrex::human;
+use imbrex_units::names::suggestion;
 
 /// Executes the command.
 pub(crate) fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
@@ -51,7 +52,11 @@ fn check_tests(args: &ProbeArgs) -> Result<(), Failure> {
     for name in &args.tests {
         let Some(experiment) = experiments::all().iter().find(|experiment| experiment.name == name) else {
             let names: Vec<_> = experiments::all().iter().map(|experiment| experiment.name).collect();
-            return Err(Failure::usage(format!("no test is called '{name}'; the tests are {}", names.join(", "))));
+            let meant = suggestion(name, names.iter().copied());
+            return Err(Failure::usage(format!(
+                "no test is called '{name}'{meant}; the tests are {}",
+                names.join(", ")
+            )));
         };
         if experiment.writes && !leave::may_write(args) {
             return Err(Failure::usage(format!("test '{name}' writes: it destroys the data on {}", args.target))

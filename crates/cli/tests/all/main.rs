@@ -22,6 +22,7 @@ mod reproduce;
 mod simulate;
 mod soak;
 mod table;
+mod traces;
 mod validate;
 mod window;
 mod words;

@@ -15,6 +15,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::ProfileError;
+use imbrex_units::names::suggestion;
 
 /// A value set by the user.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -106,7 +107,8 @@ impl Source {
         };
         let Some((name, text)) = super::BUILT_IN.iter().find(|(known, _)| *known == name.as_ref()) else {
             let names: Vec<&str> = super::BUILT_IN.iter().map(|(known, _)| *known).collect();
-            return Err(refuse(format!("no profile is called '{name}'; there are {}", names.join(", "))));
+            let meant = suggestion(name, names.iter().copied());
+            return Err(refuse(format!("no profile is called '{name}'{meant}; there are {}", names.join(", "))));
         };
         let parsed = DeTable::parse(text).map_err(|error| refuse(format!("{name}: {error}")))?;
         let mut base = parsed.into_inner();

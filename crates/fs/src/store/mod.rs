@@ -47,6 +47,7 @@ use crate::array::Data;
 use crate::block_run::BlockRun;
 use crate::device::{Kind, ZoneState};
 use crate::error::FsError;
+use imbrex_units::names::suggestion;
 
 /// The stores, each with its kinds of devices: the registry of this family.
 pub const NAMES: &[(&str, &str)] = &[
@@ -109,7 +110,8 @@ pub fn unfit(name: &str, kind: &Kind) -> String {
         Some((_, needs)) => format!("store '{name}' is for {needs}, and this device is {}", kind.name()),
         None => {
             let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-            format!("there is no store '{name}'; there are {}", known.join(", "))
+            let meant = suggestion(name, known.iter().copied());
+            format!("there is no store '{name}'{meant}; there are {}", known.join(", "))
         }
     }
 }

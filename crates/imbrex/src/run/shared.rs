@@ -126,7 +126,7 @@ impl State {
 /// Copies an error for another drive. The operating system's error is kept as its kind and text.
 fn again(error: &TraceError) -> TraceError {
     let cause = error.cause.as_ref().map(|cause| std::io::Error::new(cause.kind(), cause.to_string()));
-    TraceError { place: error.place.clone(), reason: error.reason.clone(), cause }
+    TraceError { place: error.place.clone(), reason: error.reason.clone(), cause, is_usage: error.is_usage }
 }
 
 /// Reads the next batch of `source`, which may be shorter than [`REQUESTS`]. Also returns the result at the end of the
@@ -276,7 +276,7 @@ mod tests {
     impl Source for Numbered {
         fn next(&mut self, _now: SimTime) -> Result<Option<Request>, TraceError> {
             if self.next == self.last {
-                let broken = || TraceError { place: "line 7".into(), reason: "broken".into(), cause: None };
+                let broken = || TraceError::new("line 7", "broken");
                 return if self.fails { Err(broken()) } else { Ok(None) };
             }
             self.next += 1;

@@ -28,8 +28,20 @@ const POINTS_MAX: usize = 1_000_000;
 /// Number of hexadecimal digits of a key.
 const KEY_DIGITS: usize = 32;
 /// Options that affect how a workload is read, rather than how it runs.
-const OF_WORKLOADS: [&str; 10] =
-    ["format", "device", "columns", "units", "action", "read-flag", "time-unit", "skip-malformed", "seed", "limit"];
+const OF_WORKLOADS: [&str; 12] = [
+    "format",
+    "device",
+    "columns",
+    "units",
+    "action",
+    "read-flag",
+    "time-unit",
+    "decimal",
+    "all",
+    "skip-malformed",
+    "seed",
+    "limit",
+];
 
 /// A point of the sweep.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,7 +74,7 @@ pub struct Task {
     pub workload_sha256: String,
 }
 
-/// A workload of the sweep, and how it was found.
+/// A workload of the sweep, with the word and the options with which it was read.
 pub struct Found {
     /// Word passed to [`Workload::find`]; `None` for requests that the caller holds in memory.
     pub word: Option<String>,

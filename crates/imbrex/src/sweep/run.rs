@@ -1,7 +1,7 @@
 //! Runs points on the available cores, one point per core. Each row is written as soon as its point ends.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use imbrex_sim::DriveResult;
 
@@ -17,13 +17,14 @@ use crate::workload::Workload;
 /// Summary of a sweep.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Swept {
-    /// Number of points of the grid.
+    /// Number of points of the grid: one for each workload, drive, and combination of values of parameters and options.
+    /// Equal points count once.
     pub points: u64,
-    /// Points that had a row before.
+    /// Number of points that had a row before the sweep began.
     pub found: u64,
-    /// Points that ran now, including those that failed.
+    /// Number of points that ran in this sweep, including those that failed.
     pub run: u64,
-    /// Points of the grid whose row contains an error, from this run or an earlier one.
+    /// Number of points of the grid whose row contains an error, from this sweep or an earlier one.
     pub failed: u64,
     /// Whether the sweep was stopped early.
     pub is_stopped: bool,
@@ -77,12 +78,19 @@ impl Grid {
         let missing = self.missing(dataset, again);
         let bar = progress.points("sweep", missing.len() as u64);
         let run = AtomicU64::new(0);
+        // A row that cannot be written ends the sweep: the next one could not be written either.
+        let is_ended = AtomicBool::new(false);
+        let kept = |failure: Failure| {
+            is_ended.store(true, Ordering::Relaxed);
+            let kept = run.load(Ordering::Relaxed);
+            failure.or_try(format!("the same sweep again, once that is mended: it goes on behind the {kept} rows kept"))
+        };
         many::of_each(&missing, jobs, |_, point| {
-            if progress.should_stop() {
+            if progress.should_stop() || is_ended.load(Ordering::Relaxed) {
                 return Ok(());
             }
             if let Some(row) = point.task.run(&self.found[point.workload].workload, progress) {
-                dataset.add(&row)?;
+                dataset.add(&row).map_err(kept)?;
                 run.fetch_add(1, Ordering::Relaxed);
                 bar.inc(1);
             }

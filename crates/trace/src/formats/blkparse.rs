@@ -22,6 +22,7 @@ use super::format::{Confidence, Format, Head};
 pub(super) const FORMAT: Format = Format {
     name: "blkparse",
     summary: "text of blkparse, one action of it",
+    options: &["action"],
     detect: |head| {
         if head.full_lines().take(8).any(|line| event(line).is_some()) { Confidence::Yes } else { Confidence::No }
     },

@@ -9,6 +9,7 @@ use crate::admission::{Devices, Malformed, Parsed, sector_record};
 use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
+use crate::table;
 
 use super::format::{Confidence, Format, Head};
 
@@ -16,6 +17,7 @@ use super::format::{Confidence, Format, Head};
 pub(super) const FORMAT: Format = Format {
     name: "blkreplay",
     summary: "load files of blkreplay",
+    options: &[],
     detect,
     open: |input, options| LineReader::open(input, options, BlkReplay::Notice { lines: 0 }, Vec::new()),
 };
@@ -66,8 +68,8 @@ fn request(line: &[u8]) -> Option<(u64, u64, u64, Operation)> {
     if !letters.iter().all(|letter| b"ASMF".contains(letter)) {
         return None;
     }
-    let time_ns = fields::time_ns(time, TimeUnit::Seconds)?;
-    Some((time_ns, fields::number(sector)?, fields::number(sectors)?, operation))
+    let time_ns = table::time_ns(time, TimeUnit::Seconds)?;
+    Some((time_ns, table::whole(sector)?, table::whole(sectors)?, operation))
 }
 
 fn detect(head: &Head<'_>) -> Confidence {

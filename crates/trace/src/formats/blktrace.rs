@@ -31,6 +31,7 @@ use super::format::{Confidence, Format, OpenResult};
 pub const FORMAT: Format = Format {
     name: "blktrace",
     summary: "binary events of blktrace, one action of them; the files of all processors together",
+    options: &["action"],
     detect: |head| match Event::parse(head.bytes) {
         Some(_) => Confidence::Yes,
         None => Confidence::No,
@@ -171,7 +172,7 @@ pub fn open_streams(inputs: Vec<Unpacked>, options: &TraceOptions) -> OpenResult
         Some('C') => COMPLETED,
         Some(other) => {
             let reason = format!("there is no action «{other}»: --action Q, D or C");
-            return Err(TraceError { place: name, reason, cause: None });
+            return Err(TraceError::new(name, reason));
         }
         None => inputs.iter().map(|input| first_action(&input.head)).min_by_key(|&what| rank(what)).unwrap_or(QUEUED),
     };
@@ -226,10 +227,12 @@ pub fn merge(parts: Vec<(String, Box<dyn Read + Send>)>, out: &mut dyn Write) ->
         let waiting = parts.iter().enumerate().filter_map(|(index, part)| Some((part.time_ns?, index)));
         let Some((_, index)) = waiting.min() else { return Ok(()) };
         let part = &mut parts[index];
-        out.write_all(&part.event).map_err(|cause| TraceError {
-            place: part.name.clone(),
-            reason: "its events cannot be written beside those of the other processors".into(),
-            cause: Some(cause),
+        out.write_all(&part.event).map_err(|cause| {
+            TraceError::caused(
+                part.name.clone(),
+                "its events cannot be written beside those of the other processors",
+                cause,
+            )
         })?;
         part.advance()?;
     }
@@ -273,7 +276,7 @@ impl Part {
     }
 
     fn malformed(&self, reason: String) -> TraceError {
-        TraceError { place: format!("{}, byte {}", self.name, self.offset), reason, cause: None }
+        TraceError::new(format!("{}, byte {}", self.name, self.offset), reason)
     }
 }
 
@@ -468,7 +471,7 @@ mod tests {
         let far = [trace(false), event(900, 1 << 60, 512, QUEUED, READ, b"", false)].concat();
         let error = error_of(&far, &TraceOptions::default());
         assert!(error.contains("the address, sector 1152921504606846976, is past"), "{error}");
-        let options = TraceOptions { skip_malformed: true, ..TraceOptions::default() };
+        let options = TraceOptions { skip_malformed: crate::options::SkipMalformed::All, ..TraceOptions::default() };
         assert_eq!(facts_of(&bytes, &options).malformed, 1);
     }
 }

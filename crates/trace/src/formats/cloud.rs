@@ -1,4 +1,4 @@
-//! The block traces of two cloud providers. Each trace is a table of requests to many volumes, without a header.
+//! The block traces of two cloud providers. Each trace is a table of requests to many volumes, with or without a header.
 //!
 //! `alibaba`: `device,opcode,offset,length,timestamp`: the opcode is `R` or `W`, offset and length are in bytes, the
 //! time is in microseconds. `tencent`: `timestamp,offset,size,type,volume`: the time is in whole seconds, offset and
@@ -6,10 +6,10 @@
 
 use imbrex_units::Operation;
 
-use crate::admission::{Devices, Malformed, Parsed, byte_record, sector_record};
-use crate::fields::{self, number};
-use crate::lines::{LineFormat, LineReader};
+use crate::admission::SECTOR_BYTES;
+use crate::lines::LineReader;
 use crate::options::TimeUnit;
+use crate::table::{self, Columns, Layout, Operations, Role, Table};
 
 use super::format::{Confidence, Format, Head};
 
@@ -17,83 +17,47 @@ use super::format::{Confidence, Format, Head};
 pub(super) const ALIBABA: Format = Format {
     name: "alibaba",
     summary: "Alibaba cloud block traces",
-    detect: |head| if alibaba(head.first_line()).is_some() { Confidence::Yes } else { Confidence::No },
-    open: |input, options| LineReader::open(input, options, Cloud::Alibaba, Vec::new()),
+    options: &[],
+    detect: |head| if table::fits(alibaba(), b',', head, 1) { Confidence::Yes } else { Confidence::No },
+    open: |input, options| LineReader::open_table(input, options, alibaba(), b','),
 };
 
 /// Entry of Tencent's traces in the registry.
 pub(super) const TENCENT: Format = Format {
     name: "tencent",
     summary: "Tencent cloud block traces",
+    options: &[],
     detect: detect_tencent,
     open: |input, options| {
-        let note = "times are whole seconds: requests of one second are all at its start".into();
-        LineReader::open(input, options, Cloud::Tencent, vec![note])
+        let (table, mut notes) = Table::open_input(tencent(), b',', &input)?;
+        notes.push("times are whole seconds: requests of one second are all at its start".into());
+        LineReader::open(input, options, table, notes)
     },
 };
 
-enum Cloud {
-    Alibaba,
-    Tencent,
+fn alibaba() -> Layout {
+    use Role::{Device, Offset, Operation as Op, Size, Time};
+    let operations = Operations::codes(&[("R", Operation::Read), ("W", Operation::Write)]);
+    let roles = [Some(Device), Some(Op), Some(Offset), Some(Size), Some(Time)];
+    Layout::of("alibaba", &roles, operations, TimeUnit::Microseconds)
 }
 
-/// The request of a row, with offset and size in the unit of its format.
-struct Row {
-    time_ns: u64,
-    device: u32,
-    operation: Operation,
-    offset: u64,
-    size: u64,
-}
-
-impl LineFormat for Cloud {
-    fn parse(&mut self, line: &[u8], _devices: &mut Devices) -> Result<Parsed, Malformed> {
-        let (row, expected) = match self {
-            Cloud::Alibaba => (alibaba(line), "device,R|W,offset,length,timestamp"),
-            Cloud::Tencent => (tencent(line), "timestamp,offset,size,0|1,volume"),
-        };
-        match (row, &self) {
-            (Some(row), Cloud::Alibaba) => byte_record(row.time_ns, row.device, row.operation, row.offset, row.size),
-            (Some(row), Cloud::Tencent) => sector_record(row.time_ns, row.device, row.operation, row.offset, row.size),
-            (None, _) if line.trim_ascii().is_empty() => Ok(Parsed::Nothing),
-            (None, _) => Err(Malformed::new(expected, line)),
-        }
+fn tencent() -> Layout {
+    use Role::{Device, Offset, Operation as Op, Size, Time};
+    let operations = Operations::codes(&[("0", Operation::Read), ("1", Operation::Write)]);
+    let roles = [Some(Time), Some(Offset), Some(Size), Some(Op), Some(Device)];
+    Layout {
+        columns: Columns::Exactly(roles.len()),
+        offset_unit: SECTOR_BYTES,
+        size_unit: SECTOR_BYTES,
+        ..Layout::of("tencent", &roles, operations, TimeUnit::Seconds)
     }
-}
-
-fn alibaba(line: &[u8]) -> Option<Row> {
-    let [device, kind, offset, length, time] = fields::split(line, b',')?;
-    let operation = match kind {
-        b"R" => Operation::Read,
-        b"W" => Operation::Write,
-        _ => return None,
-    };
-    let time_ns = fields::time_ns(time, TimeUnit::Microseconds)?;
-    let device = u32::try_from(number(device)?).ok()?;
-    Some(Row { time_ns, device, operation, offset: number(offset)?, size: number(length)? })
-}
-
-fn tencent(line: &[u8]) -> Option<Row> {
-    let [time, offset, size, kind, volume] = fields::split(line, b',')?;
-    let operation = match kind {
-        b"0" => Operation::Read,
-        b"1" => Operation::Write,
-        _ => return None,
-    };
-    let time_ns = number(time)?.checked_mul(TimeUnit::Seconds.nanoseconds())?;
-    let device = u32::try_from(number(volume)?).ok()?;
-    Some(Row { time_ns, device, operation, offset: number(offset)?, size: number(size)? })
 }
 
 /// Returns whether the trace may be Tencent's. Rows of five numbers have no distinctive mark, so a hundred lines must
 /// match, without a sixth column.
 fn detect_tencent(head: &Head<'_>) -> Confidence {
-    let fits = |line: &[u8]| tencent(line).is_some() && fields::split::<6>(line, b',').is_none();
-    if !head.first_line().is_empty() && head.full_lines().take(100).all(fits) {
-        Confidence::Maybe
-    } else {
-        Confidence::No
-    }
+    if table::fits(tencent(), b',', head, 100) { Confidence::Maybe } else { Confidence::No }
 }
 
 #[cfg(test)]
@@ -102,7 +66,7 @@ mod tests {
 
     use imbrex_units::Command;
 
-    use crate::formats::testing::{error_of, format_of, requests_of, timed};
+    use crate::formats::testing::{error_of, facts_of, format_of, requests_of, timed};
     use crate::options::TraceOptions;
 
     #[test]
@@ -112,10 +76,27 @@ mod tests {
         let expected = [timed(0, 419, Command::write(17_173_304, 32)), timed(1000, 725, Command::read(1, 2))];
         assert_eq!(requests_of(trace, &TraceOptions::default()), expected);
         let error = error_of(trace.replace(",R,", ",Q,"), &TraceOptions::default());
-        assert_eq!(
-            error,
-            "t, line 2: expected device,R|W,offset,length,timestamp, found «725,Q,512,513,1577808144360768»"
-        );
+        assert_eq!(error, "t, line 2: column 2 (op): found «Q», expected R or W");
+    }
+
+    #[test]
+    fn published_headers_are_skipped_and_told() {
+        for (header, rows, name) in [
+            ("device_id,opcode,offset,length,timestamp", "4,W,512,512,7\n", "alibaba"),
+            ("Timestamp,Offset,Size,IOType,VolumeID", "7,1,1,1,4\n", "tencent"),
+        ] {
+            let trace = format!("{header}\n{rows}{header}\n{rows}");
+            assert_eq!(format_of(trace.as_bytes()), Some(name));
+            assert_eq!(requests_of(&trace, &TraceOptions::default()), [timed(0, 4, Command::write(1, 1)); 2]);
+            let notes = facts_of(&trace, &TraceOptions::default()).notes;
+            assert!(
+                notes[0].contains("the first row is a header and skipped") && notes[0].contains(header),
+                "{notes:?}"
+            );
+        }
+        let options = TraceOptions { format: Some("alibaba".into()), ..TraceOptions::default() };
+        let error = error_of("device_id,opcode,length,offset,timestamp\n4,W,512,512,7\n", &options);
+        assert!(error.starts_with("t: the header calls column 3 «length», where alibaba has the offset"), "{error}");
     }
 
     #[test]
@@ -129,6 +110,6 @@ mod tests {
             trace.replace(",1,1628", ",2,1628"),
             &TraceOptions { format: Some("tencent".into()), ..TraceOptions::default() },
         );
-        assert!(error.starts_with("t, line 2: expected timestamp,offset,size,0|1,volume"), "{error}");
+        assert_eq!(error, "t, line 2: column 4 (op): found «2», expected 0 or 1");
     }
 }

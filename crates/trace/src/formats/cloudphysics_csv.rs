@@ -5,32 +5,38 @@
 //! microseconds if the first time is a date in microseconds. Otherwise the mean gap between the requests of the head
 //! decides. The notes report the choice, and `time_unit` of the options overrides it.
 
-use imbrex_units::Operation;
-
-use crate::admission::{Devices, Malformed, Parsed, SECTOR_BYTES, sector_record};
+use crate::admission::SECTOR_BYTES;
 use crate::fields;
-use crate::lines::{LineFormat, LineReader};
+use crate::lines::LineReader;
 use crate::options::TimeUnit;
+use crate::table::{self, Header, Layout, Operations, Role, Table};
 
 use super::format::{Confidence, Format, Head};
-use super::vscsi::operation_of;
 
 /// Entry of this format in the registry.
 pub(super) const FORMAT: Format = Format {
     name: "cloudphysics-csv",
     summary: "CloudPhysics traces as CSV (version,time,op,size,lbn)",
-    detect: |head| if is_header(head.first_line()) { Confidence::Yes } else { Confidence::No },
+    options: &["time-unit"],
+    detect,
     open: |input, options| {
         let (unit, why) = match options.time_unit {
             Some(unit) => (unit, "the unit that was given"),
             None => unit_of(&Head::of(&input)),
         };
         let note = format!("times taken as {unit}: {why}");
-        LineReader::open(input, options, CloudPhysics { unit }, vec![note])
+        let (table, notes) = Table::open_input(layout(unit), b',', &input)?;
+        LineReader::open(input, options, table, [vec![note], notes].concat())
     },
 };
 
-const HEADER: [&[u8]; 5] = [b"version", b"time", b"op", b"size", b"lbn"];
+const HEADER: [&str; 5] = ["version", "time", "op", "size", "lbn"];
+
+fn layout(time_unit: TimeUnit) -> Layout {
+    let roles = [None, Some(Role::Time), Some(Role::Operation), Some(Role::Size), Some(Role::Offset)];
+    let header = Header::Expected;
+    Layout { offset_unit: SECTOR_BYTES, header, ..Layout::of("cloudphysics-csv", &roles, Operations::Scsi, time_unit) }
+}
 
 /// Maximum mean gap, in units of the times, at which the times are seconds: above, requests would be over a minute
 /// apart. As microseconds, smaller gaps would mean a request every 60 µs, too fast for any traced machine.
@@ -39,41 +45,17 @@ const GAP_UNITS_MAX_OF_SECONDS: u64 = 60;
 /// Minimum of a first time that is a date in microseconds. In seconds, the date would lie three million years ahead.
 const DATE_US_MIN: u64 = 100_000_000_000_000;
 
-struct CloudPhysics {
-    unit: TimeUnit,
-}
-
-impl LineFormat for CloudPhysics {
-    fn parse(&mut self, line: &[u8], _devices: &mut Devices) -> Result<Parsed, Malformed> {
-        if line.trim_ascii().is_empty() || is_header(line) {
-            return Ok(Parsed::Nothing);
-        }
-        let Some((time_ns, code, bytes, lbn)) = self.fields(line) else {
-            return Err(Malformed::new("version,time,op,size,lbn", line));
-        };
-        match operation_of(code) {
-            None => Ok(Parsed::NotRequest),
-            Some(Operation::Flush) => sector_record(time_ns, 0, Operation::Flush, 0, 0),
-            Some(operation) => sector_record(time_ns, 0, operation, lbn, bytes.div_ceil(SECTOR_BYTES)),
-        }
+fn detect(head: &Head<'_>) -> Confidence {
+    match table::rows_of(head, b',').first() {
+        Some(row) if row.iter().eq(HEADER.map(str::as_bytes)) => Confidence::Yes,
+        _ => Confidence::No,
     }
-}
-
-impl CloudPhysics {
-    fn fields(&self, line: &[u8]) -> Option<(u64, u64, u64, u64)> {
-        let [_version, time, op, size, lbn] = fields::split(line, b',')?;
-        let time_ns = fields::time_ns(time, self.unit)?;
-        Some((time_ns, fields::hexadecimal(op)?, fields::number(size)?, fields::number(lbn)?))
-    }
-}
-
-fn is_header(line: &[u8]) -> bool {
-    fields::split::<5>(line, b',').is_some_and(|names| names == HEADER)
 }
 
 /// Returns the unit of the times of a trace with this head, and the reason for the choice.
 fn unit_of(head: &Head<'_>) -> (TimeUnit, &'static str) {
-    let times = || head.full_lines().skip(1).filter_map(|line| Some(fields::split::<2>(line, b',')?[1]));
+    let rows = table::rows_of(head, b',');
+    let times = || rows.iter().skip(1).filter_map(|row| row.get(1)).map(Vec::as_slice);
     if times().any(|time| time.contains(&b'.')) {
         return (TimeUnit::Seconds, "they have decimals");
     }
@@ -131,6 +113,6 @@ mod tests {
     #[test]
     fn a_bad_field_is_an_error() {
         let error = error_of(trace(["5", "x", "9"]), &TraceOptions::default());
-        assert_eq!(error, "t, line 3: expected version,time,op,size,lbn, found «1,x,0x28,512,7»");
+        assert_eq!(error, "t, line 3: column 2 (time): «x» is not a number");
     }
 }

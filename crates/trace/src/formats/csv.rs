@@ -1,170 +1,145 @@
 //! Any text table of requests. The caller passes the contents of the columns (`time,op,offset,size`) and their units
 //! (`us,,B,B`).
 //!
-//! The columns are `time`, `op`, `offset`, `size` and `device`; any other word stands for a column to ignore. Without a
-//! `time` column, all requests are at time 0.
+//! The columns are `time`, `op`, `offset`, `size` and `device`, each at most once; `_` stands for a column to ignore.
+//! Without a `time` column, all requests are at time 0. Without an `op` column, `all` of the options gives the operation
+//! of all requests.
 //!
 //! Units of time are `s`, `ms`, `us`, `100ns`, `ns` (default `s`). Units of offset and size are `B`, `sectors`, `KiB`,
-//! `MiB`, and `pages` of 4 KiB (default `B`).
+//! `MiB`, and `pages` of 4 KiB (default `B`). In the place of the unit of `op` stand codes with their meaning, as in
+//! `0=read 1=write`.
 //!
-//! Operations are SCSI codes or words in any case that begin with R, W, F (flush), or T, D or U (trim, discard, unmap).
-//!
-//! The delimiter is the first of `,` `;` tab `|` and blank that splits the first line into enough columns. With a
-//! delimiter other than the comma, numbers may have a decimal comma. A first line that is not a request is taken for a
-//! header.
-//! header.
+//! The delimiter is the first of `,` `;` tab `|` and blank with which the first rows are requests.
 
-use imbrex_units::Operation;
-
-use crate::admission::{Devices, Malformed, Parsed, byte_record};
-use crate::fields;
-use crate::lines::{LineFormat, LineReader};
+use crate::lines::LineReader;
 use crate::options::{TimeUnit, TraceOptions};
 use crate::request::TraceError;
+use crate::table::{self, Columns, DeviceNames, Header, Layout, Operations, Role, words};
+use imbrex_units::names::suggestion;
 
 use super::format::{Confidence, Format, Head};
-use super::vscsi::operation_of;
-use super::wpa::{international, international_time_ns};
 
 /// Entry of this format in the registry. The format is never recognised by contents: only the caller can know the
 /// meaning of the columns.
 pub(super) const FORMAT: Format = Format {
     name: "csv",
     summary: "any table in text, with --columns and --units",
+    options: &["columns", "units", "time-unit", "decimal", "all"],
     detect: |_| Confidence::No,
     open: |input, options| {
-        let refuse = |reason| TraceError { place: input.name.clone(), reason, cause: None };
-        let mut table = Table::described(options).map_err(refuse)?;
-        table.delimiter = delimiter_of(&Head::of(&input), table.columns);
-        LineReader::open(input, options, table, Vec::new())
+        let head = Head::of(&input);
+        let layout = described(options)
+            .map_err(|reason| TraceError::usage(input.name.clone(), with_names(reason, options, &head)))?;
+        let fits = |delimiter: &u8| table::fits(layout.clone(), *delimiter, &head, ROWS_ENOUGH);
+        // If the rows fit with no delimiter, the error is that of the delimiter which gives their number of columns.
+        let is_counted = |delimiter: &u8| {
+            table::rows_of(&head, *delimiter).first().is_some_and(|row| layout.columns == Columns::Exactly(row.len()))
+        };
+        let found = DELIMITERS.into_iter().find(fits).or_else(|| DELIMITERS.into_iter().find(is_counted));
+        LineReader::open_table(input, options, layout, found.unwrap_or(b','))
     },
 };
 
-/// Positions of the columns, and their units.
-struct Table {
-    columns: usize,
-    time: Option<usize>,
-    operation: usize,
-    offset: usize,
-    size: usize,
-    device: Option<usize>,
-    time_unit: TimeUnit,
-    offset_unit_bytes: u64,
-    size_unit_bytes: u64,
-    delimiter: u8,
-    first: bool,
+/// Delimiters in the order in which they are tried.
+const DELIMITERS: [u8; 5] = *b",;\t| ";
+/// Number of rows that show the delimiter.
+const ROWS_ENOUGH: usize = 4;
+
+/// Returns the layout that the options describe.
+///
+/// # Errors
+///
+/// If the description is wrong; the text says why.
+fn described(options: &TraceOptions) -> Result<Layout, String> {
+    let columns = options.columns.as_deref().ok_or("csv needs --columns, such as --columns time,op,offset,size")?;
+    let names: Vec<&str> = columns.split(',').map(str::trim).collect();
+    let units: Vec<&str> = options.units.as_deref().map_or(vec![], |units| units.split(',').map(str::trim).collect());
+    if units.len() > names.len() {
+        return Err(format!("{} units for {} columns", units.len(), names.len()));
+    }
+    let roles = names.iter().map(|name| role_of(name)).collect::<Result<Vec<_>, _>>()?;
+    let place = |role: Role| roles.iter().position(|other| *other == Some(role));
+    let needed = |role: Role, name: &str| place(role).ok_or(format!("--columns {columns} names no column {name}"));
+    if let Some(twice) = (0..names.len()).find(|&at| roles[at].is_some() && roles[..at].contains(&roles[at])) {
+        return Err(format!("--columns {columns} names {} twice", names[twice]));
+    }
+    let unit = |place: Option<usize>| place.and_then(|place| units.get(place).copied()).filter(|unit| !unit.is_empty());
+    let (offset, size) = (needed(Role::Offset, "offset")?, needed(Role::Size, "size")?);
+    for (column, unit) in units.iter().enumerate().filter(|(_, unit)| !unit.is_empty()) {
+        if matches!(roles[column], None | Some(Role::Device)) {
+            return Err(format!(
+                "--units gives column {} ({}) the unit {unit}, and it has none",
+                column + 1,
+                names[column]
+            ));
+        }
+    }
+    let operations = match (place(Role::Operation), options.all) {
+        (Some(_), Some(_)) => return Err("--all is for tables without a column op".into()),
+        (None, Some(operation)) => Operations::All(operation),
+        (None, None) => {
+            return Err(format!("--columns {columns} names no column op: name it, or say --all reads or --all writes"));
+        }
+        (Some(place), None) => Operations::Column {
+            codes: unit(Some(place)).map_or(Ok(Vec::new()), codes)?,
+            has_words: true,
+            is_no_request: |_| false,
+        },
+    };
+    let told = unit(place(Role::Time)).map(str::parse).transpose()?;
+    if let (Some(told), Some(other)) = (told, options.time_unit)
+        && told != other
+    {
+        return Err(format!("--units says {told} and --time-unit {other}: give one"));
+    }
+    if options.time_unit.is_some() && place(Role::Time).is_none() {
+        return Err("--time-unit is for tables with a column time".into());
+    }
+    let time_unit = told.or(options.time_unit).unwrap_or(TimeUnit::Seconds);
+    Ok(Layout {
+        columns: Columns::Exactly(names.len()),
+        offset_unit: unit(Some(offset)).map_or(Ok(1), unit_bytes)?,
+        size_unit: unit(Some(size)).map_or(Ok(1), unit_bytes)?,
+        devices: DeviceNames::Any,
+        decimal: options.decimal,
+        header: Header::Any,
+        ..Layout::of("csv", &roles, operations, time_unit)
+    })
 }
 
-impl Table {
-    /// Returns the table that the options describe.
-    ///
-    /// # Errors
-    ///
-    /// If the description is wrong; the text says why.
-    fn described(options: &TraceOptions) -> Result<Table, String> {
-        let columns = options.columns.as_deref().ok_or("csv needs --columns, such as --columns time,op,offset,size")?;
-        let names: Vec<&str> = columns.split(',').map(str::trim).collect();
-        let units: Vec<&str> =
-            options.units.as_deref().map_or(vec![], |units| units.split(',').map(str::trim).collect());
-        if units.len() > names.len() {
-            return Err(format!("{} units for {} columns", units.len(), names.len()));
-        }
-        let place = |name: &str| names.iter().position(|column| *column == name);
-        let needed = |name: &str| place(name).ok_or(format!("--columns {columns} names no column {name}"));
-        let unit = |place: usize| units.get(place).copied().filter(|unit| !unit.is_empty());
-        let (time, offset, size) = (place("time"), needed("offset")?, needed("size")?);
-        let told = time.and_then(unit).map(str::parse).transpose()?;
-        Ok(Table {
-            columns: names.len(),
-            time,
-            operation: needed("op")?,
-            offset,
-            size,
-            device: place("device"),
-            time_unit: told.or(options.time_unit).unwrap_or(TimeUnit::Seconds),
-            offset_unit_bytes: unit(offset).map_or(Ok(1), unit_bytes)?,
-            size_unit_bytes: unit(size).map_or(Ok(1), unit_bytes)?,
-            delimiter: b',',
-            first: true,
-        })
-    }
-
-    /// Parses a time. It may have a decimal comma if the delimiter is not the comma.
-    fn time_ns(&self, word: &[u8]) -> Option<u64> {
-        match self.delimiter {
-            b',' => fields::time_ns(word, self.time_unit),
-            _ => international_time_ns(word, self.time_unit),
-        }
-    }
-
-    /// Parses a whole number. If the delimiter is not the comma, `4.096` and `4.096,00` are whole numbers too.
-    fn number(&self, word: &[u8]) -> Option<u64> {
-        if self.delimiter == b',' || !word.iter().any(|byte| matches!(byte, b'.' | b',')) {
-            return fields::number(word);
-        }
-        let plain = international(word);
-        let whole = plain.strip_suffix(b".00").or_else(|| plain.strip_suffix(b".0")).unwrap_or(&plain);
-        fields::number(whole)
-    }
-
-    fn request(&self, line: &[u8], devices: &mut Devices) -> Option<Result<Parsed, Malformed>> {
-        let field = |place: usize| column(line, self.delimiter, place);
-        let time_ns = match self.time {
-            Some(place) => self.time_ns(field(place)?)?,
-            None => 0,
-        };
-        let operation = operation(field(self.operation)?)?;
-        let offset_bytes = self.number(field(self.offset)?)?.checked_mul(self.offset_unit_bytes)?;
-        let bytes = self.number(field(self.size)?)?.checked_mul(self.size_unit_bytes)?;
-        let device = match self.device {
-            Some(place) => {
-                let name = field(place)?;
-                let own = fields::number(name).and_then(|number| u32::try_from(number).ok());
-                devices.number(name, own)
-            }
-            None => 0,
-        };
-        Some(byte_record(time_ns, device, operation, offset_bytes, bytes))
-    }
-}
-
-impl LineFormat for Table {
-    fn parse(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Malformed> {
-        let blank = line.trim_ascii().is_empty() || line.starts_with(b"#");
-        if blank {
-            return Ok(Parsed::Nothing);
-        }
-        let first = std::mem::replace(&mut self.first, false);
-        match self.request(line, devices) {
-            Some(request) => request,
-            None if first => Ok(Parsed::Nothing),
-            None => Err(Malformed::new("a line of the columns named", line)),
+/// Returns the role of the column called `name` in `--columns`.
+fn role_of(name: &str) -> Result<Option<Role>, String> {
+    match name {
+        "time" => Ok(Some(Role::Time)),
+        "op" => Ok(Some(Role::Operation)),
+        "offset" => Ok(Some(Role::Offset)),
+        "size" => Ok(Some(Role::Size)),
+        "device" => Ok(Some(Role::Device)),
+        "_" | "" => Ok(None),
+        _ => {
+            let meant = suggestion(name, ["time", "op", "offset", "size", "device"]);
+            Err(format!("«{name}» is no column{meant}: time, op, offset, size, device, or `_` for a column to ignore"))
         }
     }
 }
 
-/// Returns the column at `place`. With blanks as delimiter, consecutive blanks count as one.
-fn column(line: &[u8], delimiter: u8, place: usize) -> Option<&[u8]> {
-    if delimiter == b' ' {
-        return line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(place);
+/// Adds to `reason` the columns that the header of `head` names, if the user named none.
+fn with_names(reason: String, options: &TraceOptions, head: &Head<'_>) -> String {
+    match table::columns_named(head, b',') {
+        Some(columns) if options.columns.is_none() => format!("{reason}; its header names --columns {columns}"),
+        _ => reason,
     }
-    line.split(|&byte| byte == delimiter).nth(place).map(<[u8]>::trim_ascii)
 }
 
-fn delimiter_of(head: &Head<'_>, columns: usize) -> u8 {
-    let line = head.full_lines().find(|line| !line.starts_with(b"#")).unwrap_or(&[]);
-    let fits = |delimiter: &u8| column(line, *delimiter, columns - 1).is_some();
-    b",;\t| ".iter().copied().find(fits).unwrap_or(b',')
-}
-
-fn operation(word: &[u8]) -> Option<Operation> {
-    match word.first()? {
-        b'R' | b'r' => Some(Operation::Read),
-        b'W' | b'w' => Some(Operation::Write),
-        b'T' | b't' | b'D' | b'd' | b'U' | b'u' => Some(Operation::Trim),
-        b'F' | b'f' => Some(Operation::Flush),
-        _ => operation_of(fields::hexadecimal(word)?),
-    }
+/// Parses codes with their meaning, such as `0=read 1=write`.
+fn codes(text: &str) -> Result<Vec<(Vec<u8>, words::Meaning)>, String> {
+    let wrong = |what: &str| format!("--units, op: «{what}» is not a code with its meaning, such as 0=read 1=write");
+    let code = |pair: &str| {
+        let (code, word) = pair.split_once('=').ok_or_else(|| wrong(pair))?;
+        let meaning = words::meaning_of(word.as_bytes()).filter(|_| !code.is_empty()).ok_or_else(|| wrong(pair))?;
+        Ok((code.as_bytes().to_vec(), meaning))
+    };
+    text.split_whitespace().map(code).collect()
 }
 
 fn unit_bytes(unit: &str) -> Result<u64, String> {
@@ -233,6 +208,6 @@ mod tests {
     #[test]
     fn only_the_first_line_may_be_a_header() {
         let error = error_of("op,offset,size\nR,0,512\nR,x,512\n", &described("op,offset,size", ""));
-        assert_eq!(error, "t, line 3: expected a line of the columns named, found «R,x,512»");
+        assert_eq!(error, "t, line 3: column 2 (offset): «x» is not a number");
     }
 }

@@ -11,6 +11,7 @@ use crate::admission::{Devices, Malformed, Parsed, sector_record};
 use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
+use crate::table;
 
 use super::format::{Confidence, Format, Head};
 
@@ -18,6 +19,7 @@ use super::format::{Confidence, Format, Head};
 pub(super) const FORMAT: Format = Format {
     name: "disksim",
     summary: "ASCII traces of DiskSim, MQSim, SSDsim",
+    options: &["read-flag", "time-unit"],
     detect,
     open: |input, options| {
         let unit = options.time_unit.unwrap_or_else(|| plausible_unit(&Head::of(&input)));
@@ -69,9 +71,9 @@ impl LineFormat for DiskSim {
 
 fn fields_of(line: &[u8], unit: TimeUnit) -> Option<(u64, u32, u64, u64, u64)> {
     let [time, device, block, count, flags] = fields::words(line)?;
-    let device = u32::try_from(fields::number(device)?).ok()?;
+    let device = u32::try_from(table::whole(device)?).ok()?;
     let flags = fields::hexadecimal(flags)?;
-    Some((fields::time_ns(time, unit)?, device, fields::number(block)?, fields::number(count)?, flags))
+    Some((table::time_ns(time, unit)?, device, table::whole(block)?, table::whole(count)?, flags))
 }
 
 /// Returns whether the trace may have this format. Rows of five numbers have no distinctive mark, so other formats take

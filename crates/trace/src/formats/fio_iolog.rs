@@ -19,6 +19,7 @@ use super::format::{Confidence, Format, Head};
 pub(super) const FORMAT: Format = Format {
     name: "fio-iolog",
     summary: "iologs of fio, versions 2 and 3",
+    options: &[],
     detect: |head| if version_of(head.first_line()).is_some() { Confidence::Yes } else { Confidence::No },
     open: |input, options| {
         // The user may name this format for a log without its first line: such a log is read as version 3.

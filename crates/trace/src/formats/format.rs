@@ -11,6 +11,9 @@ pub struct Format {
     pub name: &'static str,
     /// One line: the contents of the format, or the program that writes it.
     pub summary: &'static str,
+    /// Names of the command-line options that apply to this format, beside `format`, `device` and `skip-malformed`,
+    /// which apply to all.
+    pub options: &'static [&'static str],
     /// Returns the confidence that a trace with this head has this format.
     pub detect: fn(&Head<'_>) -> Confidence,
     /// Opens a trace in this format.
@@ -46,12 +49,19 @@ impl<'a> Head<'a> {
         Head { bytes: &input.head, whole: input.whole }
     }
 
+    /// Returns the last byte of each line: a line feed, or a carriage return if the head has carriage returns and no
+    /// line feed.
+    pub fn line_end(&self) -> u8 {
+        if !self.bytes.contains(&b'\n') && self.bytes.contains(&b'\r') { b'\r' } else { b'\n' }
+    }
+
     /// Returns the lines of the head without line endings, without the byte order mark and without a partial last line.
     pub fn lines(&self) -> impl Iterator<Item = &'a [u8]> {
+        let end = self.line_end();
         let text = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(self.bytes);
-        let last = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        let last = text.iter().rposition(|&byte| byte == end).map_or(0, |at| at + 1);
         let text = if self.whole { text } else { &text[..last] };
-        text.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        text.split(move |&byte| byte == end).map(|line| line.strip_suffix(b"\r").unwrap_or(line))
     }
 
     /// Returns the lines of the head that are not blank.

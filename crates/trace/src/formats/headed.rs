@@ -1,44 +1,35 @@
-//! Formats with a first line that names the columns of all other lines.
+//! Tables whose columns are named by their first row, in any order.
 
-use crate::admission::{Devices, Malformed, Parsed};
-use crate::lines::LineFormat;
+use crate::input::Unpacked;
+use crate::options::TimeUnit;
+use crate::request::TraceError;
+use crate::table::{self, Header, Layout, Operations, Role};
 
-/// Positions of a format's columns.
-pub(super) trait Header: Copy + Send + 'static {
-    /// Description of a valid header and its lines, for error messages.
-    const EXPECTED: &'static str;
+use super::format::Head;
 
-    /// Returns the columns that the header `line` names, or `None` if the line is not a header of this format.
-    fn of(line: &[u8]) -> Option<Self>;
-
-    /// Parses a line with these columns. Returns `None` if the line is malformed.
-    fn request(self, line: &[u8]) -> Option<Result<Parsed, Malformed>>;
+/// Returns the names in the header of `head`, or `None` if the first row is not a header.
+pub(super) fn names(head: &Head<'_>, delimiter: u8) -> Option<Vec<String>> {
+    let rows = table::rows_of(head, delimiter);
+    let header = rows.first().filter(|row| table::is_header(row))?;
+    Some(header.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect())
 }
 
-/// The parser of a format with a header.
-pub(super) struct Headed<H> {
-    header: Option<H>,
+/// Returns the layout of a table with these `columns`, in any order.
+pub(super) fn layout(
+    format: &'static str,
+    columns: &[(usize, Role)],
+    operations: Operations,
+    time_unit: TimeUnit,
+) -> Layout {
+    let count = columns.iter().map(|(column, _)| column + 1).max().unwrap_or(0);
+    let mut roles = vec![None; count];
+    columns.iter().for_each(|(column, role)| roles[*column] = Some(*role));
+    Layout { header: Header::Expected, ..Layout::of(format, &roles, operations, time_unit) }
 }
 
-impl<H> Headed<H> {
-    /// Returns a parser that expects the header next.
-    pub(super) fn new() -> Headed<H> {
-        Headed { header: None }
-    }
-}
-
-impl<H: Header> LineFormat for Headed<H> {
-    fn parse(&mut self, line: &[u8], _devices: &mut Devices) -> Result<Parsed, Malformed> {
-        if line.trim_ascii().is_empty() {
-            return Ok(Parsed::Nothing);
-        }
-        let malformed = || Err(Malformed::new(H::EXPECTED, line));
-        match self.header {
-            Some(header) => header.request(line).unwrap_or_else(malformed),
-            None => {
-                self.header = H::of(line);
-                self.header.map_or_else(malformed, |_| Ok(Parsed::Nothing))
-            }
-        }
-    }
+/// Returns the error for an `input` without the header that its format needs.
+pub(super) fn missing(input: &Unpacked, expected: &str) -> TraceError {
+    let found = crate::fields::shown(Head::of(input).first_line());
+    let reason = format!("expected {expected}; the first line is {found}");
+    TraceError::new(input.name.clone(), reason)
 }

@@ -13,6 +13,7 @@ mod cloudphysics_csv;
 mod csv;
 mod disksim;
 mod fio_iolog;
+mod fio_log;
 mod format;
 mod headed;
 pub(crate) mod imbrex;
@@ -28,10 +29,12 @@ mod vscsi;
 mod wpa;
 
 pub use format::{Confidence, Format, Head, OpenResult};
+pub(crate) use vscsi::operation_of as scsi_operation;
 
 use crate::input::{Input, Unpacked};
 use crate::options::TraceOptions;
 use crate::request::{Source, TraceError};
+use imbrex_units::names::suggestion;
 
 /// Returns all formats.
 pub fn all() -> &'static [&'static Format] {
@@ -50,6 +53,7 @@ pub fn all() -> &'static [&'static Format] {
         &systor17::FORMAT,
         &cloud::ALIBABA,
         &fio_iolog::FORMAT,
+        &fio_log::FORMAT,
         &blkparse::FORMAT,
         &cloud::TENCENT,
         &disksim::FORMAT,
@@ -75,20 +79,36 @@ pub struct Opened {
 pub fn open(input: Input, options: &TraceOptions) -> Result<Opened, TraceError> {
     let unpacked = input.unpack()?;
     let format = choose(&unpacked, options)?;
+    applies(format, options).map_err(|reason| TraceError::usage(unpacked.name.clone(), reason))?;
     let source = (format.open)(unpacked, options)?;
     Ok(Opened { format, source })
 }
 
 fn choose(unpacked: &Unpacked, options: &TraceOptions) -> Result<&'static Format, TraceError> {
-    let refuse = |reason: String| TraceError { place: unpacked.name.clone(), reason, cause: None };
+    let refuse = |reason: String| TraceError::new(unpacked.name.clone(), reason);
     if let Some(name) = &options.format {
-        return by_name(name).ok_or_else(|| refuse(format!("there is no format «{name}»; there are {}", names())));
+        return by_name(name).ok_or_else(|| {
+            let meant = suggestion(name, all().iter().map(|format| format.name));
+            TraceError::usage(&unpacked.name, format!("there is no format «{name}»{meant}; there are {}", names()))
+        });
     }
     if options.columns.is_some() {
         return Ok(&csv::FORMAT);
     }
     let head = Head::of(unpacked);
     recognise(&head).ok_or_else(|| refuse(refused::reason(&head, &names())))
+}
+
+/// Checks that the format honours every option that the user gave.
+fn applies(format: &Format, options: &TraceOptions) -> Result<(), String> {
+    match options.given().find(|option| !format.options.contains(option)) {
+        None => Ok(()),
+        Some(option) => {
+            let takers = all().iter().filter(|format| format.options.contains(&option)).map(|format| format.name);
+            let takers = takers.collect::<Vec<_>>().join(", ");
+            Err(format!("--{option} does not apply to the format {}: it is for {takers}", format.name))
+        }
+    }
 }
 
 fn names() -> String {

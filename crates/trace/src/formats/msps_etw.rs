@@ -22,6 +22,7 @@ use super::format::{Confidence, Format};
 pub(super) const FORMAT: Format = Format {
     name: "msps-etw",
     summary: "Microsoft production server traces: events of Windows as text",
+    options: &[],
     detect: |head| match head.first_line().trim_ascii() {
         b"BeginHeader" => Confidence::Yes,
         _ => Confidence::No,

@@ -1,11 +1,12 @@
-//! The CSV of the MSR Cambridge traces: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, without a
-//! header.
+//! The CSV of the MSR Cambridge traces: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, with or without
+//! a header.
 //!
 //! Times are in ticks of 100 ns since 1601, offset and size in bytes. Disk numbers repeat across hosts, so a device is
 //! the pair of host and disk, called `host.disk`. Its number is the disk number if no other host's disk has taken it.
 //! The lines are not always sorted by time.
 //!
-//! This parser has to be fast: traces in this format have tens of gigabytes.
+//! This parser has to be fast: traces in this format have tens of gigabytes. Lines as the original traces have them are
+//! parsed here, and all others as any table.
 
 use imbrex_units::Operation;
 
@@ -13,25 +14,37 @@ use crate::admission::{Devices, Malformed, Parsed, byte_record};
 use crate::fields::{self, Cursor};
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
+use crate::table::{self, Layout, Operations, Role, Table};
 
-use super::format::{Confidence, Format, Head};
+use super::format::{Confidence, Format};
 
 /// Entry of this format in the registry.
 pub(super) const FORMAT: Format = Format {
     name: "msr",
     summary: "CSV of the MSR Cambridge traces",
-    detect,
-    open: |input, options| LineReader::open(input, options, Msr::default(), Vec::new()),
+    options: &[],
+    detect: |head| if table::fits(layout(), b',', head, 1) { Confidence::Yes } else { Confidence::No },
+    open: |input, options| {
+        let (table, notes) = Table::open_input(layout(), b',', &input)?;
+        LineReader::open(input, options, Msr { place: Vec::new(), device: 0, table }, notes)
+    },
 };
 
-const EXPECTED: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
+fn layout() -> Layout {
+    use Role::{Device, Host, Offset, Operation as Op, Size, Time};
+    let operations = Operations::codes(&[("Read", Operation::Read), ("Write", Operation::Write)]);
+    let roles = [Some(Time), Some(Host), Some(Device), Some(Op), Some(Offset), Some(Size)];
+    let layout = Layout::of("msr", &roles, operations, TimeUnit::Ticks);
+    Layout { columns: table::Columns::AtLeast(7), ..layout }
+}
 
 /// The parser. It caches the device of the previous line, which is nearly always the device of the next one.
-#[derive(Default)]
 struct Msr {
     /// Text `host,disk,` of the previous line.
     place: Vec<u8>,
     device: u32,
+    /// The parser of all lines that are not as the original traces have them.
+    table: Table,
 }
 
 /// The fields that are used, in the units of a request.
@@ -50,9 +63,16 @@ impl LineFormat for Msr {
             Some(fields) => {
                 byte_record(fields.time_ns, fields.device, fields.operation, fields.offset_bytes, fields.bytes)
             }
-            None if line.is_empty() => Ok(Parsed::Nothing),
-            None => Err(Malformed::new(EXPECTED, line)),
+            None => self.table.parse(line, devices),
         }
+    }
+
+    fn parse_unquoted(&mut self, row: &[u8], devices: &mut Devices) -> Result<Parsed, Malformed> {
+        self.table.parse_unquoted(row, devices)
+    }
+
+    fn quoted_delimiter(&self) -> Option<u8> {
+        self.table.quoted_delimiter()
     }
 }
 
@@ -89,37 +109,19 @@ impl Msr {
     }
 }
 
-/// Parses `Read,` or `Write,`, in any case.
+/// Parses `Read,` or `Write,` in this case.
 #[inline]
 fn operation(cursor: &mut Cursor<'_>) -> Option<Operation> {
     let rest = cursor.rest();
-    if rest.starts_with(b"Read,") {
-        cursor.skip(5);
-        return Some(Operation::Read);
-    }
-    if rest.starts_with(b"Write,") {
-        cursor.skip(6);
-        return Some(Operation::Write);
-    }
-    operation_of(cursor.field(b',')?)
-}
-
-fn operation_of(word: &[u8]) -> Option<Operation> {
-    if word.eq_ignore_ascii_case(b"read") {
-        Some(Operation::Read)
-    } else if word.eq_ignore_ascii_case(b"write") {
-        Some(Operation::Write)
+    let (operation, length) = if rest.starts_with(b"Read,") {
+        (Operation::Read, 5)
+    } else if rest.starts_with(b"Write,") {
+        (Operation::Write, 6)
     } else {
-        None
-    }
-}
-
-fn detect(head: &Head<'_>) -> Confidence {
-    let Some([time, host, disk, word, offset, size, _response]) = fields::split::<7>(head.first_line(), b',') else {
-        return Confidence::No;
+        return None;
     };
-    let numeric = [time, disk, offset, size].into_iter().all(|field| fields::number(field).is_some());
-    if numeric && operation_of(word).is_some() && !host.is_empty() { Confidence::Yes } else { Confidence::No }
+    cursor.skip(length);
+    Some(operation)
 }
 
 #[cfg(test)]
@@ -164,12 +166,30 @@ mod tests {
     fn malformed_lines_are_told_or_counted() {
         let broken = TRACE.replace("hm,1,Write", "hm,1,Erase");
         let error = error_of(&broken, &TraceOptions::default());
-        assert!(error.starts_with("t, line 2: expected Timestamp,Hostname"), "{error}");
-        assert!(error.contains("found «128166372016382155,hm,1,Erase"), "{error}");
-        let options = TraceOptions { skip_malformed: true, ..TraceOptions::default() };
+        assert_eq!(error, "t, line 2: column 4 (op): found «Erase», expected Read or Write");
+        let options = TraceOptions { skip_malformed: crate::options::SkipMalformed::Some, ..TraceOptions::default() };
         assert_eq!(requests_of(&broken, &options).len(), 3);
         let facts = facts_of(&broken, &options);
         assert_eq!((facts.malformed, facts.first_malformed.as_deref()), (1, Some(error.as_str())));
+    }
+
+    #[test]
+    fn every_form_of_a_table_has_the_same_requests() {
+        let quoted: String =
+            TRACE.lines().map(|line| format!("\"{}\"\n", line.trim_end().replace(',', "\",\""))).collect();
+        let header = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n";
+        let floats = TRACE.replace(",32768,", ",32768.0,").replace("2822144000", "0xa8368000");
+        let returns = TRACE.replace("\r\n", "\n").replace('\n', "\r");
+        let marked = format!("\u{feff}{header}{TRACE}");
+        for trace in [quoted.clone(), format!("{header}{quoted}"), floats, returns, marked] {
+            assert_eq!(crate::formats::testing::format_of(trace.as_bytes()), Some("msr"), "{trace}");
+            assert_eq!(
+                requests_of(&trace, &TraceOptions::default()),
+                requests_of(TRACE, &TraceOptions::default()),
+                "{trace}"
+            );
+            assert_eq!(facts_of(&trace, &TraceOptions::default()).device_names[&2], "usr.0");
+        }
     }
 
     #[test]

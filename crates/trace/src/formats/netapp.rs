@@ -6,63 +6,46 @@
 
 use imbrex_units::Operation;
 
-use crate::admission::{Malformed, Parsed, sector_record};
-use crate::fields;
+use crate::admission::SECTOR_BYTES;
 use crate::lines::LineReader;
 use crate::options::TimeUnit;
+use crate::table::{Layout, Operations, Role, words::Meaning};
 
-use super::format::{Confidence, Format};
-use super::headed::{Headed, Header};
+use super::format::{Confidence, Format, Head};
+use super::headed;
 
 /// Entry of this format in the registry.
 pub(super) const FORMAT: Format = Format {
     name: "netapp",
     summary: "CSV of NetApp's hfplayer",
-    detect: |head| match Columns::of(head.first_line()) {
-        Some(_) => Confidence::Yes,
-        None => Confidence::No,
+    options: &[],
+    detect: |head| if layout(head).is_some() { Confidence::Yes } else { Confidence::No },
+    open: |input, options| {
+        let layout = layout(&Head::of(&input)).ok_or_else(|| {
+            headed::missing(&input, "a header with ELAPSED_USECS, CMD, LBA and NBLKS, and lines of those columns")
+        })?;
+        LineReader::open_table(input, options, layout, b',')
     },
-    open: |input, options| LineReader::open(input, options, Headed::<Columns>::new(), Vec::new()),
 };
 
-/// Positions of the columns.
-#[derive(Clone, Copy)]
-struct Columns {
-    time: usize,
-    command: usize,
-    lba: usize,
-    sectors: usize,
-}
-
-impl Header for Columns {
-    const EXPECTED: &'static str = "a header with ELAPSED_USECS, CMD, LBA and NBLKS, and lines of those columns";
-
-    fn of(header: &[u8]) -> Option<Columns> {
-        let place = |name: &str| field_places(header).position(|field| field.eq_ignore_ascii_case(name.as_bytes()));
-        Some(Columns {
-            time: place("ELAPSED_USECS")?,
-            command: place("CMD")?,
-            lba: place("LBA")?,
-            sectors: place("NBLKS")?,
-        })
-    }
-
-    fn request(self, line: &[u8]) -> Option<Result<Parsed, Malformed>> {
-        let field = |place: usize| field_places(line).nth(place);
-        let operation = match field(self.command)? {
-            b"RD_IN" => Operation::Read,
-            b"WR_IN" => Operation::Write,
-            word if !word.is_empty() => return Some(Ok(Parsed::NotRequest)),
-            _ => return None,
-        };
-        let time_ns = fields::time_ns(field(self.time)?, TimeUnit::Microseconds)?;
-        let (lba, sectors) = (fields::number(field(self.lba)?)?, fields::number(field(self.sectors)?)?);
-        Some(sector_record(time_ns, 0, operation, lba, sectors))
-    }
-}
-
-fn field_places(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
+/// Returns the columns that the header of `head` names, or `None` if it is not a header of this format.
+fn layout(head: &Head<'_>) -> Option<Layout> {
+    let names = headed::names(head, b',')?;
+    let place = |name: &str| names.iter().position(|column| column.eq_ignore_ascii_case(name));
+    let columns = [
+        (place("ELAPSED_USECS")?, Role::Time),
+        (place("CMD")?, Role::Operation),
+        (place("LBA")?, Role::Offset),
+        (place("NBLKS")?, Role::Size),
+    ];
+    let code = |code: &str, operation| (code.as_bytes().to_vec(), Meaning::of(operation));
+    let operations = Operations::Column {
+        codes: vec![code("RD_IN", Operation::Read), code("WR_IN", Operation::Write)],
+        has_words: false,
+        is_no_request: |word| !word.is_empty(),
+    };
+    let layout = headed::layout("netapp", &columns, operations, TimeUnit::Microseconds);
+    Some(Layout { offset_unit: SECTOR_BYTES, size_unit: SECTOR_BYTES, ..layout })
 }
 
 #[cfg(test)]
@@ -89,6 +72,8 @@ mod tests {
     #[test]
     fn a_number_that_is_none_is_an_error() {
         let error = error_of(TRACE.replace("4096", "x"), &TraceOptions::default());
-        assert!(error.starts_with("t, line 2: expected a header with ELAPSED_USECS"), "{error}");
+        assert_eq!(error, "t, line 2: column 3 (offset): «x» is not a number");
+        let options = TraceOptions { format: Some("netapp".into()), ..TraceOptions::default() };
+        assert!(error_of("a,b\n1,2\n", &options).starts_with("t: expected a header with ELAPSED_USECS"));
     }
 }

@@ -44,9 +44,10 @@ pub(super) fn reason(head: &Head<'_>, names: &str) -> String {
     }
     if is_text(bytes) {
         let line = crate::fields::shown(head.first_line());
+        let columns = crate::table::columns_named(head, b',').unwrap_or_else(|| "time,op,offset,size".into());
         return format!(
             "text in no format we recognise (it begins {line}): name it with --format ({names}), or describe its \
-             columns with --format csv --columns time,op,offset,size"
+             columns with --columns {columns}"
         );
     }
     format!("binary data in no format we recognise: if it is a trace, name its format with --format ({names})")

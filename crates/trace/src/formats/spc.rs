@@ -6,53 +6,28 @@
 
 use imbrex_units::Operation;
 
-use crate::admission::{Devices, Malformed, Parsed, SECTOR_BYTES, sector_record};
-use crate::fields;
-use crate::lines::{LineFormat, LineReader};
+use crate::admission::SECTOR_BYTES;
+use crate::lines::LineReader;
 use crate::options::TimeUnit;
+use crate::table::{self, Layout, Operations, Role};
 
-use super::format::{Confidence, Format, Head};
+use super::format::{Confidence, Format};
 
 /// Entry of this format in the registry.
 pub(super) const FORMAT: Format = Format {
     name: "spc",
     summary: "Storage Performance Council traces (UMass)",
-    detect,
-    open: |input, options| LineReader::open(input, options, Spc, Vec::new()),
+    options: &[],
+    detect: |head| if table::fits(layout(), b',', head, 1) { Confidence::Yes } else { Confidence::No },
+    open: |input, options| LineReader::open_table(input, options, layout(), b','),
 };
 
-struct Spc;
-
-impl LineFormat for Spc {
-    fn parse(&mut self, line: &[u8], _devices: &mut Devices) -> Result<Parsed, Malformed> {
-        match fields_of(line) {
-            Some((_, _, _, 0, _)) => Ok(Parsed::NotRequest),
-            Some((time_ns, device, lba, bytes, operation)) => {
-                sector_record(time_ns, device, operation, lba, bytes.div_ceil(SECTOR_BYTES))
-            }
-            None if line.trim_ascii().is_empty() => Ok(Parsed::Nothing),
-            None => Err(Malformed::new("ASU,LBA,Size,Opcode,Timestamp", line)),
-        }
-    }
-}
-
-fn fields_of(line: &[u8]) -> Option<(u64, u32, u64, u64, Operation)> {
-    let [asu, lba, size, opcode, time] = fields::split(line, b',')?;
-    let operation = match opcode {
-        b"r" | b"R" => Operation::Read,
-        b"w" | b"W" => Operation::Write,
-        _ => return None,
-    };
-    let device = u32::try_from(fields::number(asu)?).ok()?;
-    let time_ns = fields::time_ns(time, TimeUnit::Seconds)?;
-    Some((time_ns, device, fields::number(lba)?, fields::number(size)?, operation))
-}
-
-fn detect(head: &Head<'_>) -> Confidence {
-    match fields_of(head.first_line()) {
-        Some(_) => Confidence::Yes,
-        None => Confidence::No,
-    }
+fn layout() -> Layout {
+    use Role::{Device, Offset, Operation as Op, Size, Time};
+    let operations = Operations::codes(&[("r", Operation::Read), ("w", Operation::Write)]);
+    let roles = [Some(Device), Some(Offset), Some(Size), Some(Op), Some(Time)];
+    let layout = Layout::of("spc", &roles, operations, TimeUnit::Seconds);
+    Layout { offset_unit: SECTOR_BYTES, empty_is_no_request: true, ..layout }
 }
 
 #[cfg(test)]
@@ -84,6 +59,6 @@ mod tests {
     #[test]
     fn another_opcode_is_an_error() {
         let error = error_of(TRACE.replace("r,", "x,"), &TraceOptions::default());
-        assert!(error.starts_with("t, line 2: expected ASU,LBA,Size,Opcode,Timestamp"), "{error}");
+        assert_eq!(error, "t, line 2: column 4 (op): found «x», expected r or w");
     }
 }

@@ -6,10 +6,9 @@
 
 use imbrex_units::Operation;
 
-use crate::admission::{Devices, Malformed, Parsed, byte_record};
-use crate::fields;
-use crate::lines::{LineFormat, LineReader};
+use crate::lines::LineReader;
 use crate::options::TimeUnit;
+use crate::table::{self, Header, Layout, Operations, Role, words::Meaning};
 
 use super::format::{Confidence, Format, Head};
 
@@ -17,43 +16,28 @@ use super::format::{Confidence, Format, Head};
 pub(super) const FORMAT: Format = Format {
     name: "systor17",
     summary: "CSV of the SYSTOR '17 traces",
+    options: &[],
     detect,
-    open: |input, options| LineReader::open(input, options, Systor, Vec::new()),
+    open: |input, options| LineReader::open_table(input, options, layout(), b','),
 };
 
-const HEADER: [&[u8]; 6] = [b"Timestamp", b"Response", b"IOType", b"LUN", b"Offset", b"Size"];
+const HEADER: [&str; 6] = ["Timestamp", "Response", "IOType", "LUN", "Offset", "Size"];
 
-struct Systor;
-
-impl LineFormat for Systor {
-    fn parse(&mut self, line: &[u8], _devices: &mut Devices) -> Result<Parsed, Malformed> {
-        let malformed = || Malformed::new("Timestamp,Response,IOType,LUN,Offset,Size", line);
-        if line.trim_ascii().is_empty() {
-            return Ok(Parsed::Nothing);
-        }
-        let row = fields::split::<6>(line, b',').ok_or_else(malformed)?;
-        match row {
-            HEADER => Ok(Parsed::Nothing),
-            [_, _, b"", ..] => Ok(Parsed::NotRequest),
-            _ => request(row).unwrap_or_else(|| Err(malformed())),
-        }
-    }
-}
-
-fn request([time, _response, kind, unit, offset, size]: [&[u8]; 6]) -> Option<Result<Parsed, Malformed>> {
-    let operation = match kind {
-        b"R" | b"r" => Operation::Read,
-        b"W" | b"w" => Operation::Write,
-        _ => return None,
+fn layout() -> Layout {
+    let code = |code: &str, operation| (code.as_bytes().to_vec(), Meaning::of(operation));
+    let operations = Operations::Column {
+        codes: vec![code("R", Operation::Read), code("W", Operation::Write)],
+        has_words: false,
+        is_no_request: <[u8]>::is_empty,
     };
-    let time_ns = fields::time_ns(time, TimeUnit::Seconds)?;
-    let device = u32::try_from(fields::number(unit)?).ok()?;
-    Some(byte_record(time_ns, device, operation, fields::number(offset)?, fields::number(size)?))
+    let roles =
+        [Some(Role::Time), None, Some(Role::Operation), Some(Role::Device), Some(Role::Offset), Some(Role::Size)];
+    Layout { header: Header::Expected, ..Layout::of("systor17", &roles, operations, TimeUnit::Seconds) }
 }
 
 fn detect(head: &Head<'_>) -> Confidence {
-    match fields::split::<6>(head.first_line(), b',') {
-        Some(HEADER) => Confidence::Yes,
+    match table::rows_of(head, b',').first() {
+        Some(row) if row.iter().take(HEADER.len()).eq(HEADER.map(str::as_bytes)) => Confidence::Yes,
         _ => Confidence::No,
     }
 }
@@ -84,6 +68,6 @@ mod tests {
     #[test]
     fn another_type_is_an_error() {
         let error = error_of(TRACE.replace(",W,", ",X,"), &TraceOptions::default());
-        assert!(error.starts_with("t, line 4: expected Timestamp,Response,IOType"), "{error}");
+        assert_eq!(error, "t, line 4: column 3 (op): found «X», expected R or W");
     }
 }

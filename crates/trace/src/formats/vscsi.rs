@@ -16,6 +16,7 @@ use super::format::{Confidence, Format, Head};
 pub(super) const VSCSI1: Format = Format {
     name: "vscsi1",
     summary: "VMware vscsiStats records, version 1 (CloudPhysics)",
+    options: &[],
     detect: detect::<Version1>,
     open: |input, options| RecordReader::open(input, options, Version1),
 };
@@ -24,6 +25,7 @@ pub(super) const VSCSI1: Format = Format {
 pub(super) const VSCSI2: Format = Format {
     name: "vscsi2",
     summary: "VMware vscsiStats records, version 2 (CloudPhysics)",
+    options: &[],
     detect: detect::<Version2>,
     open: |input, options| RecordReader::open(input, options, Version2),
 };
@@ -91,7 +93,7 @@ impl RecordFormat for Version2 {
 }
 
 /// Returns the operation for a SCSI operation code, or `None` for commands that move no sectors of the medium.
-pub(super) fn operation_of(code: u64) -> Option<Operation> {
+pub(crate) fn operation_of(code: u64) -> Option<Operation> {
     match code {
         0x08 | 0x28 | 0x88 | 0xa8 => Some(Operation::Read),
         0x0a | 0x2a | 0x8a | 0xaa => Some(Operation::Write),
@@ -216,7 +218,7 @@ mod tests {
         bytes[5 * 32 + 15] = 3;
         let error = error_of(&bytes, &TraceOptions::default());
         assert!(error.starts_with("t, byte 160: expected a record of version 1, found version 3"), "{error}");
-        let options = TraceOptions { skip_malformed: true, ..TraceOptions::default() };
+        let options = TraceOptions { skip_malformed: crate::options::SkipMalformed::Some, ..TraceOptions::default() };
         assert_eq!(requests_of(&bytes, &options).len(), 8);
     }
 

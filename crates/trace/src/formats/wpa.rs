@@ -1,94 +1,54 @@
-//! The disk table of the Windows Performance Analyzer, exported as CSV: semicolons separate the columns, a header names
-//! them.
+//! The disk table of the Windows Performance Analyzer, exported as CSV: a header names the columns. Semicolons, tabs or
+//! commas separate them, as the machine's language has it.
 //!
-//! Numbers have the form of the machine's language: a comma before decimals, dots between thousands. Offsets are
-//! hexadecimal and in bytes, sizes in bytes, times in seconds since tracing began. `Flush` rows have no offset.
+//! Numbers have the form of the machine's language: a comma before decimals and dots between thousands, or the other
+//! way round. Offsets are hexadecimal and in bytes, sizes in bytes, times in seconds since tracing began. `Flush` rows
+//! have no offset.
 
 use imbrex_units::Operation;
 
-use crate::admission::{Malformed, Parsed, byte_record};
-use crate::fields;
 use crate::lines::LineReader;
 use crate::options::TimeUnit;
+use crate::table::{Layout, Operations, Role, Table};
 
-use super::format::{Confidence, Format};
-use super::headed::{Headed, Header};
-use super::msps_etw::hexadecimal;
+use super::format::{Confidence, Format, Head};
+use super::headed;
 
 /// Entry of this format in the registry.
 pub(super) const FORMAT: Format = Format {
     name: "wpa",
     summary: "disk table of the Windows Performance Analyzer, as CSV",
-    detect: |head| match Columns::of(head.first_line()) {
-        Some(_) => Confidence::Yes,
-        None => Confidence::No,
+    options: &["decimal"],
+    detect: |head| if found(head).is_some() { Confidence::Yes } else { Confidence::No },
+    open: |input, options| {
+        let (delimiter, layout) = found(&Head::of(&input)).ok_or_else(|| {
+            headed::missing(&input, "a header with IO Type, Min Offset, Size and Init Time, and lines of those columns")
+        })?;
+        let layout = Layout { decimal: options.decimal, ..layout };
+        let (table, notes) = Table::open_input(layout, delimiter, &input)?;
+        LineReader::open(input, options, table, notes)
     },
-    open: |input, options| LineReader::open(input, options, Headed::<Columns>::new(), Vec::new()),
 };
 
-/// Positions of the columns.
-#[derive(Clone, Copy)]
-struct Columns {
-    operation: usize,
-    offset: usize,
-    size: usize,
-    init: usize,
-    disk: Option<usize>,
+fn found(head: &Head<'_>) -> Option<(u8, Layout)> {
+    b";\t,".iter().find_map(|&delimiter| Some((delimiter, layout(head, delimiter)?)))
 }
 
-impl Header for Columns {
-    const EXPECTED: &'static str =
-        "a header with IO Type, Min Offset, Size and Init Time between semicolons, and lines of those columns";
-
-    fn of(header: &[u8]) -> Option<Columns> {
-        let header = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header);
-        let names: Vec<String> =
-            columns(header).map(|name| String::from_utf8_lossy(name).trim_matches('"').to_ascii_lowercase()).collect();
-        let place = |word: &str| names.iter().position(|name| name.starts_with(word));
-        Some(Columns {
-            operation: place("io type")?,
-            offset: place("min offset")?,
-            size: place("size")?,
-            init: place("init")?,
-            disk: names.iter().position(|name| name == "disk" || name == "disk number"),
-        })
-    }
-
-    fn request(self, line: &[u8]) -> Option<Result<Parsed, Malformed>> {
-        let field = |place: usize| columns(line).nth(place);
-        let time_ns = international_time_ns(field(self.init)?, TimeUnit::Seconds)?;
-        let disk = match self.disk {
-            Some(place) => u32::try_from(fields::number(field(place)?)?).ok()?,
-            None => 0,
-        };
-        let operation = match field(self.operation)? {
-            b"Read" => Operation::Read,
-            b"Write" => Operation::Write,
-            b"Flush" => return Some(byte_record(time_ns, disk, Operation::Flush, 0, 0)),
-            _ => return None,
-        };
-        let bytes = fields::number(&international(field(self.size)?))?;
-        Some(byte_record(time_ns, disk, operation, hexadecimal(field(self.offset)?)?, bytes))
-    }
-}
-
-fn columns(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|&byte| byte == b';').map(<[u8]>::trim_ascii)
-}
-
-/// Converts `1.234,5` to `1234.5`: removes dots between thousands and turns the decimal comma into a dot.
-pub(super) fn international(word: &[u8]) -> Vec<u8> {
-    let word = word.iter().filter(|byte| !matches!(byte, b'.' | b'"'));
-    word.map(|&byte| if byte == b',' { b'.' } else { byte }).collect()
-}
-
-/// Parses a time. If it has a comma, decimals follow the comma, and dots separate thousands. Otherwise decimals follow
-/// the dot.
-pub(super) fn international_time_ns(word: &[u8], unit: TimeUnit) -> Option<u64> {
-    if word.contains(&b',') {
-        return fields::time_ns(&international(word), unit);
-    }
-    fields::time_ns(word, unit)
+/// Returns the columns that the header of `head` names, or `None` if it is not a header of this format.
+fn layout(head: &Head<'_>, delimiter: u8) -> Option<Layout> {
+    let names: Vec<String> = headed::names(head, delimiter)?.iter().map(|name| name.to_ascii_lowercase()).collect();
+    let place = |word: &str| names.iter().position(|name| name.starts_with(word));
+    let mut columns = vec![
+        (place("io type")?, Role::Operation),
+        (place("min offset")?, Role::Offset),
+        (place("size")?, Role::Size),
+        (place("init")?, Role::Time),
+    ];
+    let disk = names.iter().position(|name| name == "disk" || name == "disk number");
+    columns.extend(disk.map(|disk| (disk, Role::Device)));
+    let words = [("Read", Operation::Read), ("Write", Operation::Write), ("Flush", Operation::Flush)];
+    let layout = headed::layout("wpa", &columns, Operations::codes(&words), TimeUnit::Seconds);
+    Some(Layout { has_hexadecimal_offsets: true, has_marks_by_column: true, ..layout })
 }
 
 #[cfg(test)]
@@ -119,14 +79,27 @@ mod tests {
 
     #[test]
     fn times_with_a_dot_before_their_decimals_are_no_larger() {
-        let trace = TRACE.replace("0x1.000", "0x1000").replace("0,500000100", "0.500000100").replace("1,5;", "1.5;");
+        let trace = TRACE
+            .replace("0x1.000", "0x1000")
+            .replace("0,500000100", "0.500000100")
+            .replace("1,5;", "1.5;")
+            .replace("1,5000", "1.5000");
         let times: Vec<_> = requests_of(&trace, &TraceOptions::default()).into_iter().take(2).collect();
         assert_eq!(times, [timed(0, 0, Command::write(8, 8)), timed(999_999_900, 1, Command::read(2, 1))]);
     }
 
     #[test]
+    fn a_table_with_commas_has_quoted_numbers() {
+        let trace = "IO Type,Min Offset,\"Size (B)\",Init Time (s),Disk\n\
+            Write,0x1000,\"4,096\",0.500000100,0\nRead,0x400,512,\"1,000.5\",1\n";
+        assert_eq!(format_of(trace.as_bytes()), Some("wpa"));
+        let expected = [timed(0, 0, Command::write(8, 8)), timed(999_999_999_900, 1, Command::read(2, 1))];
+        assert_eq!(requests_of(trace, &TraceOptions::default()), expected);
+    }
+
+    #[test]
     fn an_offset_that_is_none_is_an_error() {
         let error = error_of(TRACE, &TraceOptions::default());
-        assert!(error.starts_with("t, line 2: expected a header with IO Type"), "{error}");
+        assert_eq!(error, "t, line 2: column 4 (offset): found «0x1.000», expected a hexadecimal number of 64 bits");
     }
 }

@@ -31,7 +31,7 @@ pub struct BuiltIn {
 pub struct TargetFigure {
     /// Name of the figure in [`TraceInfo`](crate::statistics::TraceInfo); dots separate the levels.
     pub name: &'static str,
-    /// Target value.
+    /// Value of the figure that the workload reproduces, in the unit of the figure.
     pub value: f64,
 }
 

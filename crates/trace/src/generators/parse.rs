@@ -13,6 +13,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::{WordError, WordPlace, WorkloadError};
 use super::spec::{Job, Phase, Whole, WorkloadSpec};
 use super::words::{self, Effect};
+use imbrex_units::names::suggestion;
 
 /// A word of the text: its place, its key, and its value if it has one.
 #[derive(Debug)]
@@ -144,11 +145,14 @@ struct Builder {
     inherited: Job,
     whole: Whole,
     whole_given: Vec<&'static str>,
+    /// Place and name of a synchronous engine of fio, if the text names one.
+    synchronous: Option<(WordPlace, String)>,
 }
 
 impl Builder {
     fn new() -> Builder {
-        Builder { phases: Vec::new(), inherited: Job::default(), whole: Whole::DEFAULT, whole_given: Vec::new() }
+        let (phases, whole_given) = (Vec::new(), Vec::new());
+        Builder { phases, inherited: Job::default(), whole: Whole::DEFAULT, whole_given, synchronous: None }
     }
 
     /// Sets the words that all phases inherit.
@@ -200,6 +204,10 @@ impl Builder {
             };
             self.apply(info, &mut job, word, value)?;
         }
+        if let Some(word) = words.iter().find(|word| word.key == "time_based" && job.runtime.is_zero()) {
+            let complaint = WordError::new("'time_based' without a runtime", "add runtime=…");
+            return Err(complaint.at(word.place.clone()));
+        }
         Ok(job)
     }
 
@@ -219,6 +227,12 @@ impl Builder {
                 }
                 self.whole_given.push(info.key);
                 set(&mut self.whole, value).map_err(|complaint| blame(word, complaint))
+            }
+            Effect::Nothing(check) => {
+                if info.key == "ioengine" && words::SYNCHRONOUS_ENGINES.contains(&value) {
+                    self.synchronous = Some((word.place.clone(), value.to_string()));
+                }
+                check(value).map_err(|complaint| blame(word, complaint))
             }
             Effect::Idle => unreachable!("a phase with idle in it has no other words, and idle is looked for first"),
         }
@@ -246,6 +260,11 @@ impl Builder {
             );
             return Err(complaint.at(WordPlace::Phase(index + 1)));
         }
+        if let Some((place, engine)) = self.synchronous.filter(|_| self.whole.iodepth > 1) {
+            let problem =
+                format!("'ioengine={engine}' has one request outstanding, and iodepth is {}", self.whole.iodepth);
+            return Err(WordError::new(problem, "write iodepth=1, or another ioengine such as io_uring").at(place));
+        }
         let ends_idle = matches!(self.phases.last(), Some(Phase::Idle(_)));
         if ends_idle && self.whole.loops == 1 {
             let complaint = WordError::new("no request follows this pause", "add a phase after it, or loops=2");
@@ -262,7 +281,8 @@ fn blame(word: &Word, complaint: WordError) -> WorkloadError {
 
 fn unknown(word: &Word) -> WorkloadError {
     let keys: Vec<_> = words::words().iter().map(|info| info.key).collect();
-    WordError::new(format!("unknown word '{}'", word.key), format!("there are: {}", keys.join(", ")))
+    let meant = suggestion(&word.key, keys.iter().copied());
+    WordError::new(format!("unknown word '{}'{meant}", word.key), format!("there are: {}", keys.join(", ")))
         .at(word.place.clone())
 }
 

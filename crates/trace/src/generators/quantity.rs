@@ -100,6 +100,13 @@ fn decimal(value: u64, places: u32) -> String {
 
 /// Parses a size in bytes.
 pub(super) fn bytes(text: &str) -> Result<u64, WordError> {
+    let is_zones = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if text.strip_suffix(['z', 'Z']).is_some_and(is_zones) {
+        return Err(WordError::new(
+            format!("'{text}' counts zones, and a workload is the same on drives with other zones"),
+            "write bytes, such as 256MiB for a zone of a usual drive",
+        ));
+    }
     quantity::exact_bytes(text)
         .ok_or_else(|| WordError::new(format!("'{text}' is not a size"), "write one such as 4k, 64KiB, 1.5GiB or 25MB"))
 }

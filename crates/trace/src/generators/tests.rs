@@ -378,6 +378,33 @@ fn errors_say_where_and_what_to_do() {
 }
 
 #[test]
+fn words_of_fio_that_change_nothing_are_accepted() {
+    let plain = spec("rw=randwrite,bs=4k,size=1g,runtime=60,iodepth=32");
+    let pasted = "name=job1,readwrite=randwrite,blocksize=4k,size=1g,runtime=60,time_based,direct=1,ioengine=libaio,\
+                  numjobs=1,iodepth=32,group_reporting,thread=1,randrepeat=1,invalidate=0,buffered=0";
+    assert_eq!(spec(pasted), plain);
+    assert_eq!(spec("size=1m,ioengine=psync"), spec("size=1m"));
+    for (text, problem, remedy) in [
+        ("size=1m,time_based", "'time_based' without a runtime", "runtime="),
+        ("size=1m,runtime=5,time_based=0", "a phase with a runtime lasts that long", "leave it out"),
+        ("size=1m,numjobs=4", "4 jobs at once cannot be honoured", "iodepth=4"),
+        ("size=1m,direct=0", "there is no page cache", "leave it out"),
+        ("size=1m,ioengine=mmap", "the engine 'mmap' has no meaning", "libaio"),
+        (
+            "size=1m,iodepth=8,ioengine=psync",
+            "'ioengine=psync' has one request outstanding, and iodepth is 8",
+            "iodepth=1",
+        ),
+        ("size=1m,randrepeat=0", "the same in each run", "leave it out"),
+        ("size=20z", "'20z' counts zones", "write bytes"),
+        ("size=1m,blocksize=4k,bs=8k", "'bs' beside 'blocksize'", "give one"),
+    ] {
+        let message = refusal(text);
+        assert!(message.contains(problem) && message.contains(remedy), "{text}: {message}");
+    }
+}
+
+#[test]
 fn what_does_not_fit_the_drive_is_refused() {
     let refusal = |text: &str| Generator::new(spec(text), 1000).expect_err("does not fit").to_string();
     assert!(refusal("size=1m").starts_with("phase 1: its region of 2048 sectors from 0 on reaches past"));

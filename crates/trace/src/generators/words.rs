@@ -41,6 +41,55 @@ pub(super) enum Effect {
     Whole { set: fn(&mut Whole, &str) -> Result<(), WordError>, print: fn(&Whole) -> String },
     /// The word is an idle phase.
     Idle,
+    /// The word is one of fio's that changes nothing here. The function refuses a value that would.
+    Nothing(fn(&str) -> Result<(), WordError>),
+}
+
+/// Engines of fio that have one request outstanding, whatever `iodepth` is.
+pub(super) const SYNCHRONOUS_ENGINES: [&str; 5] = ["sync", "psync", "vsync", "pvsync", "pvsync2"];
+/// Engines of fio that have `iodepth` requests outstanding.
+const ASYNCHRONOUS_ENGINES: [&str; 6] = ["libaio", "io_uring", "io_uring_cmd", "posixaio", "windowsaio", "nbd"];
+
+/// Returns the entry of a word of fio that changes nothing here.
+const fn nothing(
+    key: &'static str,
+    takes: &'static str,
+    help: &'static str,
+    check: fn(&str) -> Result<(), WordError>,
+) -> WordInfo {
+    WordInfo { key, takes, default: "", help, field: key, bare: true, list: false, effect: Effect::Nothing(check) }
+}
+
+/// Checks a switch of which only one position can be honoured: `honoured` is it, and `why` the reason.
+fn only(text: &str, honoured: bool, why: &str) -> Result<(), WordError> {
+    if read::switch(text)? == honoured {
+        return Ok(());
+    }
+    Err(WordError::new(why, format!("leave it out, or write {}", print_switch(honoured))))
+}
+
+fn engine(text: &str) -> Result<(), WordError> {
+    if SYNCHRONOUS_ENGINES.contains(&text) || ASYNCHRONOUS_ENGINES.contains(&text) {
+        return Ok(());
+    }
+    Err(WordError::new(
+        format!("the engine '{text}' has no meaning here"),
+        format!(
+            "leave it out, or write one of {}, {}",
+            ASYNCHRONOUS_ENGINES.join(", "),
+            SYNCHRONOUS_ENGINES.join(", ")
+        ),
+    ))
+}
+
+fn one_job(text: &str) -> Result<(), WordError> {
+    match read::count(text)? {
+        1 => Ok(()),
+        jobs => Err(WordError::new(
+            format!("{jobs} jobs at once cannot be honoured: a workload is one job"),
+            format!("write iodepth={jobs} for as many requests outstanding, or the jobs as phases"),
+        )),
+    }
 }
 
 const fn job(
@@ -281,6 +330,44 @@ const WORDS: &[WordInfo] = &[
         list: false,
         effect: Effect::Idle,
     },
+    WordInfo {
+        list: true,
+        ..alias("blocksize", "sizes", "SIZE[,SIZE[,SIZE]]", "fio's other name of bs", |job, text| {
+            set(&mut job.sizes, per_operation(text, single_size))
+        })
+    },
+    alias("readwrite", "rw", "PATTERN[:N]", "fio's other name of rw", |job, text| set(&mut job.pattern, pattern(text))),
+    alias("io_limit", "io_size", "SIZE", "fio's other name of io_size", |job, text| {
+        set(&mut job.io_bytes, read::bytes(text))
+    }),
+    nothing(
+        "time_based",
+        "on",
+        "fio's word for a phase that lasts its runtime, as every phase with a runtime does",
+        |text| only(text, true, "a phase with a runtime lasts that long, even if it passes its region several times"),
+    ),
+    nothing("numjobs", "1", "fio's word for the number of jobs; a workload is one", one_job),
+    nothing("direct", "on", "fio's word for requests past the page cache; a drive has none", |text| {
+        only(text, true, "requests reach the drive directly: there is no page cache here")
+    }),
+    nothing("buffered", "off", "fio's word for requests through the page cache; a drive has none", |text| {
+        only(text, false, "requests reach the drive directly: there is no page cache here")
+    }),
+    nothing(
+        "ioengine",
+        "ENGINE",
+        "fio's word for the interface to the kernel: libaio, io_uring, psync and the like",
+        engine,
+    ),
+    nothing("group_reporting", "on|off", "fio's word for its report", |text| read::switch(text).map(drop)),
+    nothing("thread", "on|off", "fio's word for threads instead of processes", |text| read::switch(text).map(drop)),
+    nothing("invalidate", "on|off", "fio's word for an empty page cache; a drive has none", |text| {
+        read::switch(text).map(drop)
+    }),
+    nothing("randrepeat", "on", "fio's word for the same random numbers in each run, as they are here", |text| {
+        only(text, true, "the random numbers of a seed are the same in each run")
+    }),
+    nothing("name", "TEXT", "fio's word for the name of a job", |_| Ok(())),
     whole(
         "iodepth",
         "1",

@@ -11,14 +11,11 @@ use crate::request::{Request, TraceError, When};
 pub(super) fn time_ns(request: &Request, name: &str) -> Result<u64, TraceError> {
     match request.when {
         When::At(time) => Ok(time.0),
-        When::Free(_) | When::Drained(_) => Err(TraceError {
-            place: name.into(),
-            reason:
-                "the workload has no times of its own: its requests follow the drive's answers, and a trace cannot \
-                 store that"
-                    .into(),
-            cause: None,
-        }),
+        When::Free(_) | When::Drained(_) => Err(TraceError::new(
+            name,
+            "the workload has no times of its own: its requests follow the drive's answers, and a trace cannot \
+                 store that",
+        )),
     }
 }
 
@@ -28,14 +25,12 @@ pub(super) fn time_ns(request: &Request, name: &str) -> Result<u64, TraceError> 
 ///
 /// If the offset has more than 64 bits.
 pub(super) fn bytes_of(request: &Request, name: &str) -> Result<(u64, u64), TraceError> {
-    let offset_bytes = request.command.lba.0.checked_mul(SECTOR_BYTES).ok_or_else(|| TraceError {
-        place: name.into(),
-        reason: format!("{} lies past 2^64 bytes, which the format cannot store", request.command.lba),
-        cause: None,
+    let offset_bytes = request.command.lba.0.checked_mul(SECTOR_BYTES).ok_or_else(|| {
+        TraceError::new(name, format!("{} lies past 2^64 bytes, which the format cannot store", request.command.lba))
     })?;
     Ok((offset_bytes, u64::from(request.command.sectors) * SECTOR_BYTES))
 }
 
 pub(super) fn failed(name: &str, cause: std::io::Error) -> TraceError {
-    TraceError { place: name.into(), reason: "cannot be written".into(), cause: Some(cause) }
+    TraceError::caused(name, "cannot be written", cause)
 }

@@ -129,5 +129,5 @@ fn properties() -> WriterProperties {
 }
 
 fn failed(name: &str, error: &ParquetError) -> TraceError {
-    TraceError { place: name.into(), reason: format!("the Parquet cannot be written: {error}"), cause: None }
+    TraceError::new(name, format!("the Parquet cannot be written: {error}"))
 }

@@ -4,6 +4,7 @@
 //! 1. Each loss of information that a format forces is counted in [`Written`], by reason: no loss is silent.
 //! 2. Reading a written file yields the requests written, except for the losses that [`Written`] counts.
 
+mod csv;
 mod disksim;
 mod fields;
 mod fio_iolog;
@@ -19,7 +20,7 @@ use crate::request::{Source, TraceError};
 
 /// Returns all writers.
 pub fn all() -> &'static [&'static WriterInfo] {
-    &[&imbrex::WRITER, &fio_iolog::WRITER, &disksim::WRITER, &msr::WRITER]
+    &[&imbrex::WRITER, &fio_iolog::WRITER, &disksim::WRITER, &msr::WRITER, &csv::WRITER]
 }
 
 /// Returns the writer of Imbrex's own format.

@@ -1,4 +1,5 @@
 //! Tests of trace formats: written traces are read back, and published samples are counted.
 
+mod docs;
 mod round_trip;
 mod samples;

@@ -82,6 +82,17 @@ proptest! {
     }
 
     #[test]
+    fn csv_keeps_everything(requests in requests(ALL, 1)) {
+        let (bytes, written) = written("csv", &requests);
+        prop_assert!(written.lost.is_empty());
+        let columns = Some("time,op,offset,size,device".into());
+        let options = TraceOptions { columns, ..TraceOptions::default() };
+        let mut opened = open(Input::bytes("memory", bytes), &options).expect("a format we write");
+        let read = Recorded::read(&mut *opened.source).expect("a sound trace");
+        prop_assert_eq!(read.requests(), &requests);
+    }
+
+    #[test]
     fn msr_keeps_ticks(requests in requests(READ_WRITE, 100)) {
         let (bytes, written) = written("msr", &requests);
         prop_assert!(written.lost.is_empty());

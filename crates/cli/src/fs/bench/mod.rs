@@ -35,13 +35,15 @@ use crate::error::ExitCode;
 use crate::interrupt;
 use crate::json;
 use crate::output;
+use imbrex_units::names::suggestion;
 
 /// Executes the benchmark, or lists all benchmarks if none is named.
 pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let Some(name) = &args.name else { return list() };
     let benchmark = bench::named(name).ok_or_else(|| {
         let known: Vec<&str> = bench::ALL.iter().map(|benchmark| benchmark.name).collect();
-        Failure::usage(format!("there is no benchmark '{name}'")).or_try(known.join(", "))
+        Failure::usage(format!("there is no benchmark '{name}'{}", suggestion(name, known.iter().copied())))
+            .or_try(known.join(", "))
     })?;
     if args.places.is_empty() {
         return Err(Failure::usage("no place to run it").or_try("the devices of a file system, or a mounted directory"));
