@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import uuid
 from typing import Any
 
 from . import _imbrex
@@ -21,18 +21,42 @@ def run_there(name: str, payload: tuple[str | None, list[tuple[str, str]], bytes
     return _shipped[name].run(task)
 
 
+def forget(stamp: str) -> None:
+    """On a worker: lets go of the workloads that came for the sweep called `stamp`."""
+    for name in [name for name in _shipped if name.startswith(f"{stamp}-")]:
+        del _shipped[name]
+
+
 def run(native: _imbrex.Sweep, client: Any, again: bool, shown: Any) -> dict[str, Any]:
     """Runs what is missing on the workers of `client`."""
-    from distributed import as_completed  # type: ignore[import-not-found, unused-ignore]
-
     missing = native.missing(again)
     left = dict(enumerate(missing))
-    done = 0
-    is_stopped = False
-    stamp = f"{time.time_ns():x}"
+    # The workers of a client serve several sweeps, also those of other processes.
+    stamp = uuid.uuid4().hex
+    try:
+        _run_left(native, client, stamp, left, len(missing), shown)
+    finally:
+        client.run(forget, stamp, on_error="ignore")
+    rows = native.table().to_dict()
+    failed = sum(error is not None for error in rows.get("error", []))
+    return {
+        "points": len(native),
+        "found": len(native) - len(missing),
+        "run": len(missing) - len(left),
+        "failed": failed,
+        "is_stopped": bool(left),
+    }
+
+
+def _run_left(
+    native: _imbrex.Sweep, client: Any, stamp: str, left: dict[int, tuple[int, str]], total: int, shown: Any
+) -> None:
+    """Runs the points `left`, and removes each whose row is kept. Returns early when interrupted."""
+    from distributed import as_completed  # type: ignore[import-not-found, unused-ignore]
+
     for _ in range(ATTEMPTS):
-        if not left or is_stopped:
-            break
+        if not left:
+            return
         wanted = {index for index, _ in left.values()}
         sent = {index: client.scatter(native.payload(index), broadcast=True, hash=False) for index in sorted(wanted)}
         futures = {
@@ -44,23 +68,16 @@ def run(native: _imbrex.Sweep, client: Any, again: bool, shown: Any) -> dict[str
                 if future.status == "finished":
                     native.keep(future.result())
                     del left[futures[future]]
-                    done += 1
                     if callable(shown):
-                        shown([("sweep", done, len(missing))])
+                        shown([("sweep", total - len(left), total)])
                 elif future.status == "error" and not _is_lost(future.exception()):
                     raise future.exception()
         except KeyboardInterrupt:
-            is_stopped = True
             client.cancel(list(futures))
-    rows = native.table().to_dict()
-    failed = sum(error is not None for error in rows.get("error", []))
-    return {
-        "points": len(native),
-        "found": len(native) - len(missing),
-        "run": done,
-        "failed": failed,
-        "is_stopped": bool(left),
-    }
+            return
+        except BaseException:
+            client.cancel(list(futures))
+            raise
 
 
 def _is_lost(error: BaseException | None) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from . import _imbrex, _words
@@ -16,17 +17,65 @@ class InterruptedWarning(UserWarning):
     """The work was interrupted: what it gave is of what was done until then."""
 
 
+class _Kept:
+    """The native half of results that were copied or came from another process: all but the file of plans."""
+
+    def __init__(self, held: dict[str, Any]) -> None:
+        self.held = held
+        self.is_stopped: bool = held["is_stopped"]
+        self.not_run: list[str] = held["not_run"]
+        self.notes: list[str] = held["notes"]
+        self.folder: str | None = held["folder"]
+
+    def summary_json(self) -> str:
+        text: str = self.held["summary"]
+        return text
+
+    def table(self, columns: int | None = None) -> str:
+        text: str = self.held["table"]
+        return text
+
+    def latency(self) -> _imbrex.Table:
+        table: _imbrex.Table = self.held["latency"]
+        return table
+
+    def timeline(self) -> _imbrex.Table:
+        table: _imbrex.Table = self.held["timeline"]
+        return table
+
+    def ios(self) -> _imbrex.Table | None:
+        table: _imbrex.Table | None = self.held["ios"]
+        return table
+
+    def plans(self) -> None:
+        return None
+
+    def report(self, path: str) -> None:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.held["report"])
+
+    def fragment(self) -> str:
+        text: str = self.held["fragment"]
+        return text
+
+
+def _restored(held: dict[str, Any]) -> Results:
+    return Results(_Kept(held))
+
+
 class Results:
-    """What a simulation came to.
+    """What a simulation came to. It iterates over the drives' texts, and `results[text]` are a drive's figures.
+
+    Results can be copied and pickled, but for the file of plans, which stays where it is.
 
     Attributes:
         summary: the document of `summary.json`: times in nanoseconds, sizes in bytes, ratios as numbers.
         is_stopped: whether it was interrupted; then everything is of the requests read until then.
         not_run: why drives that were asked for did not run, a line each.
-        notes: what was decided on the way, for people, a line each.
+        notes: what was decided on the way, for people, a line each; `summary["warnings"]` has them too.
     """
 
-    def __init__(self, native: _imbrex.Simulated) -> None:
+    def __init__(self, native: _imbrex.Simulated | _Kept) -> None:
         self._native = native
         self.summary: dict[str, Any] = json.loads(native.summary_json())
         self.is_stopped = native.is_stopped
@@ -45,6 +94,39 @@ class Results:
             if result["drive"] == drive:
                 return result
         raise KeyError(f"no drive '{drive}' in these results; there are {', '.join(r['drive'] for r in self.drives)}")
+
+    def __iter__(self) -> Iterator[str]:
+        return (result["drive"] for result in self.drives)
+
+    def __len__(self) -> int:
+        return len(self.drives)
+
+    def __contains__(self, drive: object) -> bool:
+        return any(result["drive"] == drive for result in self.drives)
+
+    def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
+        native = self._native
+        if isinstance(native, _Kept):
+            return _restored, (native.held,)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "report.html")
+            native.report(path)
+            with open(path, encoding="utf-8") as file:
+                report = file.read()
+        held = {
+            "summary": native.summary_json(),
+            "table": native.table(),
+            "latency": native.latency(),
+            "timeline": native.timeline(),
+            "ios": native.ios(),
+            "report": report,
+            "fragment": native.fragment(),
+            "is_stopped": self.is_stopped,
+            "not_run": self.not_run,
+            "notes": self.notes,
+            "folder": self.folder,
+        }
+        return _restored, (held,)
 
     @property
     def latency(self) -> _imbrex.Table:

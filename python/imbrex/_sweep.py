@@ -11,6 +11,7 @@ from typing import Any, Union
 from . import _imbrex, _words
 from ._progress import Showing, Shown
 from ._simulate import InterruptedWarning
+from ._tables import Tabular
 
 Values = Union[str, int, float, bool, Iterable[Union[str, int, float, bool]]]
 """What a parameter takes: a value, a list of values, or a range in words: `"1%..5%/2%"`, `"4k..1m/x2"`, `"4m..64g/log5"`."""
@@ -20,7 +21,7 @@ ARGUMENTS = ("workloads", "drives", "parameters", "out", "client", "jobs", "retr
 """What `sweep` takes beside options."""
 
 
-class Sweep:
+class Sweep(Tabular):
     """The rows of a sweep; itself a table (`polars.DataFrame(sweep)`), a row a point, in the order of the grid.
 
     Attributes:
@@ -29,7 +30,8 @@ class Sweep:
         run: those that were run now.
         failed: those whose row has an `error`.
         is_stopped: whether it was interrupted; the same call runs the remaining points.
-        folder: the folder of the dataset: `points/*.parquet`, and `sweep.html` with the charts.
+        folder: the folder of the dataset: `sweep.parquet` with all rows, `points/*.parquet` with a row each, and `sweep.html`
+            with the charts.
     """
 
     def __init__(self, native: _imbrex.Sweep, folder: str, figures: Mapping[str, Any], title: str) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 from . import _imbrex, _words
 from ._progress import Showing, Shown
+from ._tables import Tabular
 
 
-class Trace:
+class Trace(Tabular):
     """A trace, or any other workload; it is read through once for its counts and its hash.
 
     It is a table itself (`polars.DataFrame(trace)`, `pyarrow.table(trace)`): `time_ns` (null where a generator names no

@@ -87,19 +87,74 @@ def workload(given: Any) -> str | _imbrex.Columns:
         return _imbrex.Columns.of_arrow(given)
     names = getattr(getattr(given, "dtype", None), "names", None)
     if names:  # a structured array of NumPy
-        return _imbrex.Columns.of_columns({name: column(given[name].copy()) for name in names})
+        return _imbrex.Columns.of_columns({name: column(name, given[name].copy()) for name in names})
     if isinstance(given, Mapping):
-        return _imbrex.Columns.of_columns({name: column(values) for name, values in given.items()})
+        return _imbrex.Columns.of_columns({name: column(name, values) for name, values in given.items()})
     raise TypeError(
         f"a {type(given).__name__} is no workload: expected words such as 'rw=randwrite,bs=4k,number_ios=1000', the path of "
         "a trace, a table (polars, pandas, pyarrow, DuckDB) or a dictionary of NumPy arrays time_ns, op, lba, sectors"
     )
 
 
-def column(values: Any) -> Any:
-    """One column: NumPy's texts become a list, since they are no numbers in memory."""
+USED = ("time_ns", "op", "lba", "sectors", "device")
+"""The columns of a table of requests; others are not looked at."""
+
+NS = {"W": 604_800 * 10**9, "D": 86_400 * 10**9, "h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+"""Nanoseconds of NumPy's units of time, and what the finer ones are a part of."""
+PARTS = {"ps": 10**3, "fs": 10**6, "as": 10**9}
+
+
+def column(name: str, values: Any) -> Any:
+    """One column as the native half reads it: whole numbers of this machine, or a list."""
+    if name not in USED:
+        return values
+    if getattr(values, "__module__", "").startswith("polars") or type(values).__name__ == "Series":
+        values = values.to_numpy() if values.dtype.__class__.__module__.startswith("numpy") else values
+    masked = getattr(values, "mask", None)
+    if masked is not None and hasattr(values, "filled"):  # a masked array of NumPy
+        rows = [index for index, is_masked in enumerate(_list(masked, len(values))) if is_masked]
+        if rows:
+            raise ValueError(f"column '{name}': the value of row {rows[0]} is masked: leave out such rows, or fill them")
+        values = values.data
     kind = getattr(getattr(values, "dtype", None), "kind", None)
-    return values.tolist() if kind in ("U", "S", "O", "T") else values
+    if kind in ("M", "m"):
+        return _nanoseconds(name, values)
+    if kind in ("i", "u") and not values.dtype.isnative:
+        return values.astype(values.dtype.newbyteorder("="))
+    if kind == "S":
+        return [text.decode() for text in values.tolist()]
+    return values.tolist() if kind in ("U", "O", "T") else values
+
+
+def _list(masked: Any, length: int) -> list[bool]:
+    """A mask as a list; NumPy has one value where no row is masked."""
+    given = masked.tolist()
+    return given if isinstance(given, list) else [bool(given)] * length
+
+
+def _nanoseconds(name: str, values: Any) -> Any:
+    """Dates or durations of NumPy as whole nanoseconds."""
+    import numpy
+
+    if name != "time_ns":
+        raise TypeError(f"column '{name}' has the type {values.dtype}: expected whole numbers")
+    unit, count = numpy.datetime_data(values.dtype)
+    is_date = values.dtype.kind == "M"
+    if unit in ("Y", "M") and is_date:
+        values, unit, count = values.astype("datetime64[D]"), "D", 1
+    if unit not in NS and unit not in PARTS:
+        raise TypeError(f"column '{name}' has the type {values.dtype}: a {unit} is no fixed time; cast it to ns, us, ms or s")
+    numbers = values.astype(values.dtype.newbyteorder("=")).astype("int64")
+    missing = numpy.flatnonzero(numpy.isnat(values))
+    if len(missing):
+        raise ValueError(f"column '{name}': the time of row {missing[0]} is missing (NaT)")
+    if unit in PARTS:
+        return numbers * count // PARTS[unit] if count == 1 else numpy.array([n * count // PARTS[unit] for n in numbers.tolist()])
+    factor = NS[unit] * count
+    far = numpy.flatnonzero(numpy.abs(numbers) > (2**63 - 1) // factor)
+    if len(far):
+        raise ValueError(f"column '{name}': {values[far[0]]} in row {far[0]} is too far for 64 bits of nanoseconds")
+    return numbers * factor
 
 
 def name_of(given: Any) -> str:

@@ -177,3 +177,43 @@ def test_a_cluster_makes_the_same_rows_and_loses_none_with_a_worker(tmp_path, co
     words = imbrex.sweep(WORKLOAD, DRIVE, GRID, out=tmp_path / "there", client=cluster)
     assert rows(words) == rows(imbrex.sweep(WORKLOAD, DRIVE, GRID, out=tmp_path / "here"))
     assert imbrex.sweep(WORKLOAD, DRIVE, GRID, out=tmp_path / "there", client=cluster).found == 4
+
+
+def test_what_a_point_needs_travels_with_it_and_is_let_go(tmp_path, cluster, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text('name = "mine"\nbase = "cmr-7200"\n[mechanics]\nsettle_ns = 5000000\n')
+    (tmp_path / "load.toml").write_text('rw = "randread"\nbs = "4k"\nsize = "1g"\nnumber_ios = 50\n')
+    # The workers have files of these names in their folder, with other contents.
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine.toml").write_text('name = "mine"\nbase = "cmr-7200"\n[mechanics]\nsettle_ns = 100000\n')
+    (elsewhere / "load.toml").write_text('rw = "randread"\nbs = "4k"\nsize = "1g"\nnumber_ios = 20\n')
+    (elsewhere / "demo").write_text("no trace\n")
+    before = cluster.run(os.getcwd)
+    cluster.run(os.chdir, str(elsewhere))
+    try:
+        # Each sweep keeps its rows in its own folder, so that both run every point.
+        there = imbrex.sweep(["load.toml", "demo"], "mine.toml", out=tmp_path / "there", client=cluster, limit=100)
+        here = imbrex.sweep(["load.toml", "demo"], "mine.toml", out=tmp_path / "here", limit=100)
+    finally:
+        for worker, folder in before.items():
+            cluster.run(os.chdir, folder, workers=[worker])
+    assert (there.run, there.failed) == (2, 0) and rows(there) == rows(here)
+    assert there.table["completed"] == [50, 100]
+    assert all(count == 0 for count in cluster.run(_held_there).values()), "workers hold no workload any more"
+
+
+def _held_there():
+    from imbrex import _dask
+
+    return len(_dask._shipped)
+
+
+def test_all_rows_are_one_table_after_a_parameter_was_added(tmp_path):
+    import polars
+
+    words = "rw=randwrite,bs=4k,size=1GiB,number_ios=100"
+    imbrex.sweep(words, DRIVE, {"interval": ["500"]}, out=tmp_path)
+    imbrex.sweep(words, DRIVE, {"interval": ["500"]}, out=tmp_path, queue=[1, 2])
+    frame = polars.read_parquet(tmp_path / "sweep.parquet")
+    assert len(frame) == 3 and frame["queue_number"].to_list() == [1.0, 2.0, None]

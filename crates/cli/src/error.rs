@@ -21,7 +21,7 @@ pub(crate) enum ExitCode {
 impl From<&Failure> for ExitCode {
     fn from(failure: &Failure) -> ExitCode {
         match failure.kind {
-            FailureKind::Failed | FailureKind::Interrupted => ExitCode::Failed,
+            FailureKind::Failed | FailureKind::Interrupted | FailureKind::InputChanged => ExitCode::Failed,
             FailureKind::Usage => ExitCode::Usage,
         }
     }

@@ -10,6 +10,7 @@ static IS_ASKING: AtomicBool = AtomicBool::new(false);
 
 /// Installs the handler of Ctrl-C. An error of the operating system is ignored: then Ctrl-C ends the program at once.
 pub(crate) fn listen() {
+    imbrex::files::stop_waiting_when(requested);
     let _ = ctrlc::set_handler(|| {
         // Read before `INTERRUPTED` is set: the function that asks clears the flag as soon as it sees the interrupt.
         let is_asking = IS_ASKING.load(Ordering::SeqCst);

@@ -42,6 +42,7 @@ fn asked(args: &SimulateArgs) -> Result<SimulateOptions, Failure> {
         warmup_requests: args.warmup,
         window: args.window,
         check: args.check,
+        span: None,
         out: args.out.clone(),
         per_io: args.per_io,
         plans: args.plans,

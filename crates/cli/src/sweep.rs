@@ -20,25 +20,27 @@ pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
     interrupt::answer_with("ending the points under way; the rows of the others are kept");
     let folder = args.out.clone().unwrap_or_else(|| beside(&args.spec));
     let dataset = Dataset::in_folder(&folder)?;
+    dataset.removal().iter().for_each(|removal| progress.say(removal));
     let grid = Grid::of(&spec, &[], &progress)?;
     let swept = grid.run(&dataset, args.retry_failed, args.jobs, &progress)?;
     let rows = grid.rows(&dataset);
+    let table = dataset.write_table(&rows)?;
     let written = dataset.write_page(&page::html(&place, &rows, &grid.swept))?;
     if args.json {
         let document = json!({
             "schema": "imbrex.sweep/1", "points": swept.points, "found": swept.found, "run": swept.run,
             "failed": swept.failed, "interrupted": swept.is_stopped,
-            "dataset": folder.join("points"), "page": written,
+            "dataset": folder.join("points"), "table": table, "page": written,
         });
         output::json(&document)?;
     } else {
         output::line(&format!(
-            "{} points: {} run, {} there already, {} failed\nrows are in {}, charts in {}",
+            "{} points: {} run, {} there already, {} failed\nall rows are in {}, charts in {}",
             human::count(swept.points),
             human::count(swept.run),
             human::count(swept.found),
             human::count(swept.failed),
-            folder.join("points").display(),
+            table.display(),
             written.display()
         ));
     }

@@ -1,12 +1,14 @@
 //! Builds drives from the texts that name them (`imr-1t+track-map:interval=5000`): finds the profile, builds the layer,
 //! grows the drive to the workload, and chooses the baseline drive for comparison.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use imbrex_device::drive::{EmulatedDrive, Making, header_of};
 use imbrex_disk::{Profile, Sectors};
 use imbrex_layer::{LayerInfo, registry};
 use imbrex_sim::{Drive, DriveError, DriveSpec};
+use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
 use imbrex_units::names::suggestion;
@@ -67,6 +69,35 @@ pub struct DrivePlan {
     pub is_baseline: bool,
 }
 
+/// Contents of TOML files of profiles, each read once. A sweep reads its profiles before its first point, so that a file
+/// which is changed later, or which another machine does not have, changes no result.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct ProfileFiles {
+    texts: BTreeMap<String, String>,
+}
+
+impl ProfileFiles {
+    /// Reads the profile of the drive `text`, if it is in a TOML file that was not read before. A file that cannot be
+    /// read is left out; building the drive then reports the error.
+    pub fn read(&mut self, text: &str) {
+        let Ok(spec) = DriveSpec::parse(text) else { return };
+        let name = spec.profile;
+        if Profile::named(&name).is_some() || self.texts.contains_key(&name) {
+            return;
+        }
+        if let Ok(text) = std::fs::read_to_string(&name) {
+            self.texts.insert(name, text);
+        }
+    }
+
+    /// Returns those of the files that the drives `texts` need.
+    pub fn of<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> ProfileFiles {
+        let names = texts.into_iter().filter_map(|text| Some(DriveSpec::parse(text).ok()?.profile));
+        let found = names.filter_map(|name| self.texts.get_key_value(&name));
+        ProfileFiles { texts: found.map(|(name, text)| (name.clone(), text.clone())).collect() }
+    }
+}
+
 /// Returns the texts of the drives that `imbrex simulate` runs without `--drive`: one for each layer that is not
 /// host-managed. Each layer is put on the first profile that has it as default. Failing that, it is put on the first
 /// profile with a recording that the layer supports, except conventional recording.
@@ -93,8 +124,17 @@ impl DrivePlan {
     ///
     /// The text cannot be parsed, the profile does not exist, or the drive cannot be built.
     pub fn parse(text: &str) -> Result<DrivePlan, Failure> {
+        DrivePlan::parse_with(text, &ProfileFiles::default())
+    }
+
+    /// Parses the text of a drive like [`DrivePlan::parse`]. The contents of profiles are taken from `files`, as far as
+    /// it has them.
+    pub fn parse_with(text: &str, files: &ProfileFiles) -> Result<DrivePlan, Failure> {
         let spec = DriveSpec::parse(text)?;
-        let profile = find_profile(&spec.profile)?;
+        let profile = match files.texts.get(&spec.profile) {
+            Some(text) => Profile::parse(&spec.profile, text, &[]).map_err(Failure::usage)?,
+            None => find_profile(&spec.profile)?,
+        };
         DrivePlan { spec, profile, grow_to_bytes: None, capacity_bytes: 0, is_baseline: false }.laid_out()
     }
 

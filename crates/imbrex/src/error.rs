@@ -11,6 +11,8 @@ pub enum FailureKind {
     Usage,
     /// The work was interrupted before it had kept any result.
     Interrupted,
+    /// A file that the work reads was changed meanwhile.
+    InputChanged,
 }
 
 /// A failure, with its remedy if there is one. Its text is for people.
@@ -38,6 +40,13 @@ impl Failure {
     /// Creates the failure for work that was interrupted before it had kept any result.
     pub fn interrupted() -> Failure {
         Failure { kind: FailureKind::Interrupted, ..Failure::failed("interrupted; nothing was written") }
+    }
+
+    /// Creates the failure for work whose input `name` was changed meanwhile.
+    pub fn changed(name: &str) -> Failure {
+        let message = format!("{name} was changed while it was in use: results of both contents would be mixed");
+        Failure { kind: FailureKind::InputChanged, ..Failure::failed(message) }
+            .or_try("the same command again, with a copy of the file if another program writes to it")
     }
 
     /// Adds a remedy to the failure.

@@ -31,6 +31,9 @@ pub struct SimulationOptions {
     pub check: bool,
     /// Number of drives simulated at once; `None` for the number of cores.
     pub jobs: Option<u32>,
+    /// Part of the drives that a generator addresses if its words do not give it in bytes: a number of sectors of 512
+    /// bytes, and the text of the drive that sets it. `None` for as much as the smallest drive offers.
+    pub span: Option<(u64, String)>,
     /// Folder for the result files; `None` to write no files.
     pub out: Option<PathBuf>,
     /// Whether `ios.parquet` is written too, with one row per request. Ignored without `out`.
@@ -52,6 +55,7 @@ impl Default for SimulationOptions {
             window: SimDuration::from_secs(1),
             check: false,
             jobs: None,
+            span: None,
             out: None,
             per_io: false,
             plans: false,

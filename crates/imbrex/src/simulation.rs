@@ -16,13 +16,15 @@
 
 use imbrex_disk::{Command, SimDuration, SimTime};
 use imbrex_layer::Plan;
+use imbrex_sim::document::AddressSpan;
 use imbrex_sim::observer::IoRecord;
 use imbrex_sim::schedule::Schedule;
 use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, Fit, Observer, Options, Summary, WorkloadSummary};
 
-use crate::drives::{self, DrivePlan, FitChoice};
+use crate::drives::{self, DrivePlan, FitChoice, ProfileFiles};
 use crate::error::Failure;
 use crate::files::Folder;
+use crate::human;
 use crate::options::SimulationOptions;
 use crate::progress::Progress;
 use crate::run::sinks::{Sinks, Spools};
@@ -54,6 +56,7 @@ pub struct Simulation {
     drives: Vec<DrivePlan>,
     baseline: Baseline,
     options: SimulationOptions,
+    profile_files: ProfileFiles,
     command: Vec<String>,
 }
 
@@ -90,9 +93,14 @@ impl Simulation {
     /// values ([`crate::sweep`]), adds one drive for each.
     pub fn drive(mut self, text: &str) -> Result<Simulation, Failure> {
         for text in texts::expand(text)? {
-            self.drives.push(DrivePlan::parse(&text)?);
+            self.drives.push(DrivePlan::parse_with(&text, &self.profile_files)?);
         }
         Ok(self)
+    }
+
+    /// Sets the contents of profiles that were read before. Has to precede the drives.
+    pub fn profile_files(self, profile_files: ProfileFiles) -> Simulation {
+        Simulation { profile_files, ..self }
     }
 
     /// Sets the drive that the others are compared with.
@@ -131,7 +139,7 @@ impl Simulation {
         match &self.baseline {
             Baseline::None => {}
             Baseline::Drive(text) => {
-                let mut baseline = DrivePlan::parse(text)?;
+                let mut baseline = DrivePlan::parse_with(text, &self.profile_files)?;
                 baseline.is_baseline = true;
                 self.drives.push(baseline);
             }
@@ -213,12 +221,16 @@ impl Prepared {
     pub fn run(mut self, workload: &Workload, progress: &Progress) -> Result<Simulated, Failure> {
         self.sinks.refuse_inputs(workload.inputs())?;
         let mut warnings = workload.warnings.clone();
+        let removal = self.sinks.removal();
+        removal.iter().for_each(|removal| progress.say(removal));
+        warnings.extend(removal);
         let not_run = self.fit(workload, progress, &mut warnings)?;
         warnings.extend(not_run.iter().cloned());
         let drives = &self.simulation.drives;
         // If drives do not grow, the space that a generator's words name may exceed the drives. Addresses past their
         // end are then wrapped or scaled.
-        let device_sectors = smallest(drives).max(workload.end_sectors().unwrap_or(0));
+        let span = self.simulation.span_of(workload);
+        let device_sectors = span.as_ref().map_or(0, |span| span.sectors).max(workload.end_sectors().unwrap_or(0));
         let jobs = self.simulation.options.jobs;
         let mut ran = match workload.open_for_all(device_sectors, drives.len(), many::at_once(jobs))? {
             Some(sources) => many::together(sources, |index, source| {
@@ -231,6 +243,7 @@ impl Prepared {
         self.simulation.compare(&mut ran);
         let mut summary = summary_of(self.simulation.command, workload, &ran);
         summary.warnings = warnings;
+        summary.workload.address_span = span.map(|span| AddressSpan { bytes: span.sectors * 512, set_by: span.set_by });
         let is_stopped = ran.iter().any(|ran| ran.is_stopped);
         let series: Vec<_> = ran.into_iter().map(|ran| ran.series).collect();
         let folder = self.sinks.finish(&summary, &series)?;
@@ -298,9 +311,27 @@ impl Prepared {
     }
 }
 
-/// Returns the capacity of the smallest drive in sectors of 512 bytes: the space of a generator that names none.
-fn smallest(drives: &[DrivePlan]) -> u64 {
-    drives.iter().map(|drive| drive.capacity_bytes() / 512).min().unwrap_or(0)
+/// The part of the drives that a generator addresses if its words do not give it in bytes.
+struct Span {
+    /// Number of sectors of 512 bytes, from the first on.
+    sectors: u64,
+    /// Text of the drive that sets the number.
+    set_by: String,
+}
+
+impl Simulation {
+    /// Returns the part of all drives that `workload` addresses: as much as the smallest drive offers, or as the options
+    /// say. Returns `None` if the workload gives its addresses itself.
+    fn span_of(&self, workload: &Workload) -> Option<Span> {
+        if !workload.needs_span() {
+            return None;
+        }
+        if let Some((sectors, set_by)) = self.options.span.clone() {
+            return Some(Span { sectors, set_by });
+        }
+        let smallest = self.drives.iter().min_by_key(|drive| drive.capacity_bytes())?;
+        Some(Span { sectors: smallest.capacity_bytes() / 512, set_by: smallest.label().to_string() })
+    }
 }
 
 impl SimulationOptions {
@@ -354,6 +385,7 @@ fn summary_of(command: Vec<String>, workload: &Workload, ran: &[RanDrive]) -> Su
         rejected,
         span_ns: counts.span_ns,
         lba_end: counts.end_sectors,
+        address_span: None,
         sha256: workload.sha256.clone(),
     };
     let drives: Vec<DriveResult> = ran.iter().map(|ran| ran.result.clone()).collect();
@@ -370,6 +402,9 @@ impl Simulated {
     /// the longest line does not fit, each drive becomes a block of several lines.
     pub fn table_within(&self, columns: Option<usize>) -> String {
         let mut text = table::render(&self.summary.drives, columns);
+        if let Some(span) = &self.summary.workload.address_span {
+            text += &format!("\n\n{}", span.sentence(&human::bytes(span.bytes)));
+        }
         for remark in table::remarks(&self.summary.drives) {
             text += &format!("\n\n{remark}");
         }

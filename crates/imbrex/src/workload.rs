@@ -66,14 +66,33 @@ enum Kind {
 
 /// Storage of a trace's requests.
 enum Origin {
-    File(Mutex<File>),
+    /// An open file, and its stamp before it was read through.
+    File(Mutex<File>, Stamp),
     Rows(Arc<dyn Rows>),
 }
 
 /// Format name of requests that the caller holds in memory.
 const ROWS_FORMAT: &str = "table";
 
+/// Length of a file in bytes, and the time of the last change of its contents. The time of the last change of metadata
+/// is left out: it also changes when an open file is renamed or removed, which harms no reader.
+type Stamp = (u64, Option<std::time::SystemTime>);
+
+/// Returns the stamp of `file`, which is called `name`.
+fn stamp_of(file: &Mutex<File>, name: &str) -> Result<Stamp, Failure> {
+    let metadata = file.lock().unwrap_or_else(std::sync::PoisonError::into_inner).metadata();
+    let metadata = metadata.map_err(|error| Failure::failed(format!("cannot look at {name}: {error}")))?;
+    Ok((metadata.len(), metadata.modified().ok()))
+}
+
 impl Origin {
+    /// Returns the origin of the requests in `file`, which is called `name`.
+    fn file(file: File, name: &str) -> Result<Origin, Failure> {
+        let file = Mutex::new(file);
+        let stamp = stamp_of(&file, name)?;
+        Ok(Origin::File(file, stamp))
+    }
+
     /// Opens the requests from the first on, and returns them with the name of their format.
     fn open(
         &self,
@@ -81,7 +100,7 @@ impl Origin {
         options: &imbrex_trace::TraceOptions,
     ) -> Result<(Box<dyn Source>, &'static str), Failure> {
         match self {
-            Origin::File(file) => {
+            Origin::File(file, _) => {
                 let opened = imbrex_trace::open(Input::file(name, reopened(file, name)?), options)?;
                 Ok((opened.source, opened.format.name))
             }
@@ -92,7 +111,7 @@ impl Origin {
     /// Starts a thread that hashes the contents.
     fn hashing(&self, name: &str) -> Result<std::thread::JoinHandle<Result<String, String>>, Failure> {
         Ok(match self {
-            Origin::File(file) => {
+            Origin::File(file, _) => {
                 let raw = reopened(file, name)?;
                 std::thread::spawn(move || hash(raw).map_err(|error| error.to_string()))
             }
@@ -178,7 +197,7 @@ impl Workload {
 
     fn find_without_inputs(word: &str, args: &WorkloadOptions, progress: &Progress) -> Result<Workload, Failure> {
         if word == "-" {
-            return trace(args, Origin::File(Mutex::new(spooled()?)), "standard input", progress);
+            return trace(args, Origin::file(spooled()?, "standard input")?, "standard input", progress);
         }
         // The folder of `--out` may have the name of a built-in workload, so a folder does not count as a file here.
         let is_folder = Path::new(word).is_dir();
@@ -207,7 +226,7 @@ impl Workload {
             let spec = WorkloadSpec::parse_toml(&text).map_err(|error| Failure::usage(format!("{word}: {error}")))?;
             return Ok(from_words(args, spec, word));
         }
-        trace(args, Origin::File(Mutex::new(open_trace(word)?)), word, progress)
+        trace(args, Origin::file(open_trace(word)?, word)?, word, progress)
     }
 
     /// Makes a workload of requests that the caller holds in memory. `name` is its name in the results. The rows are
@@ -228,6 +247,7 @@ impl Workload {
 
     /// Opens the requests from the first on, for a drive of `device_sectors` sectors of 512 bytes.
     pub fn open(&self, device_sectors: u64) -> Result<Counted, Failure> {
+        self.check_unchanged()?;
         let source = match &self.kind {
             Kind::Trace { origin, name, options } => origin.open(name, options)?.0,
             Kind::Words(spec) => {
@@ -288,6 +308,51 @@ impl Workload {
             (Kind::BuiltIn { entry, .. }, _) => entry.reach_sectors,
             (Kind::Words(spec), _) => Some(spec.reach_sectors()),
             (_, counts) => counts.map(|counts| counts.end_sectors),
+        }
+    }
+
+    /// Returns whether the addresses depend on the sizes of the drives.
+    pub fn needs_span(&self) -> bool {
+        match &self.kind {
+            Kind::Trace { .. } => false,
+            Kind::Words(spec) => spec.needs_device_size(),
+            Kind::BuiltIn { entry, .. } => entry.reach_sectors.is_none(),
+        }
+    }
+
+    /// Returns the words by which [`Workload::generator`] makes this generator anywhere, without a file. Returns `None`
+    /// for requests that are read.
+    pub fn portable_words(&self) -> Option<String> {
+        match &self.kind {
+            Kind::Trace { .. } => None,
+            Kind::Words(spec) => Some(spec.to_string()),
+            Kind::BuiltIn { entry, .. } => Some(entry.name.to_string()),
+        }
+    }
+
+    /// Makes the generator of `words`: the name of a built-in workload, or fio's words. No file is read.
+    ///
+    /// # Errors
+    ///
+    /// If the words are neither.
+    pub fn generator(words: &str, args: &WorkloadOptions) -> Result<Workload, Failure> {
+        match generators::named(words) {
+            Some(entry) => Ok(built_in(args, entry, &Progress::silent())),
+            None => Ok(from_words(args, WorkloadSpec::parse(words).map_err(Failure::usage)?, words)),
+        }
+    }
+
+    /// Checks that the files of the workload are as they were when it was read through.
+    ///
+    /// # Errors
+    ///
+    /// If a file was changed since; the error has the kind [`FailureKind::InputChanged`].
+    pub fn check_unchanged(&self) -> Result<(), Failure> {
+        match &self.kind {
+            Kind::Trace { origin: Origin::File(file, stamp), name, .. } if stamp_of(file, name)? != *stamp => {
+                Err(Failure::changed(name))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -508,7 +573,7 @@ fn trace(args: &WorkloadOptions, origin: Origin, path: &str, progress: &Progress
     warnings.iter().for_each(|warning| progress.say(warning));
     let sha256 = hashing.join().expect("hashing does not panic");
     let sha256 = sha256.map_err(|error| Failure::failed(format!("cannot read {path}: {error}")))?;
-    Ok(Workload {
+    let workload = Workload {
         name: path.into(),
         format: read.format.into(),
         sha256,
@@ -520,7 +585,9 @@ fn trace(args: &WorkloadOptions, origin: Origin, path: &str, progress: &Progress
         inputs: Vec::new(),
         devices,
         kind: Kind::Trace { origin, name: path.into(), options },
-    })
+    };
+    workload.check_unchanged()?;
+    Ok(workload)
 }
 
 /// Results of reading a trace through once.

@@ -2,7 +2,7 @@
 //!
 //! A table has the columns `time_ns`, `op`, `lba` and `sectors`, and may have `device`. Numbers are integers of 8 to 64
 //! bits, signed or unsigned. An operation is a number or a word. The numbers are 0 read, 1 write, 2 flush, 3 trim, plus
-//! 128 for a write with FUA; the words are those four names. Both may be dictionary-encoded (a category of pandas, an
+//! 128 for a write with FUA; the words are those four names. Times may also be dates or durations of any unit. Both may be dictionary-encoded (a category of pandas, an
 //! enumeration of polars or DuckDB); each dictionary entry is decoded only once. Other columns are ignored.
 //!
 //! Invariants:
@@ -10,9 +10,13 @@
 //! 2. An error names the column that cannot be read, and the row if a value is the cause.
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+};
 use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, LargeStringArray, PrimitiveArray, RecordBatch, StringArray, StringViewArray};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 use imbrex_trace::rows::{Row, Rows};
 
 /// Columns that a table must have.
@@ -41,9 +45,7 @@ impl Whole {
             DataType::Int16 => Ok(Whole::I16(array.as_primitive().clone())),
             DataType::Int32 => Ok(Whole::I32(array.as_primitive().clone())),
             DataType::Int64 => Ok(Whole::I64(array.as_primitive().clone())),
-            other => {
-                Err(format!("column '{name}' has the type {other}: expected whole numbers; cast it, to int64 say"))
-            }
+            other => Err(format!("column '{name}' has the type {other}: expected whole numbers of 8 to 64 bits")),
         }
     }
 
@@ -80,11 +82,42 @@ impl Whole {
 struct Numbers {
     name: &'static str,
     values: Whole,
+    /// Number of ones or nanoseconds that a value of 1 stands for.
+    unit: u64,
+}
+
+/// Returns the values of a column of dates or durations, and the nanoseconds of its unit. Returns `None` for a column of
+/// another type.
+fn times_of(array: &dyn Array) -> Option<(Whole, u64)> {
+    macro_rules! reinterpreted {
+        ($type:ty, $unit:expr) => {
+            Some((Whole::I64(array.as_primitive::<$type>().reinterpret_cast::<Int64Type>()), $unit))
+        };
+    }
+    match array.data_type() {
+        DataType::Timestamp(TimeUnit::Second, _) => reinterpreted!(TimestampSecondType, 1_000_000_000),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => reinterpreted!(TimestampMillisecondType, 1_000_000),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => reinterpreted!(TimestampMicrosecondType, 1_000),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => reinterpreted!(TimestampNanosecondType, 1),
+        DataType::Duration(TimeUnit::Second) => reinterpreted!(DurationSecondType, 1_000_000_000),
+        DataType::Duration(TimeUnit::Millisecond) => reinterpreted!(DurationMillisecondType, 1_000_000),
+        DataType::Duration(TimeUnit::Microsecond) => reinterpreted!(DurationMicrosecondType, 1_000),
+        DataType::Duration(TimeUnit::Nanosecond) => reinterpreted!(DurationNanosecondType, 1),
+        _ => None,
+    }
 }
 
 impl Numbers {
     fn of(name: &'static str, array: &dyn Array) -> Result<Numbers, String> {
-        Ok(Numbers { name, values: Whole::of(name, array)? })
+        Ok(Numbers { name, values: Whole::of(name, array)?, unit: 1 })
+    }
+
+    /// Returns the column `name` of times: whole nanoseconds, dates or durations.
+    fn of_times(name: &'static str, array: &dyn Array) -> Result<Numbers, String> {
+        match times_of(array) {
+            Some((values, unit)) => Ok(Numbers { name, values, unit }),
+            None => Numbers::of(name, array),
+        }
     }
 
     #[inline]
@@ -92,7 +125,14 @@ impl Numbers {
         if self.values.nulls().is_null(index) {
             return Err(format!("expected a number in column '{}', found null", self.name));
         }
-        self.values.get(index).ok_or_else(|| format!("expected a number from 0 on in column '{}'", self.name))
+        let value = self.values.get(index);
+        let value = value.ok_or_else(|| format!("expected a number from 0 on in column '{}'", self.name))?;
+        value.checked_mul(self.unit).ok_or_else(|| {
+            format!(
+                "expected at most 64 bits of nanoseconds in column '{}', found {value} of {} ns",
+                self.name, self.unit
+            )
+        })
     }
 }
 
@@ -184,7 +224,7 @@ impl Chunk {
         Ok(Chunk {
             first,
             rows: batch.num_rows(),
-            time: Numbers::of("time_ns", column("time_ns")?)?,
+            time: Numbers::of_times("time_ns", column("time_ns")?)?,
             operation: Operations::of(column("op")?)?,
             lba: Numbers::of("lba", column("lba")?)?,
             sectors: Numbers::of("sectors", column("sectors")?)?,

@@ -27,8 +27,8 @@ use crate::workload::Named;
 /// A name and its values.
 type Several = (String, Vec<String>);
 
-/// All that a worker needs to build a workload: its word (None for a trace), the options to read it with, and, for a
-/// trace, its requests as a file of our own format.
+/// All that a worker needs to build a workload: for a generator its words, which name no file, and the options to read
+/// it with; otherwise `None`, and its requests as a file of our own format.
 type Payload<'py> = (Option<String>, Vec<(String, String)>, Bound<'py, PyBytes>);
 
 /// A grid of points and the dataset for their rows.
@@ -103,13 +103,13 @@ impl Sweep {
         })
     }
 
-    /// Returns all that a worker needs to build workload number `index`: its word and options if it is a generator, or
+    /// Returns all that a worker needs to build workload number `index`: its words and options if it is a generator, or
     /// else its requests as a file of our own format.
     fn payload<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Payload<'py>> {
         let found = self.grid.found.get(index);
         let found = found.ok_or_else(|| PyIndexError::new_err(format!("no workload number {index} in this sweep")))?;
-        if found.workload.format == "generator" {
-            return Ok((found.word.clone(), found.options.clone(), PyBytes::new(py, b"")));
+        if let Some(words) = found.workload.portable_words() {
+            return Ok((Some(words), found.options.clone(), PyBytes::new(py, b"")));
         }
         let bytes = py.detach(|| guarded(|| requests_of(&found.workload)))?;
         Ok((None, Vec::new(), PyBytes::new(py, &bytes)))
@@ -127,7 +127,7 @@ impl Sweep {
     fn table(&self) -> PyResult<Table> {
         guarded(|| {
             let rows = self.grid.rows(&self.dataset);
-            Ok(Table::of_bytes(row::write(Vec::new(), &rows).map_err(Failure::failed)?))
+            Ok(Table::of_bytes(row::write(&rows).map_err(Failure::failed)?))
         })
     }
 
@@ -137,10 +137,11 @@ impl Sweep {
         self.grid.swept.clone()
     }
 
-    /// Writes the page with the charts into the folder of the dataset. Returns its path.
+    /// Writes the table of all rows and the page with the charts into the folder of the dataset. Returns the page's path.
     fn write_page(&self, title: &str) -> PyResult<PathBuf> {
         guarded(|| {
             let rows = self.grid.rows(&self.dataset);
+            self.dataset.write_table(&rows)?;
             self.dataset.write_page(&page::html(title, &rows, &self.grid.swept))
         })
     }
@@ -162,6 +163,7 @@ fn requests_of(workload: &Workload) -> Result<Vec<u8>, Failure> {
     let path = folder.path().join("requests.parquet");
     let writer = conversion::writer_for(&path, None)?;
     conversion::convert(workload, &path, writer, &Progress::silent())?;
+    workload.check_unchanged()?;
     std::fs::read(&path).map_err(failed)
 }
 
@@ -189,7 +191,7 @@ impl Shipped {
                 }
                 let progress = Progress::silent();
                 if let Some(word) = word {
-                    return Ok(Shipped { workload: Workload::find(&word, &asked.workload, &progress)? });
+                    return Ok(Shipped { workload: Workload::generator(&word, &asked.workload)? });
                 }
                 let failed = |error: std::io::Error| {
                     Failure::failed(format!("cannot keep the requests in a temporary file: {error}"))
@@ -208,8 +210,8 @@ impl Shipped {
         let bytes = py.detach(|| {
             guarded(|| {
                 let task: Task = serde_json::from_str(task).map_err(Failure::failed)?;
-                let row = task.run(&self.workload, &Progress::silent()).ok_or_else(Failure::interrupted)?;
-                row::write(Vec::new(), &[row]).map_err(Failure::failed)
+                let row = task.run(&self.workload, &Progress::silent())?.ok_or_else(Failure::interrupted)?;
+                row::write(&[row]).map_err(Failure::failed)
             })
         })?;
         Ok(PyBytes::new(py, &bytes))

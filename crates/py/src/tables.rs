@@ -15,8 +15,9 @@ use imbrex::Failure;
 use imbrex::chart::escape;
 use imbrex::files::FilesError;
 use imbrex::files::batches::{Batch, BatchColumn, Batches, Values};
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
+use pyo3::types::{PyBytes, PyCapsule, PyDict};
 
 use crate::border;
 use crate::errors::{caught, exception, guarded};
@@ -131,6 +132,59 @@ impl Table {
     fn __repr__(&self) -> PyResult<String> {
         Ok(format!("<imbrex.Table of {} rows: {}>", self.__len__()?, self.columns()?.join(", ")))
     }
+
+    /// Returns an iterator over the rows, each a dictionary by the names of the columns.
+    fn __iter__<'py>(slf: Bound<'py, Table>) -> PyResult<Bound<'py, PyAny>> {
+        helpers(slf.py())?.call_method1("rows", (slf,))
+    }
+
+    /// Returns whether a column has this name.
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(name) = name.extract::<String>() else { return Ok(false) };
+        Ok(self.columns()?.contains(&name))
+    }
+
+    /// Returns the column called `name` as a list.
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let columns = self.columns()?;
+        self.to_dict(py)?
+            .get_item(name)?
+            .ok_or_else(|| PyKeyError::new_err(format!("no column '{name}'; there are {}", columns.join(", "))))
+    }
+
+    /// Returns the rows as a `pandas.DataFrame`.
+    fn to_pandas<'py>(slf: Bound<'py, Table>) -> PyResult<Bound<'py, PyAny>> {
+        helpers(slf.py())?.call_method1("to_pandas", (slf,))
+    }
+
+    /// Returns the rows as a `polars.DataFrame`.
+    fn to_polars<'py>(slf: Bound<'py, Table>) -> PyResult<Bound<'py, PyAny>> {
+        helpers(slf.py())?.call_method1("to_polars", (slf,))
+    }
+
+    /// Makes a table of the contents of a Parquet file, for copies and other processes.
+    #[staticmethod]
+    fn _of_bytes(bytes: Vec<u8>) -> Table {
+        Table::of_bytes(bytes)
+    }
+
+    /// Returns the contents as a Parquet file, for copies and other processes.
+    fn __reduce__<'py>(slf: Bound<'py, Table>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let py = slf.py();
+        let bytes = match &slf.get().held {
+            Held::Bytes(bytes) => PyBytes::new(py, bytes),
+            Held::File { path, .. } => {
+                let failed = |error| Failure::failed(format!("cannot read {}: {error}", path.display()));
+                PyBytes::new(py, &guarded(|| std::fs::read(path).map_err(failed))?)
+            }
+        };
+        Ok((slf.get_type().getattr("_of_bytes")?, (bytes,)))
+    }
+}
+
+/// Returns the Python module with the functions of tables.
+fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("imbrex._tables")
 }
 
 /// Number of rows that a notebook displays.

@@ -104,6 +104,11 @@ fn array_of(name: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
             wrong(format!("a {}", values.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string())))
         });
     };
+    let is_foreign = matches!(buffer.format().to_bytes().first(), Some(b'>' | b'!')) && cfg!(target_endian = "little")
+        || buffer.format().to_bytes().first() == Some(&b'<') && cfg!(target_endian = "big");
+    if is_foreign && buffer.item_size() > 1 {
+        return Err(wrong("of another byte order than this machine's".into()));
+    }
     if buffer.dimensions() != 1 {
         return Err(wrong(format!("of {} dimensions", buffer.dimensions())));
     }

@@ -91,6 +91,28 @@ pub struct WorkloadSummary {
     pub span_ns: u64,
     /// One past the last sector touched, in sectors of 512 bytes.
     pub lba_end: u64,
+    /// Part of the drives that the workload addresses, if it follows from the drives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_span: Option<AddressSpan>,
     /// Digest of the input, in hexadecimal.
     pub sha256: String,
+}
+
+/// The part of the drives that a generator addresses if its words do not give it in bytes. It is equal for all drives.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AddressSpan {
+    /// Number of bytes, from the first sector on.
+    pub bytes: u64,
+    /// Text of the drive that sets the number: the smallest.
+    pub set_by: String,
+}
+
+impl AddressSpan {
+    /// Returns the sentence for people. `bytes` is the number of bytes as the caller writes it.
+    pub fn sentence(&self, bytes: &str) -> String {
+        format!(
+            "the workload addresses the first {bytes} of each drive: all of {} (size= sets another part)",
+            self.set_by
+        )
+    }
 }

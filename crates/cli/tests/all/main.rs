@@ -9,6 +9,8 @@ mod damage;
 mod drive;
 mod faults;
 #[cfg(target_os = "linux")]
+mod folders;
+#[cfg(target_os = "linux")]
 mod fs;
 mod interlaced;
 mod nbd;

@@ -37,6 +37,28 @@ fn destroying(folder: &Path) -> String {
 }
 
 #[test]
+fn a_pipe_without_a_reader_answers_the_first_interrupt() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).expect("made");
+    let pipe = pipe.to_str().expect("text");
+    let workload = "rw=write,bs=4k,number_ios=5,rate_iops=10";
+    let mut child = imbrex(&["trace", "convert", workload, pipe, "--to", "csv"]).spawn().expect("the program starts");
+    // It waits, until a signal comes.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(child.try_wait().expect("our child").is_none(), "it waits for a reader");
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).expect("our child");
+    let status = imbrex_testkit::patience::until("the program ends", || child.try_wait().expect("our child"));
+    assert_eq!(status.code(), Some(1));
+    // With a reader it goes on.
+    let mut child = imbrex(&["trace", "convert", workload, pipe, "--to", "csv"]).spawn().expect("the program starts");
+    let written = std::fs::read_to_string(pipe).expect("the pipe's other end");
+    assert!(child.wait().expect("our child").success());
+    assert_eq!(written.lines().count(), 6, "{written}");
+}
+
+#[test]
 fn an_output_that_fails_hides_no_exit_code() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = destroying(folder.path());

@@ -88,12 +88,24 @@ impl Batches {
         Ok(Batch { rows: 0, columns: columns.collect::<Result<_>>()? })
     }
 
+    /// Returns the value of `key` in the table's metadata, if it is there.
+    pub fn metadata(&self, key: &str) -> Option<&str> {
+        let pairs = self.file.metadata().file_metadata().key_value_metadata()?;
+        pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
+    }
+
     /// Returns the number of rows of the whole table.
     pub fn rows(&self) -> u64 {
         u64::try_from(self.file.metadata().file_metadata().num_rows()).unwrap_or(0)
     }
 
-    fn group(&self, index: usize) -> Result<Batch> {
+    /// Returns the number of row groups.
+    pub fn groups(&self) -> usize {
+        self.file.num_row_groups()
+    }
+
+    /// Reads the row group number `index`.
+    pub fn group(&self, index: usize) -> Result<Batch> {
         let group = self.file.get_row_group(index)?;
         let rows = usize::try_from(group.metadata().num_rows()).expect("a group fits into memory");
         let mut batch = self.shape()?;

@@ -35,7 +35,7 @@ pub use imbrex_safety::check_output;
 
 pub use ios::{IoPart, IoSpool};
 pub use plans::{PlanPart, PlanSpool};
-pub use whole::{Draft, WholeFile, discard_unfinished};
+pub use whole::{Draft, WholeFile, discard_unfinished, remove_unfinished, stop_waiting_when};
 
 /// Error while writing a result file.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +91,8 @@ impl FilesError {
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
+    /// Number of unfinished files that earlier processes had left here, and that were removed.
+    removed: u64,
     /// Removes the folder when the last copy is dropped, if it was created here and is still empty. A refused run thus
     /// leaves nothing.
     _made: Option<Arc<Made>>,
@@ -121,7 +123,48 @@ pub fn prepare(folder: &Path) -> Result<Folder, FilesError> {
     // On a full disk, files can often be created but not filled.
     probe.write_all(&[0; 4096]).and_then(|()| probe.settle()).map_err(|error| fail(&error))?;
     drop(probe);
-    Ok(Folder { path: folder.to_path_buf(), _made: made })
+    Ok(Folder { path: folder.to_path_buf(), removed: remove_unfinished(folder), _made: made })
+}
+
+impl Folder {
+    /// Returns the message about unfinished files that an earlier process had left in this folder, if there were any.
+    pub fn removal(&self) -> Option<String> {
+        let files = if self.removed == 1 { "file" } else { "files" };
+        let folder = self.path.display();
+        (self.removed > 0)
+            .then(|| format!("{} unfinished {files} of an earlier run removed from {folder}", self.removed))
+    }
+
+    /// Reserves the folder for this process, until the returned file is closed. Returns `None` if the file system has
+    /// no locks.
+    ///
+    /// # Errors
+    ///
+    /// Another process has reserved the folder.
+    pub fn reserve(&self) -> Result<Option<std::fs::File>, FilesError> {
+        let Ok(folder) = std::fs::File::open(&self.path) else { return Ok(None) };
+        match folder.try_lock() {
+            Ok(()) => Ok(Some(folder)),
+            Err(std::fs::TryLockError::WouldBlock) => Err(FilesError::Folder {
+                folder: self.path.clone(),
+                reason: "another run is writing results there".into(),
+                remedy: "wait until it ends, or give --out another folder",
+            }),
+            Err(std::fs::TryLockError::Error(_)) => Ok(None),
+        }
+    }
+
+    /// Removes the result files that are not among `written`: those of an earlier run.
+    pub fn remove_others(&self, written: &[&str]) -> Result<(), FilesError> {
+        for name in ours::NAMES.iter().filter(|name| !written.contains(name)) {
+            let path = self.file(name);
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(FilesError::file(&path, error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 fn remedy(error: &io::Error, folder: &Path) -> &'static str {

@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use imbrex_safety::check_output;
-
 use super::FilesError;
+use super::whole::check_patiently;
 
 /// Names of the files that a run may write into its folder.
 pub(crate) const NAMES: [&str; 6] =
@@ -25,7 +24,7 @@ const PLAN_LINE: &[u8] = b"{\"drive\":";
 pub fn refuse_foreign(folder: &Path, names: &[&str]) -> Result<(), FilesError> {
     for name in names {
         let path = folder.join(name);
-        check_output(&path, &[])?;
+        check_patiently(&path)?;
         match is_ours(&path) {
             Ok(true) => {}
             Ok(false) => return Err(FilesError::Foreign { path }),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::Result;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
@@ -39,9 +40,20 @@ pub(crate) fn writer<W: Write + Send>(out: W, schema: &str) -> Result<Serialized
 
 /// Creates a writer of a table of the type `schema`.
 pub(crate) fn writer_of<W: Write + Send>(out: W, schema: TypePtr) -> Result<SerializedFileWriter<W>> {
+    writer_with(out, schema, Vec::new())
+}
+
+/// Creates a writer of a table of the type `schema`, whose metadata contain the pairs `metadata` of a key and a value.
+pub(crate) fn writer_with<W: Write + Send>(
+    out: W,
+    schema: TypePtr,
+    metadata: Vec<(&str, String)>,
+) -> Result<SerializedFileWriter<W>> {
+    let metadata = metadata.into_iter().map(|(key, value)| KeyValue::new(key.to_string(), value)).collect();
     let level = ZstdLevel::try_new(3)?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
+        .set_key_value_metadata(Some(metadata))
         .set_created_by(format!("imbrex {}", env!("CARGO_PKG_VERSION")));
     SerializedFileWriter::new(out, schema, Arc::new(properties.build()))
 }

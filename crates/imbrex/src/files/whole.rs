@@ -10,23 +10,26 @@
 //!
 //! Invariants:
 //! 1. The hidden file is in the folder of the final one, so that renaming never crosses file systems.
-//! 2. Every hidden file that exists is listed in [`UNFINISHED`]. Its name contains the process id and a number, so that
-//!    neither two processes nor two drives share a hidden file.
+//! 2. Every hidden file that exists is listed in [`UNFINISHED`]. Its name contains a random number of 122 bits, so that
+//!    no two processes share a hidden file, not even processes with the same number in different containers.
+//! 3. A hidden file is locked until it has its final name. So a hidden file that can be locked was left by a process
+//!    that is gone, and [`remove_unfinished`] may remove it.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
-use imbrex_safety::check_output;
+use imbrex_safety::{OutputError, check_output};
 
 use super::FilesError;
 
 /// Paths of the hidden files of this process.
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+/// End of the names of hidden files.
+const HIDDEN_END: &str = ".unfinished";
 
 /// Removes all unfinished files of this process: for a process that ends without running destructors.
 pub fn discard_unfinished() {
@@ -53,26 +56,20 @@ impl WholeFile {
     ///
     /// `path` is a block device or a file in use, or the hidden file cannot be created.
     pub fn create(path: &Path) -> io::Result<WholeFile> {
-        check_output(path, &[]).map_err(io::Error::other)?;
+        check_patiently(path).map_err(io::Error::other)?;
         let with = |file, hidden, path| WholeFile { out: BufWriter::with_capacity(1 << 16, file), hidden, path };
         let path = match fs::metadata(path) {
             Ok(is) if !is.is_file() && !is.is_dir() => {
-                let file = File::options().write(true).open(path)?;
-                return Ok(with(file, None, path.to_path_buf()));
+                return Ok(with(open_directly(path)?, None, path.to_path_buf()));
             }
             Ok(_) => path.canonicalize()?,
             Err(_) => path.to_path_buf(),
         };
-        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = path.file_name().ok_or_else(|| io::Error::other("the path names no file"))?;
-        let hidden_name = format!(".{}.{}-{number}.unfinished", name.to_string_lossy(), std::process::id());
-        let hidden = path.with_file_name(hidden_name);
-        lock().insert(hidden.clone());
-        let file = File::options().read(true).write(true).create_new(true).open(&hidden);
-        let file = file.inspect_err(|_| {
-            lock().remove(&hidden);
-        })?;
-        Ok(with(file, Some(hidden), path))
+        loop {
+            if let Some((file, hidden)) = create_hidden(&path)? {
+                return Ok(with(file, Some(hidden), path));
+            }
+        }
     }
 
     /// Writes all bytes so far to the disk and waits until they are durable.
@@ -114,6 +111,94 @@ impl WholeFile {
         file.seek(SeekFrom::Start(0))?;
         Ok(file)
     }
+}
+
+/// Checks that `path` may be replaced. A file that another process has just renamed there is locked until that process
+/// closes it, a moment later.
+pub(super) fn check_patiently(path: &Path) -> Result<(), OutputError> {
+    const MOMENT: Duration = Duration::from_secs(1);
+    let begun = Instant::now();
+    loop {
+        match check_output(path, &[]) {
+            Err(OutputError::InUse { .. }) if begun.elapsed() < MOMENT => std::thread::sleep(Duration::from_millis(10)),
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Function that returns whether the user asks to stop, for waits in this module.
+static SHOULD_STOP: OnceLock<fn() -> bool> = OnceLock::new();
+
+/// Makes the wait for the reader of a pipe end with an error once `should_stop` returns true. Only the first call counts.
+pub fn stop_waiting_when(should_stop: fn() -> bool) {
+    let _ = SHOULD_STOP.set(should_stop);
+}
+
+/// Opens `path`, which is not a regular file, for writing. Waits until a pipe has a reader.
+#[cfg(unix)]
+fn open_directly(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    use std::os::unix::fs::OpenOptionsExt;
+    /// Time between two attempts to open a pipe.
+    const PATIENCE: Duration = Duration::from_millis(50);
+    loop {
+        let flags = OFlags::NONBLOCK.bits() as i32;
+        match File::options().write(true).custom_flags(flags).mode(Mode::empty().bits()).open(path) {
+            Ok(file) => {
+                let flags = rustix::fs::fcntl_getfl(&file)?;
+                rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+                return Ok(file);
+            }
+            // The pipe has no reader yet.
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {}
+            Err(error) => return Err(error),
+        }
+        if SHOULD_STOP.get().is_some_and(|should_stop| should_stop()) {
+            return Err(io::Error::new(
+                io::ErrorKind::Interrupted,
+                "interrupted; nobody has opened this pipe to read it",
+            ));
+        }
+        std::thread::sleep(PATIENCE);
+    }
+}
+
+#[cfg(not(unix))]
+fn open_directly(path: &Path) -> io::Result<File> {
+    File::options().write(true).open(path)
+}
+
+/// Creates and locks a hidden file for `path`. Returns `None` if another process removed it before it was locked.
+fn create_hidden(path: &Path) -> io::Result<Option<(File, PathBuf)>> {
+    /// Bytes of the final name that the hidden name repeats, so that it stays within the 255 bytes of a name.
+    const REPEATED_BYTES: usize = 128;
+    let name = path.file_name().ok_or_else(|| io::Error::other("the path names no file"))?;
+    let name: String = name.to_string_lossy().chars().take(REPEATED_BYTES / 4).collect();
+    let hidden = path.with_file_name(format!(".{name}.{}{HIDDEN_END}", uuid::Uuid::new_v4().simple()));
+    lock().insert(hidden.clone());
+    let file = File::options().read(true).write(true).create_new(true).open(&hidden);
+    let file = file.inspect_err(|_| {
+        lock().remove(&hidden);
+    })?;
+    // Some file systems have no locks: there, files that are left over stay.
+    let is_taken = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+    if is_taken || !hidden.exists() {
+        lock().remove(&hidden);
+        return Ok(None);
+    }
+    Ok(Some((file, hidden)))
+}
+
+/// Removes the hidden files in `folder` that processes which are gone have left. Returns their number.
+pub fn remove_unfinished(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_hidden = |name: &str| name.starts_with('.') && name.ends_with(HIDDEN_END);
+    let hidden = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_hidden)).map(|entry| entry.path());
+    let is_left = |path: &PathBuf| {
+        let own = lock().contains(path);
+        !own && File::open(path).is_ok_and(|file| file.try_lock().is_ok() && fs::remove_file(path).is_ok())
+    };
+    hidden.filter(is_left).count() as u64
 }
 
 /// A file that is being written through a separate writer, for libraries that close their writer themselves.
@@ -237,5 +322,22 @@ mod tests {
         drop(file);
         assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 0);
         assert!(!lock().iter().any(|hidden| hidden.starts_with(folder.path())));
+    }
+
+    #[test]
+    fn files_that_a_dead_process_left_are_removed_and_others_are_not() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("rows.parquet");
+        let left = folder.path().join(".rows.parquet.1-0.unfinished");
+        fs::write(&left, b"half").expect("written");
+        let mut file = WholeFile::create(&path).expect("writable");
+        let other = File::create(folder.path().join(".other.7.unfinished")).expect("written");
+        other.lock().expect("as another process would");
+        assert_eq!(remove_unfinished(folder.path()), 1);
+        assert!(!left.exists());
+        file.write_all(b"whole").expect("written");
+        file.finish().expect("renamed");
+        assert_eq!(fs::read(&path).expect("there"), b"whole");
+        assert_eq!(fs::read_dir(folder.path()).expect("there").count(), 2, "the other's file stays");
     }
 }

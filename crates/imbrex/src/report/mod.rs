@@ -144,9 +144,11 @@ fn made(summary: &Summary) -> String {
         ("SHA-256 of the input", format!("<code>{}</code>", escape(&workload.sha256))),
         ("Sectors touched", format!("up to {} (of 512 bytes)", label::count(workload.lba_end as f64))),
     ];
+    let span = workload.address_span.as_ref();
+    let span = span.map(|span| ("Addresses", escape(&span.sentence(&label::bytes(span.bytes as f64)))));
     let mut html =
         String::from("<section aria-labelledby=\"made\"><h2 id=\"made\">How it was made</h2><dl class=\"made\">");
-    for (name, value) in facts {
+    for (name, value) in facts.into_iter().chain(span) {
         let _ = write!(html, "<dt>{name}</dt><dd>{value}</dd>");
     }
     html += "</dl><p>The same command with the same input gives the same page, byte for byte.</p>";

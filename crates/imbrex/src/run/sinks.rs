@@ -12,6 +12,8 @@ use crate::options::SimulationOptions;
 /// Result files of a run; none without `--out`.
 pub struct Sinks {
     folder: Option<Folder>,
+    /// Reserves the folder while the run lasts.
+    _reserved: Option<std::fs::File>,
     per_io: bool,
     plans: bool,
     parts: Mutex<Parts>,
@@ -43,7 +45,13 @@ impl Sinks {
             Some(path) => Some(files::prepare(path)?),
             None => None,
         };
-        Ok(Sinks { folder, per_io: options.per_io, plans: options.plans, parts: Mutex::default() })
+        let _reserved = folder.as_ref().map(Folder::reserve).transpose()?.flatten();
+        Ok(Sinks { folder, _reserved, per_io: options.per_io, plans: options.plans, parts: Mutex::default() })
+    }
+
+    /// Returns the message about unfinished files that an earlier run had left in the folder, if there were any.
+    pub fn removal(&self) -> Option<String> {
+        self.folder.as_ref().and_then(Folder::removal)
     }
 
     /// Checks that no result file replaces one of the files `inputs`.
@@ -92,6 +100,10 @@ impl Sinks {
             folder.join_plans(parts.plans.into_iter().map(|(_, part)| part).collect())?;
         }
         folder.write_report(summary, curves)?;
+        let mut written = vec!["summary.json", "report.html", "latency.parquet", "timeline.parquet"];
+        written.extend(self.per_io.then_some("ios.parquet"));
+        written.extend(self.plans.then_some("plan.jsonl"));
+        folder.remove_others(&written)?;
         folder.write_summary(summary)?;
         Ok(Some(folder))
     }

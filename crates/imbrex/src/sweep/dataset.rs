@@ -1,23 +1,49 @@
-//! Dataset of a sweep: files `FOLDER/points/KEY.parquet` with one row each. Any Parquet reader can read them as one table.
+//! Dataset of a sweep: a file `FOLDER/points/KEY.parquet` with one row for each point, written as soon as the point ends,
+//! and `FOLDER/sweep.parquet`, one table of all rows, written at the end of each sweep.
+//!
+//! Any Parquet reader can read `sweep.parquet`. The files of the points have the columns of the sweep that wrote them,
+//! so after a parameter was added they differ, and some readers refuse to read them as one table.
 //!
 //! Invariants:
-//! 1. A file under its final name is complete, so several processes may add to one dataset. A file that a power cut
-//!    truncated is detected by its format, and counts as missing.
+//! 1. A file under its final name is complete, so several processes may add to one dataset. A row has a checksum: a file
+//!    that a power cut truncated, or whose bytes were damaged, counts as missing.
+//! 2. The table of all rows serves a row only while the file of its point is there, with the length and the time of
+//!    change that it had when the table was written.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::UNIX_EPOCH;
 
 use super::row::{self, Row};
 use crate::error::Failure;
 use crate::files::{self, FilesError, Folder, WholeFile};
+
+/// Name of the table of all rows.
+const TABLE: &str = "sweep.parquet";
+/// Key of the stamps in the metadata of the table of all rows.
+const STAMPS: &str = "imbrex.stamps";
 
 /// Dataset in a folder.
 #[derive(Clone, Debug)]
 pub struct Dataset {
     points: Folder,
     folder: PathBuf,
+    /// Rows that were read from the table of all rows or added since, by key.
+    known: Arc<Mutex<BTreeMap<String, Known>>>,
 }
+
+/// A row, and the stamp of its point's file.
+#[derive(Clone, Debug)]
+struct Known {
+    row: Row,
+    stamp: Stamp,
+}
+
+/// Length of a file in bytes, and the time of its last change in nanoseconds since 1970.
+type Stamp = (u64, u64);
 
 impl Dataset {
     /// Opens the dataset in `folder`, creating the folder if necessary.
@@ -26,8 +52,10 @@ impl Dataset {
     ///
     /// The folder cannot be written, or its `sweep.html` was written by another program.
     pub fn in_folder(folder: &Path) -> Result<Dataset, Failure> {
-        files::ours::refuse_foreign(folder, &["sweep.html"])?;
-        Ok(Dataset { points: files::prepare(&folder.join("points"))?, folder: folder.to_path_buf() })
+        files::ours::refuse_foreign(folder, &["sweep.html", TABLE])?;
+        let points = files::prepare(&folder.join("points"))?;
+        let known = read_table(&folder.join(TABLE)).unwrap_or_default();
+        Ok(Dataset { points, folder: folder.to_path_buf(), known: Arc::new(Mutex::new(known)) })
     }
 
     /// Returns the folder of the dataset.
@@ -35,15 +63,35 @@ impl Dataset {
         &self.folder
     }
 
-    fn file(key: &str) -> String {
-        format!("{key}.parquet")
+    /// Returns the path of the table of all rows.
+    pub fn table(&self) -> PathBuf {
+        self.folder.join(TABLE)
     }
 
-    /// Returns the row of the point `key`. Returns `None` if the row is missing or unreadable; the sweep then runs the
+    /// Returns the message about unfinished files that an earlier sweep had left, if there were any.
+    pub fn removal(&self) -> Option<String> {
+        self.points.removal()
+    }
+
+    fn path(&self, key: &str) -> PathBuf {
+        self.points.file(&format!("{key}.parquet"))
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the row of the point `key`. Returns `None` if the row is missing or damaged; the sweep then runs the
     /// point again.
     pub fn row(&self, key: &str) -> Option<Row> {
-        let bytes = fs::read(self.points.file(&Dataset::file(key))).ok()?;
-        Row::parse(bytes).ok().filter(|row| row.text("key") == Some(key))
+        let path = self.path(key);
+        let stamp = stamp_of(&path)?;
+        if let Some(known) = self.known().get(key).filter(|known| known.stamp == stamp) {
+            return Some(known.row.clone());
+        }
+        let row = Row::parse(fs::read(&path).ok()?).ok().filter(|row| row.text("key") == Some(key))?;
+        self.known().insert(key.to_string(), Known { row: row.clone(), stamp });
+        Some(row)
     }
 
     /// Returns whether the point `key` has to run: it has no row, or, if `again` is set, a row with an error.
@@ -53,16 +101,45 @@ impl Dataset {
 
     /// Adds `row`. It replaces a row with the same key.
     pub fn add(&self, row: &Row) -> Result<(), Failure> {
-        let bytes = row::write(Vec::new(), std::slice::from_ref(row)).map_err(Failure::failed)?;
+        let bytes = row::write(std::slice::from_ref(row)).map_err(Failure::failed)?;
         let key = row.text("key").expect("every row has its key");
-        let path = self.points.file(&Dataset::file(key));
+        let path = self.path(key);
         // A row that a power cut truncates counts as missing, so hundreds of small files need not be made durable one by one.
         let written = WholeFile::create(&path).and_then(|mut file| {
             file.write_all(&bytes)?;
             file.finish_unsettled()
         });
         written.map_err(|error| FilesError::file(&path, error))?;
+        if let Some(stamp) = stamp_of(&path) {
+            self.known().insert(key.to_string(), Known { row: row.clone(), stamp });
+        }
         Ok(())
+    }
+
+    /// Writes the table of all rows: those of `rows` first, then those of other sweeps into this folder.
+    pub fn write_table(&self, rows: &[Row]) -> Result<PathBuf, Failure> {
+        let path = self.table();
+        for key in self.keys() {
+            // Reads the rows that other processes have added.
+            self.row(&key);
+        }
+        let mut known = self.known().clone();
+        let first = rows.iter().filter_map(|row| known.remove(row.text("key")?)).collect::<Vec<_>>();
+        let is_there = |(key, known): &(String, Known)| stamp_of(&self.path(key)) == Some(known.stamp);
+        let others = known.into_iter().filter(is_there).map(|(_, known)| known);
+        let (rows, stamps): (Vec<Row>, Vec<Stamp>) =
+            first.into_iter().chain(others).map(|known| (known.row, known.stamp)).unzip();
+        let stamps = serde_json::to_string(&stamps).map_err(Failure::failed)?;
+        let bytes = row::write_with(&rows, vec![(STAMPS, stamps)]).map_err(Failure::failed)?;
+        files::replace(&path, &bytes)?;
+        Ok(path)
+    }
+
+    /// Returns the keys of all points that have a file.
+    fn keys(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.join("points")).into_iter().flatten().flatten();
+        let key = |name: std::ffi::OsString| Some(name.to_str()?.strip_suffix(".parquet")?.to_string());
+        entries.filter_map(|entry| key(entry.file_name())).filter(|key| !key.starts_with('.')).collect()
     }
 
     /// Writes `page` as `sweep.html` into the folder of the dataset. Returns its path.
@@ -71,4 +148,22 @@ impl Dataset {
         files::replace(&path, page.as_bytes())?;
         Ok(path)
     }
+}
+
+/// Returns the stamp of the file `path`, or `None` if it is not there.
+fn stamp_of(path: &Path) -> Option<Stamp> {
+    let metadata = fs::metadata(path).ok()?;
+    let changed = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some((metadata.len(), u64::try_from(changed.as_nanos()).ok()?))
+}
+
+/// Returns the rows of the table of all rows, or `None` if it is missing or damaged.
+fn read_table(path: &Path) -> Option<BTreeMap<String, Known>> {
+    let (rows, table) = row::read(fs::read(path).ok()?).ok()?;
+    let stamps: Vec<Stamp> = serde_json::from_str(table.metadata(STAMPS)?).ok()?;
+    let known = rows.into_iter().zip(stamps).filter_map(|(row, stamp)| {
+        let key = row.text("key")?.to_string();
+        Some((key, Known { row, stamp }))
+    });
+    Some(known.collect())
 }

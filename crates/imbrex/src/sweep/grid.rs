@@ -1,24 +1,28 @@
 //! From a specification to points: every workload on every drive with every value of every parameter and option.
 //!
 //! Invariants:
-//! 1. A key is a hash of the drive's text, the profile's text, the options, the version, and the workload's format,
-//!    contents and seed. It depends on nothing else.
+//! 1. A key is a hash of the drive's text, the texts of its profiles, the options, the version, the part of the drives
+//!    that the workload addresses, and the workload's format, contents and seed. It depends on nothing else.
 //! 2. Points are in the order of the specification, with the last name varying fastest. Combinations with the same key
 //!    are one point.
+//! 3. Each file of a profile is read once. A point contains all that it needs of it, so that it can run elsewhere.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use imbrex_disk::Profile;
 use imbrex_sim::DriveSpec;
 use imbrex_trace::rows::Rows;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::row;
 use super::spec::{Several, Spec};
 use super::texts;
-use crate::drives::find_profile;
+use crate::drives::{DrivePlan, ProfileFiles};
 use crate::error::Failure;
 use crate::progress::Progress;
+use crate::run::many;
 use crate::simulate_options::{BadWord, SimulateOptions};
 use crate::simulation::Baseline;
 use crate::workload::{Workload, WorkloadOptions, hex};
@@ -72,6 +76,13 @@ pub struct Task {
     pub workload_format: String,
     /// SHA-256 of the workload's contents.
     pub workload_sha256: String,
+    /// Contents of the profiles that the drives of the point have in files.
+    #[serde(default)]
+    pub profile_files: ProfileFiles,
+    /// Part of the drive that the workload addresses, if it follows from the drives of the sweep: sectors of 512 bytes,
+    /// and the text of the drive that sets it. It is equal for all points of the workload.
+    #[serde(default)]
+    pub span: Option<(u64, String)>,
 }
 
 /// A workload of the sweep, with the word and the options with which it was read.
@@ -94,6 +105,8 @@ pub struct Grid {
     pub points: Vec<Point>,
     /// Names of the parameters and options of the sweep, in order.
     pub swept: Vec<String>,
+    /// Contents of all profiles in files, each read once.
+    profile_files: ProfileFiles,
 }
 
 /// Requests that the caller holds in memory, as a workload of a sweep.
@@ -121,8 +134,9 @@ impl Grid {
         for text in &spec.drives {
             drives.extend(texts::expand(text)?);
         }
-        let swept = spec.parameters.iter().chain(&spec.options).map(|(name, _)| name.clone()).collect();
-        let mut grid = Grid { found: Vec::new(), points: Vec::new(), swept };
+        let swept: Vec<String> = spec.parameters.iter().chain(&spec.options).map(|(name, _)| name.clone()).collect();
+        check_names(&swept)?;
+        let mut grid = Grid { found: Vec::new(), points: Vec::new(), swept, profile_files: ProfileFiles::default() };
         let (parameters, options) = (combinations(&spec.parameters)?, combinations(&spec.options)?);
         let mut keys = BTreeSet::new();
         for source in 0..spec.workloads.len() + memory.len() {
@@ -147,7 +161,39 @@ impl Grid {
                 }
             }
         }
+        grid.pin_spans(progress)?;
         Ok(grid)
+    }
+
+    /// Gives all points of a workload the same part of the drives to address, if the workload does not give it: as much
+    /// as the smallest of the sweep's drives offers.
+    fn pin_spans(&mut self, progress: &Progress) -> Result<(), Failure> {
+        let needs_span = |point: &&Point| self.found[point.workload].workload.needs_span();
+        let texts: BTreeSet<&str> =
+            self.points.iter().filter(needs_span).map(|point| point.task.drive.as_str()).collect();
+        let texts: Vec<&str> = texts.into_iter().collect();
+        let bar = progress.points("laying out the drives", texts.len() as u64);
+        let capacities = many::of_each(&texts, None, |_, text| {
+            bar.inc(1);
+            // A drive that cannot be built fails when its point runs.
+            Ok(DrivePlan::parse_with(text, &self.profile_files).ok().map(|plan| plan.capacity_bytes() / 512))
+        })?;
+        bar.finish_and_clear();
+        let offered: BTreeMap<&str, u64> =
+            texts.iter().zip(capacities).filter_map(|(text, capacity)| Some((*text, capacity?))).collect();
+        let mut spans: BTreeMap<usize, (u64, String)> = BTreeMap::new();
+        for point in self.points.iter().filter(needs_span) {
+            let Some(&sectors) = offered.get(point.task.drive.as_str()) else { continue };
+            let span = (sectors, point.task.drive.clone());
+            spans.entry(point.workload).and_modify(|least| *least = span.clone().min(least.clone())).or_insert(span);
+        }
+        for point in &mut self.points {
+            if let Some(span) = spans.get(&point.workload) {
+                point.task.span = Some(span.clone());
+                point.task.key = key(&point.task, self.found[point.workload].workload.seed)?;
+            }
+        }
+        Ok(())
     }
 
     fn find(&mut self, word: &str, options: Vec<(String, String)>, progress: &Progress) -> Result<usize, Failure> {
@@ -175,33 +221,55 @@ impl Grid {
     }
 
     fn task(
-        &self,
+        &mut self,
         workload: usize,
         drive: &str,
         of_drive: &[&(String, String)],
         options: &[(String, String)],
         parameters: &[(String, String)],
     ) -> Result<Task, Failure> {
-        let found = &self.found[workload].workload;
         let settings: Vec<String> = of_drive.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let join = match (settings.is_empty(), drive.contains(':')) {
             (true, _) => "",
             (false, true) => ",",
             (false, false) => ":",
         };
+        let text = format!("{drive}{join}{}", settings.join(","));
+        let baselines = options.iter().filter(|(name, _)| name == "baseline").map(|(_, text)| text.as_str());
+        let drives: Vec<&str> = std::iter::once(text.as_str()).chain(baselines).collect();
+        drives.iter().for_each(|drive| self.profile_files.read(drive));
+        let profile_files = self.profile_files.of(drives);
+        let found = &self.found[workload].workload;
         let mut task = Task {
             key: String::new(),
-            drive: format!("{drive}{join}{}", settings.join(",")),
+            drive: text,
             drive_head: drive.to_string(),
             options: options.to_vec(),
             swept: parameters.iter().chain(options).cloned().collect(),
             workload: found.name.clone(),
             workload_format: found.format.clone(),
             workload_sha256: found.sha256.clone(),
+            profile_files,
+            span: None,
         };
         task.key = key(&task, found.seed)?;
         Ok(task)
     }
+}
+
+/// Checks that no parameter or option has the name of another column of the rows.
+fn check_names(swept: &[String]) -> Result<(), Failure> {
+    for (index, name) in swept.iter().enumerate() {
+        let number = format!("{name}_number");
+        let own = row::own_columns().find(|own| own == name || *own == number).map(String::from);
+        let others = swept.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, other)| other);
+        let other = others.into_iter().find(|other| *other == name || **other == number).cloned();
+        if let Some(column) = own.or(other) {
+            return Err(Failure::usage(format!("'{name}' cannot be swept: the rows have another column '{column}'"))
+                .or_try("another name, if it stands in braces in a workload"));
+        }
+    }
+    Ok(())
 }
 
 /// Replaces each `{name}` in `word` by the value of the parameter.
@@ -236,11 +304,12 @@ fn combinations(several: &[Several]) -> Result<Vec<Vec<(String, String)>>, Failu
 
 fn key(task: &Task, seed: u64) -> Result<String, Failure> {
     // A drive whose text is wrong fails when its point runs. Here its text is enough to make the key unique.
-    let profile = DriveSpec::parse(&task.drive).ok().and_then(|spec| find_profile(&spec.profile).ok());
-    let profile = profile.map_or_else(String::new, |profile| profile.source_text().to_string());
+    let built_in = DriveSpec::parse(&task.drive).ok().and_then(|spec| Profile::named(&spec.profile));
+    let built_in = built_in.map_or_else(String::new, |profile| profile.source_text().to_string());
     let asked = serde_json::json!({
         "imbrex": env!("CARGO_PKG_VERSION"), "format": task.workload_format, "sha256": task.workload_sha256,
-        "seed": seed, "drive": task.drive, "profile": profile, "options": task.options,
+        "seed": seed, "drive": task.drive, "profile": built_in, "profile_files": task.profile_files,
+        "options": task.options, "span": task.span,
     });
     let mut key = hex(&Sha256::digest(asked.to_string()));
     key.truncate(KEY_DIGITS);
@@ -256,6 +325,7 @@ impl Task {
             asked.set(name, word).map_err(BadWord::in_assignment)?;
         }
         asked.simulation.jobs = Some(1);
+        asked.simulation.span = self.span.clone();
         Ok(asked)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Spec (words) ─► Grid: workloads found, points with keys ─┬─ run: on the cores there are ─┐
-//!                                                           └─ Task ─► elsewhere ─► bytes ──┴─► Dataset: FOLDER/points/KEY.parquet ─► page
+//!                                                           └─ Task ─► elsewhere ─► bytes ──┴─► Dataset: FOLDER/points/KEY.parquet ─► sweep.parquet, page
 //! ```
 //!
 //! A point is one workload on one drive with one value of each parameter and option. Its key is a hash of the drive,

@@ -10,25 +10,30 @@
 //! - and under NAME`_number` its value as a number: bytes of a size, nanoseconds of a time, the share of a percentage;
 //!   null if it is not a number
 //! - `error`: null if the point succeeded
+//! - `warnings`: notices of the point's simulation, such as a drive that grew, one a line; null if there are none
 //! - the columns of [`METRICS`]: null if the point failed
 //!
 //! Invariants:
 //! 1. A column of one name has the same type in every row.
+//! 2. A table contains a checksum of all its other bytes. A table with another checksum is damaged and not read.
+//! 3. Parameters and options have other names than the other columns.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use imbrex_sim::DriveResult;
 use imbrex_units::quantity;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::data_type::ByteArray;
+use parquet::errors::ParquetError;
 use parquet::schema::types::{Type, TypePtr};
+use sha2::{Digest, Sha256};
 
 use super::grid::Task;
 use crate::chart::Unit;
 use crate::error::Failure;
 use crate::files::batches::{Batch, Batches, Values};
-use crate::files::table::{Column, append, writer_of};
+use crate::files::table::{Column, append, writer_with};
+use crate::workload::hex;
 
 /// Type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,8 +124,10 @@ pub fn number(text: &str) -> Option<(f64, Unit)> {
 }
 
 impl Row {
-    /// Returns the row of `task` with the result `result`.
-    pub fn of(task: &Task, result: &Result<DriveResult, Failure>) -> Row {
+    /// Returns the row of `task` with the result and the warnings of its simulation.
+    pub fn of(task: &Task, outcome: &Result<(DriveResult, Vec<String>), Failure>) -> Row {
+        let result = outcome.as_ref().map(|(result, _)| result);
+        let warnings = outcome.as_ref().map_or(&[][..], |(_, warnings)| warnings).join("\n");
         let mut row = Row::default();
         let text = |value: &str| Cell::Text(value.to_string());
         row.put("key", Kind::Text, text(&task.key));
@@ -135,12 +142,13 @@ impl Row {
             let real = number(value).map_or(Cell::Nothing, |(number, _)| Cell::Real(number));
             row.put(&format!("{name}_number"), Kind::Real, real);
         }
-        let error = result.as_ref().err().map_or(Cell::Nothing, |failure| {
+        let error = result.err().map_or(Cell::Nothing, |failure| {
             let remedy = failure.remedy.as_ref().map_or_else(String::new, |remedy| format!("; try: {remedy}"));
             Cell::Text(format!("{}{remedy}", failure.message))
         });
         row.put("error", Kind::Text, error);
-        let measured = result.as_ref().ok().map(|drive| serde_json::to_value(drive).expect("results are plain values"));
+        row.put("warnings", Kind::Text, if warnings.is_empty() { Cell::Nothing } else { Cell::Text(warnings) });
+        let measured = result.ok().map(|drive| serde_json::to_value(drive).expect("results are plain values"));
         for (name, at, kind) in METRICS {
             let value = measured.as_ref().and_then(|measured| measured.pointer(at));
             let cell = match kind {
@@ -180,46 +188,125 @@ impl Row {
     }
 
     /// Reads the only row of the Parquet file whose contents are `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// The file is damaged, or has another number of rows.
     pub fn parse(bytes: Vec<u8>) -> parquet::errors::Result<Row> {
-        let mut batches = Batches::of_bytes(bytes)?;
-        let wrong = || parquet::errors::ParquetError::General("expected one row".into());
-        let batch = batches.next().ok_or_else(wrong)??;
-        if batch.rows != 1 {
-            return Err(wrong());
+        let mut rows = read(bytes)?.0;
+        match (rows.pop(), rows.is_empty()) {
+            (Some(row), true) => Ok(row),
+            _ => Err(ParquetError::General("expected one row".into())),
         }
-        Ok(Row::first_of(batch))
     }
 
-    fn first_of(batch: Batch) -> Row {
-        let cells = batch.columns.into_iter().map(|column| {
-            let is_there = column.is_there.as_ref().is_none_or(|there| there[0]);
+    /// Returns row number `index` of `batch`.
+    fn of_batch(batch: &Batch, index: usize) -> Row {
+        let cells = batch.columns.iter().map(|column| {
+            let is_there = column.is_there.as_ref().is_none_or(|there| there[index]);
             let (kind, cell) = match &column.values {
-                Values::Text(values) => (Kind::Text, Cell::Text(values[0].clone())),
-                Values::Long(values) => (Kind::Long, Cell::Long(values[0])),
-                Values::Int(values) => (Kind::Long, Cell::Long(values[0].into())),
-                Values::Real(values) => (Kind::Real, Cell::Real(values[0])),
-                Values::Truth(values) => (Kind::Long, Cell::Long(values[0].into())),
+                Values::Text(values) => (Kind::Text, Cell::Text(values[index].clone())),
+                Values::Long(values) => (Kind::Long, Cell::Long(values[index])),
+                Values::Int(values) => (Kind::Long, Cell::Long(values[index].into())),
+                Values::Real(values) => (Kind::Real, Cell::Real(values[index])),
+                Values::Truth(values) => (Kind::Long, Cell::Long(values[index].into())),
             };
-            (column.name, kind, if is_there { cell } else { Cell::Nothing })
+            (column.name.clone(), kind, if is_there { cell } else { Cell::Nothing })
         });
         Row { cells: cells.collect() }
     }
 }
 
-/// Writes `rows` as one table with the columns of all rows. A column that a row lacks is null.
-pub fn write<W: Write + Send>(out: W, rows: &[Row]) -> parquet::errors::Result<W> {
+/// Key of the checksum in a table's metadata.
+const CHECKSUM: &str = "imbrex.checksum";
+
+/// Returns the names of the columns that every row has, whatever was swept.
+pub fn own_columns() -> impl Iterator<Item = &'static str> {
+    let of_task = ["key", "imbrex", "workload", "workload_format", "workload_sha256", "drive", "drive_head"];
+    of_task.into_iter().chain(["error", "warnings"]).chain(METRICS.iter().map(|(name, ..)| *name))
+}
+
+/// Reads the table whose contents are `bytes`. Returns its rows, and the table for its metadata.
+///
+/// # Errors
+///
+/// The table is damaged: it cannot be read, or its checksum is wrong or missing.
+pub fn read(bytes: Vec<u8>) -> parquet::errors::Result<(Vec<Row>, Batches)> {
+    check(&bytes)?;
+    let table = Batches::of_bytes(bytes)?;
+    let mut rows = Vec::new();
+    for index in 0..table.groups() {
+        let batch = table.group(index)?;
+        rows.extend((0..batch.rows).map(|index| Row::of_batch(&batch, index)));
+    }
+    Ok((rows, table))
+}
+
+/// Returns the name and the type of each column that a row has, in the order in which they occur.
+fn columns_of(rows: &[Row]) -> Vec<(&str, Kind)> {
     let mut columns: Vec<(&str, Kind)> = Vec::new();
+    let mut known = std::collections::BTreeSet::new();
     for (name, kind, _) in rows.iter().flat_map(|row| &row.cells) {
-        if !columns.iter().any(|(known, _)| known == name) {
+        if known.insert(name.as_str()) {
             columns.push((name, *kind));
         }
     }
-    let mut table = writer_of(out, schema(&columns)?)?;
+    columns
+}
+
+/// Digits of the checksum before it is known, and where it is left out.
+const NO_DIGITS: [u8; 64] = [b'0'; 64];
+
+/// Returns the place of the checksum's digits in `bytes`, the contents of a table.
+fn digits_in(bytes: &[u8]) -> Option<std::ops::Range<usize>> {
+    let key = memchr::memmem::rfind(bytes, CHECKSUM.as_bytes())? + CHECKSUM.len();
+    // The format puts the type and the length of the value between key and value, in a few bytes.
+    const BETWEEN_MAX: usize = 4;
+    let is_digits = |at: &usize| {
+        let digits = bytes.get(*at..at + NO_DIGITS.len());
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    let start = (key + 1..=key + BETWEEN_MAX).rfind(is_digits)?;
+    Some(start..start + NO_DIGITS.len())
+}
+
+/// Returns the checksum of `bytes` without the digits at `digits`.
+fn checksum(bytes: &[u8], digits: &std::ops::Range<usize>) -> String {
+    let mut digest = Sha256::new();
+    digest.update(&bytes[..digits.start]);
+    digest.update(NO_DIGITS);
+    digest.update(&bytes[digits.end..]);
+    hex(&digest.finalize())
+}
+
+/// Checks the checksum of `bytes`, the contents of a table. It comes before any other reading: the Parquet library does
+/// not expect damaged metadata.
+fn check(bytes: &[u8]) -> parquet::errors::Result<()> {
+    match digits_in(bytes) {
+        Some(digits) if checksum(bytes, &digits).as_bytes() == &bytes[digits.clone()] => Ok(()),
+        _ => Err(ParquetError::General("the checksum is wrong or missing".into())),
+    }
+}
+
+/// Returns the contents of a table of `rows`, with the columns of all rows. A column that a row lacks is null.
+pub fn write(rows: &[Row]) -> parquet::errors::Result<Vec<u8>> {
+    write_with(rows, Vec::new())
+}
+
+/// Returns the contents of a table like [`write`], with the pairs `metadata` of a key and a value in the table's metadata.
+pub fn write_with(rows: &[Row], mut metadata: Vec<(&str, String)>) -> parquet::errors::Result<Vec<u8>> {
+    let columns = columns_of(rows);
+    metadata.push((CHECKSUM, String::from_utf8_lossy(&NO_DIGITS).into_owned()));
+    let mut table = writer_with(Vec::new(), schema(&columns)?, metadata)?;
     if !rows.is_empty() {
         let held: Vec<Held> = columns.iter().map(|(name, kind)| Held::of(rows, name, *kind)).collect();
         append(&mut table, &held.iter().map(Held::column).collect::<Vec<_>>())?;
     }
-    table.into_inner()
+    let mut bytes = table.into_inner()?;
+    let digits = digits_in(&bytes).expect("the metadata contain the checksum");
+    let sum = checksum(&bytes, &digits);
+    bytes[digits].copy_from_slice(sum.as_bytes());
+    Ok(bytes)
 }
 
 /// Values of one column in the form that the Parquet writer accepts: the values that are not null, and for each row 1

@@ -33,21 +33,30 @@ pub struct Swept {
 impl Task {
     /// Simulates the point on `workload` and returns its row, which contains the error if the point failed. Returns
     /// `None` if it was stopped. A panic counts as a failure.
-    pub fn run(&self, workload: &Workload, progress: &Progress) -> Option<Row> {
+    ///
+    /// # Errors
+    ///
+    /// The workload's file was changed, so that no further point may run on it.
+    pub fn run(&self, workload: &Workload, progress: &Progress) -> Result<Option<Row>, Failure> {
         let outcome = match catch_unwind(AssertUnwindSafe(|| self.simulate(workload, progress))) {
             Ok(outcome) => outcome,
             Err(_) => Err(Failure::failed(format!("a bug of imbrex {}: it panicked", env!("CARGO_PKG_VERSION")))),
         };
         match outcome {
-            Err(failure) if failure.kind == FailureKind::Interrupted => None,
-            outcome => Some(Row::of(self, &outcome)),
+            Err(failure) if failure.kind == FailureKind::InputChanged => Err(failure),
+            Err(failure) if failure.kind == FailureKind::Interrupted => Ok(None),
+            outcome => Ok(Some(Row::of(self, &outcome))),
         }
     }
 
-    fn simulate(&self, workload: &Workload, progress: &Progress) -> Result<DriveResult, Failure> {
+    fn simulate(&self, workload: &Workload, progress: &Progress) -> Result<(DriveResult, Vec<String>), Failure> {
         let asked = self.asked()?;
-        let simulation = Simulation::new().baseline(asked.baseline).options(asked.simulation).drive(&self.drive)?;
+        let simulation = Simulation::new().profile_files(self.profile_files.clone()).baseline(asked.baseline);
+        let simulation = simulation.options(asked.simulation).drive(&self.drive)?;
         let simulated = simulation.run(workload, &progress.quietly())?;
+        workload.check_unchanged()?;
+        let warnings = simulated.summary.warnings.iter().filter(|warning| !workload.warnings.contains(warning));
+        let warnings: Vec<String> = warnings.cloned().collect();
         if simulated.is_stopped {
             return Err(Failure::interrupted());
         }
@@ -56,7 +65,7 @@ impl Task {
         if result.completed == 0 {
             return Err(Failure::failed("the drive completed no request"));
         }
-        Ok(result)
+        Ok((result, warnings))
     }
 }
 
@@ -78,18 +87,21 @@ impl Grid {
         let missing = self.missing(dataset, again);
         let bar = progress.points("sweep", missing.len() as u64);
         let run = AtomicU64::new(0);
-        // A row that cannot be written ends the sweep: the next one could not be written either.
+        // A row that cannot be written ends the sweep, since the next one could not be written either. So does a
+        // changed input, since rows of both contents would be mixed.
         let is_ended = AtomicBool::new(false);
         let kept = |failure: Failure| {
             is_ended.store(true, Ordering::Relaxed);
             let kept = run.load(Ordering::Relaxed);
-            failure.or_try(format!("the same sweep again, once that is mended: it goes on behind the {kept} rows kept"))
+            let again = format!("the same sweep again, once that is mended: {kept} rows are kept");
+            Failure { remedy: failure.remedy.or(Some(again)), ..failure }
         };
         many::of_each(&missing, jobs, |_, point| {
             if progress.should_stop() || is_ended.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            if let Some(row) = point.task.run(&self.found[point.workload].workload, progress) {
+            let outcome = point.task.run(&self.found[point.workload].workload, progress).map_err(kept)?;
+            if let Some(row) = outcome {
                 dataset.add(&row).map_err(kept)?;
                 run.fetch_add(1, Ordering::Relaxed);
                 bar.inc(1);
@@ -160,6 +172,150 @@ mod tests {
     }
 
     #[test]
+    fn a_damaged_row_runs_again_whichever_byte_it_is() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let dataset = Dataset::in_folder(folder.path()).expect("writable");
+        swept(&dataset, &["500"], false);
+        let grid = grid(&["500"]);
+        let row = &grid.rows(&dataset)[0];
+        let path = folder.path().join("points").join(format!("{}.parquet", row.text("key").expect("its key")));
+        let bytes = std::fs::read(&path).expect("there");
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            std::fs::write(&path, damaged).expect("damaged");
+            let read = Dataset::in_folder(folder.path()).expect("writable").row(row.text("key").expect("its key"));
+            assert!(read.is_none(), "byte {at}");
+        }
+        assert_eq!(swept(&dataset, &["500"], false), [1, 0, 1, 0]);
+    }
+
+    #[test]
+    fn one_table_has_the_rows_of_all_sweeps_and_serves_them() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let first = Dataset::in_folder(folder.path()).expect("writable");
+        swept(&first, &["500"], false);
+        first.write_table(&grid(&["500"]).rows(&first)).expect("written");
+        // Another parameter gives other columns.
+        let queue = ("queue".to_string(), vec!["1".to_string(), "2".to_string()]);
+        let more = Spec { options: vec![queue], ..spec(&["500"]) };
+        let more = Grid::of(&more, &[], &Progress::silent()).expect("it is right");
+        let second = Dataset::in_folder(folder.path()).expect("writable");
+        more.run(&second, false, None, &Progress::silent()).expect("it runs");
+        second.write_table(&more.rows(&second)).expect("written");
+        let (rows, _) = super::super::row::read(std::fs::read(second.table()).expect("there")).expect("sound");
+        let queues: Vec<_> = rows.iter().map(|row| row.number("queue_number")).collect();
+        assert_eq!(queues, [Some(1.0), Some(2.0), None]);
+        // The table serves the rows, but not those whose files are gone.
+        let third = Dataset::in_folder(folder.path()).expect("writable");
+        assert_eq!(more.rows(&third), more.rows(&second));
+        let key = &more.points[0].task.key;
+        std::fs::remove_file(folder.path().join("points").join(format!("{key}.parquet"))).expect("there");
+        assert_eq!(more.rows(&third).len(), 1);
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_written_ends_the_sweep() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let dataset = Dataset::in_folder(folder.path()).expect("writable");
+        let many: Vec<String> = (1..60).map(|interval| interval.to_string()).collect();
+        let grid = grid(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        // A folder stands in the way of the first row.
+        let first = &grid.points[0].task.key;
+        std::fs::create_dir_all(folder.path().join(format!("points/{first}.parquet/in-the-way"))).expect("made");
+        let failure = grid.run(&dataset, false, Some(1), &Progress::silent()).expect_err("it cannot be written");
+        assert!(failure.message.contains(first) && failure.remedy.is_some(), "{failure}");
+        assert!(grid.rows(&dataset).is_empty(), "no further point ran");
+    }
+
+    #[test]
+    fn a_changed_input_ends_the_sweep_with_its_name() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let trace = folder.path().join("trace");
+        let lines: String = (0..200).map(|at| format!("{at}.0 0 {} 8 0\n", at * 64)).collect();
+        std::fs::write(&trace, &lines).expect("written");
+        let name = trace.display().to_string();
+        let spec = Spec {
+            workloads: vec![name.clone()],
+            options: vec![("format".into(), vec!["disksim".into()])],
+            ..spec(&["500"])
+        };
+        let grid = Grid::of(&spec, &[], &Progress::silent()).expect("it is right");
+        let change = std::fs::OpenOptions::new().append(true).open(&trace);
+        std::io::Write::write_all(&mut change.expect("there"), b"999.0 0 0 8 0\n").expect("appended");
+        let dataset = Dataset::in_folder(&folder.path().join("out")).expect("writable");
+        let failure = grid.run(&dataset, false, None, &Progress::silent()).expect_err("the trace was changed");
+        assert_eq!(failure.kind, FailureKind::InputChanged);
+        assert!(failure.message.starts_with(&name), "{failure}");
+        assert!(grid.rows(&dataset).is_empty());
+    }
+
+    #[test]
+    fn a_profile_is_read_once_and_travels_with_its_point() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let profile = folder.path().join("mine.toml");
+        let write = |settle: u64| {
+            let text = format!("name = \"mine\"\nbase = \"cmr-7200\"\n[mechanics]\nsettle_ns = {settle}\n");
+            std::fs::write(&profile, text).expect("written");
+        };
+        write(1_000_000);
+        let workloads = vec!["rw=randread,bs=4k,size=1GiB,number_ios=200".to_string()];
+        let spec = Spec { workloads, drives: vec![profile.display().to_string()], ..Spec::default() };
+        let points = |spec: &Spec| Grid::of(spec, &[], &Progress::silent()).expect("it is right");
+        let (before, workload) = (points(&spec), points(&spec).found.remove(0).workload);
+        let row =
+            |grid: &Grid| grid.points[0].task.run(&workload, &Progress::silent()).expect("unchanged").expect("ran");
+        let first = row(&before);
+        assert_eq!(first.text("error"), None);
+        write(9_000_000);
+        assert_eq!(row(&before).number("duration_ns"), first.number("duration_ns"), "the file is not read again");
+        let after = points(&spec);
+        assert_ne!(after.points[0].task.key, before.points[0].task.key);
+        assert!(row(&after).number("duration_ns") > first.number("duration_ns"));
+        std::fs::remove_file(&profile).expect("there");
+        assert_eq!(row(&before).number("duration_ns"), first.number("duration_ns"), "as on another machine");
+    }
+
+    #[test]
+    fn all_points_of_a_workload_address_the_same_part_of_the_drives() {
+        let workloads = vec!["rw=randwrite,bs=4k,number_ios=200".to_string()];
+        let drives = |drives: &[&str]| drives.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let grid = |list: &[&str]| {
+            let spec = Spec {
+                workloads: workloads.clone(),
+                drives: drives(list),
+                parameters: Vec::new(),
+                options: Vec::new(),
+            };
+            Grid::of(&spec, &[], &Progress::silent()).expect("it is right")
+        };
+        let (alone, beside) = (grid(&["cmr-7200"]), grid(&["cmr-7200", "caveat-1g"]));
+        let span =
+            |grid: &Grid, index: usize| grid.points[index].task.span.clone().expect("it follows from the drives");
+        assert_eq!(span(&beside, 0), span(&beside, 1));
+        assert_eq!(span(&beside, 0).1, "caveat-1g");
+        assert_eq!(span(&alone, 0).1, "cmr-7200");
+        assert_ne!(alone.points[0].task.key, beside.points[0].task.key, "other results have another key");
+        let named = Spec {
+            workloads: vec!["rw=randwrite,bs=4k,size=1g,number_ios=9".into()],
+            drives: drives(&["cmr-7200"]),
+            ..Spec::default()
+        };
+        assert_eq!(Grid::of(&named, &[], &Progress::silent()).expect("it is right").points[0].task.span, None);
+    }
+
+    #[test]
+    fn names_of_other_columns_cannot_be_swept() {
+        for name in ["error", "key", "drive", "duration_ns", "workload"] {
+            let parameters = vec![(name.to_string(), vec!["1".to_string()])];
+            let failure = Grid::of(&Spec { parameters, ..spec(&[]) }, &[], &Progress::silent()).map(drop);
+            assert!(failure.expect_err("refused").message.contains(&format!("'{name}' cannot be swept")));
+        }
+        let both = Spec { options: vec![("interval".into(), vec!["1".into()])], ..spec(&["1"]) };
+        assert!(Grid::of(&both, &[], &Progress::silent()).is_err(), "one name for two things");
+    }
+
+    #[test]
     fn what_is_stopped_has_no_row() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let dataset = Dataset::in_folder(folder.path()).expect("writable");
@@ -172,7 +328,11 @@ mod tests {
     #[test]
     fn a_point_is_what_the_simulation_alone_says() {
         let grid = grid(&["500"]);
-        let row = grid.points[0].task.run(&grid.found[0].workload, &Progress::silent()).expect("not stopped");
+        let row = grid.points[0]
+            .task
+            .run(&grid.found[0].workload, &Progress::silent())
+            .expect("unchanged")
+            .expect("not stopped");
         let simulation = Simulation::new().baseline(crate::Baseline::None).drive("imr-1t+track-map:interval=500");
         let alone = simulation.and_then(|one| one.run(&grid.found[0].workload, &Progress::silent())).expect("it runs");
         let drive = &alone.summary.drives[0];

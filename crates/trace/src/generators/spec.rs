@@ -285,6 +285,14 @@ impl WorkloadSpec {
         Arrival::Closed { depth: self.whole.iodepth }
     }
 
+    /// Returns whether the addresses depend on the size of the drive: a region is a share of it, or the rest of it.
+    pub fn needs_device_size(&self) -> bool {
+        self.phases.iter().any(|phase| match phase {
+            Phase::Run(job) => !matches!((job.offset, job.size), (Span::Bytes(_), Some(Span::Bytes(_)))),
+            Phase::Idle(_) => false,
+        })
+    }
+
     /// Returns the end of the farthest region that is given in bytes, in sectors of 512 bytes: the least size of the
     /// drive. Ignores regions that are shares of the drive or the rest of the drive.
     pub fn reach_sectors(&self) -> u64 {
