@@ -57,6 +57,10 @@ fn decode_rest(from: &mut Decoder<'_>) -> Result<ZoneHeader, Malformed> {
     if layout.sequence >= COUNT_FAR || usize::from(column) >= layout.members.len() {
         return Err(Malformed("the column of a zone"));
     }
+    // The last number of a byte stands for no drive: see `Change::Drive`.
+    if layout.members.iter().any(|at| at.drive == u8::MAX) || gone.contains(&u8::MAX) {
+        return Err(Malformed("the number of a drive"));
+    }
     Ok(ZoneHeader { file_system, group, column, layout, drives, gone })
 }
 
