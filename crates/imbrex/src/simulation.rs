@@ -241,6 +241,15 @@ impl Prepared {
             })?,
         };
         self.simulation.compare(&mut ran);
+        let (warmup, served) =
+            (self.simulation.options.warmup_requests, ran.iter().map(|ran| ran.counts.requests).max());
+        if warmup > 0 && served.is_some_and(|served| served <= warmup) && !ran.iter().any(|ran| ran.is_stopped) {
+            let requests = served.unwrap_or(0);
+            return Err(Failure::usage(format!(
+                "--warmup {warmup}: the workload has {requests} requests, so none is measured"
+            ))
+            .or_try("a smaller --warmup"));
+        }
         let mut summary = summary_of(self.simulation.command, workload, &ran);
         summary.warnings = warnings;
         summary.workload.address_span = span.map(|span| AddressSpan { bytes: span.sectors * 512, set_by: span.set_by });
@@ -344,6 +353,13 @@ impl SimulationOptions {
             Failure::usage(format!("no arrival is called '{arrival}'{}", suggestion(arrival, ARRIVALS)))
                 .or_try("fixed-queue, closed, open or flat-out")
         })?;
+        if let (Some(depth), Arrival::Open | Arrival::FlatOut) = (self.queue, arrival) {
+            let name = arrival.name();
+            return Err(Failure::usage(format!(
+                "--queue {depth} does not apply to the arrival {name}: it bounds no queue"
+            ))
+            .or_try("--arrival fixed-queue or --arrival closed"));
+        }
         Ok(Options {
             arrival,
             schedule: Schedule::named(schedule, SimDuration(drive.host.age_limit_ns)).ok_or_else(|| {

@@ -20,7 +20,7 @@ pub(crate) struct MeasuredArgs {
     pub columns: Option<String>,
 
     /// Units of those columns: s, ms, us, ns or 100ns for time and latency; B or sectors for offset and size.
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, requires = "columns", value_name = "LIST")]
     pub units: Option<String>,
 
     /// The device to take from a record of several; the drive of an ios.parquet [default: all, of an ios.parquet the first].

@@ -42,7 +42,7 @@ pub(crate) struct ServeArgs {
     pub faults: Option<PathBuf>,
 
     /// Kind of crash that flushed writes survive: the death of this process (none), or of the host too (barrier).
-    #[arg(long, value_name = "WHAT", default_value = "none", value_parser = ["none", "barrier"])]
+    #[arg(long, conflicts_with = "drive", value_name = "WHAT", default_value = "none", value_parser = ["none", "barrier"])]
     pub sync: String,
 
     /// Show the drive at work on a page at this address, such as 127.0.0.1:8080; /metrics there is for Prometheus.
@@ -83,57 +83,57 @@ pub(crate) struct LimitArgs {
     /// NBD connections at once; each costs under a MiB of memory and a thread, with a pace two threads, with TLS two
     /// more. When all places are taken, a new connection displaces one that never finished the handshake, or else an
     /// idle one of the peer that holds most; never one with a served request whose peer is within its share.
-    #[arg(long, value_name = "NUMBER", default_value = "256", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    #[arg(long, conflicts_with = "ublk", value_name = "NUMBER", default_value = "256", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub connections: u32,
 
     /// NBD connections at once from one peer.
-    #[arg(long, value_name = "NUMBER", default_value = "128", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    #[arg(long, conflicts_with = "ublk", value_name = "NUMBER", default_value = "128", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub peer_connections: u32,
 
     /// Memory for received payloads and for replies not yet sent, of all clients; 256 KiB of each connection do not
     /// count, and one request at a time may exceed the limit by its 32 MiB.
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
+    #[arg(long, conflicts_with = "ublk", value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     pub payload_memory: u64,
 
     /// Payload memory of one peer.
-    #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = size)]
+    #[arg(long, conflicts_with = "ublk", value_name = "SIZE", default_value = "128MiB", value_parser = size)]
     pub peer_payload_memory: u64,
 
     /// Bytes a second of payloads from clients that never had a request served, all together.
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    #[arg(long, conflicts_with = "ublk", value_name = "SIZE", default_value = "64MiB", value_parser = size)]
     pub newcomer_rate: u64,
 
     /// Longest time for one payload or one reply of a client while others wait for payload memory.
-    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, conflicts_with = "ublk", value_name = "SECONDS", default_value = "2", value_parser = clap::value_parser!(u32).range(1..))]
     pub shortage_time: u32,
 
     /// Longest time for a client's handshake, TLS included.
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, conflicts_with = "ublk", value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
     pub handshake_time: u32,
 
     /// Longest time in which a request that has begun must arrive; each further MiB of its payload gets as long again.
     /// Between requests a client may be idle.
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, conflicts_with = "ublk", value_name = "SECONDS", default_value = "30", value_parser = clap::value_parser!(u32).range(1..))]
     pub request_time: u32,
 
     /// A client that takes no bytes of its replies for this time is disconnected.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, conflicts_with = "ublk", value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..))]
     pub reply_time: u32,
 
     /// Connections to the live page at once, all on one thread; half of them from one peer.
-    #[arg(long, value_name = "NUMBER", default_value = "64", value_parser = clap::value_parser!(u32).range(2..=4096))]
+    #[arg(long, requires = "window", value_name = "NUMBER", default_value = "64", value_parser = clap::value_parser!(u32).range(2..=4096))]
     pub page_connections: u32,
 
     /// Largest head of a request that the live page accepts, 8 KiB at least.
-    #[arg(long, value_name = "SIZE", default_value = "16KiB", value_parser = size)]
+    #[arg(long, requires = "window", value_name = "SIZE", default_value = "16KiB", value_parser = size)]
     pub page_header: u64,
 
     /// Longest time that the live page waits for a request's head; a connection lasts at most twelve times as long.
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, requires = "window", value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub page_time: u32,
 
     /// A host name that the live page answers to, beside localhost, 127.0.0.1, [::1] and the address it listens at; may
     /// be given several times.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, requires = "window", value_name = "NAME")]
     pub http_host: Vec<String>,
 }

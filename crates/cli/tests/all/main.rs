@@ -14,6 +14,8 @@ mod folders;
 mod fs;
 mod interlaced;
 mod nbd;
+#[cfg(target_os = "linux")]
+mod options;
 mod own_layer;
 #[cfg(target_os = "linux")]
 mod pipes;
