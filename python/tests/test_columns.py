@@ -132,7 +132,9 @@ def made(seed: int) -> tuple[Any, list[tuple[int, int, int, int]] | None]:
         return frame, meant
     if form == "pyarrow":
         table = pyarrow.table({name: pyarrow.array(values) for name, values in columns.items()})
-        return (table.slice(1) if count > 1 else table), (meant and [(at - meant[min(1, count - 1)][0], *rest) for at, *rest in meant[1:]] if count > 1 else meant)
+        if count == 1 or meant is None:  # The row to be refused may be the first.
+            return table, meant
+        return table.slice(1), [(at - meant[1][0], *rest) for at, *rest in meant[1:]]
     if form == "lists":
         return {name: values.tolist() if values.dtype.kind in "iuUO" else values for name, values in columns.items()}, meant
     if form == "float":
@@ -216,3 +218,22 @@ def test_tables_do_what_they_look_like(results):
     assert len(results) == len(results.drives) and "cmr-7200" in results and "nothing" not in results
     trace = imbrex.Trace("rw=randwrite,bs=4k,size=1g,number_ios=20,rate_iops=5")
     assert len(trace.to_pandas()) == len(trace.to_polars()) == 20
+
+
+def test_an_interrupt_while_a_table_is_read_stays_one():
+    columns = {"time_ns": [0], "op": [1], "lba": [0], "sectors": [8]}
+    batch = pyarrow.record_batch(columns)
+
+    def batches():
+        yield batch
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        imbrex.Trace(pyarrow.RecordBatchReader.from_batches(batch.schema, batches()))
+
+
+def test_requests_without_length_are_said_to_complete_nothing():
+    columns = {"time_ns": [0, 1], "op": [1, 1], "lba": [0, 8], "sectors": [0, 0]}
+    results = imbrex.simulate(columns, "cmr-7200")
+    assert any("no drive completed any of its requests" in note for note in results.notes)
+    assert any("no drive completed any of its requests" in warning for warning in results.summary["warnings"])

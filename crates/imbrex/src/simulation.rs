@@ -250,6 +250,11 @@ impl Prepared {
             ))
             .or_try("a smaller --warmup"));
         }
+        if !ran.iter().any(|ran| ran.is_stopped || ran.result.completed > 0) {
+            let warning = format!("{}: no drive completed any of its requests: all were rejected", workload.name);
+            progress.say(&warning);
+            warnings.push(warning);
+        }
         let mut summary = summary_of(self.simulation.command, workload, &ran);
         summary.warnings = warnings;
         summary.workload.address_span = span.map(|span| AddressSpan { bytes: span.sectors * 512, set_by: span.set_by });

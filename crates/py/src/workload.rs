@@ -8,7 +8,7 @@ use arrow_array::{Int8Array, Int16Array, Int32Array, Int64Array, UInt8Array, UIn
 use imbrex::{Failure, Progress, Workload, WorkloadOptions};
 use imbrex_trace::rows::Rows;
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
@@ -37,8 +37,14 @@ impl Columns {
             // Arrow C interface. The stream is moved out, which leaves an empty one for the capsule to release.
             #[allow(unsafe_code)] // the Arrow interface is a C interface: no safe crate unpacks a capsule
             let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer) };
-            let broken =
-                |error: arrow_schema::ArrowError| PyValueError::new_err(format!("the table cannot be read: {error}"));
+            let broken = |error: arrow_schema::ArrowError| {
+                let text = error.to_string();
+                // The interface passes an exception of the table's owner on as text alone.
+                if text.contains("KeyboardInterrupt") {
+                    return PyKeyboardInterrupt::new_err("interrupted while the table was read");
+                }
+                PyValueError::new_err(format!("the table cannot be read: {text}"))
+            };
             let reader = RecordBatchStreamReader::try_new(stream).map_err(broken)?;
             let batches = reader.collect::<Result<Vec<RecordBatch>, _>>().map_err(broken)?;
             Columns::of(&batches)

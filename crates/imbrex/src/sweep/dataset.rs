@@ -33,6 +33,8 @@ pub struct Dataset {
     folder: PathBuf,
     /// Rows that were read from the table of all rows or added since, by key.
     known: Arc<Mutex<BTreeMap<String, Known>>>,
+    /// Keys of the rows of the table of all rows, in its order.
+    written: Arc<Vec<String>>,
 }
 
 /// A row, and the stamp of its point's file.
@@ -40,6 +42,8 @@ pub struct Dataset {
 struct Known {
     row: Row,
     stamp: Stamp,
+    /// Whether the table of all rows has no such row.
+    is_new: bool,
 }
 
 /// Length of a file in bytes, and the time of its last change in nanoseconds since 1970.
@@ -54,8 +58,10 @@ impl Dataset {
     pub fn in_folder(folder: &Path) -> Result<Dataset, Failure> {
         files::ours::refuse_foreign(folder, &["sweep.html", TABLE])?;
         let points = files::prepare(&folder.join("points"))?;
-        let known = read_table(&folder.join(TABLE)).unwrap_or_default();
-        Ok(Dataset { points, folder: folder.to_path_buf(), known: Arc::new(Mutex::new(known)) })
+        let rows = read_table(&folder.join(TABLE)).unwrap_or_default();
+        let written = rows.iter().map(|(key, _)| key.clone()).collect();
+        let known = Arc::new(Mutex::new(rows.into_iter().collect()));
+        Ok(Dataset { points, folder: folder.to_path_buf(), known, written: Arc::new(written) })
     }
 
     /// Returns the folder of the dataset.
@@ -84,19 +90,31 @@ impl Dataset {
     /// Returns the row of the point `key`. Returns `None` if the row is missing or damaged; the sweep then runs the
     /// point again.
     pub fn row(&self, key: &str) -> Option<Row> {
+        self.with_row(key, Row::clone)
+    }
+
+    /// Calls `look` with the row of the point `key`, and returns its result. Returns `None` if the row is missing or
+    /// damaged.
+    fn with_row<T>(&self, key: &str, look: impl FnOnce(&Row) -> T) -> Option<T> {
         let path = self.path(key);
         let stamp = stamp_of(&path)?;
         if let Some(known) = self.known().get(key).filter(|known| known.stamp == stamp) {
-            return Some(known.row.clone());
+            return Some(look(&known.row));
         }
         let row = Row::parse(fs::read(&path).ok()?).ok().filter(|row| row.text("key") == Some(key))?;
-        self.known().insert(key.to_string(), Known { row: row.clone(), stamp });
-        Some(row)
+        let found = look(&row);
+        self.known().insert(key.to_string(), Known { row, stamp, is_new: true });
+        Some(found)
     }
 
     /// Returns whether the point `key` has to run: it has no row, or, if `again` is set, a row with an error.
     pub fn is_missing(&self, key: &str, again: bool) -> bool {
-        self.row(key).is_none_or(|row| again && row.text("error").is_some())
+        self.with_row(key, |row| again && row.text("error").is_some()).unwrap_or(true)
+    }
+
+    /// Returns whether the point `key` has a row with an error.
+    pub fn has_failed(&self, key: &str) -> bool {
+        self.with_row(key, |row| row.text("error").is_some()).unwrap_or(false)
     }
 
     /// Adds `row`. It replaces a row with the same key.
@@ -111,7 +129,7 @@ impl Dataset {
         });
         written.map_err(|error| FilesError::file(&path, error))?;
         if let Some(stamp) = stamp_of(&path) {
-            self.known().insert(key.to_string(), Known { row: row.clone(), stamp });
+            self.known().insert(key.to_string(), Known { row: row.clone(), stamp, is_new: true });
         }
         Ok(())
     }
@@ -121,7 +139,15 @@ impl Dataset {
         let path = self.table();
         for key in self.keys() {
             // Reads the rows that other processes have added.
-            self.row(&key);
+            self.with_row(&key, |_| ());
+        }
+        let is_written = rows.iter().map(|row| row.text("key")).eq(self
+            .written
+            .iter()
+            .take(rows.len())
+            .map(|key| Some(key.as_str())));
+        if is_written && self.known().len() == self.written.len() && !self.known().values().any(|known| known.is_new) {
+            return Ok(path);
         }
         let mut known = self.known().clone();
         let first = rows.iter().filter_map(|row| known.remove(row.text("key")?)).collect::<Vec<_>>();
@@ -157,13 +183,13 @@ fn stamp_of(path: &Path) -> Option<Stamp> {
     Some((metadata.len(), u64::try_from(changed.as_nanos()).ok()?))
 }
 
-/// Returns the rows of the table of all rows, or `None` if it is missing or damaged.
-fn read_table(path: &Path) -> Option<BTreeMap<String, Known>> {
+/// Returns the rows of the table of all rows with their keys, or `None` if it is missing or damaged.
+fn read_table(path: &Path) -> Option<Vec<(String, Known)>> {
     let (rows, table) = row::read(fs::read(path).ok()?).ok()?;
     let stamps: Vec<Stamp> = serde_json::from_str(table.metadata(STAMPS)?).ok()?;
     let known = rows.into_iter().zip(stamps).filter_map(|(row, stamp)| {
         let key = row.text("key")?.to_string();
-        Some((key, Known { row, stamp }))
+        Some((key, Known { row, stamp, is_new: false }))
     });
     Some(known.collect())
 }

@@ -20,7 +20,7 @@ use super::row;
 use super::spec::{Several, Spec};
 use super::texts;
 use crate::drives::{DrivePlan, ProfileFiles};
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::progress::Progress;
 use crate::run::many;
 use crate::simulate_options::{BadWord, SimulateOptions};
@@ -76,6 +76,9 @@ pub struct Task {
     pub workload_format: String,
     /// SHA-256 of the workload's contents.
     pub workload_sha256: String,
+    /// Reason why the workload is impossible with the values of this point, if it is.
+    #[serde(default)]
+    pub failure: Option<String>,
     /// Contents of the profiles that the drives of the point have in files.
     #[serde(default)]
     pub profile_files: ProfileFiles,
@@ -93,8 +96,10 @@ pub struct Found {
     rows: Option<Arc<dyn Rows>>,
     /// Options with which the workload was read.
     pub options: Vec<(String, String)>,
-    /// The workload.
+    /// The workload. If a value of the sweep makes it impossible, another one in its place, which does not run.
     pub workload: Workload,
+    /// Reason why the workload is impossible, if it is. Its points have rows with this error.
+    failure: Option<String>,
 }
 
 /// All points of a sweep.
@@ -107,6 +112,8 @@ pub struct Grid {
     pub swept: Vec<String>,
     /// Contents of all profiles in files, each read once.
     profile_files: ProfileFiles,
+    /// Index in `found` of each workload that has a word, by the word and the options.
+    by_word: BTreeMap<(String, Vec<(String, String)>), usize>,
 }
 
 /// Requests that the caller holds in memory, as a workload of a sweep.
@@ -136,7 +143,8 @@ impl Grid {
         }
         let swept: Vec<String> = spec.parameters.iter().chain(&spec.options).map(|(name, _)| name.clone()).collect();
         check_names(&swept)?;
-        let mut grid = Grid { found: Vec::new(), points: Vec::new(), swept, profile_files: ProfileFiles::default() };
+        let (found, points, by_word) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut grid = Grid { found, points, swept, profile_files: ProfileFiles::default(), by_word };
         let (parameters, options) = (combinations(&spec.parameters)?, combinations(&spec.options)?);
         let mut keys = BTreeSet::new();
         for source in 0..spec.workloads.len() + memory.len() {
@@ -147,7 +155,11 @@ impl Grid {
                         let of_reading = |pair: &&(String, String)| OF_WORKLOADS.contains(&pair.0.as_str());
                         let reading: Vec<_> = options.iter().filter(of_reading).cloned().collect();
                         let workload = match spec.workloads.get(source) {
-                            Some(word) => grid.find(&substituted(word, parameters), reading, progress)?,
+                            Some(word) => {
+                                let found = substituted(word, parameters);
+                                let is_swept = found != *word || !reading.is_empty();
+                                grid.find(&found, reading, is_swept, progress)?
+                            }
                             None => grid.take(&memory[source - spec.workloads.len()], reading, progress)?,
                         };
                         let task = grid.task(workload, drive, &of_drive, options, parameters)?;
@@ -196,13 +208,31 @@ impl Grid {
         Ok(())
     }
 
-    fn find(&mut self, word: &str, options: Vec<(String, String)>, progress: &Progress) -> Result<usize, Failure> {
-        let is_it = |found: &Found| found.word.as_deref() == Some(word) && found.options == options;
-        if let Some(index) = self.found.iter().position(is_it) {
+    /// Returns the index of the workload `word`, read with `options`. If `is_swept` is set, a value of the sweep stands in
+    /// the word or the options, and a wrong one makes the points of the workload fail, rather than the sweep.
+    fn find(
+        &mut self,
+        word: &str,
+        options: Vec<(String, String)>,
+        is_swept: bool,
+        progress: &Progress,
+    ) -> Result<usize, Failure> {
+        let asked = (word.to_string(), options.clone());
+        if let Some(&index) = self.by_word.get(&asked) {
             return Ok(index);
         }
-        let workload = Workload::find(word, &reading(&options)?, progress)?;
-        self.found.push(Found { word: Some(word.to_string()), rows: None, options, workload });
+        self.by_word.insert(asked, self.found.len());
+        let found = reading(&options).and_then(|asked| Workload::find(word, &asked, progress));
+        let (workload, failure) = match found {
+            Ok(workload) => (workload, None),
+            Err(failure) if is_swept && failure.kind == FailureKind::Usage => {
+                let mut other = Workload::generator("rw=read,number_ios=1,size=1m", &WorkloadOptions::default())?;
+                other.name = word.to_string();
+                (other, Some(failure.to_string()))
+            }
+            Err(failure) => return Err(failure),
+        };
+        self.found.push(Found { word: Some(word.to_string()), rows: None, options, workload, failure });
         Ok(self.found.len() - 1)
     }
 
@@ -216,7 +246,7 @@ impl Grid {
             return Ok(index);
         }
         let workload = Workload::of_rows(&held.name, held.rows.clone(), &reading(&options)?, progress)?;
-        self.found.push(Found { word: None, rows: Some(held.rows.clone()), options, workload });
+        self.found.push(Found { word: None, rows: Some(held.rows.clone()), options, workload, failure: None });
         Ok(self.found.len() - 1)
     }
 
@@ -239,6 +269,7 @@ impl Grid {
         let drives: Vec<&str> = std::iter::once(text.as_str()).chain(baselines).collect();
         drives.iter().for_each(|drive| self.profile_files.read(drive));
         let profile_files = self.profile_files.of(drives);
+        let failure = self.found[workload].failure.clone();
         let found = &self.found[workload].workload;
         let mut task = Task {
             key: String::new(),
@@ -249,6 +280,7 @@ impl Grid {
             workload: found.name.clone(),
             workload_format: found.format.clone(),
             workload_sha256: found.sha256.clone(),
+            failure,
             profile_files,
             span: None,
         };
@@ -310,6 +342,7 @@ fn key(task: &Task, seed: u64) -> Result<String, Failure> {
         "imbrex": env!("CARGO_PKG_VERSION"), "format": task.workload_format, "sha256": task.workload_sha256,
         "seed": seed, "drive": task.drive, "profile": built_in, "profile_files": task.profile_files,
         "options": task.options, "span": task.span,
+        "impossible": task.failure.as_ref().map(|failure| (&task.workload, failure)),
     });
     let mut key = hex(&Sha256::digest(asked.to_string()));
     key.truncate(KEY_DIGITS);

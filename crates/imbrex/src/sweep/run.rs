@@ -50,6 +50,9 @@ impl Task {
     }
 
     fn simulate(&self, workload: &Workload, progress: &Progress) -> Result<(DriveResult, Vec<String>), Failure> {
+        if let Some(failure) = &self.failure {
+            return Err(Failure::usage(failure));
+        }
         let asked = self.asked()?;
         let simulation = Simulation::new().profile_files(self.profile_files.clone()).baseline(asked.baseline);
         let simulation = simulation.options(asked.simulation).drive(&self.drive)?;
@@ -110,7 +113,8 @@ impl Grid {
         })?;
         bar.finish_and_clear();
         let run = run.into_inner();
-        let failed = self.rows(dataset).iter().filter(|row| row.text("error").is_some()).count() as u64;
+        let has_failed = |point: &&Point| dataset.has_failed(&point.task.key);
+        let failed = self.points.iter().filter(has_failed).count() as u64;
         let (points, missing) = (self.points.len() as u64, missing.len() as u64);
         Ok(Swept { points, found: points - missing, run, failed, is_stopped: run < missing })
     }
@@ -183,10 +187,11 @@ mod tests {
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
-            std::fs::write(&path, damaged).expect("damaged");
-            let read = Dataset::in_folder(folder.path()).expect("writable").row(row.text("key").expect("its key"));
-            assert!(read.is_none(), "byte {at}");
+            assert!(Row::parse(damaged).is_err(), "byte {at}");
         }
+        let mut damaged = bytes;
+        damaged[100] ^= 0x10;
+        std::fs::write(&path, damaged).expect("damaged");
         assert_eq!(swept(&dataset, &["500"], false), [1, 0, 1, 0]);
     }
 
@@ -302,6 +307,35 @@ mod tests {
             ..Spec::default()
         };
         assert_eq!(Grid::of(&named, &[], &Progress::silent()).expect("it is right").points[0].task.span, None);
+    }
+
+    #[test]
+    fn a_wrong_value_is_a_failed_row_in_whichever_word_it_stands() {
+        let words = |values: &[&str]| values.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let spec = Spec {
+            workloads: words(&["rw=randwrite,bs={bs},size=1GiB,number_ios=20"]),
+            drives: words(&["imr-1t+track-map"]),
+            parameters: vec![("bs".into(), words(&["4k", "4q"])), ("interval".into(), words(&["500", "never"]))],
+            options: vec![("queue".into(), words(&["1", "none"])), ("seed".into(), words(&["3", "x"]))],
+        };
+        let grid = Grid::of(&spec, &[], &Progress::silent()).expect("the sweep is right");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let dataset = Dataset::in_folder(folder.path()).expect("writable");
+        let swept = grid.run(&dataset, false, None, &Progress::silent()).expect("it runs");
+        assert_eq!((swept.points, swept.failed), (16, 15));
+        let wrong = |row: &Row, name: &str| ["4q", "never", "none", "x"].contains(&row.text(name).expect("swept"));
+        for row in grid.rows(&dataset) {
+            let is_wrong = ["bs", "interval", "queue", "seed"].iter().any(|name| wrong(&row, name));
+            assert_eq!(row.text("error").is_some(), is_wrong, "{row:?}");
+        }
+        // A workload that is wrong without a value of the sweep is an error at once.
+        let plain = Spec {
+            workloads: words(&["rw=randwrite,bs=4q,number_ios=1"]),
+            parameters: Vec::new(),
+            options: Vec::new(),
+            ..spec
+        };
+        assert!(Grid::of(&plain, &[], &Progress::silent()).is_err());
     }
 
     #[test]
