@@ -46,7 +46,7 @@ const GAP_UNITS_MAX_OF_SECONDS: u64 = 60;
 const DATE_US_MIN: u64 = 100_000_000_000_000;
 
 fn detect(head: &Head<'_>) -> Confidence {
-    match table::rows_of(head, b',').first() {
+    match table::rows_of(head, b',', 1).first() {
         Some(row) if row.iter().eq(HEADER.map(str::as_bytes)) => Confidence::Yes,
         _ => Confidence::No,
     }
@@ -54,7 +54,7 @@ fn detect(head: &Head<'_>) -> Confidence {
 
 /// Returns the unit of the times of a trace with this head, and the reason for the choice.
 fn unit_of(head: &Head<'_>) -> (TimeUnit, &'static str) {
-    let rows = table::rows_of(head, b',');
+    let rows = table::rows_of(head, b',', table::HEAD_ROWS);
     let times = || rows.iter().skip(1).filter_map(|row| row.get(1)).map(Vec::as_slice);
     if times().any(|time| time.contains(&b'.')) {
         return (TimeUnit::Seconds, "they have decimals");

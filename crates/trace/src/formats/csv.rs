@@ -33,7 +33,9 @@ pub(super) const FORMAT: Format = Format {
         let fits = |delimiter: &u8| table::fits(layout.clone(), *delimiter, &head, ROWS_ENOUGH);
         // If the rows fit with no delimiter, the error is that of the delimiter which gives their number of columns.
         let is_counted = |delimiter: &u8| {
-            table::rows_of(&head, *delimiter).first().is_some_and(|row| layout.columns == Columns::Exactly(row.len()))
+            table::rows_of(&head, *delimiter, 1)
+                .first()
+                .is_some_and(|row| layout.columns == Columns::Exactly(row.len()))
         };
         let found = DELIMITERS.into_iter().find(fits).or_else(|| DELIMITERS.into_iter().find(is_counted));
         LineReader::open_table(input, options, layout, found.unwrap_or(b','))

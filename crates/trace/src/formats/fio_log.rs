@@ -40,7 +40,7 @@ fn layout() -> Layout {
 fn has_offsets(head: &Head<'_>) -> bool {
     const BYTES_MIN: u64 = 512;
     let is_offset = |field: &Vec<u8>| crate::fields::number(field).is_some_and(|number| number >= BYTES_MIN);
-    table::rows_of(head, b',').iter().any(|row| row.len() > 5 || row.get(4).is_some_and(is_offset))
+    table::rows_of(head, b',', table::HEAD_ROWS).iter().any(|row| row.len() > 5 || row.get(4).is_some_and(is_offset))
 }
 
 /// Returns whether the trace is such a log: fio writes a blank behind each comma, and times never decrease by much.

@@ -9,7 +9,7 @@ use super::format::Head;
 
 /// Returns the names in the header of `head`, or `None` if the first row is not a header.
 pub(super) fn names(head: &Head<'_>, delimiter: u8) -> Option<Vec<String>> {
-    let rows = table::rows_of(head, delimiter);
+    let rows = table::rows_of(head, delimiter, 1);
     let header = rows.first().filter(|row| table::is_header(row))?;
     Some(header.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect())
 }

@@ -36,7 +36,7 @@ fn layout() -> Layout {
 }
 
 fn detect(head: &Head<'_>) -> Confidence {
-    match table::rows_of(head, b',').first() {
+    match table::rows_of(head, b',', 1).first() {
         Some(row) if row.iter().take(HEADER.len()).eq(HEADER.map(str::as_bytes)) => Confidence::Yes,
         _ => Confidence::No,
     }

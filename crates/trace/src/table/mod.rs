@@ -246,11 +246,15 @@ impl Table {
     ///
     /// If the header contradicts the format; the text says how.
     pub(crate) fn open(layout: Layout, delimiter: u8, head: &Head<'_>) -> Result<(Table, Vec<String>), String> {
+        Table::with_rows(layout, delimiter, &rows_of(head, delimiter, HEAD_ROWS))
+    }
+
+    /// Like [`Table::open`], for a table that begins with `rows`.
+    fn with_rows(layout: Layout, delimiter: u8, rows: &[Vec<Vec<u8>>]) -> Result<(Table, Vec<String>), String> {
         let decimals = [layout.decimal; ROLES];
         let mut table =
             Table { layout, delimiter, decimals, times: None, header: None, is_header_next: false, second: None };
         let mut notes = Vec::new();
-        let rows = rows_of(head, delimiter);
         if let Some(header) = rows.first().filter(|row| is_header(row)) {
             table.header = Some(header.join(&FIELD_END));
             table.is_header_next = true;
@@ -633,10 +637,11 @@ fn is_nothing(line: &[u8]) -> bool {
     line.trim_ascii().is_empty() || line.starts_with(b"#")
 }
 
-/// Returns the rows of `head` without blank lines, comments and quotation marks: at most [`HEAD_ROWS`].
-pub(crate) fn rows_of(head: &Head<'_>, delimiter: u8) -> Vec<Vec<Vec<u8>>> {
-    /// Enough rows to find out the decimal mark.
-    const HEAD_ROWS: usize = 1000;
+/// Number of rows of a head that are read: enough to find out the decimal mark.
+pub(crate) const HEAD_ROWS: usize = 1000;
+
+/// Returns the first rows of `head` without blank lines, comments and quotation marks: at most `rows_max`.
+pub(crate) fn rows_of(head: &Head<'_>, delimiter: u8, rows_max: usize) -> Vec<Vec<Vec<u8>>> {
     let mut unquoter = Unquoter::new(delimiter);
     let mut rows = Vec::new();
     for line in head.lines() {
@@ -652,7 +657,7 @@ pub(crate) fn rows_of(head: &Head<'_>, delimiter: u8) -> Vec<Vec<Vec<u8>>> {
         } else {
             rows.push(line.split(|&byte| byte == delimiter).map(owned).collect());
         }
-        if rows.len() == HEAD_ROWS {
+        if rows.len() == rows_max {
             break;
         }
     }
@@ -668,7 +673,7 @@ pub(crate) fn is_header(row: &[Vec<u8>]) -> bool {
 /// Returns the columns that the header of `head` names, in the form of `--columns`, or `None` if there is no header with
 /// the names of an offset and a size.
 pub(crate) fn columns_named(head: &Head<'_>, delimiter: u8) -> Option<String> {
-    let rows = rows_of(head, delimiter);
+    let rows = rows_of(head, delimiter, 1);
     let header = rows.first().filter(|row| is_header(row))?;
     let roles: Vec<Option<Role>> = header.iter().map(|name| Role::of_name(name)).collect();
     let is_named = |role: Role| roles.iter().filter(|other| **other == Some(role)).count() == 1;
@@ -679,8 +684,10 @@ pub(crate) fn columns_named(head: &Head<'_>, delimiter: u8) -> Option<String> {
 /// Returns whether the first `rows` rows of `head` are requests of a table with `layout`, or a header with names of its
 /// columns and then such rows.
 pub(crate) fn fits(layout: Layout, delimiter: u8, head: &Head<'_>, rows: usize) -> bool {
-    let Ok((mut table, _)) = Table::open(layout, delimiter, head) else { return false };
-    let found = rows_of(head, delimiter);
+    // Formats of one kind of number need no more rows than those that have to fit.
+    let rows_max = if layout.header == Header::Any { HEAD_ROWS } else { rows + 1 };
+    let found = rows_of(head, delimiter, rows_max);
+    let Ok((mut table, _)) = Table::with_rows(layout, delimiter, &found) else { return false };
     let mut devices = Devices::all();
     let body = &found[usize::from(std::mem::take(&mut table.is_header_next))..];
     let mut is_row = |row: &Vec<Vec<u8>>| table.parse_unquoted(&row.join(&FIELD_END), &mut devices).is_ok();
