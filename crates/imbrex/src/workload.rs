@@ -346,7 +346,7 @@ impl Workload {
     ///
     /// # Errors
     ///
-    /// If a file was changed since; the error has the kind [`FailureKind::InputChanged`].
+    /// If a file was changed since; the error has the kind [`FailureKind::InputChanged`](crate::error::FailureKind::InputChanged).
     pub fn check_unchanged(&self) -> Result<(), Failure> {
         match &self.kind {
             Kind::Trace { origin: Origin::File(file, stamp), name, .. } if stamp_of(file, name)? != *stamp => {

@@ -293,7 +293,7 @@ pub fn write(rows: &[Row]) -> parquet::errors::Result<Vec<u8>> {
     write_with(rows, Vec::new())
 }
 
-/// Returns the contents of a table like [`write`], with the pairs `metadata` of a key and a value in the table's metadata.
+/// Returns the contents of a table like [`write()`], with the pairs `metadata` of a key and a value in the table's metadata.
 pub fn write_with(rows: &[Row], mut metadata: Vec<(&str, String)>) -> parquet::errors::Result<Vec<u8>> {
     let columns = columns_of(rows);
     metadata.push((CHECKSUM, String::from_utf8_lossy(&NO_DIGITS).into_owned()));
