@@ -100,16 +100,18 @@ USED = ("time_ns", "op", "lba", "sectors", "device")
 """The columns of a table of requests; others are not looked at."""
 
 NS = {"W": 604_800 * 10**9, "D": 86_400 * 10**9, "h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-"""Nanoseconds of NumPy's units of time, and what the finer ones are a part of."""
+"""Nanoseconds of one of each of NumPy's units of time."""
+
 PARTS = {"ps": 10**3, "fs": 10**6, "as": 10**9}
+"""How many of each finer unit are a nanosecond."""
 
 
 def column(name: str, values: Any) -> Any:
     """One column as the native half reads it: whole numbers of this machine, or a list."""
     if name not in USED:
         return values
-    if getattr(values, "__module__", "").startswith("polars") or type(values).__name__ == "Series":
-        values = values.to_numpy() if values.dtype.__class__.__module__.startswith("numpy") else values
+    if hasattr(values, "to_numpy") and type(getattr(values, "dtype", None)).__module__.startswith("numpy"):
+        values = values.to_numpy()  # a Series of pandas on an array of NumPy
     masked = getattr(values, "mask", None)
     if masked is not None and hasattr(values, "filled"):  # a masked array of NumPy
         rows = [index for index, is_masked in enumerate(_list(masked, len(values))) if is_masked]
@@ -149,7 +151,7 @@ def _nanoseconds(name: str, values: Any) -> Any:
     if len(missing):
         raise ValueError(f"column '{name}': the time of row {missing[0]} is missing (NaT)")
     if unit in PARTS:
-        return numbers * count // PARTS[unit] if count == 1 else numpy.array([n * count // PARTS[unit] for n in numbers.tolist()])
+        return [number * count // PARTS[unit] for number in numbers.tolist()]
     factor = NS[unit] * count
     far = numpy.flatnonzero(numpy.abs(numbers) > (2**63 - 1) // factor)
     if len(far):

@@ -59,7 +59,7 @@ fn convert(
 fn head(args: &WorkloadArgs, count: u64, json: bool, progress: &Progress) -> Result<ExitCode, Failure> {
     let limited = WorkloadArgs { limit: Some(args.limit.map_or(count, |limit| limit.min(count))), ..args.clone() };
     let workload = Workload::find(&limited.workload, &limited.options()?, progress)?;
-    let mut source: Counted = conversion::opened(&workload)?;
+    let mut source: Counted = conversion::open_without_drive(&workload)?;
     if !json {
         output::line("when               operation  lba           sectors");
     }

@@ -42,7 +42,7 @@ pub fn convert(
     progress: &Progress,
 ) -> Result<Converted, Failure> {
     check_output(path, workload.inputs()).map_err(Failure::failed)?;
-    let mut source = opened(workload)?;
+    let mut source = open_without_drive(workload)?;
     let draft = Draft::create(path)?;
     let bar = progress.requests(writer.name, workload.expected_requests());
     let mut written = (writer.open)(Box::new(draft.writer()?), &path.display().to_string())?;
@@ -66,7 +66,7 @@ pub fn convert(
 /// # Errors
 ///
 /// If the end of the workload depends on the answers of a drive.
-pub fn opened(workload: &Workload) -> Result<Counted, Failure> {
+pub fn open_without_drive(workload: &Workload) -> Result<Counted, Failure> {
     let source = workload.open(GENERATOR_SECTORS)?;
     if source.heeds_time() && !workload.is_limited() {
         let name = &workload.name;
@@ -118,7 +118,7 @@ pub fn describe(
     see: &mut (dyn FnMut(u64, &Request) + Send),
 ) -> Result<Described, Failure> {
     let bar = progress.requests("counting", workload.expected_requests());
-    let source = opened(workload)?;
+    let source = open_without_drive(workload)?;
     let mut watched = Watched { source, bar: &bar, progress, see };
     let mut info = TraceInfo::of(&mut watched, None)?;
     bar.finish_and_clear();

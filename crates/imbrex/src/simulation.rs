@@ -224,6 +224,9 @@ impl Prepared {
         let removal = self.sinks.removal();
         removal.iter().for_each(|removal| progress.say(removal));
         warnings.extend(removal);
+        if let Some(requests) = workload.expected_requests() {
+            self.simulation.options.check_warmup(requests)?;
+        }
         let not_run = self.fit(workload, progress, &mut warnings)?;
         warnings.extend(not_run.iter().cloned());
         let drives = &self.simulation.drives;
@@ -240,15 +243,11 @@ impl Prepared {
                 self.run_one(workload, workload.open(device_sectors)?, (index, drive), progress)
             })?,
         };
+        workload.check_unchanged()?;
         self.simulation.compare(&mut ran);
-        let (warmup, served) =
-            (self.simulation.options.warmup_requests, ran.iter().map(|ran| ran.counts.requests).max());
-        if warmup > 0 && served.is_some_and(|served| served <= warmup) && !ran.iter().any(|ran| ran.is_stopped) {
-            let requests = served.unwrap_or(0);
-            return Err(Failure::usage(format!(
-                "--warmup {warmup}: the workload has {requests} requests, so none is measured"
-            ))
-            .or_try("a smaller --warmup"));
+        if !ran.iter().any(|ran| ran.is_stopped) {
+            let served = ran.iter().map(|ran| ran.counts.requests).max().unwrap_or(0);
+            self.simulation.options.check_warmup(served)?;
         }
         if !ran.iter().any(|ran| ran.is_stopped || ran.result.completed > 0) {
             let warning = format!("{}: no drive completed any of its requests: all were rejected", workload.name);
@@ -349,6 +348,16 @@ impl Simulation {
 }
 
 impl SimulationOptions {
+    /// Checks that a workload of `requests` has requests behind the warm-up.
+    fn check_warmup(&self, requests: u64) -> Result<(), Failure> {
+        let warmup = self.warmup_requests;
+        if warmup == 0 || requests > warmup {
+            return Ok(());
+        }
+        let problem = format!("--warmup {warmup}: the workload has {requests} requests, so none is measured");
+        Err(Failure::usage(problem).or_try("a smaller --warmup"))
+    }
+
     /// Returns the engine's options for `workload` on `drive`, with the defaults of both filled in.
     fn for_drive(&self, workload: &Workload, drive: &Drive) -> Result<Options, Failure> {
         let depth = self.queue.unwrap_or_else(|| workload.default_depth());

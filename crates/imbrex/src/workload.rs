@@ -18,6 +18,7 @@ use imbrex_trace::{Device, Facts, Input, Request, SkipMalformed, Source, TraceEr
 use sha2::{Digest, Sha256};
 
 use crate::error::Failure;
+use crate::files::{self, Stamp};
 use crate::human;
 use crate::progress::Progress;
 use crate::run::shared::{self, Share};
@@ -74,15 +75,11 @@ enum Origin {
 /// Format name of requests that the caller holds in memory.
 const ROWS_FORMAT: &str = "table";
 
-/// Length of a file in bytes, and the time of the last change of its contents. The time of the last change of metadata
-/// is left out: it also changes when an open file is renamed or removed, which harms no reader.
-type Stamp = (u64, Option<std::time::SystemTime>);
-
 /// Returns the stamp of `file`, which is called `name`.
 fn stamp_of(file: &Mutex<File>, name: &str) -> Result<Stamp, Failure> {
     let metadata = file.lock().unwrap_or_else(std::sync::PoisonError::into_inner).metadata();
     let metadata = metadata.map_err(|error| Failure::failed(format!("cannot look at {name}: {error}")))?;
-    Ok((metadata.len(), metadata.modified().ok()))
+    Ok(files::stamp(&metadata))
 }
 
 impl Origin {
@@ -563,10 +560,10 @@ fn trace(args: &WorkloadOptions, origin: Origin, path: &str, progress: &Progress
         return Err(Failure::failed(format!("{path}: no requests in this trace"))
             .or_try("--device with one of those that `imbrex trace info` lists"));
     }
-    let (malformed, records) = (read.facts.malformed, read.facts.records());
-    if options.skip_malformed == SkipMalformed::Some && 2 * malformed > records {
-        return Err(Failure::failed(format!("{path}: {malformed} of {records} records are malformed, more than half"))
-            .or_try("another --format, or --skip-malformed=all"));
+    // A reading that `limit` ended has not come to the reader's own check.
+    let reason = read.facts.mostly_malformed().filter(|_| options.skip_malformed == SkipMalformed::Some);
+    if let Some(reason) = reason {
+        return Err(Failure::failed(format!("{path}: {reason}")));
     }
     warnings.extend(read.facts.notes.iter().map(|note| format!("{path}: {note}")));
     warnings.extend(read.facts.malformed_warning().map(|warning| format!("{path}: {warning}")));

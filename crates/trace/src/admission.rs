@@ -260,15 +260,9 @@ impl Admission {
     /// If the user chose a device and the trace has no request for it, or if more than half of the records are malformed
     /// and the options do not say to skip all.
     pub(crate) fn finish(&self) -> Result<Option<Request>, TraceError> {
-        if self.skip_malformed == SkipMalformed::Some && 2 * self.facts.malformed > self.facts.records() {
-            let first = self.facts.first_malformed.as_deref().unwrap_or("none was kept");
-            let reason = format!(
-                "{} of {} records are malformed, more than half: the format or its options are wrong, or say \
-                 --skip-malformed=all (the first: {first})",
-                self.facts.malformed,
-                self.facts.records()
-            );
-            return Err(TraceError::new(self.name.clone(), reason));
+        let reason = self.facts.mostly_malformed().filter(|_| self.skip_malformed == SkipMalformed::Some);
+        if let Some(reason) = reason {
+            return Err(TraceError::new(&self.name, reason));
         }
         match &self.devices.wanted {
             Some(wanted) if self.facts.requests == 0 => {

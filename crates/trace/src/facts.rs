@@ -35,6 +35,20 @@ impl Facts {
         self.requests + self.other_devices + self.not_requests + self.malformed
     }
 
+    /// Returns the reason why the trace may have another format than the reader took: more than half of its records are
+    /// malformed.
+    pub fn mostly_malformed(&self) -> Option<String> {
+        (2 * self.malformed > self.records()).then(|| {
+            let first = self.first_malformed.as_deref().unwrap_or("none was kept");
+            format!(
+                "{} of {} records are malformed, more than half: the format or its options are wrong, or say \
+                 --skip-malformed=all (the first: {first})",
+                self.malformed,
+                self.records()
+            )
+        })
+    }
+
     /// Returns the warning about skipped malformed records if they are more than a hundredth of all records.
     pub fn malformed_warning(&self) -> Option<String> {
         (100 * self.malformed > self.records()).then(|| {

@@ -87,6 +87,17 @@ impl FilesError {
     }
 }
 
+/// Length of a file in bytes, and the time of the last change of its contents in nanoseconds since 1970: a file with
+/// another stamp has other contents. The time of the last change of metadata is no part of it. It also changes when an
+/// open file is renamed or removed, which harms no reader.
+pub(crate) type Stamp = (u64, u64);
+
+/// Returns the stamp of a file with these `metadata`.
+pub(crate) fn stamp(metadata: &std::fs::Metadata) -> Stamp {
+    let changed = metadata.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    (metadata.len(), changed.map_or(0, |changed| u64::try_from(changed.as_nanos()).unwrap_or(u64::MAX)))
+}
+
 /// A folder that was found to be writable.
 #[derive(Clone, Debug)]
 pub struct Folder {

@@ -137,13 +137,16 @@ pub fn stop_waiting_when(should_stop: fn() -> bool) {
 /// Opens `path`, which is not a regular file, for writing. Waits until a pipe has a reader.
 #[cfg(unix)]
 fn open_directly(path: &Path) -> io::Result<File> {
-    use rustix::fs::{Mode, OFlags};
-    use std::os::unix::fs::OpenOptionsExt;
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
     /// Time between two attempts to open a pipe.
     const PATIENCE: Duration = Duration::from_millis(50);
+    if !fs::metadata(path)?.file_type().is_fifo() {
+        return File::options().write(true).open(path);
+    }
     loop {
         let flags = OFlags::NONBLOCK.bits() as i32;
-        match File::options().write(true).custom_flags(flags).mode(Mode::empty().bits()).open(path) {
+        match File::options().write(true).custom_flags(flags).open(path) {
             Ok(file) => {
                 let flags = rustix::fs::fcntl_getfl(&file)?;
                 rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
@@ -339,5 +342,14 @@ mod tests {
         file.finish().expect("renamed");
         assert_eq!(fs::read(&path).expect("there"), b"whole");
         assert_eq!(fs::read_dir(folder.path()).expect("there").count(), 2, "the other's file stays");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_socket_is_refused_rather_than_waited_for() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&path).expect("bound");
+        assert!(WholeFile::create(&path).is_err());
     }
 }

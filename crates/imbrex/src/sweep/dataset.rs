@@ -15,11 +15,10 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::UNIX_EPOCH;
 
 use super::row::{self, Row};
 use crate::error::Failure;
-use crate::files::{self, FilesError, Folder, WholeFile};
+use crate::files::{self, FilesError, Folder, Stamp, WholeFile};
 
 /// Name of the table of all rows.
 const TABLE: &str = "sweep.parquet";
@@ -45,9 +44,6 @@ struct Known {
     /// Whether the table of all rows has no such row.
     is_new: bool,
 }
-
-/// Length of a file in bytes, and the time of its last change in nanoseconds since 1970.
-type Stamp = (u64, u64);
 
 impl Dataset {
     /// Opens the dataset in `folder`, creating the folder if necessary.
@@ -141,12 +137,7 @@ impl Dataset {
             // Reads the rows that other processes have added.
             self.with_row(&key, |_| ());
         }
-        let is_written = rows.iter().map(|row| row.text("key")).eq(self
-            .written
-            .iter()
-            .take(rows.len())
-            .map(|key| Some(key.as_str())));
-        if is_written && self.known().len() == self.written.len() && !self.known().values().any(|known| known.is_new) {
+        if self.is_written(rows) {
             return Ok(path);
         }
         let mut known = self.known().clone();
@@ -159,6 +150,15 @@ impl Dataset {
         let bytes = row::write_with(&rows, vec![(STAMPS, stamps)]).map_err(Failure::failed)?;
         files::replace(&path, &bytes)?;
         Ok(path)
+    }
+
+    /// Returns whether the table of all rows has exactly the known rows, `rows` first.
+    fn is_written(&self, rows: &[Row]) -> bool {
+        let known = self.known();
+        let is_first = |(row, key): (&Row, &String)| row.text("key") == Some(key);
+        known.len() == self.written.len()
+            && !known.values().any(|known| known.is_new)
+            && rows.iter().zip(self.written.iter()).all(is_first)
     }
 
     /// Returns the keys of all points that have a file.
@@ -178,9 +178,7 @@ impl Dataset {
 
 /// Returns the stamp of the file `path`, or `None` if it is not there.
 fn stamp_of(path: &Path) -> Option<Stamp> {
-    let metadata = fs::metadata(path).ok()?;
-    let changed = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    Some((metadata.len(), u64::try_from(changed.as_nanos()).ok()?))
+    Some(files::stamp(&fs::metadata(path).ok()?))
 }
 
 /// Returns the rows of the table of all rows with their keys, or `None` if it is missing or damaged.

@@ -182,7 +182,7 @@ impl Grid {
     fn pin_spans(&mut self, progress: &Progress) -> Result<(), Failure> {
         let needs_span = |point: &&Point| self.found[point.workload].workload.needs_span();
         let texts: BTreeSet<&str> =
-            self.points.iter().filter(needs_span).map(|point| point.task.drive.as_str()).collect();
+            self.points.iter().filter(needs_span).flat_map(|point| point.task.drives()).collect();
         let texts: Vec<&str> = texts.into_iter().collect();
         let bar = progress.points("laying out the drives", texts.len() as u64);
         let capacities = many::of_each(&texts, None, |_, text| {
@@ -195,9 +195,12 @@ impl Grid {
             texts.iter().zip(capacities).filter_map(|(text, capacity)| Some((*text, capacity?))).collect();
         let mut spans: BTreeMap<usize, (u64, String)> = BTreeMap::new();
         for point in self.points.iter().filter(needs_span) {
-            let Some(&sectors) = offered.get(point.task.drive.as_str()) else { continue };
-            let span = (sectors, point.task.drive.clone());
-            spans.entry(point.workload).and_modify(|least| *least = span.clone().min(least.clone())).or_insert(span);
+            for drive in point.task.drives() {
+                let Some(&sectors) = offered.get(drive) else { continue };
+                let span = (sectors, drive.to_string());
+                let least = spans.entry(point.workload).or_insert_with(|| span.clone());
+                *least = span.min(least.clone());
+            }
         }
         for point in &mut self.points {
             if let Some(span) = spans.get(&point.workload) {
@@ -264,26 +267,22 @@ impl Grid {
             (false, true) => ",",
             (false, false) => ":",
         };
-        let text = format!("{drive}{join}{}", settings.join(","));
-        let baselines = options.iter().filter(|(name, _)| name == "baseline").map(|(_, text)| text.as_str());
-        let drives: Vec<&str> = std::iter::once(text.as_str()).chain(baselines).collect();
-        drives.iter().for_each(|drive| self.profile_files.read(drive));
-        let profile_files = self.profile_files.of(drives);
-        let failure = self.found[workload].failure.clone();
-        let found = &self.found[workload].workload;
+        let Found { workload: found, failure, .. } = &self.found[workload];
         let mut task = Task {
             key: String::new(),
-            drive: text,
+            drive: format!("{drive}{join}{}", settings.join(",")),
             drive_head: drive.to_string(),
             options: options.to_vec(),
             swept: parameters.iter().chain(options).cloned().collect(),
             workload: found.name.clone(),
             workload_format: found.format.clone(),
             workload_sha256: found.sha256.clone(),
-            failure,
-            profile_files,
+            failure: failure.clone(),
+            profile_files: ProfileFiles::default(),
             span: None,
         };
+        task.drives().for_each(|drive| self.profile_files.read(drive));
+        task.profile_files = self.profile_files.of(task.drives());
         task.key = key(&task, found.seed)?;
         Ok(task)
     }
@@ -350,6 +349,12 @@ fn key(task: &Task, seed: u64) -> Result<String, Failure> {
 }
 
 impl Task {
+    /// Returns the texts of the drives that run: the drive, and the baseline if the options name one.
+    fn drives(&self) -> impl Iterator<Item = &str> {
+        let baselines = self.options.iter().filter(|(name, _)| name == "baseline").map(|(_, text)| text.as_str());
+        std::iter::once(self.drive.as_str()).chain(baselines)
+    }
+
     /// Returns the options for the simulation of this point: on one thread, and without a baseline unless the options
     /// name one.
     pub fn asked(&self) -> Result<SimulateOptions, Failure> {

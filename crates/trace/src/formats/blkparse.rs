@@ -9,12 +9,13 @@
 //! before the write, F after W FUA. Lines that do not begin with a device belong to the summary at the end of
 //! blkparse's output, and are skipped.
 
-use imbrex_units::{Command, Lba, Operation};
+use imbrex_units::{Command, Lba};
 
 use crate::admission::{Devices, Malformed, Parsed, TraceRecord, reached};
 use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
+use crate::table::words;
 
 use super::format::{Confidence, Format, Head};
 
@@ -51,13 +52,6 @@ struct Event<'a> {
     rest: &'a [u8],
 }
 
-/// The parsed letters of a request (`rwbs`).
-struct Letters {
-    flush_first: bool,
-    operation: Option<Operation>,
-    fua: bool,
-}
-
 impl LineFormat for BlkParse {
     fn parse(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Malformed> {
         let Some(event) = event(line) else {
@@ -80,7 +74,7 @@ impl BlkParse {
         let time_ns = fields::time_ns(event.time, TimeUnit::Seconds)?;
         let device = devices.number(event.device, None);
         let parsed = |command| Parsed::Request(TraceRecord { time_ns, device, command, unaligned: false });
-        let letters = Letters::of(fields::words::<1>(event.rest)?[0]);
+        let letters = words::letters(fields::words::<1>(event.rest)?[0]);
         let extent = match fields::words::<4>(event.rest) {
             Some([_, sector, b"+", count]) => Some((fields::number(sector)?, fields::number(count)?)),
             _ => None,
@@ -97,21 +91,6 @@ impl BlkParse {
             return Some(parsed(Command::flush()));
         }
         Some(data.unwrap_or(Parsed::NotRequest))
-    }
-}
-
-impl Letters {
-    fn of(word: &[u8]) -> Letters {
-        let flush_first = word.first() == Some(&b'F');
-        let rest = &word[usize::from(flush_first)..];
-        let operation = match rest.first() {
-            Some(b'R') => Some(Operation::Read),
-            Some(b'W') => Some(Operation::Write),
-            Some(b'D') => Some(Operation::Trim),
-            _ => None,
-        };
-        let fua = operation == Some(Operation::Write) && rest.contains(&b'F');
-        Letters { flush_first, operation, fua }
     }
 }
 

@@ -49,8 +49,11 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
         return Err(Failure::usage("no place to run it").or_try("the devices of a file system, or a mounted directory"));
     }
     let folder = args.out.as_deref().map(files::prepare).transpose()?;
+    // Held until the files are written.
+    let _reserved = folder.as_ref().map(files::Folder::reserve).transpose()?;
     let sizes = sizes(args, benchmark)?;
     let progress = Progress::on_terminal(quiet || args.json);
+    folder.as_ref().and_then(files::Folder::removal).iter().for_each(|removal| progress.say(removal));
     let bar = progress.operations(benchmark.name);
     let ran = match &args.places[..] {
         [directory] if directory.is_dir() => in_directory(args, benchmark, directory, sizes, &bar)?,
