@@ -12,6 +12,16 @@ from . import _imbrex
 from ._words import whole
 
 
+FAULTS = {
+    "unreadable": ("offset", "length"),
+    "slow": ("offset", "length", "by"),
+    "zone-read-only": ("zone",),
+    "zone-offline": ("zone",),
+    "pointer": ("zone", "to"),
+}
+"""The kinds of faults, and what each takes."""
+
+
 @dataclass(frozen=True)
 class Zone:
     """A zone; `start`, `length` and `pointer` in bytes, the pointer from the zone's start."""
@@ -114,14 +124,58 @@ class Drive:
         """
         return self._native.power_cut(None if seed is None else whole("seed", seed))
 
-    def fault(self, kind: str, **keys: int | str) -> None:
-        """Makes something go wrong, at once or `at` a time of the drive ("10s") or `after_requests`.
+    def fault(
+        self,
+        kind: str,
+        *,
+        offset: int | None = None,
+        length: int | None = None,
+        by: int | str | None = None,
+        zone: int | None = None,
+        to: int | None = None,
+        at: int | str | None = None,
+        after_requests: int | None = None,
+    ) -> None:
+        """Injects a fault, at once or later.
 
-        Kinds: "unreadable" (`lba`, `sectors`), "slow" (`lba`, `sectors`, `by="200ms"`), "zone-read-only" and "zone-offline"
-        (`zone`), "pointer" (`zone`, `to`). Sectors are the drive's.
+        Args:
+            kind: "unreadable" and "slow" (sectors), "zone-read-only" and "zone-offline" (a zone), or "pointer" (the write
+                pointer of a zone moves).
+            offset: the first byte of the sectors, as `read` takes it.
+            length: the bytes of the sectors, as `read` takes them.
+            by: time that is added to each access to slow sectors: nanoseconds, or text such as "200ms".
+            zone: the index of the zone.
+            to: the new write pointer, in bytes from the start of the zone, as `zones` returns it.
+            at: time of the drive at which the fault begins: nanoseconds, or text such as "10s".
+            after_requests: number of requests after which the fault begins.
         """
-        lines = [f"{key} = {json.dumps(value)}" for key, value in {"kind": kind, **keys}.items()]
+        given = {"offset": offset, "length": length, "by": by, "zone": zone, "to": to}
+        takes = FAULTS.get(kind) if isinstance(kind, str) else None
+        if takes is None:
+            raise ValueError(f"kind = {kind!r}: expected one of {', '.join(FAULTS)}")
+        for name, value in given.items():
+            if (value is None) == (name in takes):
+                raise ValueError(f"a fault of kind '{kind}' takes {' and '.join(takes)}, {'and needs' if value is None else 'no'} {name}")
+        values: dict[str, int | str] = {"kind": kind}
+        for name, key in (("offset", "lba"), ("length", "sectors"), ("to", "to")):
+            if given[name] is not None:
+                values[key] = self._sectors(name, given[name])
+        if zone is not None:
+            values["zone"] = whole("zone", zone, most=2**32 - 1)
+        for name, time in (("by", by), ("at", at)):
+            if time is not None:
+                values[name] = time if isinstance(time, str) else f"{whole(name, time)}ns"
+        if after_requests is not None:
+            values["after_requests"] = whole("after_requests", after_requests)
+        lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
         self._native.play_faults("[[fault]]\n" + "\n".join(lines) + "\n")
+
+    def _sectors(self, name: str, value: Any) -> int:
+        """Bytes as sectors."""
+        number, sector = whole(name, value), self.sector_bytes
+        if number % sector:
+            raise ValueError(f"{name} = {number}: expected whole sectors of {sector} bytes")
+        return number // sector
 
     def zones(self) -> list[Zone]:
         """The zones of a zoned drive; none of another."""

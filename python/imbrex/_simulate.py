@@ -7,9 +7,10 @@ import os
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Unpack
 
 from . import _imbrex, _words
+from ._options import SimulateOptions, keywords, names
 from ._progress import Showing, Shown
 
 
@@ -176,12 +177,13 @@ class Results:
         return f"<imbrex.Results of {workload!r} on {', '.join(drive['drive'] for drive in self.drives)}>"
 
 
+@keywords(SimulateOptions)
 def simulate(
     workload: Any,
     drives: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
     *,
     progress: Shown = None,
-    **options: _words.Word,
+    **options: Unpack[SimulateOptions],
 ) -> Results:
     """Runs one workload on several drives, side by side, as `imbrex simulate` does.
 
@@ -195,8 +197,7 @@ def simulate(
             every kind.
         progress: True or False; a function, called ten times a second with a list of (name, done, of or None); None shows
             bars on a terminal and in a notebook.
-        **options: the options of `imbrex simulate` with `_` for `-`: `queue=32`, `write_cache="64MiB"`, `check=True`,
-            `limit=1000`, `per_io=True`, `out="folder"`, …
+        **options: those of `imbrex simulate`, with `_` for `-`
 
     Raises:
         ValueError: what was asked for is not known, or makes no sense.
@@ -205,14 +206,15 @@ def simulate(
         KeyboardInterrupt: Ctrl-C before anything was done. Later the results are those of the requests read until then, with
             an `InterruptedWarning`.
     """
-    pairs = _words.options(options, ("workload", "drives", "progress"))
+    given_options: dict[str, Any] = {**options}
+    pairs = _words.options(given_options, names(SimulateOptions), ("workload", "drives", "progress"))
     texts = _words.drives(drives)
     given = _words.workload(workload)
     command = ["imbrex", "simulate", _words.name_of(workload)]
     for text in texts:
         command += ["--drive", text]
     for name, value in pairs:
-        is_flag = isinstance(options[name.replace("-", "_")], bool)
+        is_flag = isinstance(given_options[name.replace("-", "_")], bool)
         command += ([f"--{name}"] if value == "true" else []) if is_flag else [f"--{name}", value]
     with Showing(progress) as shown:
         results = Results(_imbrex.simulate(given, texts, pairs, command, shown))

@@ -6,9 +6,10 @@ import os
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, Union
+from typing import Any, Union, Unpack
 
 from . import _imbrex, _words
+from ._options import SweepOptions, keywords, names
 from ._progress import Showing, Shown
 from ._simulate import InterruptedWarning
 from ._tables import Tabular
@@ -68,6 +69,7 @@ class Sweep(Tabular):
         return f"<imbrex.Sweep of {self.points} points, {self.failed} failed, in {self.folder!r}>"
 
 
+@keywords(SweepOptions)
 def sweep(
     workloads: Any,
     drives: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
@@ -78,9 +80,11 @@ def sweep(
     jobs: int | None = None,
     retry_failed: bool = False,
     progress: Shown = None,
-    **options: Any,
+    **options: Unpack[SweepOptions],
 ) -> Sweep:
     """Runs every workload on every drive with every value of every parameter: a row a point in one dataset.
+
+    An option takes a value, or several values, which are swept as parameters are. No baseline is run unless one is given.
 
     A point's key is a hash of what was asked, of the workload's contents and of the version, so a second call with the same
     `out` finds what is there, does what is missing and adds what is new. A point that fails has a row that says why.
@@ -95,7 +99,7 @@ def sweep(
         jobs: points run at once on this machine; as many as there are cores by default.
         retry_failed: runs the points again whose rows say that they failed.
         progress: as `simulate` takes it.
-        **options: those of `simulate`; a list is swept as parameters are. No baseline is run unless one is given.
+        **options: those of `simulate`
 
     Raises:
         ValueError, TypeError, ImbrexError: as `simulate`; what fails in one point alone is in its row.
@@ -112,7 +116,7 @@ def sweep(
     chosen = []
     for name, value in options.items():
         if value is not None:
-            _words.options({name: "" if isinstance(value, (list, tuple)) else value}, ARGUMENTS)
+            _words.options({name: "" if isinstance(value, (list, tuple)) else value}, names(SweepOptions), ARGUMENTS)
             chosen.append((_words.NAMES[name], _values(name, value)))
     with Showing(progress) as shown:
         native = _imbrex.Sweep(named, texts, swept, chosen, folder, shown)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Unpack
 
 from . import _imbrex, _words
+from ._options import TraceOptions, keywords, names
 from ._progress import Showing, Shown
 from ._tables import Tabular
 
 
+@keywords(TraceOptions)
 class Trace(Tabular):
     """A trace, or any other workload; it is read through once for its counts and its hash.
 
@@ -21,12 +23,11 @@ class Trace(Tabular):
     Args:
         workload: as `simulate` takes it.
         progress: as `simulate` takes it.
-        **options: those of `imbrex trace info`: `format`, `device`, `columns`, `units`, `time_unit`, `skip_malformed`,
-            `limit`, `seed`, …
+        **options: those of `imbrex trace info`
     """
 
-    def __init__(self, workload: Any, *, progress: Shown = None, **options: _words.Word) -> None:
-        pairs = _words.options(options, ("workload", "progress"))
+    def __init__(self, workload: Any, *, progress: Shown = None, **options: Unpack[TraceOptions]) -> None:
+        pairs = _words.options(options, names(TraceOptions), ("workload", "progress"))
         given = _words.workload(workload)
         with Showing(progress) as shown:
             self._native = _imbrex.Trace(given, pairs, shown)

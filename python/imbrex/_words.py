@@ -6,12 +6,9 @@ import difflib
 import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Union
+from typing import Any
 
 from . import _imbrex
-
-Word = Union[str, int, float, bool, os.PathLike[str], Sequence[Union[str, int, float]], None]
-"""What an option takes: text, a number, a flag, a path, a list of words; None leaves it out."""
 
 NAMES = {name.replace("-", "_"): name for name in _imbrex.option_names()}
 
@@ -46,14 +43,15 @@ def whole(name: str, value: Any, least: int = 0, most: int = 2**64 - 1) -> int:
     return number
 
 
-def options(given: Mapping[str, Any], others: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """The options of a call, by the names of the command line. None leaves an option out. `others`: what else the call takes."""
+def options(given: Mapping[str, Any], known: Sequence[str], others: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """The options of a call, by the names of the command line. None leaves an option out. `known`: the options that the
+    call takes. `others`: its other arguments."""
     pairs = []
     for name, value in given.items():
-        if name not in NAMES:
-            near = difflib.get_close_matches(name, [*NAMES, *others], 1)
+        if name not in known:
+            near = difflib.get_close_matches(name, [*known, *others], 1)
             meant = f" (did you mean '{near[0]}'?)" if near else ""
-            raise TypeError(f"no option is called '{name}'{meant}: expected one of {', '.join(sorted(NAMES))}")
+            raise TypeError(f"no option is called '{name}'{meant}: expected one of {', '.join(sorted(known))}")
         if value is not None:
             pairs.append((NAMES[name], word(name, value)))
     return pairs

@@ -156,7 +156,7 @@ def at_random(drive, dice):
     value = lambda: dice.choice([0, 512, 4096, dice.choice(WRONG)])  # noqa: E731
     data = lambda: dice.choice([bytes(4096), bytearray(512), memoryview(bytes(8192))[::2], dice.choice(WRONG)])  # noqa: E731
     kinds = ["unreadable", "slow", "zone-offline", "zone-read-only", "pointer", value()]
-    keys = {key: value() for key in dice.sample(["lba", "sectors", "by", "zone", "to", "at", "after_requests", 'x"\n'], 3)}
+    keys = {key: value() for key in dice.sample(["offset", "length", "by", "zone", "to", "at", "after_requests", 'x"\n'], 3)}
     given = {
         "read": lambda: (value(), dice.choice([4096, 1 << 20, value()])),
         "write": lambda: (value(), data()),

@@ -131,17 +131,52 @@ def test_a_layer_keeps_every_byte_through_cuts():
 def test_faults():
     drive = imbrex.Drive.create(CACHED, write_cache=0)
     drive.write(0, b"f" * BLOCK * 4)
-    drive.fault("unreadable", lba=BLOCK // drive.sector_bytes, sectors=1)
+    drive.fault("unreadable", offset=BLOCK, length=drive.sector_bytes)
     assert drive.read(0, BLOCK)
     with pytest.raises(imbrex.ImbrexError, match="unreadable until it is written"):
         drive.read(0, 4 * BLOCK)
     drive.write(BLOCK, b"g" * BLOCK)
     assert drive.read(0, 2 * BLOCK) == b"f" * BLOCK + b"g" * BLOCK
-    drive.fault("slow", lba=0, sectors=8, by="2s")
+    drive.fault("slow", offset=0, length=BLOCK, by="2s")
     drive.read(0, BLOCK)
     assert drive.latency_ns >= 2_000_000_000
-    with pytest.raises(ValueError, match="expected one of unreadable, slow"):
-        drive.fault("broken", lba=1)
+    drive.fault("slow", offset=8 * BLOCK, length=BLOCK, by=5_000_000_000)
+    drive.read(8 * BLOCK, BLOCK)
+    assert drive.latency_ns >= 5_000_000_000
+    for kind, keys, said in [
+        ("broken", {"offset": 1}, "expected one of unreadable, slow"),
+        (3, {}, "expected one of unreadable, slow"),
+        ("unreadable", {"offset": 0}, "takes offset and length, and needs length"),
+        ("unreadable", {"offset": 0, "length": BLOCK, "by": "1s"}, "no by"),
+        ("unreadable", {"offset": 1, "length": BLOCK}, "offset = 1: expected whole sectors of"),
+        ("unreadable", {"offset": drive.capacity_bytes, "length": BLOCK}, "past"),
+        ("zone-offline", {"zone": 0}, "zone"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            drive.fault(kind, **keys)
+
+
+def test_a_fault_takes_the_bytes_that_a_read_takes():
+    """Expected: exactly the bytes of the fault cannot be read, whatever the size of a sector."""
+    for text in (CACHED, "caveat-1g", "caveat-1g-512"):
+        drive = imbrex.Drive.create(text, write_cache=0)
+        drive.write(0, b"f" * BLOCK * 8)
+        drive.fault("unreadable", offset=2 * BLOCK, length=3 * BLOCK)
+        unread = []
+        for offset in range(0, 8 * BLOCK, drive.sector_bytes):
+            try:
+                drive.read(offset, drive.sector_bytes)
+            except imbrex.ImbrexError:
+                unread.append(offset)
+        assert unread == [*range(2 * BLOCK, 5 * BLOCK, drive.sector_bytes)], text
+
+
+def test_a_pointer_moves_to_the_byte_that_zones_report():
+    drive = imbrex.Drive.create("hm-zoned")
+    zone = next(zone for zone in drive.zones() if zone.condition != "conventional")
+    drive.write(zone.start, b"a" * 4 * BLOCK)
+    drive.fault("pointer", zone=zone.index, to=BLOCK)
+    assert drive.zones()[zone.index].pointer == BLOCK
 
 
 def test_zones():

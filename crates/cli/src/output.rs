@@ -9,6 +9,7 @@ use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
 
 use imbrex::Failure;
+use serde_json::Value;
 
 use crate::error::ExitCode;
 
@@ -32,10 +33,27 @@ pub(crate) fn part(text: &str) {
     }
 }
 
-/// Prints `document` as JSON, indented.
+/// Prints `document` as JSON, indented, with the notices of this command ([`with_warnings`]).
 pub(crate) fn json(document: &impl serde::Serialize) -> Result<(), Failure> {
-    line(&serde_json::to_string_pretty(document).map_err(Failure::failed)?);
+    line(&serde_json::to_string_pretty(&with_warnings(document)?).map_err(Failure::failed)?);
     Ok(())
+}
+
+/// Returns `document` as JSON. If it is an object with a schema, its list `warnings` has the notices of this command,
+/// after those that it has already.
+pub(crate) fn with_warnings(document: &impl serde::Serialize) -> Result<Value, Failure> {
+    let mut value = serde_json::to_value(document).map_err(Failure::failed)?;
+    if let Some(fields) = value.as_object_mut().filter(|fields| fields.contains_key("schema")) {
+        let warnings = fields.entry("warnings").or_insert_with(|| Value::Array(Vec::new()));
+        if let Some(warnings) = warnings.as_array_mut() {
+            for notice in crate::message::notices().into_iter().map(Value::String) {
+                if !warnings.contains(&notice) {
+                    warnings.push(notice);
+                }
+            }
+        }
+    }
+    Ok(value)
 }
 
 /// Returns an error that ends the command if standard output has failed.

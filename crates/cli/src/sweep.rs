@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::args::SweepArgs;
 use crate::error::ExitCode;
-use crate::{interrupt, output};
+use crate::{interrupt, message, output};
 
 /// Executes the command.
 pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
@@ -32,6 +32,7 @@ pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
             "failed": swept.failed, "interrupted": swept.is_stopped,
             "dataset": folder.join("points"), "table": table, "page": written,
         });
+        progress.drain_messages().into_iter().for_each(message::keep);
         output::json(&document)?;
     } else {
         output::line(&format!(

@@ -1,16 +1,18 @@
 //! The interface of a caveat disk (Singh 2014 §4.2). The host reads DID and DNOR from the disk and may write
 //! anywhere. Reads of sectors that its writes may have damaged fail. [`EmulatedCaveat`] is a view of an emulated
-//! drive that serves commands in order and has no write cache.
+//! drive that serves commands in order.
 //!
 //! *create* and *open* (§4.2.4, §4.2.5) are those of every image: `Store::create` and `Store::open`.
 //!
 //! Invariants:
-//! 1. A write of sectors i … j makes them valid, and marks max(i + 1 + DNOR, j + 1) … j + DID as maybe damaged. Both
-//!    changes are atomic (§3.2, §4.1).
+//! 1. A write of sectors i … j makes them valid, and marks max(i + 1 + DNOR, j + 1) … j + DID as maybe damaged. For the
+//!    host, both changes are atomic (§3.2, §4.1).
 //! 2. All sectors of a new disk are maybe damaged. A read that touches a maybe damaged sector returns no bytes, and
 //!    its error names the first such sector (§4.2.3).
-//! 3. After a flush, both the data and the marks are durable.
+//! 3. The marks of a write are durable before it is answered. Its data is durable after a flush, or at once if the drive
+//!    has no write cache. A power cut in the middle of the write-back of a write may damage its own sectors, too.
 
+use imbrex_disk::recording::distances::CaveatDistances;
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use crate::drive::EmulatedDrive;
@@ -33,9 +35,9 @@ impl CaveatMode {
     /// Returns the range of LBAs that a write of `sectors` from `lba` may damage, clipped to the disk (Singh 2014
     /// §3.2).
     pub fn damaged_by(&self, lba: Lba, sectors: Sectors) -> std::ops::Range<u64> {
-        let end = lba.0 + sectors.0;
-        let first = (lba.0 + 1 + self.no_overlap.0).max(end).min(self.sectors.0);
-        first..(end + self.isolation.0).min(self.sectors.0).max(first)
+        let distances = CaveatDistances { no_overlap: self.no_overlap, isolation: self.isolation };
+        let damaged = distances.destroyed_by(&(lba..lba + sectors));
+        damaged.start.0.min(self.sectors.0)..damaged.end.0.min(self.sectors.0)
     }
 }
 
@@ -93,8 +95,7 @@ impl EmulatedCaveat {
     /// [`DeviceError::Refused`] if `drive` is not a caveat disk whose host manages the damage.
     pub fn new(drive: EmulatedDrive) -> Result<EmulatedCaveat, DeviceError> {
         let simulated = drive.drive();
-        let distances = simulated.disk.recording.caveat_distances().filter(|_| simulated.layer.is_host_managed());
-        let Some((no_overlap, isolation)) = distances else {
+        let Some(distances) = simulated.caveat_distances() else {
             let label = &simulated.label;
             let reason = format!("drive '{label}' is no caveat disk; make one with caveat-1g or +caveat");
             return Err(DeviceError::Refused(reason));
@@ -102,8 +103,8 @@ impl EmulatedCaveat {
         let mode = CaveatMode {
             sector_bytes: simulated.disk.sector_bytes,
             sectors: simulated.layer.capacity(),
-            isolation: Sectors(isolation),
-            no_overlap: Sectors(no_overlap),
+            isolation: distances.isolation,
+            no_overlap: distances.no_overlap,
         };
         Ok(EmulatedCaveat { drive, mode, head: Lba(0) })
     }
@@ -121,6 +122,30 @@ impl EmulatedCaveat {
     /// Returns the drive and drops the view.
     pub fn into_drive(self) -> EmulatedDrive {
         self.drive
+    }
+
+    /// Calls `each`, in order, with every run of maybe damaged sectors of `extent`. Sectors in the write cache are
+    /// readable.
+    fn for_each_damage(&mut self, extent: Extent, mut each: impl FnMut(Extent)) -> Result<(), DeviceError> {
+        let sector = u64::from(self.mode.sector_bytes);
+        let dirty = self.drive.dirty_ranges();
+        self.drive.store_mut().for_each_damage(extent, |run| {
+            let mut next = run.start;
+            let beyond = dirty.partition_point(|(offset, length)| offset + length <= run.start.0 * sector);
+            for (offset, length) in &dirty[beyond..] {
+                let (start, end) = (Pba(offset / sector).min(run.end()), Pba((offset + length) / sector));
+                if next < start {
+                    each(Extent::between(next, start));
+                }
+                next = next.max(end.min(run.end()));
+                if end >= run.end() {
+                    break;
+                }
+            }
+            if next < run.end() {
+                each(Extent::between(next, run.end()));
+            }
+        })
     }
 
     fn offset(&self, lba: Lba) -> u64 {
@@ -171,14 +196,17 @@ impl CaveatDevice for EmulatedCaveat {
     }
 
     fn first_damaged(&mut self, lba: Lba, sectors: Sectors) -> Result<Option<Lba>, DeviceError> {
-        let first = self.drive.store_mut().first_damaged(Extent::new(Pba(lba.0), sectors))?;
-        Ok(first.map(|pba| Lba(pba.0)))
+        let mut first = None;
+        self.for_each_damage(Extent::new(Pba(lba.0), sectors), |run| {
+            first.get_or_insert(Lba(run.start.0));
+        })?;
+        Ok(first)
     }
 
     fn dump(&mut self) -> Result<CaveatDump, DeviceError> {
         let mut damaged = Vec::new();
         let all = Extent::new(Pba(0), self.mode.sectors);
-        self.drive.store_mut().for_each_damage(all, |run| damaged.push((Lba(run.start.0), run.sectors)))?;
+        self.for_each_damage(all, |run| damaged.push((Lba(run.start.0), run.sectors)))?;
         Ok(CaveatDump { mode: self.mode, head: self.head, damaged })
     }
 }

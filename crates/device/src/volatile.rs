@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use crate::image::checksum;
 use crate::image::transfer::Given;
+use crate::store::Held;
 
 /// The bytes of a run of sectors, and the part of each sector in their checksum.
 #[derive(Debug)]
@@ -68,6 +69,20 @@ impl Dirty {
     }
 }
 
+impl Held for Volatile {
+    fn first_missing(&self, start: u64, end: u64) -> Option<u64> {
+        let before = self.ranges.range(..start).next_back();
+        let mut reached = start;
+        for (&first, dirty) in before.into_iter().chain(self.ranges.range(start..end)) {
+            if first > reached {
+                break;
+            }
+            reached = reached.max(self.end(first, dirty.bytes()));
+        }
+        (reached < end).then_some(reached)
+    }
+}
+
 /// Dirty bytes by first sector.
 #[derive(Debug)]
 pub(crate) struct Volatile {
@@ -106,15 +121,7 @@ impl Volatile {
 
     /// Returns whether all of the sectors `start..end` are dirty.
     pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
-        let before = self.ranges.range(..start).next_back();
-        let mut reached = start;
-        for (&first, dirty) in before.into_iter().chain(self.ranges.range(start..end)) {
-            if first > reached {
-                return false;
-            }
-            reached = reached.max(self.end(first, dirty.bytes()));
-        }
-        reached >= end
+        self.first_missing(start, end).is_none()
     }
 
     /// Removes the dirty sectors of `start..end`, and appends them to `pieces` in order.

@@ -233,7 +233,7 @@ pub fn build(text: &str) -> Result<(Drive, DriveSpec), Failure> {
 /// served or used directly.
 pub fn emulated(text: &str) -> Result<EmulatedDrive, Failure> {
     let (drive, spec) = build(text)?;
-    let header = header_of(&drive, &spec, &Making::default())?;
+    let header = header_of(&drive, &spec, &Making::default()).map_err(Failure::usage)?;
     Ok(EmulatedDrive::in_memory_of(header, drive)?)
 }
 

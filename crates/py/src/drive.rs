@@ -14,7 +14,7 @@ use imbrex_device::drive::{Making, create_file_of, header_of};
 use imbrex_device::faults::Schedule;
 use imbrex_device::zoned::ZoneAction;
 use imbrex_device::{DeviceError, EmulatedDrive, Io, IoKind, Store};
-use imbrex_disk::SimTime;
+use imbrex_disk::{Sectors, SimTime};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -253,8 +253,8 @@ impl Drive {
     fn caveat(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
         self.with(py, |open| {
             let (drive, sector) = (open.drive.drive(), u64::from(open.drive.sector_bytes()));
-            let distances = drive.disk.recording.caveat_distances().filter(|_| drive.layer.is_host_managed());
-            Ok(distances.map(|(spared, damaged)| (spared * sector, damaged * sector)))
+            let bytes = |sectors: Sectors| sectors.0 * sector;
+            Ok(drive.caveat_distances().map(|is| (bytes(is.no_overlap), bytes(is.isolation))))
         })
     }
 

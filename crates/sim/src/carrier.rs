@@ -30,8 +30,9 @@ pub trait Carrier {
     /// `reason`, and nothing else is done for it.
     fn rejected(&mut self, number: u64, at: SimTime, reason: &'static str);
 
-    /// Copies the data of a write into the volatile cache.
-    fn absorb(&mut self, number: u64, command: &Command);
+    /// Copies the data of a write into the volatile cache. The sectors that the write destroys on a caveat disk are
+    /// durably marked before this returns. After an error the cache does not hold the data.
+    fn absorb(&mut self, number: u64, command: &Command) -> Result<(), Self::Error>;
 
     /// Reads all data of a read from the volatile cache.
     fn read_from_cache(&mut self, number: u64, command: &Command);
@@ -66,7 +67,9 @@ impl Carrier for Nothing {
 
     fn rejected(&mut self, _number: u64, _at: SimTime, _reason: &'static str) {}
 
-    fn absorb(&mut self, _number: u64, _command: &Command) {}
+    fn absorb(&mut self, _number: u64, _command: &Command) -> Result<(), Infallible> {
+        Ok(())
+    }
 
     fn read_from_cache(&mut self, _number: u64, _command: &Command) {}
 

@@ -5,6 +5,7 @@
 //! of the layer.
 
 use imbrex_disk::profile::Host;
+use imbrex_disk::recording::distances::CaveatDistances;
 use imbrex_disk::{Profile, ProfileError, Sectors, SharedDisk};
 use imbrex_layer::parameters::other_form;
 use imbrex_layer::{ConfigError, Layer, Parameters, registry};
@@ -231,6 +232,11 @@ impl Drive {
     /// offered.
     pub fn capacity_gain(&self) -> f64 {
         self.profile.density_gain * self.layer.capacity().0 as f64 / self.disk.geometry.sectors().0 as f64
+    }
+
+    /// Returns DNOR and DID if this is a caveat disk whose host manages the damage (Singh 2014 §3.2).
+    pub fn caveat_distances(&self) -> Option<CaveatDistances> {
+        self.disk.recording.caveat_distances().filter(|_| self.layer.is_host_managed())
     }
 }
 

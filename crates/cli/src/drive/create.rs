@@ -34,7 +34,7 @@ pub(super) fn run(image: &Path, words: &str, as_json: bool) -> Result<ExitCode, 
             .or_try("another name, or remove it first"));
     }
     let (drive, spec) = drives::build(words)?;
-    let header = header_of(&drive, &spec, &Making::default())?;
+    let header = header_of(&drive, &spec, &Making::default()).map_err(Failure::usage)?;
     let (drive, _) = create_file_of(image, header.clone(), drive).map_err(|error| not_made(image, error))?;
     if as_json {
         let document = json!({

@@ -6,6 +6,8 @@ use std::path::Path;
 use imbrex_device::Store;
 use imbrex_device::image::Header;
 use imbrex_device::media::file::{FileMedium, Mode};
+use imbrex_disk::profile::Host;
+use imbrex_disk::recording::distances::CaveatDistances;
 use imbrex_disk::{Extent, Lba, Pba};
 use imbrex_layer::{Condition, Piece, Zones};
 use imbrex_sim::Drive;
@@ -65,6 +67,7 @@ fn facts(drive: &Drive, store: &mut Store<FileMedium>) -> Result<Vec<Fact>, Fail
         fact("layer", "layer", drive.layer.name(), drive.layer.name()),
         fact("parameters", "parameters", parameters.clone(), parameters.join(", ")),
     ];
+    facts.extend(host_facts(&drive.host));
     if let Some(snapshot) = header.snapshot {
         facts.insert(2, fact("snapshot_uuid", "snapshot", snapshot.to_string(), snapshot));
     }
@@ -79,7 +82,8 @@ fn facts(drive: &Drive, store: &mut Store<FileMedium>) -> Result<Vec<Fact>, Fail
     if let Some(tracks) = recording.band_tracks() {
         facts.push(fact("band_tracks", "tracks of a band", tracks, tracks));
     }
-    if let Some((no_overlap, isolation)) = recording.caveat_distances() {
+    if let Some(CaveatDistances { no_overlap, isolation }) = recording.caveat_distances() {
+        let (no_overlap, isolation) = (no_overlap.0, isolation.0);
         facts.push(fact("dnor_sectors", "DNOR", no_overlap, format!("{no_overlap} sectors")));
         facts.push(fact("did_sectors", "DID", isolation, format!("{isolation} sectors")));
     }
@@ -105,6 +109,29 @@ fn facts(drive: &Drive, store: &mut Store<FileMedium>) -> Result<Vec<Fact>, Fail
     let lost: u64 = store.lost().runs().map(|(_, sectors)| sectors.0).sum();
     facts.push(fact("lost_sectors", "lost", lost, format!("{lost} sectors, to damage, until they are written")));
     Ok(facts)
+}
+
+/// Returns the facts about the drive's side of the interface.
+fn host_facts(host: &Host) -> Vec<Fact> {
+    let cache =
+        |key, name, bytes: u64| fact(key, name, bytes, if bytes == 0 { "off".into() } else { human::bytes(bytes) });
+    let time = |key, name, ns: u64| fact(key, name, ns, human::duration_ns(ns));
+    let age_limit = match host.age_limit_ns {
+        0 => "none".to_string(),
+        ns => human::duration_ns(ns),
+    };
+    let controller = if host.controller.is_some() { "in detail" } else { "one overhead for each command" };
+    vec![
+        fact("queue", "queue", host.queue, format!("{} commands", host.queue)),
+        fact("schedule", "schedule", host.schedule.clone(), &host.schedule),
+        fact("age_limit_ns", "age limit", host.age_limit_ns, age_limit),
+        cache("write_cache_bytes", "write cache", host.write_cache_bytes),
+        time("write_cache_acknowledge_ns", "write cache answers in", host.write_cache_acknowledge_ns),
+        cache("read_ahead_bytes", "read-ahead", host.read_ahead_bytes),
+        time("overhead_ns", "command overhead", host.overhead_ns),
+        time("idle_threshold_ns", "idle after", host.idle_threshold_ns),
+        fact("controller", "controller", json!(host.controller), controller),
+    ]
 }
 
 /// Returns the facts about the zones of a host-managed drive, with the number of zones in each condition.

@@ -114,44 +114,44 @@ impl Offline {
 /// Prints on standard error the missing drives, copies and spares, and the devices that are not used, with remedies.
 fn tell_missing(mounted: &Mounted) {
     for drive in &mounted.missing {
-        message!(
-            "imbrex: {drive} is missing: its data are reconstructed from the other drives; `imbrex fs replace` puts \
+        notice!(
+            "{drive} is missing: its data are reconstructed from the other drives; `imbrex fs replace` puts \
              another drive in its place"
         );
     }
     for device in &mounted.unknown {
-        message!("imbrex: {device}; the device is not used");
+        notice!("{device}; the device is not used");
     }
     for copy in &mounted.missing_copies {
-        message!(
-            "imbrex: {copy} is missing: only the other copy is used; `imbrex fs replace --copy NUMBER` puts another \
+        notice!(
+            "{copy} is missing: only the other copy is used; `imbrex fs replace --copy NUMBER` puts another \
              device in its place. If the other copy is lost too, `imbrex fs salvage` recovers files of store log"
         );
     }
     for spare in &mounted.missing_spares {
-        message!(
-            "imbrex: {spare} is missing: it cannot replace a drive; give it too, or add another with `imbrex fs add \
+        notice!(
+            "{spare} is missing: it cannot replace a drive; give it too, or add another with `imbrex fs add \
              --spare`"
         );
     }
     for name in &mounted.outdated_copies {
-        message!(
-            "imbrex: {name} holds outdated metadata: it is brought up to date while the file system is mounted for \
+        notice!(
+            "{name} holds outdated metadata: it is brought up to date while the file system is mounted for \
              writing"
         );
     }
     if mounted.mended_blocks > 0 {
         let blocks = mounted.mended_blocks;
-        message!(
-            "imbrex: {blocks} blocks of the metadata were missing or damaged on one device, and are rewritten from \
+        notice!(
+            "{blocks} blocks of the metadata were missing or damaged on one device, and are rewritten from \
              another"
         );
     }
     for drive in &mounted.doubted_parts {
-        message!("imbrex: drive {drive} has an outdated part of the hot zone: its copies are rewritten");
+        notice!("drive {drive} has an outdated part of the hot zone: its copies are rewritten");
     }
     for name in &mounted.stale {
-        message!("imbrex: {name} is no longer part of the array, and is not used: another device has replaced it");
+        notice!("{name} is no longer part of the array, and is not used: another device has replaced it");
     }
 }
 

@@ -188,9 +188,7 @@ impl Served {
         let (fs, mounted) = devices::run(&executor, async move { Fs::mount(&inner, &members, &how).await })?;
         super::tell_missing(&mounted);
         if let Some(frame) = mounted.lost_from {
-            message!(
-                "imbrex: frame {frame} of the log is damaged: changes committed in it and in later frames are missing"
-            );
+            notice!("frame {frame} of the log is damaged: changes committed in it and in later frames are missing");
         }
         Ok(Served { executor, devices, fs })
     }

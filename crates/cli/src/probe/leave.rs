@@ -133,7 +133,7 @@ fn open_block(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
     } else {
         let users = target.users().map_err(consent::not_surveyed(&args.target))?;
         if !users.is_empty() {
-            message!("{}: {}; their requests will affect the measured times", args.target, users.join(", "));
+            notice!("{}: {}; their requests will affect the measured times", args.target, users.join(", "));
         }
     }
     target.quieten();

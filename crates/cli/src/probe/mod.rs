@@ -102,7 +102,7 @@ fn step(told: &ProbeState<'_>, budget_ns: u64) -> String {
 /// Prints the verdict, and writes the requested files.
 fn tell(args: &ProbeArgs, verdict: &Verdict) -> Result<(), Failure> {
     if args.json {
-        output::line(&crate::json::text(verdict).map_err(Failure::failed)?);
+        output::line(&crate::json::text(&output::with_warnings(verdict)?).map_err(Failure::failed)?);
     } else {
         table::print(verdict)?;
     }

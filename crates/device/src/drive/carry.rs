@@ -6,13 +6,15 @@
 //! 2. A failure that leaves the layer ahead of the image stops the store. Every later request except a read then
 //!    completes with an error, because the data that the volatile cache accepted for it may be lost.
 //! 3. A failed read affects no other read of its batch. A failure of the whole plan fails all requests of the batch.
-//! 4. A read of a zone returns the written data below the write pointer and zeros past it, whatever the medium
+//! 4. On a caveat disk, the sectors that a write destroys are durably marked before the write is answered. Sectors in
+//!    the volatile cache are readable, whatever the marks.
+//! 5. A read of a zone returns the written data below the write pointer and zeros past it, whatever the medium
 //!    contains there.
 
-use imbrex_disk::{Command, Lba, Operation, Sectors, SimTime};
+use imbrex_disk::{Command, Extent, Lba, Operation, Pba, Sectors, SimTime};
 use imbrex_layer::{Cause, GroupKind, Layer, Plan, ZoneError, Zones};
-use imbrex_sim::Carrier;
 use imbrex_sim::queue::Waiting;
+use imbrex_sim::{Carrier, Drive};
 
 use super::requests::{Completion, IoKind, Requests};
 use crate::error::DeviceError;
@@ -55,6 +57,8 @@ pub(super) struct StoreCarrier {
     pub(super) completions: Vec<Completion>,
     /// Whether there is no volatile cache, so that every write and every TRIM is durable when it completes.
     pub(super) is_written_through: bool,
+    /// Whether writes destroy sectors that the host wrote, and are marked when they are accepted.
+    is_caveat: bool,
     volatile: Volatile,
     pieces: Vec<(u64, Dirty)>,
     /// Requests of the last batch that failed individually, by number, until they are completed.
@@ -69,12 +73,14 @@ pub(super) struct StoreCarrier {
 }
 
 impl StoreCarrier {
-    pub(super) fn new(store: Store<Box<dyn Media>>, sector_bytes: u32, is_written_through: bool) -> StoreCarrier {
+    pub(super) fn new(store: Store<Box<dyn Media>>, drive: &Drive) -> StoreCarrier {
+        let sector_bytes = drive.disk.sector_bytes;
         StoreCarrier {
             store,
             requests: Requests::default(),
             completions: Vec::new(),
-            is_written_through,
+            is_written_through: drive.host.write_cache_bytes == 0,
+            is_caveat: drive.caveat_distances().is_some(),
             volatile: Volatile::new(sector_bytes),
             pieces: Vec::new(),
             failed: Vec::new(),
@@ -93,6 +99,22 @@ impl StoreCarrier {
     /// Stops the store because of `error`: the bytes of a plan could not be moved.
     pub(super) fn stop(&mut self, error: &DeviceError) {
         self.store.stop(&error.to_string());
+    }
+
+    /// Marks durably the sectors that a write of `command` destroys on a caveat disk, before the write itself.
+    fn mark_ahead(&mut self, command: &Command) -> Result<(), DeviceError> {
+        if !self.is_caveat {
+            return Ok(());
+        }
+        let written = Extent::new(Pba(command.lba.0), Sectors(u64::from(command.sectors)));
+        if self.store.mark_destroyed_by(written)? {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), DeviceError> {
+        self.store.flush().inspect_err(|error| self.store.stop(&error.to_string()))
     }
 
     /// Records the reads of a batch that touch lost or unreadable sectors, except sectors that the cache holds.
@@ -134,7 +156,7 @@ impl StoreCarrier {
                     Data::Read(buffer)
                 }
                 Operation::Write => {
-                    wants_barrier |= command.fua || self.is_written_through;
+                    wants_barrier |= command.fua || self.is_written_through || self.is_caveat;
                     Data::Write(buffer)
                 }
                 Operation::Trim => {
@@ -151,20 +173,17 @@ impl StoreCarrier {
         match layer.zones() {
             Some(zones) if batch[0].command.operation == Operation::Read => {
                 read_what_was_written(zones, batch, &mut self.zone_reads)?;
-                self.store.execute_each(&self.zone_reads, &mut transfers)?;
+                self.store.execute_each(&self.zone_reads, &mut transfers, &self.volatile)?;
             }
             zones => {
                 if let Some(zones) = zones {
                     check_order(zones, batch.iter().map(|waiting| &waiting.command));
                 }
-                self.store.execute_each(plan, &mut transfers)?;
+                self.store.execute_each(plan, &mut transfers, &self.volatile)?;
             }
         }
         self.keep_unserved(batch);
-        if wants_barrier {
-            self.store.flush().inspect_err(|error| self.store.stop(&error.to_string()))?;
-        }
-        Ok(())
+        if wants_barrier { self.flush() } else { Ok(()) }
     }
 }
 
@@ -238,12 +257,14 @@ impl Carrier for StoreCarrier {
         self.completions.push(Completion::of(number, io, at, at, outcome));
     }
 
-    fn absorb(&mut self, number: u64, command: &Command) {
+    fn absorb(&mut self, number: u64, command: &Command) -> Result<(), DeviceError> {
+        self.mark_ahead(command)?;
         let instead = self.spare.take();
         let bytes = std::mem::replace(&mut self.requests.entered(number).buffer, instead);
         let expected = command.sectors as usize * self.sector_bytes as usize;
         assert_eq!(bytes.len(), expected, "a write into the cache has other bytes than its command: invariant 1");
         self.volatile.insert(command.lba.0, bytes);
+        Ok(())
     }
 
     fn read_from_cache(&mut self, number: u64, command: &Command) {
@@ -286,7 +307,7 @@ impl Carrier for StoreCarrier {
         let mut transfers: Vec<_> =
             self.pieces.iter().map(|(lba, dirty)| Transfer { lba: *lba, data: Data::Summed(dirty.given()) }).collect();
         self.store.lend(&mut self.pieces.iter().map(|(_, dirty)| dirty.block()));
-        let outcome = self.store.execute(plan, &mut transfers);
+        let outcome = self.store.write_back(plan, &mut transfers);
         while let Some(buffer) = self.store.reclaim() {
             self.spare.keep(buffer);
         }
@@ -367,7 +388,7 @@ mod tests {
         });
         media.write_at(at.expect("sector 20 was written"), &[99; 512]).expect("it is memory");
 
-        let mut bytes = StoreCarrier::new(store, 512, true);
+        let mut bytes = StoreCarrier::new(store, &drive);
         let mut batch = Vec::new();
         plan.clear();
         for number in 0..4 {

@@ -68,7 +68,11 @@ impl EmulatedDrive {
         let Some(Ok(view)) = &mut self.halted.view else { unreachable!("it was opened just now") };
         let volatile = self.engine.carrier().volatile();
         view.check_readable(first, sectors, |start, end| volatile.covers(start, end))?;
-        view.execute(&plan, &mut [Transfer { lba: first.0, data: Data::Read(&mut io.buffer) }])?;
+        let mut transfer = [Transfer { lba: first.0, data: Data::Read(&mut io.buffer) }];
+        view.execute_each(&plan, &mut transfer, volatile)?;
+        if let Some((_, error)) = view.take_unserved().next() {
+            return Err(error);
+        }
         volatile.overlay(first.0, &mut io.buffer);
         Ok(())
     }

@@ -12,9 +12,9 @@
 //! clock uses [`EmulatedDrive::serve`]: a request arrives when the previous one was answered, and no other time
 //! passes.
 //!
-//! Writes to a host-managed drive keep their order of arrival within each zone, as the zone rules require. On a
-//! caveat disk, the whole disk is one such zone. A caveat disk has no write cache, because a delayed write would hide
-//! the sectors that it damages.
+//! Writes to a host-managed drive keep their order of arrival within each zone, as the zone rules require. Writes to a
+//! caveat disk take effect in their order of arrival: the sectors that a write destroys are durably marked when the drive
+//! accepts it, also if its data waits in the write cache. A power cut loses that data and keeps the marks.
 //!
 //! Invariants:
 //! 1. Every submitted request completes once, under one number ([`requests`]).
@@ -38,7 +38,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimTime};
-use imbrex_layer::Plan;
+use imbrex_layer::{Plan, Zones};
 use imbrex_sim::queue::Ordered;
 use imbrex_sim::{Drive, Engine, Inbox, Observer, Options, StepError, Stepped};
 use imbrex_trace::{Request, When};
@@ -138,13 +138,10 @@ impl EmulatedDrive {
     }
 
     /// Returns an emulated drive that works on an opened image.
-    pub fn new((mut drive, store): Opened<Box<dyn Media>>) -> EmulatedDrive {
-        let ordered = ordered_writes(&drive);
-        if drive.layer.is_host_managed() && drive.layer.zones().is_none() {
-            drive.host.write_cache_bytes = 0;
-        }
+    pub fn new((drive, store): Opened<Box<dyn Media>>) -> EmulatedDrive {
+        let ordered = drive.layer.zones().map(ordered_writes);
         let options = Options::live(&drive);
-        let bytes = StoreCarrier::new(store, drive.disk.sector_bytes, drive.host.write_cache_bytes == 0);
+        let bytes = StoreCarrier::new(store, &drive);
         let mut engine = Engine::with_carrier(drive, options, Inbox::default(), Watch::default(), bytes);
         if let Some(ordered) = ordered {
             engine.keep_order(ordered);
@@ -204,11 +201,8 @@ impl EmulatedDrive {
     }
 
     /// Sets the sizes of the volatile write cache and the read-ahead cache in bytes; 0 turns one off. No data may be
-    /// dirty. A caveat disk has no write cache, so its size stays 0.
+    /// dirty.
     pub fn set_caches(&mut self, write_cache_bytes: u64, read_ahead_bytes: u64) {
-        let layer = &self.engine.drive().layer;
-        let is_caveat = layer.is_host_managed() && layer.zones().is_none();
-        let write_cache_bytes = if is_caveat { 0 } else { write_cache_bytes };
         self.engine.set_caches(write_cache_bytes, read_ahead_bytes);
         self.engine.carrier_mut().is_written_through = write_cache_bytes == 0;
         if self.host_reserve.is_some() {
@@ -647,15 +641,8 @@ pub(crate) fn refuse_older(header: &Header, place: &str) -> Result<(), DeviceErr
     ))
 }
 
-/// Returns the sectors whose writes must keep their order: the sequential zones of a zoned drive, or all of a caveat
-/// disk.
-fn ordered_writes(drive: &Drive) -> Option<Ordered> {
-    match drive.layer.zones() {
-        Some(zones) => {
-            let run = zones.zone_sectors();
-            Some(Ordered { from: Lba(u64::from(zones.conventional()) * run.0), run })
-        }
-        None if drive.layer.is_host_managed() => Some(Ordered { from: Lba(0), run: drive.layer.capacity() }),
-        None => None,
-    }
+/// Returns the sectors whose writes must keep their order on a zoned drive: the sequential zones.
+fn ordered_writes(zones: &Zones) -> Ordered {
+    let run = zones.zone_sectors();
+    Ordered { from: Lba(u64::from(zones.conventional()) * run.0), run }
 }

@@ -7,7 +7,8 @@ use imbrex_layer::{GroupKind, Kind, Medium, Phase, Plan, Step, StepOp};
 use super::transfer::{Data, Transfer, gives_whole, whole_from_host};
 use super::{Store, region_of};
 use crate::error::DeviceError;
-use crate::image::transfer::{Fault, FaultKind, Given, Write};
+use crate::image::Region;
+use crate::image::transfer::{Class, Fault, FaultKind, Given, Write};
 use crate::lost::Lost;
 use crate::media::Media;
 
@@ -19,16 +20,53 @@ impl<M: Media> Store<M> {
     /// errors is returned. Neither this nor a failed read in a plan that only reads for the host stops the store. Any
     /// other failure stops the store, including that of a barrier.
     pub fn execute(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
-        self.execute_each(plan, transfers)?;
+        self.execute_each(plan, transfers, &NothingHeld)?;
         self.unserved.drain(..).next().map_or(Ok(()), |(_, error)| Err(error))
     }
 
+    /// Executes `plan`, which writes ranges of the volatile cache back. A range may combine several writes. On a caveat
+    /// disk with DNOR = DID, the paper's formula gives sectors behind a range that none of its writes destroyed (Singh
+    /// 2014 §3.2), so nothing is marked there.
+    pub(crate) fn write_back(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
+        let distances = self.disk.recording.caveat_distances();
+        let is_harmless = self.is_harmless;
+        self.is_harmless |= distances.is_some_and(|distances| distances.no_overlap == distances.isolation);
+        let outcome = self.execute(plan, transfers);
+        self.is_harmless = is_harmless;
+        outcome
+    }
+
+    /// Marks the sectors that a write of `written` destroys, before the write itself. Returns whether there were
+    /// readable ones among them. The marks are not durable until the next flush.
+    pub(crate) fn mark_destroyed_by(&mut self, written: Extent) -> Result<bool, DeviceError> {
+        self.check_running()?;
+        self.destroyed.clear();
+        self.disk.recording.destroys(&self.disk.geometry, written, &mut self.destroyed);
+        let mut is_news = false;
+        for extent in &self.destroyed {
+            let see = |_, class| is_news |= matches!(class, Class::Zero | Class::Stored);
+            self.space.for_each_class(Region::Disk, *extent, see)?;
+        }
+        if is_news {
+            let nothing = Extent::new(written.start, Sectors(0));
+            let (region, destroyed) = (Region::Disk, &self.destroyed[..]);
+            let marked = self.space.write(&Write { region, extent: nothing, contents: None, spoilt: &[], destroyed });
+            self.stop_if_failed(marked)?;
+        }
+        Ok(is_news)
+    }
+
     /// Like [`Store::execute`], for several commands: a failed read of one transfer does not affect the others, and
-    /// [`Store::take_unserved`] returns the failed ones.
-    pub(crate) fn execute_each(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
+    /// [`Store::take_unserved`] returns the failed ones. Sectors that `held` has need not be readable.
+    pub(crate) fn execute_each(
+        &mut self,
+        plan: &Plan,
+        transfers: &mut [Transfer<'_>],
+        held: &dyn Held,
+    ) -> Result<(), DeviceError> {
         self.unserved.clear();
         self.check_running()?;
-        let outcome = self.execute_groups(plan, transfers).and_then(|()| self.end_faults(transfers));
+        let outcome = self.execute_groups(plan, transfers, held).and_then(|()| self.end_faults(transfers));
         if let Err(error) = &outcome {
             let only_reads = plan.steps.iter().all(|step| matches!(step.op, StepOp::Read | StepOp::Barrier));
             if !only_reads || plan.phases.iter().any(|phase| phase.kind != GroupKind::Host) {
@@ -50,7 +88,12 @@ impl<M: Media> Store<M> {
         }
     }
 
-    fn execute_groups(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
+    fn execute_groups(
+        &mut self,
+        plan: &Plan,
+        transfers: &mut [Transfer<'_>],
+        held: &dyn Held,
+    ) -> Result<(), DeviceError> {
         let is_given_whole = gives_whole(plan, transfers, self.disk.sector_bytes as u64);
         for transfer in transfers.iter_mut().filter(|_| !is_given_whole) {
             if let Data::Read(into) = &mut transfer.data {
@@ -67,7 +110,7 @@ impl<M: Media> Store<M> {
             for step in plan.steps_of(index) {
                 match step.op {
                     StepOp::Read if step.kind != Kind::Data => {}
-                    StepOp::Read if is_host && is_direct => self.read_for_host(step, transfers)?,
+                    StepOp::Read if is_host && is_direct => self.read_for_host(step, transfers, held)?,
                     StepOp::Read => self.read_into_staging(step, usize::from(!is_host))?,
                     StepOp::Write => self.write(step, is_host, transfers)?,
                     StepOp::Drop => {
@@ -78,19 +121,21 @@ impl<M: Media> Store<M> {
                 }
             }
             if is_host && !is_direct && index + 1 == host_group_end(plan, index) {
-                self.give_staged(transfers);
+                self.give_staged(transfers, held);
             }
         }
         Ok(())
     }
 
     /// Copies staged data to the reads of a host group.
-    fn give_staged(&mut self, transfers: &mut [Transfer<'_>]) {
+    fn give_staged(&mut self, transfers: &mut [Transfer<'_>], held: &dyn Held) {
         let sector_bytes = u64::from(self.disk.sector_bytes);
         for (number, transfer) in transfers.iter_mut().enumerate() {
             let Data::Read(into) = &mut transfer.data else { continue };
             let sectors = into.len() as u64 / sector_bytes;
-            if let Some(&(lba, _)) = self.staging[0].spoilt(transfer.lba, sectors).first() {
+            let spoilt = self.staging[0].spoilt(transfer.lba, sectors);
+            let needed = spoilt.iter().find_map(|&(lba, sectors)| held.first_missing(lba, lba + sectors));
+            if let Some(lba) = needed {
                 self.record_failed_read(number, DeviceError::Lost { lba: Lba(lba) });
             }
             self.staging[0].overlay(transfer.lba, into);
@@ -116,7 +161,12 @@ impl<M: Media> Store<M> {
     }
 
     /// Reads the sectors of `step` that the transfers ask for, directly into their buffers.
-    fn read_for_host(&mut self, step: &Step, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
+    fn read_for_host(
+        &mut self,
+        step: &Step,
+        transfers: &mut [Transfer<'_>],
+        held: &dyn Held,
+    ) -> Result<(), DeviceError> {
         let sector_bytes = self.disk.sector_bytes as u64;
         for (number, transfer) in transfers.iter_mut().enumerate() {
             let Data::Read(into) = &mut transfer.data else { continue };
@@ -129,7 +179,11 @@ impl<M: Media> Store<M> {
                 let first = step.pba + Sectors(start - step.lba.0);
                 self.unread.clear();
                 let outcome = self.space.read(region_of(step.medium), first, part, &mut self.unread);
-                let fault = self.unread.first().map(|fault| error_of(step, fault));
+                let fault = self.unread.iter().find_map(|fault| {
+                    let lba = step.lba + (fault.extent.start - step.pba);
+                    let needed = held.first_missing(lba.0, (lba + fault.extent.sectors).0)?;
+                    Some(error_at(step, fault.kind, Lba(needed)))
+                });
                 if let Some(error) = outcome.err().or(fault) {
                     self.record_failed_read(number, error);
                 }
@@ -208,11 +262,30 @@ impl<M: Media> Store<M> {
     }
 }
 
-/// Returns the error that a host gets for a sector that `step` cannot read.
+/// Sectors that are held elsewhere in a newer version, such as in the volatile cache.
+pub(crate) trait Held {
+    /// Returns the first of the sectors `start..end` that is not held.
+    fn first_missing(&self, start: u64, end: u64) -> Option<u64>;
+}
+
+/// No sector is held elsewhere.
+struct NothingHeld;
+
+impl Held for NothingHeld {
+    fn first_missing(&self, start: u64, end: u64) -> Option<u64> {
+        (start < end).then_some(start)
+    }
+}
+
+/// Returns the error that a host gets for a run of sectors that `step` cannot read.
 fn error_of(step: &Step, fault: &Fault) -> DeviceError {
-    let (pba, medium) = (fault.extent.start, step.medium);
-    let lba = step.lba + (pba - step.pba);
-    match fault.kind {
+    error_at(step, fault.kind, step.lba + (fault.extent.start - step.pba))
+}
+
+/// Returns the error that a host gets for sector `lba`, which `step` cannot read.
+fn error_at(step: &Step, kind: FaultKind, lba: Lba) -> DeviceError {
+    let (pba, medium) = (step.pba + (lba - step.lba), step.medium);
+    match kind {
         FaultKind::Destroyed => DeviceError::Destroyed { lba, pba, medium },
         FaultKind::Damaged => DeviceError::Corrupt { lba, pba, medium },
     }

@@ -37,6 +37,7 @@ use crate::lost::Lost;
 use crate::media::Media;
 use crate::staging::Staging;
 
+pub(crate) use execute::Held;
 pub(crate) use opening::replay;
 pub use transfer::{Data, Transfer};
 pub(crate) use unreadable::Faults;

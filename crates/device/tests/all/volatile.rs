@@ -40,6 +40,12 @@ fn subjects() -> Vec<Subject> {
     subjects.iter().map(|subject| subject.with_cache(1 << 20)).collect()
 }
 
+/// Returns the subjects on which a host may write anywhere: drive-managed ones and caveat disks.
+fn subjects_with_caveat() -> Vec<Subject> {
+    let caveat = common::subjects_of("caveat");
+    subjects().into_iter().chain(caveat.iter().map(|subject| subject.with_cache(1 << 20))).collect()
+}
+
 fn reopened(drive: EmulatedDrive, what: &str) -> EmulatedDrive {
     EmulatedDrive::new(Store::open(drive.power_cut(), what).unwrap_or_else(|error| panic!("{what}: {error}")))
 }
@@ -162,7 +168,7 @@ fn a_trim_never_brings_an_older_value_back() {
 
 #[test]
 fn what_could_not_be_written_back_is_told() {
-    for subject in subjects() {
+    for subject in subjects_with_caveat() {
         let what = &subject.what;
         let memory = {
             let (_, store) = Store::create(Memory::new(), subject.header.clone()).expect("memory takes it");
@@ -225,5 +231,55 @@ fn completions_carry_the_numbers_of_their_requests() {
             }
         }
         assert_eq!(completions.len(), numbers.len(), "{what}");
+    }
+}
+
+/// Goal: every kind of drive has the write cache that its user asked for. Method: a write is acknowledged, and is dirty
+/// with a cache only. Zoned drives and caveat disks included.
+#[test]
+fn every_kind_of_drive_has_the_write_cache_that_it_was_given() {
+    for subject in common::subjects() {
+        for (cache, dirty) in [(0, 0), (1 << 20, 1)] {
+            let subject = subject.with_cache(cache);
+            let mut drive = EmulatedDrive::in_memory(subject.header.clone()).expect("memory takes it");
+            assert_eq!(drive.drive().host.write_cache_bytes, cache, "{}", subject.what);
+            drive.write(0, &[1; SECTOR], false).unwrap_or_else(|error| panic!("{}: {error}", subject.what));
+            assert_eq!(drive.dirty().0, dirty, "{}", subject.what);
+            drive.flush().expect("memory takes it");
+            drive.set_caches((1 << 20) - cache, 0);
+            drive.write(SECTOR as u64, &[1; SECTOR], false).unwrap_or_else(|error| panic!("{}: {error}", subject.what));
+            assert_eq!(drive.dirty().0, 1 - dirty, "{}, the other way round", subject.what);
+        }
+    }
+}
+
+/// Goal: damage on the medium under newer data in the cache is no error of a read. Method: a stored sector is changed
+/// on the medium, then written into the cache, and read with its neighbours.
+#[test]
+fn newer_data_in_the_cache_hides_damage_on_the_medium() {
+    for subject in subjects() {
+        let what = &subject.what;
+        let medium = common::Shared::new(Memory::new());
+        let boxed: Box<dyn Media> = Box::new(medium.clone());
+        let opened = Store::create(boxed, subject.header.clone()).expect("memory takes it");
+        let mut drive = EmulatedDrive::new(opened);
+        let contents: Vec<u8> = (0..16u8).flat_map(|sector| [0xa0 + sector; SECTOR]).collect();
+        drive.write(64 * 512, &contents, true).expect("it is whole");
+        medium.with(|medium| {
+            let mut sector = [0; SECTOR];
+            for at in (0..medium.len()).step_by(SECTOR) {
+                medium.read_at(at, &mut sector).expect("memory reads");
+                if sector == [0xa4; SECTOR] {
+                    medium.write_at(at, &[0x5a; SECTOR]).expect("memory takes it");
+                }
+            }
+        });
+        let mut read = [0; 16 * SECTOR];
+        let outcome = drive.read(64 * 512, &mut read);
+        assert!(matches!(outcome, Err(DeviceError::Corrupt { .. })), "{what}: {outcome:?}");
+        drive.write(68 * 512, &[0xa4; SECTOR], false).expect("it is whole");
+        assert_eq!(drive.dirty().0, 1, "{what}");
+        drive.read(64 * 512, &mut read).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(read == contents[..], "{what}");
     }
 }

@@ -12,10 +12,11 @@
 
 use serde::Deserialize;
 
+use super::distances::CaveatDistances;
 use super::extents::clipped;
 use super::kind::{self, BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::Geometry;
-use crate::units::{Extent, Sectors};
+use crate::units::{Extent, Lba, Pba, Sectors};
 
 /// Entry of this kind in the registry.
 pub const KIND: Kind = Kind {
@@ -46,6 +47,12 @@ fn build(keys: Keys<'_>) -> Result<Box<dyn Recording>, BuildError> {
     Ok(Box::new(caveat))
 }
 
+impl Caveat {
+    fn distances(&self) -> CaveatDistances {
+        CaveatDistances { no_overlap: Sectors(self.no_overlap_sectors), isolation: Sectors(self.isolation_sectors) }
+    }
+}
+
 impl Recording for Caveat {
     fn name(&self) -> &'static str {
         KIND.name
@@ -55,9 +62,8 @@ impl Recording for Caveat {
         if written.is_empty() {
             return;
         }
-        let first = (written.start + Sectors(1 + self.no_overlap_sectors)).max(written.end());
-        let end = written.end() + Sectors(self.isolation_sectors);
-        destroyed.extend(clipped(geometry, first, end));
+        let range = self.distances().destroyed_by(&(Lba(written.start.0)..Lba(written.end().0)));
+        destroyed.extend(clipped(geometry, Pba(range.start.0), Pba(range.end.0)));
     }
 
     fn check(&self, geometry: &Geometry) -> Result<(), Refusal> {
@@ -84,7 +90,7 @@ impl Recording for Caveat {
         true
     }
 
-    fn caveat_distances(&self) -> Option<(u64, u64)> {
-        Some((self.no_overlap_sectors, self.isolation_sectors))
+    fn caveat_distances(&self) -> Option<CaveatDistances> {
+        Some(self.distances())
     }
 }

@@ -7,6 +7,7 @@ use serde::de::IntoDeserializer;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use super::distances::CaveatDistances;
 use crate::geometry::Geometry;
 use crate::units::{Extent, Pba};
 
@@ -50,8 +51,8 @@ pub trait Recording: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns DNOR and DID of a caveat disk, in sectors (Singh 2014 §3.2).
-    fn caveat_distances(&self) -> Option<(u64, u64)> {
+    /// Returns DNOR and DID of a caveat disk (Singh 2014 §3.2).
+    fn caveat_distances(&self) -> Option<CaveatDistances> {
         None
     }
 

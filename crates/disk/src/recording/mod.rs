@@ -12,6 +12,7 @@ mod angles;
 pub mod block_interference;
 pub mod caveat;
 pub mod conventional;
+pub mod distances;
 mod extents;
 pub mod interlaced;
 mod kind;

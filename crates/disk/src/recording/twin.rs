@@ -2,6 +2,7 @@
 //! then random writes compared with a twin that goes over a toy disk sector by sector and checks every other sector for
 //! damage.
 
+use super::distances::CaveatDistances;
 use super::*;
 use crate::Geometry;
 use crate::geometry::{GeometryConfig, HorizontalConfig, InterlacedConfig, LayoutName, Place, TopOrder};
@@ -175,13 +176,14 @@ fn impossible_values_are_refused_with_a_remedy() {
 fn every_kind_says_of_itself_what_its_keys_say() {
     // Name; harmless; damage left to the host; tracks of a band; DNOR and DID; stored share of bands of four tracks.
     type Said = (&'static str, bool, bool, Option<u32>, Option<(u64, u64)>, f64);
+    let pair = |distances: CaveatDistances| (distances.no_overlap.0, distances.isolation.0);
     let said = |recording: &dyn Recording| -> Said {
         (
             recording.name(),
             recording.is_harmless(),
             recording.leaves_damage_to_host(),
             recording.band_tracks(),
-            recording.caveat_distances(),
+            recording.caveat_distances().map(pair),
             recording.stored_share(4),
         )
     };

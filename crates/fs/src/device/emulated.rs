@@ -11,6 +11,7 @@ use imbrex_device::media::host_file::HostFile;
 use imbrex_device::zoned::{Condition, ZoneAction};
 use imbrex_device::{DeviceError, EmulatedDrive, Io, IoKind};
 use imbrex_disk::SimTime;
+use imbrex_disk::recording::distances::CaveatDistances;
 use imbrex_sim::Stepped;
 
 use imbrex_safety::Survey;
@@ -226,10 +227,9 @@ fn geometry_of(drive: &EmulatedDrive) -> Result<Geometry, DeviceFault> {
             active_max: mode.active_max.or(mode.open_max),
         }
     } else {
-        let distances = simulated.disk.recording.caveat_distances().filter(|_| simulated.layer.is_host_managed());
-        match distances {
-            Some((no_overlap, isolation)) => {
-                Kind::Caveat { isolation: in_blocks(isolation), no_overlap: no_overlap / per_block }
+        match simulated.caveat_distances() {
+            Some(CaveatDistances { no_overlap, isolation }) => {
+                Kind::Caveat { isolation: in_blocks(isolation.0), no_overlap: no_overlap.0 / per_block }
             }
             None => Kind::Plain,
         }

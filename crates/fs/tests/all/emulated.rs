@@ -63,8 +63,9 @@ fn device(executor: &Executor, words: &str) -> (Device, Log) {
     (Device::new(executor, words, Box::new(recorder)), log)
 }
 
-const DRIVES: [(&str, &[(&str, &str)]); 3] = [
+const DRIVES: [(&str, &[(&str, &str)]); 4] = [
     ("strict-append", &[("cleaner", "cost-benefit")]),
+    ("caveat-1g:host.write_cache_bytes=1048576", &[]),
     ("caveat-1g", &[("fit", "last-accessed")]),
     ("caveat-1g-512", &[("extents", "on"), ("fit", "worst")]),
 ];

@@ -26,6 +26,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     /// dirty. Returns whether the command was answered.
     pub(super) fn answer_from_cache(&mut self, waiting: &Waiting) -> bool {
         let command = &waiting.command;
+        let mut outcome = Ok(());
         let overhead = match command.operation {
             Operation::Read if self.cache.holds(command) => {
                 self.carrier.read_from_cache(waiting.sequence, command);
@@ -34,8 +35,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             Operation::Write
                 if !command.fua && self.cache.has_room(command, waiting.entry) && !self.overtakes(command) =>
             {
-                self.cache.insert(command, waiting.sequence);
-                self.carrier.absorb(waiting.sequence, command);
+                outcome = self.take_into_cache(waiting);
                 SimDuration(self.drive.host.write_cache_acknowledge_ns)
             }
             _ => return false,
@@ -43,8 +43,26 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.metrics.parts.overhead += overhead.0;
         let end = waiting.entry + overhead;
         self.clock.hold(end, self.outstanding);
-        self.complete(waiting, waiting.entry, end, &PlanTime::default(), waiting.cleaning_before, Ok(()));
+        let outcome = outcome.as_ref().copied();
+        self.complete(waiting, waiting.entry, end, &PlanTime::default(), waiting.cleaning_before, outcome);
         true
+    }
+
+    /// Takes a write into the cache, which has room. On a caveat disk, the sectors that it destroys are lost from now
+    /// on.
+    fn take_into_cache(&mut self, waiting: &Waiting) -> Result<(), C::Error> {
+        let command = &waiting.command;
+        self.carrier.absorb(waiting.sequence, command)?;
+        self.discard_destroyed_by(command);
+        self.cache.insert(command, waiting.sequence);
+        Ok(())
+    }
+
+    /// Drops from the cache the sectors that the write `command` destroys, which only a caveat disk permits.
+    pub(super) fn discard_destroyed_by(&mut self, command: &Command) {
+        if let Some(caveat) = self.caveat {
+            self.discard(&caveat.destroyed_by(&(command.lba..command.end())));
+        }
     }
 
     /// Returns whether `command`, entering the cache now, would overtake a waiting change: one that overlaps the
@@ -77,11 +95,11 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     /// Takes the write in `slot` into the cache, which has room now.
     pub(super) fn absorb(&mut self, slot: Slot) {
         let waiting = self.take(slot);
-        self.cache.insert(&waiting.command, waiting.sequence);
-        self.carrier.absorb(waiting.sequence, &waiting.command);
+        let outcome = self.take_into_cache(&waiting);
         let start = self.now.max(waiting.entry);
         let end = start.max(waiting.entry + SimDuration(self.drive.host.write_cache_acknowledge_ns));
-        self.complete(&waiting, start, end, &PlanTime::default(), self.cleaning.at(end), Ok(()));
+        let outcome = outcome.as_ref().copied();
+        self.complete(&waiting, start, end, &PlanTime::default(), self.cleaning.at(end), outcome);
         self.leave(1, end);
     }
 
@@ -161,13 +179,16 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         });
     }
 
-    /// Returns the run of `command`, which bypasses the cache, if the run has dirty sectors: earlier writes that must
-    /// not be overtaken.
+    /// Returns the sectors to write back before `command`, which bypasses the cache, if some of them are dirty: the run
+    /// of `command` if writes stay in order, or the sectors whose write-back may destroy those of `command`.
     pub(super) fn dirty_before(&self, command: &Command) -> Option<Range<Lba>> {
         if command.operation != Operation::Write || self.cache.is_empty() {
             return None;
         }
-        let sectors = self.queue.ordered()?.run_of(command.lba)?;
+        let sectors = match self.caveat {
+            Some(caveat) => caveat.before(command.lba),
+            None => self.queue.ordered()?.run_of(command.lba)?,
+        };
         self.cache.holds_some_of(&sectors).then_some(sectors)
     }
 

@@ -20,6 +20,8 @@
 //! 3. The steady state allocates nothing.
 //! 4. If the order of writes matters ([`Engine::keep_order`]), the writes of one run of sectors reach the medium in
 //!    order of entry, whether through the queue, through the cache or past it.
+//! 5. On a caveat disk a write takes effect when the drive accepts it: sectors that it destroys are lost then, in the
+//!    cache too. Write-back destroys no sector that a later write gave contents.
 
 mod cache;
 mod entry;
@@ -29,6 +31,7 @@ mod service;
 
 use std::ops::Range;
 
+use imbrex_disk::recording::distances::CaveatDistances;
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration, SimTime};
 use imbrex_layer::verify::{Checker, Rules};
 use imbrex_layer::{Piece, Plan};
@@ -81,6 +84,8 @@ pub struct Outcome {
 /// A simulation of one drive under one workload, with an observer and a carrier of bytes.
 pub struct Engine<S: Source, O: Observer, C: Carrier = Nothing> {
     drive: Drive,
+    /// DNOR and DID of a caveat disk.
+    caveat: Option<CaveatDistances>,
     options: Options,
     source: S,
     observer: O,
@@ -175,7 +180,21 @@ fn queue_of(drive: &Drive, options: &Options) -> Queue {
     if matches!(options.schedule, Schedule::Sptf(_)) {
         queue.keep_targets(&drive.disk);
     }
+    if drive.caveat_distances().is_some() {
+        queue.keep_order_in(Ordered { from: Lba(0), run: drive.layer.capacity() });
+    }
     queue
+}
+
+fn cache_of(drive: &Drive, bytes: u64, ordered: Option<Ordered>) -> WriteCache {
+    let mut cache = WriteCache::new(Sectors(bytes / u64::from(drive.disk.sector_bytes)));
+    if let Some(ordered) = ordered {
+        cache.keep_order_in(ordered);
+    }
+    if let Some(caveat) = drive.caveat_distances() {
+        cache.spare_within(caveat);
+    }
+    cache
 }
 
 impl<O: Observer, C: Carrier> Engine<Inbox, O, C> {
@@ -191,6 +210,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     /// Creates an engine that will run `source` on `drive`; `carrier` moves the bytes.
     pub fn with_carrier(drive: Drive, options: Options, source: S, observer: O, carrier: C) -> Engine<S, O, C> {
         let sector_bytes = drive.disk.sector_bytes;
+        let caveat = drive.caveat_distances();
         let is_power_safe = drive.layer.is_power_safe();
         let checker = options.check.then(|| Checker::new(&drive.disk, drive.layer.as_ref(), is_power_safe));
         Engine {
@@ -198,7 +218,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             queue: queue_of(&drive, &options),
             queued_changes: 0,
             queued_for_cache: 0,
-            cache: WriteCache::new(Sectors(options.write_cache_bytes / sector_bytes as u64)),
+            cache: cache_of(&drive, options.write_cache_bytes, None),
             read_ahead: ReadAhead::new(Sectors(options.read_ahead_bytes / sector_bytes as u64)),
             slow: Slow::default(),
             controller: drive.host.controller.as_ref().map(Controller::new),
@@ -221,6 +241,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             joining: Vec::new(),
             commands: Vec::new(),
             pieces: Vec::new(),
+            caveat,
             drive,
             options,
             source,
@@ -382,10 +403,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     pub fn set_caches(&mut self, write_cache_bytes: u64, read_ahead_bytes: u64) {
         assert!(self.cache.used().is_zero(), "{} sectors are dirty in the cache to be replaced", self.cache.used().0);
         let sectors = |bytes: u64| Sectors(bytes / self.drive.disk.sector_bytes as u64);
-        self.cache = WriteCache::new(sectors(write_cache_bytes));
-        if let Some(ordered) = self.queue.ordered() {
-            self.cache.keep_order_in(ordered);
-        }
+        self.cache = cache_of(&self.drive, write_cache_bytes, self.queue.ordered());
         self.read_ahead = ReadAhead::new(sectors(read_ahead_bytes));
         (self.options.write_cache_bytes, self.options.read_ahead_bytes) = (write_cache_bytes, read_ahead_bytes);
         self.queued_for_cache = self.queue.iter().filter(|waiting| self.is_cacheable(&waiting.command)).count();

@@ -62,19 +62,23 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         Ok(())
     }
 
-    /// Drops from the cache the sectors that the batch writes or trims past it. If the layer keeps no trims, trimmed
+    /// Drops from the cache the sectors that the batch writes, destroys or trims past it. If the layer keeps no trims, trimmed
     /// sectors keep their contents: then dirty sectors stay, because they are newer than those on the medium.
     fn discard_overtaken(&mut self) {
         let keeps_trims = self.drive.layer.keeps_trims();
-        for command in &self.commands {
+        for index in 0..self.commands.len() {
+            let command = self.commands[index];
             let overtakes = match command.operation {
                 Operation::Write => true,
                 Operation::Trim => keeps_trims,
                 Operation::Read | Operation::Flush => false,
             };
             if overtakes {
-                self.cache.discard(command);
-                self.carrier.discard(command);
+                self.cache.discard(&command);
+                self.carrier.discard(&command);
+            }
+            if command.operation == Operation::Write {
+                self.discard_destroyed_by(&command);
             }
         }
     }

@@ -8,6 +8,7 @@
 //! 2. Every dirty sector is removed by a destage, by a newer write past the cache, or by a trim.
 //! 3. Every range is once in the order of address, at its start, and once in the order of age.
 //! 4. If writes stay in order ([`Ordered`]), the first dirty range of a run is destaged before the others of the run.
+//! 5. On a caveat disk, a range is destaged before every dirty range that a write of it may destroy.
 
 mod ages;
 mod order;
@@ -15,6 +16,7 @@ mod order;
 use std::ops::Range;
 
 use ages::{Ages, Dirty};
+use imbrex_disk::recording::distances::CaveatDistances;
 use imbrex_disk::{Command, Lba, Sectors, SimTime};
 use order::{Cursor, Entry, Order};
 
@@ -36,6 +38,7 @@ pub struct WriteCache {
     near_sweep: Cursor,
     leaving: Leaving,
     ordered: Option<Ordered>,
+    caveat: Option<CaveatDistances>,
 }
 
 /// Sectors whose write-back is in flight: their room becomes free gradually.
@@ -68,12 +71,18 @@ impl WriteCache {
             near_sweep: Cursor::default(),
             leaving: Leaving::default(),
             ordered: None,
+            caveat: None,
         }
     }
 
     /// Destages the runs of `ordered` in order from now on.
     pub fn keep_order_in(&mut self, ordered: Ordered) {
         self.ordered = Some(ordered);
+    }
+
+    /// Destages before a range the ranges whose writes may destroy it, for a caveat disk with these distances.
+    pub fn spare_within(&mut self, caveat: CaveatDistances) {
+        self.caveat = Some(caveat);
     }
 
     /// Returns whether the cache is on: whether its capacity is not zero.
@@ -200,13 +209,18 @@ impl WriteCache {
         Some(self.take(self.led_by(next)))
     }
 
-    /// Returns the first range in the run of the range at `cursor`, if writes stay in order. Ranges earlier in a run
-    /// were written earlier.
+    /// Returns the range that must be destaged first, before the range at `cursor`, or `cursor` itself. If writes stay
+    /// in order, that is the first range of its run, because ranges earlier in a run were written earlier. On a caveat
+    /// disk, it is the first of a chain of ranges each of which may destroy the next one.
     fn led_by(&self, mut cursor: Cursor) -> Cursor {
-        let Some(ordered) = self.ordered else { return cursor };
         while let Some(before) = self.order.before(cursor) {
-            let last = Lba(self.range(before).end - 1);
-            if !ordered.share(last, Lba(self.range(cursor).start)) {
+            let (last, next) = (Lba(self.range(before).end - 1), Lba(self.range(cursor).start));
+            let is_first = match (&self.caveat, &self.ordered) {
+                (Some(caveat), _) => caveat.before(next).contains(&last),
+                (None, Some(ordered)) => ordered.share(last, next),
+                (None, None) => false,
+            };
+            if !is_first {
                 break;
             }
             cursor = before;

@@ -33,8 +33,8 @@ use super::devices::{self, Devices, Purpose};
 use super::{Offline, status};
 use crate::error::ExitCode;
 use crate::interrupt;
-use crate::json;
 use crate::output;
+use crate::{json, message};
 use imbrex_units::names::suggestion;
 
 /// Executes the benchmark, or lists all benchmarks if none is named.
@@ -53,7 +53,10 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let _reserved = folder.as_ref().map(files::Folder::reserve).transpose()?;
     let sizes = sizes(args, benchmark)?;
     let progress = Progress::on_terminal(quiet || args.json);
-    folder.as_ref().and_then(files::Folder::removal).iter().for_each(|removal| progress.say(removal));
+    folder.as_ref().and_then(files::Folder::removal).iter().for_each(|removal| {
+        progress.say(removal);
+        message::keep(removal.to_string());
+    });
     let bar = progress.operations(benchmark.name);
     let ran = match &args.places[..] {
         [directory] if directory.is_dir() => in_directory(args, benchmark, directory, sizes, &bar)?,
@@ -70,7 +73,7 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
         progress.say(&format!("results are in {shown}: open {}", report.display()));
     }
     if args.json {
-        output::line(&json::text(&document).map_err(Failure::failed)?);
+        output::line(&json::text(&output::with_warnings(&document)?).map_err(Failure::failed)?);
     } else {
         output::line(&table::text(&ran));
     }

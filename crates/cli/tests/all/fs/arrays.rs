@@ -460,6 +460,23 @@ fn a_device_of_another_kind_is_no_damage_and_one_that_was_overwritten_is() {
     assert!(said.contains("drive4.img: holds no file system of Imbrex"), "{said}");
 }
 
+/// Goal: a notice that a person sees also stands in the JSON. Method: an array is looked at with a drive missing.
+#[test]
+fn notices_stand_in_the_json() {
+    let drives = Drives::new();
+    drives.mkfs("1");
+    let whole = json(&["fs", "stat", word(&drives.meta), "--json"]);
+    assert_eq!(whole["warnings"], serde_json::json!([]), "{whole}");
+    drives.set_aside(1, true);
+    let output = imbrex(&["fs", "stat", word(&drives.meta), "--json"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let warnings = document["warnings"].as_array().unwrap();
+    assert!(!warnings.is_empty() && said.contains("is missing"), "{said}");
+    let lines: Vec<&str> = said.lines().map(|line| line.trim_start_matches("imbrex: ")).collect();
+    assert_eq!(warnings.iter().map(|warning| warning.as_str().unwrap()).collect::<Vec<_>>(), lines);
+}
+
 #[test]
 fn what_is_refused_leaves_nothing_behind() {
     let drives = Drives::new();

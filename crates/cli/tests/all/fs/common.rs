@@ -4,6 +4,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use imbrex_testkit::patience::until;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// The stores, each with the drive it is for.
@@ -142,6 +144,14 @@ impl Mounted<'_> {
     pub(crate) fn process(&self) -> i32 {
         let status = json(&["fs", "stat", word(self.directory()), "--json"]);
         status["process"].as_i64().and_then(|pid| i32::try_from(pid).ok()).expect("a mounted one has a process")
+    }
+
+    /// Kills the process that serves the directory, and waits until it has no file open any more.
+    pub(crate) fn kill(&self) {
+        let process = self.process();
+        kill_process(Pid::from_raw(process).expect("a process"), Signal::KILL).expect("it is ours");
+        let open = || std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count);
+        until("the end of the server", || (open() == 0).then_some(()));
     }
 
     /// Unmounts the file system cleanly.

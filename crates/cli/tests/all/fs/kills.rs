@@ -25,7 +25,7 @@ fn what_was_fsynced_outlives_a_killed_server() {
         File::open(mounted.path("folder")).unwrap().sync_all().unwrap();
         let mut unfinished = File::create(mounted.path("unfinished")).unwrap();
         unfinished.write_all(&[9; 100_000]).unwrap();
-        kill_process(Pid::from_raw(mounted.process()).unwrap(), Signal::KILL).unwrap();
+        mounted.kill();
         drop(unfinished);
         // The kernel returns errors since no process serves the directory any more; then it is unmounted.
         assert!(std::fs::read(mounted.path("kept1")).is_err(), "{store}");

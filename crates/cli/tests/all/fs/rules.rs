@@ -206,8 +206,7 @@ fn allocations_by_somebody_else_take_set_id_bits() {
 
 /// Kills the server, like a power failure of the host except for the data in the host's kernel, and mounts again.
 fn killed<'a>(bench: &'a Bench, mounted: Mounted<'_>) -> Mounted<'a> {
-    let process = rustix::process::Pid::from_raw(mounted.process()).unwrap();
-    rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+    mounted.kill();
     drop(mounted);
     let _ = imbrex(&["fs", "umount", word(&bench.directory)]);
     bench.mount(&[])

@@ -66,6 +66,8 @@ pub(crate) const CARRIERS: &[Carrier] = &[
     Carrier { built_in: Some("flash-2010"), ..carrier("flash-2010", "conventional", "", "", 4096) },
     carrier("caveat", "caveat", "", CAVEAT, 512),
     carrier("caveat-4k", "caveat", "", CAVEAT, 4096),
+    Carrier { cache_bytes: 1 << 20, ..carrier("caveat-cached", "caveat", "", CAVEAT, 512) },
+    Carrier { cache_bytes: 1 << 20, ..carrier("caveat-cached-4k", "caveat", "", CAVEAT, 4096) },
     carrier("track-flip", "track-flip", "interval=200,background_every=4", "kind = 'interlaced'", 512),
     carrier("track-flip-4k", "track-flip", "interval=200,background_every=4", "kind = 'interlaced'", 4096),
 ];

@@ -49,11 +49,12 @@ struct Carrier {
 const DISKS: [&str; 3] = ["disk", "disk1", "disk2"];
 const COPIES: [&str; 2] = ["meta", "meta1"];
 
-const CARRIERS: [Carrier; 5] = [
+const CARRIERS: [Carrier; 6] = [
     Carrier::on("fs-log", None, &["--store", "log"]),
     Carrier { copies: 1, ..Carrier::on("fs-log-meta", None, &["--store", "log"]) },
     Carrier::on("fs-strict-append", Some("strict-append"), &[]),
     Carrier::on("fs-caveat", Some("caveat-1g"), &[]),
+    Carrier::on("fs-caveat-cached", Some("caveat-1g:host.write_cache_bytes=4194304"), &[]),
     Carrier {
         disks: 3,
         copies: 2,

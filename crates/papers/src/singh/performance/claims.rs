@@ -8,7 +8,8 @@ use super::{Measured, Row};
 const CAVEAT: usize = 0;
 const STRICT: usize = 1;
 const EXT4: usize = 2;
-const STRICT_UNCACHED: usize = 3;
+const CAVEAT_UNCACHED: usize = 3;
+const STRICT_UNCACHED: usize = 4;
 
 fn is_near(ratio: f64) -> bool {
     (1.0 / 1.25 < ratio) && (ratio < 1.25)
@@ -37,15 +38,16 @@ pub(super) fn judge(report: &mut Report, rows: &[Row]) {
     without_cache(report, rows);
 }
 
-/// Adds remarks on the effect of the write cache: the ratios of Caveat SMRfs to Strict-Append SMRfs on a drive without
+/// Adds remarks on the effect of the write cache: the ratios of Caveat SMRfs to Strict-Append SMRfs on drives without
 /// one.
 fn without_cache(report: &mut Report, rows: &[Row]) {
-    let over =
-        |row: usize, phase| shown(over(&rows[row], phase, CAVEAT, STRICT_UNCACHED, |found| found.disk_ns as f64));
+    let over = |row: usize, phase| {
+        shown(over(&rows[row], phase, CAVEAT_UNCACHED, STRICT_UNCACHED, |found| found.disk_ns as f64))
+    };
     report.remarks.push(format!(
-        "The write cache is why small files go slower on the caveat disk: a file that is written right behind the one before \
-         waits for a rotation, unless a cache gathers them. Without it Strict-Append SMRfs takes as long: time of Caveat SMRfs \
-         over its time for small files made {}, PostMark's files {} and transactions {}, unpacking {}, compiling {}.",
+        "Without a write cache, a file that is written right behind the one before waits for a rotation, on both disks. Time of \
+         Caveat SMRfs over that of Strict-Append SMRfs, both without one: small files made {}, PostMark's files {} and \
+         transactions {}, unpacking {}, compiling {}.",
         over(2, 0),
         over(3, 0),
         over(3, 1),

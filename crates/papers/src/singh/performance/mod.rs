@@ -95,9 +95,8 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
 
 fn method() -> String {
     "Each benchmark (`imbrex fs bench`, seed 1) on a new file system on the same disk: profile `caveat-2t` with best fit, \
-     `strict-append-2t` with the greedy cleaner, and ext4 of this kernel on `caveat-2t+conventional`, served. The last two \
-     have the write cache of the paper's drive; a caveat disk has none, for a write that waits would hide what it damages: \
-     so both are run without one as well. The times are \
+     `strict-append-2t` with the greedy cleaner, and ext4 of this kernel on `caveat-2t+conventional`, served. All have the \
+     write cache of the paper's drive; all are run without one as well. The times are \
      those of the disk: no processor takes any, and a phase ends when all is on the disk. In front of each is a page cache \
      that holds everything; `lfs` and the reading of small files begin with their files out of it. The paper's figures are \
      drawings without numbers, by the wall executor; NILFS2 is not run here."

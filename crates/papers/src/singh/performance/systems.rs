@@ -32,15 +32,23 @@ pub(super) enum System {
     StrictAppend,
     /// ext4 of the kernel.
     Ext4,
-    /// Strict-Append SMRfs on a drive without a write cache, like a caveat disk, to show the effect of the cache.
+    /// Caveat SMRfs on a disk without a write cache, to show the effect of the cache.
+    CaveatUncached,
+    /// Strict-Append SMRfs on a drive without a write cache.
     StrictAppendUncached,
     /// ext4 on a drive without a write cache.
     Ext4Uncached,
 }
 
 /// All systems: those that are compared, then the variants.
-pub(super) const ALL: [System; 5] =
-    [System::Caveat, System::StrictAppend, System::Ext4, System::StrictAppendUncached, System::Ext4Uncached];
+pub(super) const ALL: [System; 6] = [
+    System::Caveat,
+    System::StrictAppend,
+    System::Ext4,
+    System::CaveatUncached,
+    System::StrictAppendUncached,
+    System::Ext4Uncached,
+];
 /// Number of systems that are compared.
 pub(super) const COMPARED: usize = 3;
 
@@ -50,6 +58,7 @@ impl System {
             System::Caveat => "caveat",
             System::StrictAppend => "strict-append",
             System::Ext4 => "ext4",
+            System::CaveatUncached => "caveat, no write cache",
             System::StrictAppendUncached => "strict-append, no write cache",
             System::Ext4Uncached => "ext4, no write cache",
         }
@@ -72,6 +81,7 @@ impl System {
             System::Caveat => on_core("caveat-2t", benchmark, asked),
             System::StrictAppend => on_core("strict-append-2t", benchmark, asked),
             System::Ext4 => on_ext4("caveat-2t+conventional", benchmark, &asked),
+            System::CaveatUncached => on_core("caveat-2t:host.write_cache_bytes=0", benchmark, asked),
             System::StrictAppendUncached => on_core("strict-append-2t:host.write_cache_bytes=0", benchmark, asked),
             System::Ext4Uncached => on_ext4("caveat-2t+conventional:host.write_cache_bytes=0", benchmark, &asked),
         }

@@ -1,0 +1,29 @@
+//! DNOR and DID, the two distances that a caveat disk reports to its host (Singh 2014 §3.2).
+
+use std::ops::Range;
+
+use crate::units::{Lba, Sectors};
+
+/// The distances within which a write on a caveat disk destroys sectors. Logical and physical sectors have the same
+/// numbers on such a disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CaveatDistances {
+    /// DNOR, the drive no overlap range: number of sectors directly after a written one that it never damages.
+    pub no_overlap: Sectors,
+    /// DID, the drive isolation distance: number of sectors after a written one within which all damage lies.
+    pub isolation: Sectors,
+}
+
+impl CaveatDistances {
+    /// Returns the sectors that a write of `written` = i … j destroys: max(i + 1 + DNOR, j + 1) … j + DID, possibly past
+    /// the end of the disk.
+    pub fn destroyed_by(&self, written: &Range<Lba>) -> Range<Lba> {
+        let start = (written.start + Sectors(1) + self.no_overlap).max(written.end);
+        start..(written.end + self.isolation).max(start)
+    }
+
+    /// Returns the sectors before `first` in which a write may end that destroys `first` or a later sector.
+    pub fn before(&self, first: Lba) -> Range<Lba> {
+        Lba(first.0.saturating_sub(self.isolation.0))..first
+    }
+}
