@@ -42,7 +42,7 @@ impl Lost {
     /// Returns the first lost sector among `sectors` from `lba` on.
     pub fn first(&self, lba: Lba, sectors: Sectors) -> Option<Lba> {
         let (start, end) = (lba.0, lba.0 + sectors.0);
-        let before = self.runs.range(..=start).next_back().filter(|&(_, &run_end)| run_end > start);
+        let before = self.runs.range(..=start).next_back().filter(|&(_, &run_end)| run_end > start && start < end);
         match before {
             Some(_) => Some(lba),
             None => self.runs.range(start..end).next().map(|(&found, _)| Lba(found)),
@@ -182,6 +182,7 @@ mod tests {
         assert_eq!(first(0, 20, 5..8), None, "the next run begins behind the sectors asked for");
         assert_eq!(first(0, 30, 0..30), None);
         assert_eq!(first(7, 1, 0..7), Some(Lba(7)));
+        assert_eq!(first(0, 7, 5..7), None, "the run continues behind the sectors asked for");
         assert_eq!(first(8, 12, 0..0), None);
     }
 
