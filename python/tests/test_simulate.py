@@ -141,7 +141,7 @@ def test_report_and_notebook(tmp_path):
     assert page.startswith("<!DOCTYPE html>") and DRIVES[0] in page
     piece = results._repr_html_()
     assert "<svg" in piece and DRIVES[1] in piece
-    assert "slowdown" in str(results)
+    assert "longest stall" in str(results)
     assert results[DRIVES[0]]["completed"] == 2000
     with pytest.raises(KeyError, match="no drive 'x'"):
         results["x"]

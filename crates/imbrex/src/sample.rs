@@ -4,7 +4,8 @@
 use imbrex_sim::metrics::latency::LatencyHistogram;
 use imbrex_sim::metrics::windows::Window;
 use imbrex_sim::results::{
-    CleaningSummary, CounterSummary, DriveResult, Integrity, LatencyByOperation, ServiceTime, WindowSummary,
+    CleaningSummary, CounterSummary, DriveResult, Integrity, LatencyByOperation, LatencyRatio, LatencyRatios,
+    ServiceTime, WindowSummary,
 };
 use imbrex_sim::{DriveSeries, Summary, WorkloadSummary};
 
@@ -142,7 +143,14 @@ fn result(number: usize, series: &DriveSeries) -> DriveResult {
         completed: REQUESTS,
         rejected: Default::default(),
         duration_ns,
+        duration_ratio: Some(duration_ns as f64 / 3.0e12),
         slowdown: Some(duration_ns as f64 / 3.0e12),
+        latency_ratio: Some(LatencyRatios {
+            all: Some(LatencyRatio { mean: 1.0 + stalls, p99: 1.0 + 4.0 * stalls }),
+            ..LatencyRatios::default()
+        }),
+        longest_stall_ns: (stalls * 3.0e10) as u64,
+        queue_full_ns: 0,
         compared_with: Some(KINDS[0].0.to_string()),
         compared_requests: None,
         latency_ns: LatencyByOperation {
@@ -169,6 +177,8 @@ fn result(number: usize, series: &DriveSeries) -> DriveResult {
             width_ns: 1_000_000_000,
             count: series.windows.len() as u64,
             zero: number as u64 * 31,
+            busy: series.windows.len() as u64,
+            stalled: number as u64 * 31,
         },
         cleaning: CleaningSummary {
             events: number as u64 * 412,

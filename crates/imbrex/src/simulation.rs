@@ -18,6 +18,7 @@ use imbrex_disk::{Command, SimDuration, SimTime};
 use imbrex_layer::Plan;
 use imbrex_sim::document::AddressSpan;
 use imbrex_sim::observer::IoRecord;
+use imbrex_sim::results::{LatencyRatio, LatencyRatios, LatencySummary};
 use imbrex_sim::schedule::Schedule;
 use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, Fit, Observer, Options, Summary, WorkloadSummary};
 
@@ -173,8 +174,8 @@ impl Simulation {
         }
     }
 
-    /// Fills in the slowdown of each drive over its baseline. It covers all requests, or, after an early stop, those
-    /// that both drives completed.
+    /// Fills in the ratios of each drive to its baseline. The ratio of durations covers all requests, or, after an early
+    /// stop, those that both drives completed. The ratios of latencies cover the requests that each drive completed.
     fn compare(&self, ran: &mut [RanDrive]) {
         let is_stopped = ran.iter().any(|ran| ran.is_stopped);
         for index in 0..self.drives.len() {
@@ -188,9 +189,47 @@ impl Simulation {
                 [ran[index].result.duration_ns as f64, ran[own].result.duration_ns as f64]
             };
             // There is no ratio of times if no request completed.
-            ran[index].result.slowdown = (both > 0).then(|| time_ns / baseline_ns.max(1.0));
+            let ratio = (both > 0).then(|| time_ns / baseline_ns.max(1.0));
+            let latencies = latency_ratios(&ran[index].result, &ran[own].result);
+            let result = &mut ran[index].result;
+            (result.duration_ratio, result.slowdown) = (ratio, ratio);
+            result.latency_ratio = Some(latencies);
         }
     }
+}
+
+/// Returns the latencies of `drive` divided by those of `baseline`.
+fn latency_ratios(drive: &DriveResult, baseline: &DriveResult) -> LatencyRatios {
+    let ratio = |(own, count): (LatencySummary, u64), (other, others): (LatencySummary, u64)| {
+        let of = |own: u64, other: u64| own as f64 / other.max(1) as f64;
+        (count > 0 && others > 0).then(|| LatencyRatio { mean: of(own.mean, other.mean), p99: of(own.p99, other.p99) })
+    };
+    let all = |drive: &DriveResult| (drive.latency_ns.all, drive.completed);
+    let read = |drive: &DriveResult| (drive.latency_ns.read, drive.host.reads);
+    let write = |drive: &DriveResult| (drive.latency_ns.write, drive.host.writes);
+    LatencyRatios {
+        all: ratio(all(drive), all(baseline)),
+        read: ratio(read(drive), read(baseline)),
+        write: ratio(write(drive), write(baseline)),
+    }
+}
+
+/// Returns a warning if the queue was full for more than a tenth of the time, so that requests entered it later than the
+/// workload says.
+fn full_queue(result: &DriveResult) -> Option<String> {
+    let before = result.latency_ns.before_queue;
+    if before.max == 0 || result.queue_full_ns < result.duration_ns / 10 {
+        return None;
+    }
+    let share = 100.0 * result.queue_full_ns as f64 / result.duration_ns.max(1) as f64;
+    Some(format!(
+        "{}: the queue of {} requests was full for {share:.0} % of the time. Requests entered it later than the workload \
+         says: {} on average, {} at p99. No latency includes this wait; with --arrival open, all do",
+        result.drive,
+        result.queue_depth,
+        human::duration_ns(before.mean),
+        human::duration_ns(before.p99),
+    ))
 }
 
 impl RanDrive {
@@ -251,6 +290,10 @@ impl Prepared {
         }
         if !ran.iter().any(|ran| ran.is_stopped || ran.result.completed > 0) {
             let warning = format!("{}: no drive completed any of its requests: all were rejected", workload.name);
+            progress.say(&warning);
+            warnings.push(warning);
+        }
+        for warning in ran.iter().filter_map(|ran| full_queue(&ran.result)) {
             progress.say(&warning);
             warnings.push(warning);
         }

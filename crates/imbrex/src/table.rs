@@ -10,16 +10,15 @@ use imbrex_sim::results::Integrity;
 use crate::human;
 
 /// Column headings.
-pub(crate) const COLUMNS: [&str; 13] = [
+pub(crate) const COLUMNS: [&str; 12] = [
     "drive",
     "done",
-    "time",
-    "slowdown",
     "read mean",
     "read p99",
     "write mean",
     "write p99",
-    "max",
+    "longest stall",
+    "time",
     "write ampl.",
     "overload",
     "map",
@@ -74,16 +73,18 @@ fn lines(drives: &[DriveResult]) -> String {
 pub(crate) fn row(drive: &DriveResult) -> Vec<String> {
     let latency = &drive.latency_ns;
     let label = if drive.baseline { format!("{} (baseline)", drive.drive) } else { drive.drive.clone() };
+    let is_compared = drive.compared_with.as_ref().is_some_and(|with| *with != drive.drive);
+    let ratios = drive.latency_ratio.filter(|_| is_compared).unwrap_or_default();
+    let (read, write) = (ratios.read, ratios.write);
     vec![
         label,
         human::count(drive.completed),
-        human::duration_ns(drive.duration_ns),
-        drive.slowdown.map_or_else(|| "–".into(), human::ratio),
-        duration_of(drive.host.reads, latency.read.mean),
-        duration_of(drive.host.reads, latency.read.p99),
-        duration_of(drive.host.writes, latency.write.mean),
-        duration_of(drive.host.writes, latency.write.p99),
-        human::duration_ns(latency.all.max),
+        duration_of(drive.host.reads, latency.read.mean, read.map(|read| read.mean)),
+        duration_of(drive.host.reads, latency.read.p99, read.map(|read| read.p99)),
+        duration_of(drive.host.writes, latency.write.mean, write.map(|write| write.mean)),
+        duration_of(drive.host.writes, latency.write.p99, write.map(|write| write.p99)),
+        human::duration_ns(drive.longest_stall_ns),
+        duration_of(1, drive.duration_ns, drive.duration_ratio.filter(|_| is_compared)),
         human::ratio(drive.write_amplification),
         human::ratio(drive.write_overloading),
         human::bytes(drive.map_bytes),
@@ -91,15 +92,17 @@ pub(crate) fn row(drive: &DriveResult) -> Vec<String> {
     ]
 }
 
-/// Formats a duration given in ns, or returns a dash if `count`, the number of requests it was measured over, is 0.
-fn duration_of(count: u64, ns: u64) -> String {
-    if count == 0 {
-        return "–".into();
+/// Formats a duration given in ns, with its ratio to the baseline's if there is one. Returns a dash if `count`, the
+/// number of requests it was measured over, is 0.
+fn duration_of(count: u64, ns: u64, ratio: Option<f64>) -> String {
+    match ratio {
+        _ if count == 0 => "–".into(),
+        Some(ratio) => format!("{} ({}×)", human::duration_ns(ns), human::ratio(ratio)),
+        None => human::duration_ns(ns),
     }
-    human::duration_ns(ns)
 }
 
-/// Returns the lines that name the baselines of the slowdowns: one line if all drives have the same baseline, otherwise
+/// Returns the lines that name the baselines of the ratios: one line if all drives have the same baseline, otherwise
 /// one for each baseline with its drives.
 fn compared(drives: &[DriveResult]) -> Vec<String> {
     let others = || drives.iter().filter(|drive| drive.compared_with.as_ref().is_some_and(|with| *with != drive.drive));
@@ -112,15 +115,15 @@ fn compared(drives: &[DriveResult]) -> Vec<String> {
             let these = others().filter(|drive| drive.compared_with.as_ref() == Some(baseline));
             let these: Vec<&str> = these.map(|drive| drive.drive.as_str()).collect();
             match baselines.len() {
-                1 => format!("slowdown: against {baseline}"),
-                _ => format!("slowdown: against {baseline}: {}", these.join(", ")),
+                1 => format!("(×): ratio to {baseline}"),
+                _ => format!("(×): ratio to {baseline}: {}", these.join(", ")),
             }
         })
         .collect();
     if let Some(fewest) = drives.iter().filter_map(|drive| drive.compared_requests).min() {
         lines.push(format!(
-            "interrupted: each slowdown is that of the requests which the drive and its baseline both completed, {} at least; \
-             all else is of what each completed",
+            "interrupted: each ratio of times is that of the requests which the drive and its baseline both completed, {} at \
+             least; all else is of the requests that each completed",
             human::count(fewest)
         ));
     }
@@ -173,13 +176,14 @@ pub fn remarks(drives: &[DriveResult]) -> Vec<String> {
         if drive.paper_safety {
             lines.push(format!("{}: safety=paper: a power cut could lose data in these steps", drive.drive));
         }
-        if drive.windows.zero > 0 && drive.cleaning.longest_stall_ns > drive.windows.width_ns {
+        let windows = &drive.windows;
+        if windows.stalled > 0 && drive.longest_stall_ns > windows.width_ns {
             lines.push(format!(
-                "{}: {} of {} windows of {} without a completion; longest stall by cleaning {}",
+                "{}: requests waited in {} windows of {}, and in {} of them none completed; longest stall by cleaning {}",
                 drive.drive,
-                human::count(drive.windows.zero),
-                human::count(drive.windows.count),
-                human::duration_ns(drive.windows.width_ns),
+                human::count(windows.busy),
+                human::duration_ns(windows.width_ns),
+                human::count(windows.stalled),
                 human::duration_ns(drive.cleaning.longest_stall_ns)
             ));
         }

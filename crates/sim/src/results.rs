@@ -12,7 +12,7 @@ use crate::metrics::counters::Counters;
 use crate::metrics::latency::LatencyHistogram;
 
 /// Name and version of this form of results, as stated in `summary.json`.
-pub const SUMMARY_SCHEMA: &str = "imbrex.simulate/1";
+pub const SUMMARY_SCHEMA: &str = "imbrex.simulate/2";
 
 /// Mean, quantiles and maximum of a set of durations, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -60,6 +60,30 @@ pub struct LatencyByOperation {
     pub queue: LatencySummary,
     /// Time in service, over all requests.
     pub service: LatencySummary,
+    /// Time from a request's own time in the workload to its entry into the queue, over all requests. It is part of no
+    /// latency. 0 if the arrival process does not follow the times of the workload.
+    #[serde(default)]
+    pub before_queue: LatencySummary,
+}
+
+/// A latency divided by the baseline's.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct LatencyRatio {
+    /// Ratio of the means.
+    pub mean: f64,
+    /// Ratio of the 99 % quantiles.
+    pub p99: f64,
+}
+
+/// Latencies divided by the baseline's, by kind of request; `None` for a kind without requests.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct LatencyRatios {
+    /// All requests.
+    pub all: Option<LatencyRatio>,
+    /// Reads.
+    pub read: Option<LatencyRatio>,
+    /// Writes.
+    pub write: Option<LatencyRatio>,
 }
 
 /// Service time by part, summed over the run, in nanoseconds.
@@ -114,8 +138,14 @@ pub struct WindowSummary {
     pub width_ns: u64,
     /// Number of windows.
     pub count: u64,
-    /// Number of windows without a completion.
+    /// Number of windows without a completion, idle ones among them.
     pub zero: u64,
+    /// Number of windows in which a request was outstanding at some time.
+    #[serde(default)]
+    pub busy: u64,
+    /// Number of windows in which a request was outstanding and none completed.
+    #[serde(default)]
+    pub stalled: u64,
 }
 
 /// Statistics of cleaning events. An event is one piece of a layer's own work: a cleaning, a migration or a repair.
@@ -168,9 +198,22 @@ pub struct DriveResult {
     pub rejected: BTreeMap<String, u64>,
     /// Simulated time from the first entry to the last completion.
     pub duration_ns: u64,
-    /// Duration divided by that of the baseline, if there is one.
+    /// Duration divided by that of the baseline, if there is one. If requests arrive at times of their own, it says little:
+    /// a drive may answer much later and still end with the workload.
+    #[serde(default)]
+    pub duration_ratio: Option<f64>,
+    /// The same as `duration_ratio`: its name in `imbrex.simulate/1`.
     pub slowdown: Option<f64>,
-    /// Name of the drive's baseline: the slowdown and the ratios of a report are relative to this drive.
+    /// Latencies divided by those of the baseline, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ratio: Option<LatencyRatios>,
+    /// Longest time for which requests were outstanding and none completed.
+    #[serde(default)]
+    pub longest_stall_ns: u64,
+    /// Total time for which as many requests were outstanding as the queue takes.
+    #[serde(default)]
+    pub queue_full_ns: u64,
+    /// Name of the drive's baseline: all ratios are relative to this drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared_with: Option<String>,
     /// For a run that was stopped: the number of first requests that both drives completed, whose time is compared.

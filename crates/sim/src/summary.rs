@@ -58,7 +58,11 @@ fn result(outcome: &Outcome, options: &Options, wall_seconds: f64) -> DriveResul
         completed: metrics.completed(),
         rejected: metrics.rejected.iter().map(|(reason, &count)| (reason.to_string(), count)).collect(),
         duration_ns,
+        duration_ratio: None,
         slowdown: None,
+        latency_ratio: None,
+        longest_stall_ns: metrics.waiting.longest.0,
+        queue_full_ns: metrics.waiting.full.0,
         compared_with: None,
         compared_requests: None,
         latency_ns: latencies(outcome),
@@ -70,7 +74,13 @@ fn result(outcome: &Outcome, options: &Options, wall_seconds: f64) -> DriveResul
         write_overloading: write_overloading(host, medium),
         write_amplification: amplification(&host.writes, &medium.writes),
         read_amplification: amplification(&host.reads, &medium.reads),
-        windows: WindowSummary { width_ns: metrics.windows.width_ns(), count: window_count, zero: window_zero },
+        windows: WindowSummary {
+            width_ns: metrics.windows.width_ns(),
+            count: window_count,
+            zero: window_zero,
+            busy: metrics.waiting.busy,
+            stalled: metrics.waiting.stalled,
+        },
         cleaning: CleaningSummary {
             events: timing.cleaning.events(),
             sectors: timing.cleaning.sectors(),
@@ -95,6 +105,7 @@ fn latencies(outcome: &Outcome) -> LatencyByOperation {
         write: (&metrics.writes).into(),
         queue: (&metrics.queue).into(),
         service: (&metrics.service).into(),
+        before_queue: (&metrics.waiting.before_queue).into(),
     }
 }
 

@@ -106,11 +106,12 @@ fn two_runs_differ_in_wall_clock_fields_alone() {
 #[test]
 fn the_document_has_the_promised_fields() {
     let summary = json(&["simulate", "rw=randwrite,bs=4k,number_ios=500,seed=3", "--drive", "cassuto-307g", "--json"]);
-    assert_eq!(summary["schema"], "imbrex.simulate/1");
+    assert_eq!(summary["schema"], "imbrex.simulate/2");
     assert_eq!(summary["seed"], 3);
     let drive = &summary["drives"][0];
     assert_eq!(drive["drive"], "cassuto-307g");
-    let wanted = "profile layer parameters capacity_bytes capacity_gain completed duration_ns slowdown latency_ns \
+    let wanted = "profile layer parameters capacity_bytes capacity_gain completed duration_ns duration_ratio slowdown \
+                  latency_ratio longest_stall_ns queue_full_ns latency_ns \
                   service_ns host medium write_overloading write_amplification read_amplification windows cleaning \
                   map_bytes map_bytes_formula integrity wall_seconds requests_per_second";
     for field in wanted.split_whitespace() {
@@ -118,7 +119,13 @@ fn the_document_has_the_promised_fields() {
     }
     assert_eq!(drive["host"]["write_blocks"], 4000);
     assert_eq!(summary["drives"][1]["baseline"], true);
-    assert_eq!(summary["drives"][1]["slowdown"], 1.0);
+    let baseline = &summary["drives"][1];
+    assert_eq!((&baseline["slowdown"], &baseline["duration_ratio"]), (&1.0.into(), &1.0.into()));
+    assert_eq!(baseline["latency_ratio"]["write"], serde_json::json!({"mean": 1.0, "p99": 1.0}));
+    assert!(baseline["latency_ratio"]["read"].is_null(), "no read was simulated");
+    let mean = |index: usize| summary["drives"][index]["latency_ns"]["write"]["mean"].as_f64().expect("a number");
+    let ratio = drive["latency_ratio"]["write"]["mean"].as_f64().expect("a number");
+    assert!((ratio - mean(0) / mean(1)).abs() < 1e-9, "{ratio}");
 }
 
 #[test]
@@ -397,4 +404,70 @@ fn every_profile_serves_under_its_own_layer_and_loses_nothing() {
         assert_eq!(drive["integrity"], "ok", "{name}: {}", drive["integrity"]);
         assert!(drive["slowdown"].is_null(), "{name} has nothing to be compared with");
     }
+}
+
+/// Goal: a queue that is full hides no wait. Method: 100 requests a millisecond apart on a drive that takes some ten
+/// milliseconds for each, with a queue of two and with an unbounded one.
+#[test]
+fn the_wait_before_a_full_queue_is_shown() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("fast.csv");
+    let rows: String = (0..100u64).map(|number| format!("0.{number:03},W,{},4096\n", number * 7919 * 4096)).collect();
+    std::fs::write(&path, rows).expect("the trace can be written");
+    let run = |words: &[&str]| {
+        let fixed = [
+            "simulate",
+            path.to_str().unwrap(),
+            "--columns",
+            "time,op,offset,size",
+            "-d",
+            "cmr-7200:host.write_cache_bytes=0",
+        ];
+        json(&[&fixed[..], words, &["--no-baseline", "--json", "-q"]].concat())
+    };
+    let (full, open) = (run(&["--queue", "2"]), run(&["--arrival", "open"]));
+    let of = |summary: &serde_json::Value, at: &str| {
+        summary["drives"][0].pointer(at).and_then(|value| value.as_u64()).expect("a number")
+    };
+    let duration = of(&full, "/duration_ns");
+    assert!(of(&full, "/queue_full_ns") > duration * 9 / 10, "{full}");
+    // With an unbounded queue, the wait is part of the latency.
+    let before = of(&full, "/latency_ns/before_queue/mean");
+    assert!(before > duration / 4 && of(&open, "/latency_ns/before_queue/max") == 0, "{before} of {duration}");
+    assert!(of(&open, "/latency_ns/all/mean") > before, "{open}");
+    let warning = full["warnings"][0].as_str().expect("a warning");
+    assert!(
+        warning.contains("the queue of 2 requests was full for") && warning.contains("--arrival open"),
+        "{warning}"
+    );
+    assert_eq!(open["warnings"], serde_json::json!([]));
+}
+
+/// Goal: idle time is no stall. Method: two bursts a minute apart, on a drive that stalls in neither.
+#[test]
+fn idle_windows_are_not_counted_as_stalls() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("bursts.csv");
+    let rows: String = [0, 60]
+        .iter()
+        .flat_map(|second| (0..20).map(move |number| format!("{second}.{number:02},R,{},4096\n", number * 4096)))
+        .collect();
+    std::fs::write(&path, rows).expect("the trace can be written");
+    let summary = json(&[
+        "simulate",
+        path.to_str().unwrap(),
+        "--columns",
+        "time,op,offset,size",
+        "-d",
+        "cmr-7200",
+        "--no-baseline",
+        "--json",
+        "-q",
+    ]);
+    let windows = &summary["drives"][0]["windows"];
+    assert_eq!(
+        (&windows["zero"], &windows["busy"], &windows["stalled"]),
+        (&59.into(), &2.into(), &0.into()),
+        "{windows}"
+    );
 }

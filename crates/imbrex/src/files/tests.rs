@@ -55,7 +55,7 @@ fn the_summary_reads_back_as_it_was() {
     let path = folder.write_summary(&summary).expect("written");
     let text = std::fs::read_to_string(path).expect("read");
     assert!(serde_json::from_str::<Summary>(&text).expect("it is a summary") == summary, "{text}");
-    assert!(text.starts_with("{\n  \"schema\": \"imbrex.simulate/1\",\n  \"imbrex\": "), "fields stand in order");
+    assert!(text.starts_with("{\n  \"schema\": \"imbrex.simulate/2\",\n  \"imbrex\": "), "fields stand in order");
     assert!(text.ends_with("}\n"));
 }
 

@@ -43,20 +43,15 @@ fn writes(drive: &DriveResult) -> bool {
     drive.host.writes > 0
 }
 
+fn waits(drive: &DriveResult) -> bool {
+    drive.latency_ns.before_queue.max > 0
+}
+
 fn cleans(drive: &DriveResult) -> bool {
     drive.cleaning.events > 0
 }
 
 const GROUPS: [(&str, &[Measure]); 6] = [
-    (
-        "Run",
-        &[
-            measure("Completed", "/completed", Unit::Count),
-            measure("Simulated time", "/duration_ns", Unit::Nanoseconds),
-            measure("Slowdown", "/slowdown", Unit::Ratio),
-            measure("Windows with no completion", "/windows/zero", Unit::Count),
-        ],
-    ),
     (
         "Latency of reads",
         &[
@@ -75,6 +70,20 @@ const GROUPS: [(&str, &[Measure]); 6] = [
             latency("99 %", "/latency_ns/write/p99", writes),
             latency("99.9 %", "/latency_ns/write/p999", writes),
             latency("Longest", "/latency_ns/write/max", writes),
+        ],
+    ),
+    (
+        "Run",
+        &[
+            measure("Completed", "/completed", Unit::Count),
+            Measure { is_compared: true, ..measure("Longest stall", "/longest_stall_ns", Unit::Nanoseconds) },
+            measure("Windows with requests", "/windows/busy", Unit::Count),
+            measure("Of these, without a completion", "/windows/stalled", Unit::Count),
+            Measure {
+                is_there: waits,
+                ..measure("Wait before the queue, 99 %", "/latency_ns/before_queue/p99", Unit::Nanoseconds)
+            },
+            Measure { is_compared: true, ..measure("Simulated time", "/duration_ns", Unit::Nanoseconds) },
         ],
     ),
     (

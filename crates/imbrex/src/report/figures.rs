@@ -240,9 +240,12 @@ fn service(summary: &Summary) -> Option<Figure> {
 }
 
 fn trade(summary: &Summary) -> Option<Figure> {
-    let points: Vec<(f64, Option<f64>)> =
-        summary.drives.iter().map(|drive| (drive.capacity_gain, drive.slowdown)).collect();
-    let shown = || points.iter().filter_map(|&(gain, slowdown)| slowdown.map(|slowdown| (gain, slowdown)));
+    let points: Vec<(f64, Option<f64>)> = summary
+        .drives
+        .iter()
+        .map(|drive| (drive.capacity_gain, drive.latency_ratio.and_then(|ratios| ratios.all).map(|all| all.mean)))
+        .collect();
+    let shown = || points.iter().filter_map(|&(gain, ratio)| ratio.map(|ratio| (gain, ratio)));
     let low = shown().map(|point| point.0).fold(1.0, f64::min);
     let high = shown().map(|point| point.0).fold(1.0, f64::max);
     let (low, high) = ((low * 10.0 - 0.5).floor() / 10.0, (high * 10.0 + 0.5).ceil() / 10.0);
@@ -250,26 +253,27 @@ fn trade(summary: &Summary) -> Option<Figure> {
     let fastest = shown().map(|point| point.1).fold(1.0, f64::min);
     let margin = (0.12 * (slowest - fastest)).max(0.05);
     let y = if slowest > 20.0 {
-        Axis::log10("slowdown", Unit::Ratio)
+        Axis::log10("mean latency over the baseline’s", Unit::Ratio)
     } else {
-        Axis::linear("slowdown", Unit::Ratio).ranged((fastest - margin).max(0.0), slowest + margin)
+        Axis::linear("mean latency over the baseline’s", Unit::Ratio)
+            .ranged((fastest - margin).max(0.0), slowest + margin)
     };
     let mut chart = Chart::new(
         "trade-scatter",
-        "Capacity gained against slowdown",
+        "Capacity gained against latency",
         Axis::linear("capacity gain", Unit::Ratio).ranged(low, high),
         y,
     )
-    .described("One mark a drive: capacity over the conventional drive across, slowdown against the baseline up.")
+    .described("One mark a drive: capacity over the conventional drive across, mean latency over the baseline’s up.")
     .sized(SIZE.0, SIZE.1);
     for (index, drive) in names(summary) {
-        let (gain, slowdown) = points[index];
-        let points = slowdown.map(|slowdown| (gain, slowdown)).into_iter().collect();
+        let (gain, ratio) = points[index];
+        let points = ratio.map(|ratio| (gain, ratio)).into_iter().collect();
         chart = chart.with(Series::new(drive, Shape::Marks, index, points));
     }
-    let caption = "Lower right is better: more capacity for less time.".to_string();
+    let caption = "Lower right is better: more capacity, shorter waits.".to_string();
     let panes = vec![("drives".to_string(), Drawing::Chart(chart))];
-    let (id, title) = ("trade", "Capacity gained against slowdown");
+    let (id, title) = ("trade", "Capacity gained against latency");
     Figure { id, title, caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
 }
 

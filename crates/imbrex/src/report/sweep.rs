@@ -130,7 +130,7 @@ const METRICS: [Metric; 6] = [
         unit: Unit::Nanoseconds,
         of: |drive| (drive.host.reads > 0).then_some(drive.latency_ns.read.mean as f64),
     },
-    Metric { name: "slowdown", unit: Unit::Ratio, of: |drive| drive.slowdown },
+    Metric { name: "longest stall", unit: Unit::Nanoseconds, of: |drive| Some(drive.longest_stall_ns as f64) },
     Metric {
         name: "write amplification",
         unit: Unit::Ratio,

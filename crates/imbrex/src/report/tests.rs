@@ -1,5 +1,6 @@
 //! The page as text: its required contents, its forbidden contents, and its reproducibility.
 
+use imbrex_sim::results::{LatencyRatio, LatencyRatios};
 use imbrex_sim::{DriveSeries, Summary};
 
 use super::*;
@@ -49,7 +50,7 @@ fn ten_drives_stay_under_a_megabyte() {
 #[test]
 fn a_run_of_nothing_still_makes_a_page() {
     let (mut summary, series) = sample::run(1);
-    summary.drives[0].slowdown = None;
+    summary.drives[0].latency_ratio = None;
     summary.drives[0].baseline = false;
     summary.drives[0].host = Default::default();
     summary.drives[0].medium_write_blocks.clear();
@@ -83,9 +84,10 @@ fn a_command_is_quoted_as_one_would_type_it() {
 }
 
 #[test]
-fn slowdowns_of_many_powers_are_drawn_on_a_logarithm() {
+fn ratios_of_many_powers_are_drawn_on_a_logarithm() {
     let (mut summary, series): (Summary, Vec<DriveSeries>) = sample::run(2);
-    summary.drives[1].slowdown = Some(400.0);
+    let all = Some(LatencyRatio { mean: 400.0, p99: 400.0 });
+    summary.drives[1].latency_ratio = Some(LatencyRatios { all, ..LatencyRatios::default() });
     let page = html(&summary, &series);
     let scatter = page.split("id=\"trade-scatter\"").nth(1).expect("it is drawn");
     assert!(scatter.contains("data-y=\"log10 "));

@@ -25,7 +25,7 @@ const DRAWN: [(&str, &str, Unit, Option<&str>); 7] = [
     ("read_mean_ns", "read latency, mean", Unit::Nanoseconds, Some("host_reads")),
     ("read_p99_ns", "read latency, 99 %", Unit::Nanoseconds, Some("host_reads")),
     ("write_amplification", "write amplification", Unit::Ratio, Some("host_writes")),
-    ("slowdown", "slowdown", Unit::Ratio, None),
+    ("stall_ns", "longest stall", Unit::Nanoseconds, None),
     ("capacity_bytes", "capacity", Unit::Bytes, None),
 ];
 

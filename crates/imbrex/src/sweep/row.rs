@@ -67,10 +67,20 @@ pub struct Row {
 }
 
 /// Measurements: name of the column, JSON pointer into a drive's results in `summary.json`, type.
-pub const METRICS: [(&str, &str, Kind); 37] = [
+pub const METRICS: [(&str, &str, Kind); 49] = [
     ("completed", "/completed", Kind::Long),
     ("duration_ns", "/duration_ns", Kind::Long),
+    ("duration_ratio", "/duration_ratio", Kind::Real),
     ("slowdown", "/slowdown", Kind::Real),
+    ("mean_ratio", "/latency_ratio/all/mean", Kind::Real),
+    ("p99_ratio", "/latency_ratio/all/p99", Kind::Real),
+    ("read_mean_ratio", "/latency_ratio/read/mean", Kind::Real),
+    ("read_p99_ratio", "/latency_ratio/read/p99", Kind::Real),
+    ("write_mean_ratio", "/latency_ratio/write/mean", Kind::Real),
+    ("write_p99_ratio", "/latency_ratio/write/p99", Kind::Real),
+    ("stall_ns", "/longest_stall_ns", Kind::Long),
+    ("queue_full_ns", "/queue_full_ns", Kind::Long),
+    ("before_queue_p99_ns", "/latency_ns/before_queue/p99", Kind::Long),
     ("mean_ns", "/latency_ns/all/mean", Kind::Long),
     ("p50_ns", "/latency_ns/all/p50", Kind::Long),
     ("p99_ns", "/latency_ns/all/p99", Kind::Long),
@@ -100,6 +110,8 @@ pub const METRICS: [(&str, &str, Kind); 37] = [
     ("write_amplification", "/write_amplification", Kind::Real),
     ("read_amplification", "/read_amplification", Kind::Real),
     ("windows_zero", "/windows/zero", Kind::Long),
+    ("windows_busy", "/windows/busy", Kind::Long),
+    ("windows_stalled", "/windows/stalled", Kind::Long),
     ("cleaning_events", "/cleaning/events", Kind::Long),
     ("longest_stall_ns", "/cleaning/longest_stall_ns", Kind::Long),
     ("map_bytes", "/map_bytes", Kind::Long),

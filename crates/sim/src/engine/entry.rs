@@ -6,7 +6,7 @@ use imbrex_layer::{Medium, PrefetchHint};
 use imbrex_trace::{Request, Source, TraceError, When};
 
 use super::{Engine, Fit};
-use crate::arrival::Entry;
+use crate::arrival::{Arrival, Entry};
 use crate::carrier::Carrier;
 use crate::observer::Observer;
 use crate::queue::Waiting;
@@ -66,7 +66,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             Ok(command) => command,
             Err(reason) => {
                 self.carrier.rejected(sequence, at, reason);
-                return self.metrics.reject(reason);
+                self.metrics.reject(reason);
+                return self.end_warmup_after(sequence, at);
             }
         };
         if let Some(checker) = &mut self.checker {
@@ -76,7 +77,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             rules.entered(&command, self.requests);
         }
         self.carrier.entered(sequence, &command);
-        self.metrics.issues.see(at.0);
+        let follows_times = matches!(self.options.arrival, Arrival::FixedQueue(_) | Arrival::Open);
+        self.metrics.enter(at, arrival(request).filter(|_| follows_times));
         let cleaning_before = self.cleaning.at(at);
         let mut waiting =
             Waiting { command, arrival: arrival(request), entry: at, sequence, cleaning_before, target: None };

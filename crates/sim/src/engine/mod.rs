@@ -223,7 +223,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             slow: Slow::default(),
             controller: drive.host.controller.as_ref().map(Controller::new),
             timing: Timing::new(drive.disk.clone(), drive.layer.moves_pseudo_tracks()),
-            metrics: RunMetrics::new(options.window, SimTime::ZERO, sector_bytes),
+            metrics: RunMetrics::new(options.window, SimTime::ZERO, sector_bytes, options.arrival.depth() as u64),
             integrity: if options.check { Integrity::ok() } else { Integrity::off() },
             checker,
             rules: None,

@@ -8,7 +8,7 @@ use imbrex_trace::Source;
 
 use super::Engine;
 use crate::carrier::{Carrier, StepError};
-use crate::metrics::run::{HeadSample, RunMetrics};
+use crate::metrics::run::HeadSample;
 use crate::observer::{IoRecord, Observer};
 use crate::queue::{Slot, Waiting};
 use crate::results::Integrity;
@@ -245,13 +245,15 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
                 radial_track: self.timing.actuator().radial_track(),
             });
         }
-        if waiting.sequence + 1 == self.options.warmup_requests {
-            self.end_warmup(end);
-        }
+        self.end_warmup_after(waiting.sequence, end);
     }
 
-    fn end_warmup(&mut self, at: SimTime) {
-        self.metrics = RunMetrics::new(self.options.window, at, self.drive.disk.sector_bytes);
+    /// Begins to measure at `at` if request number `sequence`, which is answered then, is the last of the warm-up.
+    pub(super) fn end_warmup_after(&mut self, sequence: u64, at: SimTime) {
+        if sequence + 1 != self.options.warmup_requests {
+            return;
+        }
+        self.metrics = self.metrics.restarted(at);
         self.timing.counters = Default::default();
         self.timing.cleaning = Default::default();
     }

@@ -5,4 +5,5 @@ pub mod counters;
 pub mod latency;
 pub mod run;
 pub mod series;
+pub mod waiting;
 pub mod windows;

@@ -7,6 +7,7 @@ use imbrex_disk::{Direction, Operation, SimDuration, SimTime};
 use super::counters::Counters;
 use super::latency::LatencyHistogram;
 use super::series::Series;
+use super::waiting::Waiting;
 use super::windows::Windows;
 use crate::results::ServiceTime;
 
@@ -41,6 +42,8 @@ pub struct RunMetrics {
     pub host: Counters,
     /// Completions by window.
     pub windows: Windows,
+    /// Times at which requests were outstanding.
+    pub waiting: Waiting,
     /// Samples of the times at which requests entered, in nanoseconds.
     pub issues: Series<u64>,
     /// Samples of the radial track under the head, at the ends of plans: every n-th of them, at most 4096.
@@ -56,8 +59,8 @@ pub struct RunMetrics {
 }
 
 impl RunMetrics {
-    /// Creates empty metrics, measured from `begin` on in windows of `window`.
-    pub fn new(window: SimDuration, begin: SimTime, sector_bytes: u32) -> RunMetrics {
+    /// Creates empty metrics, measured from `begin` on in windows of `window`. At most `depth` requests are outstanding.
+    pub fn new(window: SimDuration, begin: SimTime, sector_bytes: u32, depth: u64) -> RunMetrics {
         RunMetrics {
             reads: LatencyHistogram::new(),
             writes: LatencyHistogram::new(),
@@ -67,6 +70,7 @@ impl RunMetrics {
             parts: ServiceTime::default(),
             host: Counters::default(),
             windows: Windows::new(window, begin),
+            waiting: Waiting::new(begin, window, depth),
             issues: Series::new(SERIES_CAPACITY),
             head: Series::new(SERIES_CAPACITY),
             rejected: BTreeMap::new(),
@@ -74,6 +78,22 @@ impl RunMetrics {
             ended: begin,
             sector_bytes: sector_bytes as u64,
         }
+    }
+
+    /// Returns empty metrics, measured from `begin` on, with the requests that are outstanding now.
+    pub fn restarted(&self, begin: SimTime) -> RunMetrics {
+        let window = SimDuration(self.windows.width_ns());
+        RunMetrics {
+            waiting: self.waiting.restarted(begin),
+            ..RunMetrics::new(window, begin, self.sector_bytes as u32, 0)
+        }
+    }
+
+    /// Counts the entry of a request at `at`. Its own time in the workload is `arrival`, if the arrival process follows
+    /// such times.
+    pub fn enter(&mut self, at: SimTime, arrival: Option<SimTime>) {
+        self.issues.see(at.0);
+        self.waiting.enter(at, arrival);
     }
 
     /// Counts a request that completed.
@@ -96,6 +116,7 @@ impl RunMetrics {
         self.service.record(latency_ns - queued_ns);
         let bytes = if operation == Operation::Trim { 0 } else { sectors as u64 * self.sector_bytes };
         self.windows.complete(end, operation == Operation::Read, bytes);
+        self.waiting.complete(end);
         self.ended = self.ended.max(end);
     }
 

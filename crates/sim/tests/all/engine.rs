@@ -163,6 +163,17 @@ fn every_request_is_completed_or_rejected_with_a_reason() {
 }
 
 #[test]
+fn a_rejected_request_ends_the_warmup_too() {
+    let past = Command::read(1000 * TRACK_SECTORS, 8);
+    for (last, completed) in [(Command::read(0, 8), 2), (past, 2)] {
+        let requests = [Command::read(0, 8), last, Command::read(8, 8), Command::read(16, 8)].map(next).to_vec();
+        let warm = Options { warmup_requests: 2, ..options(Arrival::Closed(1)) };
+        let (_, outcome) = run(drive("none"), warm, requests);
+        assert_eq!(outcome.metrics.completed(), completed, "{last:?} is the last of the warm-up");
+    }
+}
+
+#[test]
 fn a_workload_past_the_end_wraps_or_scales_when_asked() {
     let end = 1000 * TRACK_SECTORS;
     let wrapped = Options { fit: Fit::Wrap, ..options(Arrival::Closed(1)) };
